@@ -1,0 +1,1 @@
+//! Stage, sync, publish, sync the directory: file-system steps that cannot be half-called.

@@ -1,0 +1,1 @@
+//! Swift's features in front of the core verbs, one file each, in one visible order.

@@ -1,0 +1,1 @@
+//! The journey of a client's request: accept, recognise, authorise, fan out, reply.

@@ -1,0 +1,1 @@
+//! Account and container databases: Swift's SQLite files behind one broker.

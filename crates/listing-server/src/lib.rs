@@ -1,0 +1,1 @@
+//! The account and container servers' verbs: one server, two schemas.

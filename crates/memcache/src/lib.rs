@@ -1,0 +1,1 @@
+//! A memcached client that shares its keys with OpenStack's proxies.

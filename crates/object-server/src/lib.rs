@@ -1,0 +1,1 @@
+//! The object server's verbs on one node.

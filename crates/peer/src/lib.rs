@@ -1,0 +1,1 @@
+//! The backend language: requests to storage services, by local call or pooled HTTP.

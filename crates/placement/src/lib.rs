@@ -1,0 +1,1 @@
+//! Where things belong: ring files, lookups, handoffs and the ring builder. Pure.

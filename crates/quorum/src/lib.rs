@@ -1,0 +1,1 @@
+//! What N replies mean: decision tables without I/O.

@@ -1,0 +1,1 @@
+//! One declaration per option: Swift-compatible configuration files become typed settings.

@@ -1,0 +1,1 @@
+//! Logs, transaction ids and the access-log line.

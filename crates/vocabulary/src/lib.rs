@@ -1,0 +1,1 @@
+//! The words of object storage: names, hash paths, timestamps, policies, ranges. No I/O, no clock.

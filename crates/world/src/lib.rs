@@ -1,0 +1,1 @@
+//! The seams to the outside: clock, randomness, network, file system and task spawning.
