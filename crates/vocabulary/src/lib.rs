@@ -1,1 +1,36 @@
-//! The words of object storage: names, hash paths, timestamps, policies, ranges. No I/O, no clock.
+//! The words of object storage, as types that cannot be wrong.
+//!
+//! Comes in: bytes and strings from requests, file names, ring and configuration files. Goes out:
+//! [`Timestamp`], [`HashPrefix`] and [`PathHash`], [`Policy`], [`ByteRange`], limits and metadata rules.
+//! Always holds: a value that exists is valid; printing and parsing are inverse.
+//! Deliberately absent: input, output, clocks, randomness, runtimes.
+//!
+//! | question | file |
+//! |---|---|
+//! | when was it written, and how is that spelled | `timestamp.rs` |
+//! | how is a path hashed and where does it live on a disk | `hash_path.rs` |
+//! | account, container and object names and URL paths | `names.rs` |
+//! | storage policies of `swift.conf` | `policy.rs` |
+//! | `Range` headers | `range.rs` |
+//! | `If-*` headers | `conditional.rs` |
+//! | which headers are metadata, and whose | `metadata.rs` |
+//! | how long and how many | `limits.rs` |
+//! | HTTP dates | `http_date.rs` |
+
+pub mod conditional;
+pub mod hash_path;
+pub mod http_date;
+pub mod limits;
+pub mod metadata;
+pub mod names;
+pub mod policy;
+pub mod range;
+pub mod timestamp;
+
+pub use conditional::{Conditions, Outcome};
+pub use hash_path::{HashPrefix, PathHash};
+pub use limits::Limits;
+pub use names::{EntityPath, NameError};
+pub use policy::{Policies, Policy, PolicyIndex, PolicyKind};
+pub use range::{ByteRange, RangeSet};
+pub use timestamp::Timestamp;

@@ -1,0 +1,175 @@
+//! Names of accounts, containers and objects, and the URL paths that carry them.
+//!
+//! Always holds: a name is valid UTF-8, not empty, without NUL unless it is a reserved name
+//! ([`RESERVED`]), and an account or container name has no slash. Length limits are checked by
+//! [`crate::Limits`], which a cluster may configure.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
+
+/// Names that begin with this character belong to Swift itself; clients cannot spell them.
+pub const RESERVED: char = '\0';
+
+/// What Python's `urllib.parse.quote` leaves as it is: letters, digits and `_.-~/`.
+const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'-')
+    .remove(b'~')
+    .remove(b'/');
+
+/// An account, a container in it, or an object in that.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EntityPath {
+    /// The account; never empty.
+    pub account: String,
+    /// The container, for containers and objects.
+    pub container: Option<String>,
+    /// The object; only with a container. May hold slashes.
+    pub object: Option<String>,
+}
+
+/// Why a URL path names nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Percent-decoded bytes are not UTF-8, or hold a NUL.
+    #[error("Invalid UTF8 or contains NULL")]
+    NotText,
+    /// A segment that must not be empty is.
+    #[error("the path has an empty account, container or object name")]
+    Empty,
+}
+
+impl EntityPath {
+    /// An account.
+    pub fn account(account: impl Into<String>) -> Self {
+        Self {
+            account: account.into(),
+            container: None,
+            object: None,
+        }
+    }
+
+    /// This account's `container`.
+    pub fn with_container(&self, container: impl Into<String>) -> Self {
+        Self {
+            account: self.account.clone(),
+            container: Some(container.into()),
+            object: None,
+        }
+    }
+
+    /// This container's `object`.
+    pub fn with_object(&self, object: impl Into<String>) -> Self {
+        Self {
+            object: Some(object.into()),
+            ..self.clone()
+        }
+    }
+
+    /// Reads `a`, `a/c` or `a/c/o` from text that is decoded already. A trailing slash after an
+    /// account or container adds nothing; inside an object name slashes are part of the name.
+    pub fn split(path: &str) -> Result<Self, NameError> {
+        let mut parts = path.splitn(3, '/');
+        let account = parts.next().filter(|a| !a.is_empty()).ok_or(NameError::Empty)?;
+        let container = parts.next().filter(|c| !c.is_empty());
+        let object = parts.next().filter(|o| !o.is_empty());
+        if container.is_none() && (object.is_some() || path.matches('/').count() > 1) {
+            return Err(NameError::Empty);
+        }
+        Ok(Self {
+            account: account.into(),
+            container: container.map(Into::into),
+            object: object.map(Into::into),
+        })
+    }
+
+    /// `/a`, `/a/c` or `/a/c/o`, not encoded.
+    pub fn path(&self) -> String {
+        let mut path = format!("/{}", self.account);
+        for part in [&self.container, &self.object].into_iter().flatten() {
+            path.push('/');
+            path.push_str(part);
+        }
+        path
+    }
+
+    /// [`Self::path`], percent-encoded for a request line.
+    pub fn quoted(&self) -> String {
+        quote(&self.path())
+    }
+}
+
+/// Percent-encodes text for a URL path, as Python's `quote` does.
+pub fn quote(text: &str) -> String {
+    utf8_percent_encode(text, QUOTED).to_string()
+}
+
+/// Percent-decodes a URL path or query value; refuses what is not UTF-8. NUL is for the caller to judge.
+pub fn unquote(text: &str) -> Result<String, NameError> {
+    percent_decode(text.as_bytes())
+        .decode_utf8()
+        .map(Into::into)
+        .map_err(|_| NameError::NotText)
+}
+
+/// The value of `key` in a query string, decoded (`+` is a space). The last one wins, as in Swift.
+pub fn query_value(query: &str, key: &str) -> Option<Result<String, NameError>> {
+    query
+        .split('&')
+        .filter_map(|pair| {
+            let (k, v) = pair.split_once('=').unwrap_or((pair, ""));
+            let k = percent_decode(k.as_bytes()).decode_utf8().ok()?;
+            (k == key).then_some(v)
+        })
+        .next_back()
+        .map(|v| unquote(&v.replace('+', " ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn splits_paths() {
+        let object = EntityPath::split("a/c/o/p/").unwrap();
+        assert_eq!(
+            (object.container.as_deref(), object.object.as_deref()),
+            (Some("c"), Some("o/p/"))
+        );
+        assert_eq!(EntityPath::split("a/").unwrap(), EntityPath::account("a"));
+        assert_eq!(EntityPath::split("a/c/").unwrap().object, None);
+        for bad in ["", "/c", "a//o", "a//"] {
+            assert_eq!(EntityPath::split(bad), Err(NameError::Empty), "{bad}");
+        }
+        assert_eq!(object.path(), "/a/c/o/p/");
+    }
+
+    #[test]
+    fn quotes_as_python_does() {
+        assert_eq!(
+            quote("/a b/ö%~+&=:@,'\"\n"),
+            "/a%20b/%C3%B6%25~%2B%26%3D%3A%40%2C%27%22%0A"
+        );
+        assert_eq!(unquote("%C3%28"), Err(NameError::NotText));
+        assert_eq!(
+            query_value("limit=1&prefix=a+b%2B&limit=2", "limit"),
+            Some(Ok("2".into()))
+        );
+        assert_eq!(query_value("limit=1&prefix=a+b%2B", "prefix"), Some(Ok("a b+".into())));
+        assert_eq!(query_value("a=1", "b"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn quoting_is_inverse(text in "\\PC*") {
+            prop_assert_eq!(unquote(&quote(&text)), Ok(text));
+        }
+
+        #[test]
+        fn any_path_is_split_or_refused(text in "[a-z/%\\x00]*", query in "\\PC*") {
+            let _ = EntityPath::split(&text);
+            let _ = query_value(&query, "prefix");
+        }
+    }
+}
