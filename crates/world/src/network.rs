@@ -1,0 +1,72 @@
+//! The network seam: listening and connecting, as byte streams.
+//!
+//! Always holds: real streams send small writes at once (no Nagle delay). Addresses are those of
+//! ring files and `bind_ip`: host names are resolved by the system when they are no addresses.
+
+use crate::BoxFuture;
+use socket2::{Domain, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A byte stream both ways.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Accepts connections.
+pub trait Listener: Send + Sync {
+    /// The next connection and who made it.
+    fn accept(&self) -> BoxFuture<'_, io::Result<(Box<dyn Stream>, SocketAddr)>>;
+    /// Where it listens: the port is the real one when 0 was asked for.
+    fn address(&self) -> io::Result<SocketAddr>;
+}
+
+/// Listening and connecting.
+pub trait Network: Send + Sync {
+    /// Listens on `host:port` with room for `backlog` connections not yet accepted.
+    fn listen(&self, host: &str, port: u16, backlog: u32) -> io::Result<Box<dyn Listener>>;
+    /// Connects to `host:port`. Give it a deadline.
+    fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+}
+
+/// TCP on this machine.
+pub struct RealNetwork;
+
+impl Network for RealNetwork {
+    fn listen(&self, host: &str, port: u16, backlog: u32) -> io::Result<Box<dyn Listener>> {
+        let address = (host, port)
+            .to_socket_addrs()?
+            .next()
+            .ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        Ok(Box::new(TcpListener(tokio::net::TcpListener::from_std(socket.into())?)))
+    }
+
+    fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            let stream = tokio::net::TcpStream::connect((host.as_str(), port)).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+}
+
+struct TcpListener(tokio::net::TcpListener);
+
+impl Listener for TcpListener {
+    fn accept(&self) -> BoxFuture<'_, io::Result<(Box<dyn Stream>, SocketAddr)>> {
+        Box::pin(async move {
+            let (stream, from) = self.0.accept().await?;
+            stream.set_nodelay(true)?;
+            Ok((Box::new(stream) as Box<dyn Stream>, from))
+        })
+    }
+
+    fn address(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}

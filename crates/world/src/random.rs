@@ -1,0 +1,60 @@
+//! The randomness seam: shuffles, transaction ids, tokens, keys.
+//!
+//! Always holds: [`OsRandom`] is fit for secrets; it is the kernel's generator.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Dice, fit for secrets.
+pub trait Random: Send + Sync {
+    /// Fills `buffer`.
+    fn fill(&self, buffer: &mut [u8]);
+
+    /// 64 random bits.
+    fn next_u64(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// A number below `bound` (0 for a bound of 0); the bias is below 2^-32 for bounds below 2^32.
+    fn below(&self, bound: usize) -> usize {
+        (self.next_u64() % (bound.max(1) as u64)) as usize
+    }
+}
+
+/// The kernel's generator.
+pub struct OsRandom;
+
+impl Random for OsRandom {
+    fn fill(&self, buffer: &mut [u8]) {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match getrandom(&mut buffer[filled..], GetRandomFlags::empty()) {
+                Ok(count) => filled += count,
+                Err(rustix::io::Errno::INTR) => {}
+                // Without randomness no token or key may be made; going on would be worse than stopping.
+                Err(error) => panic!("the kernel's random generator failed: {error}"),
+            }
+        }
+    }
+}
+
+/// Puts `items` into random order (Fisher-Yates).
+pub fn shuffle<T>(random: &dyn Random, items: &mut [T]) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.below(last + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffling_keeps_every_item() {
+        let mut items: Vec<u32> = (0..50).collect();
+        shuffle(&OsRandom, &mut items);
+        items.sort_unstable();
+        assert!(items.into_iter().eq(0..50));
+    }
+}
