@@ -1,1 +1,20 @@
-//! One object on one disk: the engine trait, Swift's files engine and a memory engine.
+//! One object on one device: how it is kept, found, replaced and forgotten.
+//!
+//! The object server calls an [`ObjectEngine`] from the device's I/O workers; every call blocks and
+//! every call that returns `Ok` after writing has made it durable. Two engines exist: `files`
+//! (OpenStack Swift's layout, byte for byte) and `memory` (for tests); `conformance` proves both.
+//! Always holds: a reader never gets a torn object, nor bytes known not to match their checksum;
+//! the newest timestamp wins whatever the order of calls.
+//! Deliberately absent: HTTP, async, who asks and why, replicas elsewhere, expiry (`X-Delete-At` is
+//! plain metadata here).
+//! Layout and rules: `docs/formats/object-files.md`.
+
+mod engine;
+mod error;
+mod metadata;
+
+pub use engine::{
+    Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
+};
+pub use error::{EngineError, Fault};
+pub use metadata::Metadata;

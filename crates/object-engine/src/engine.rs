@@ -1,0 +1,165 @@
+//! The engine interface: one object on one device.
+//!
+//! Blocking by design: the caller owns the device's I/O workers and runs these there, one closure
+//! per request where it can (`open` then `put` in the same closure costs no extra thread hop).
+//! A small GET is one call ([`ObjectEngine::open`] brings the first bytes along), a small PUT is
+//! one call ([`ObjectEngine::put`]); big bodies stream through [`ObjectReader`] and [`ObjectWriter`].
+
+use crate::error::EngineError;
+use crate::metadata::Metadata;
+use bytes::Bytes;
+use vocabulary::{PathHash, PolicyIndex, Timestamp};
+
+/// Which object: everything the disk layout depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObjectKey {
+    /// The storage policy: chooses `objects` or `objects-N`.
+    pub policy: PolicyIndex,
+    /// The partition of the object's ring.
+    pub partition: u32,
+    /// The hash of its path.
+    pub hash: PathHash,
+    /// `/account/container/object`, kept in the metadata and checked on every read.
+    pub name: String,
+}
+
+/// How much to bring along when opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Bytes of the body to read in the same call. An object no longer than this is read whole and
+    /// its checksum verified before `open` returns; of a longer one this much comes unverified.
+    pub first: usize,
+}
+
+impl OpenOptions {
+    /// For HEAD and for looking before a write: metadata only.
+    pub const HEAD: OpenOptions = OpenOptions { first: 0 };
+    /// For GET: up to 64 KiB come along.
+    pub const GET: OpenOptions = OpenOptions { first: 64 * 1024 };
+}
+
+/// When the parts of an object were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The PUT that wrote the body.
+    pub data: Timestamp,
+    /// The newest POST since, if there was one.
+    pub meta: Option<Timestamp>,
+    /// The write that set the content type: the PUT, or a later POST.
+    pub content_type: Timestamp,
+    /// When the body became durable: the PUT's timestamp in replicated policies.
+    pub durable: Timestamp,
+}
+
+impl Timestamps {
+    /// The newest write of any part: `X-Timestamp` of the object, what a new write must beat.
+    pub fn newest(&self) -> Timestamp {
+        self.meta.map_or(self.data, |meta| meta.max(self.data))
+    }
+}
+
+/// An object that exists.
+pub struct Found {
+    /// What a GET shows: the PUT's metadata under the newest POST's, by Swift's rules. `X-Timestamp`
+    /// in it is [`Timestamps::newest`].
+    pub metadata: Metadata,
+    /// What the PUT itself wrote.
+    pub data_metadata: Metadata,
+    /// When the parts were written.
+    pub timestamps: Timestamps,
+    /// The body's length, equal to `Content-Length` in the metadata.
+    pub size: u64,
+    /// The beginning of the body, `min(size, options.first)` bytes. When it is the whole body its
+    /// checksum has been verified.
+    pub first: Bytes,
+    /// The rest: its sequential position is after `first`. `None` when `first` is the whole body, and
+    /// when opened with [`OpenOptions::HEAD`].
+    pub reader: Option<Box<dyn ObjectReader>>,
+}
+
+/// The body of one opened object; it stays readable when the object is replaced or deleted meanwhile.
+pub trait ObjectReader: Send {
+    /// The next bytes in sequence, at most `max` (the engine may give fewer); empty at the end.
+    ///
+    /// Verifies the checksum on the way when it has not been verified lately: then the last bytes
+    /// come only after all matched. A mismatch is [`EngineError::Corrupt`]; the object is then
+    /// already quarantined.
+    fn read(&mut self, max: usize) -> Result<Bytes, EngineError>;
+
+    /// `length` bytes from `offset`, fewer only at the end of the body; for ranges. Not verified
+    /// against the checksum of the whole, and without effect on [`ObjectReader::read`].
+    fn read_at(&mut self, offset: u64, length: usize) -> Result<Bytes, EngineError>;
+}
+
+/// What makes written bytes an object.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// The PUT's timestamp.
+    pub timestamp: Timestamp,
+    /// All of `X-Timestamp`, `Content-Type`, `Content-Length`, `ETag` and the headers to keep, in the
+    /// order to store. The engine adds `name` at the end. `Content-Length` must equal what was written.
+    pub metadata: Metadata,
+}
+
+/// A body being written. Dropped without [`ObjectWriter::commit`], it never existed.
+pub trait ObjectWriter: Send {
+    /// Appends.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EngineError>;
+
+    /// Bytes appended so far.
+    fn written(&self) -> u64;
+
+    /// Publishes; returns once body, metadata and directory entries are on stable storage. Losing to
+    /// a newer write is success: the newer one stays.
+    fn commit(self: Box<Self>, commit: Commit) -> Result<(), EngineError>;
+}
+
+/// A POST: replaces the user metadata of an object.
+#[derive(Debug, Clone)]
+pub struct MetadataUpdate {
+    /// The POST's timestamp.
+    pub timestamp: Timestamp,
+    /// `X-Timestamp` and the headers to keep, in the order to store; `Content-Type` among them only
+    /// together with `content_type_timestamp`. The engine adds `name` (and `Content-Type-Timestamp`).
+    pub metadata: Metadata,
+    /// When the content type in `metadata` was set: this POST, or an earlier one that is carried over.
+    pub content_type_timestamp: Option<Timestamp>,
+}
+
+/// One device's objects. Calls block; all may run at the same time, on one object too.
+pub trait ObjectEngine: Send + Sync {
+    /// Finds the object and brings its metadata and first bytes.
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError>;
+
+    /// Begins a body of unknown or expected size; [`EngineError::NoSpace`] when the device's reserve
+    /// would be touched.
+    fn create(&self, key: &ObjectKey, expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError>;
+
+    /// Writes a whole object at once: [`ObjectEngine::create`], write and commit in one call.
+    fn put(&self, key: &ObjectKey, body: &[u8], commit: Commit) -> Result<(), EngineError> {
+        let mut writer = self.create(key, Some(body.len() as u64))?;
+        writer.write(body)?;
+        writer.commit(commit)
+    }
+
+    /// Records a POST durably. That the object exists is the caller's to check.
+    fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError>;
+
+    /// Leaves a tombstone durably; older parts of the object go. Also for objects never seen here.
+    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError>;
+
+    /// Takes the object out of sight, for replication to replace it from a good copy.
+    fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
+
+    /// Whether the device can serve at all, and if not, why.
+    fn check(&self) -> Result<(), EngineError>;
+
+    /// The partitions present, in ascending order.
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError>;
+
+    /// The suffixes present in a partition (three hexadecimal digits), in ascending order.
+    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError>;
+
+    /// The objects present under a suffix (tombstones too), in ascending order.
+    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError>;
+}

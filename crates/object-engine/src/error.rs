@@ -1,0 +1,107 @@
+//! Why an engine could not do as asked: whose fault, and what was being done.
+//!
+//! The caller turns [`EngineError::fault`] into its own language (the object server into status codes).
+
+use std::io;
+use vocabulary::Timestamp;
+
+/// What is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: there is no such object here.
+    Absent,
+    /// The object's own bytes; the device is fine.
+    Object,
+    /// The device: missing, full, failing or read-only. Other devices may take the request (507).
+    Device,
+    /// The caller: what it handed over contradicts itself.
+    Caller,
+}
+
+/// Why an engine could not do as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No such object; with the time of its deletion when a tombstone says so.
+    #[error("no such object{}", deleted_at.map(|t| format!(" (deleted at {t})")).unwrap_or_default())]
+    NotFound {
+        /// The tombstone's timestamp.
+        deleted_at: Option<Timestamp>,
+    },
+    /// What was found could not be trusted and has been moved to quarantine; to the client it is absent.
+    #[error("quarantined {path}: {why}")]
+    Quarantined {
+        /// Where it was.
+        path: String,
+        /// What was wrong with it.
+        why: String,
+    },
+    /// A body turned out not to match its checksum after part of it had been handed out; quarantined.
+    #[error("{path} does not match its checksum: {why}")]
+    Corrupt {
+        /// Where it was.
+        path: String,
+        /// What was wrong with it.
+        why: String,
+    },
+    /// The hash directory holds another name: two paths with one hash, or a misplaced directory.
+    #[error("{path} belongs to {found:?}, not to {wanted:?}")]
+    Collision {
+        /// The file.
+        path: String,
+        /// The name in its metadata.
+        found: String,
+        /// The name asked for.
+        wanted: String,
+    },
+    /// The device is full, or writing would touch its reserve.
+    #[error("no space on device {device}: {why}; free space or lower fallocate_reserve")]
+    NoSpace {
+        /// The device's name.
+        device: String,
+        /// What ran out.
+        why: String,
+    },
+    /// The device is missing, not mounted, or was taken out of service.
+    #[error("device {device} is unavailable: {why}")]
+    DeviceUnavailable {
+        /// The device's name.
+        device: String,
+        /// Why.
+        why: String,
+    },
+    /// The file system refused.
+    #[error("could not {doing} {path}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The caller's metadata contradict what it wrote.
+    #[error("refused: {0}")]
+    Contradiction(String),
+}
+
+impl EngineError {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            EngineError::NotFound { .. } | EngineError::Quarantined { .. } => Fault::Absent,
+            EngineError::Corrupt { .. } | EngineError::Collision { .. } => Fault::Object,
+            EngineError::NoSpace { .. } | EngineError::DeviceUnavailable { .. } | EngineError::Io { .. } => {
+                Fault::Device
+            }
+            EngineError::Contradiction(_) => Fault::Caller,
+        }
+    }
+
+    /// When the object was deleted, if that is why it is absent.
+    pub fn deleted_at(&self) -> Option<Timestamp> {
+        match self {
+            EngineError::NotFound { deleted_at } => *deleted_at,
+            _ => None,
+        }
+    }
+}
