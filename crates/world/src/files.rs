@@ -1,0 +1,4 @@
+//! File-system seam.
+
+/// Disks.
+pub trait FileSystem: Send + Sync {}
