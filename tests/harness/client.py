@@ -1,0 +1,60 @@
+"""A small Swift client for tests that must know exactly what was asked and answered: no retries, no magic."""
+
+import http.client
+from urllib.parse import quote, urlsplit
+
+from harness.wire import Reply
+
+KEYS = {"test:tester": "testing", "test:tester2": "testing2", "test:tester3": "testing3", "test2:tester2": "testing2",
+        "test5:tester5": "testing5", "test:tester6": "testing6", "admin:admin": "admin"}
+
+
+class Client:
+    """One user of one cluster over one kept-alive connection. Not for sharing between threads."""
+
+    def __init__(self, auth_url, user="test:tester", timeout=60):
+        self.port, self.timeout = urlsplit(auth_url).port, timeout
+        self.connection = None
+        self.token = None
+        reply = self.send("GET", "/auth/v1.0", headers={"X-Auth-User": user, "X-Auth-Key": KEYS[user]})
+        if reply.status != 200:
+            raise AssertionError(f"no token for {user}: {reply}")
+        self.token, self.root = reply["X-Auth-Token"], urlsplit(reply["X-Storage-Url"]).path
+
+    def send(self, method, target, body=None, headers=None):
+        """One request to an absolute target; connection errors are the caller's to see."""
+        headers = {**({"X-Auth-Token": self.token} if self.token else {}), **(headers or {})}
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
+        try:
+            self.connection.request(method, target, body=body, headers=headers)
+            response = self.connection.getresponse()
+            return Reply(response.status, response.reason, response.getheaders(), response.read())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+        self.connection = None
+
+    def path(self, *names):
+        return "/".join([self.root, *(quote(name, safe="/") for name in names)])
+
+    def do(self, method, *names, body=None, headers=None, query="", expect=None):
+        """A request on the account, a container or an object; `expect` names the statuses that are right."""
+        reply = self.send(method, self.path(*names) + query, body, headers)
+        if expect is not None:
+            allowed = (expect,) if isinstance(expect, int) else expect
+            assert reply.status in allowed, f"{method} {names}{query}: {reply.status} {reply.body[:300]!r}"
+        return reply
+
+    def put(self, *names, body=b"", headers=None):
+        return self.do("PUT", *names, body=body, headers=headers, expect=(201, 202))
+
+    def get(self, *names, query="", headers=None):
+        return self.do("GET", *names, query=query, headers=headers, expect=(200, 204, 206)).body
+
+    def delete(self, *names):
+        return self.do("DELETE", *names, expect=(204, 404))

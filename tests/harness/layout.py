@@ -1,0 +1,122 @@
+"""The files of a cluster, as an operator would write them: swift.conf, rings, server configurations.
+
+Both makes read the very same files; that is the point. A layout starts nothing.
+"""
+
+import getpass
+from pathlib import Path
+
+from swift.common.ring import RingBuilder
+
+from harness.waiting import free_port
+
+ROLES = ("account", "container", "object")
+PIPELINE = "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth proxy-logging proxy-server"
+USERS = {
+    "user_admin_admin": "admin .admin .reseller_admin",
+    "user_test_tester": "testing .admin",
+    "user_test_tester2": "testing2 .admin",
+    "user_test_tester3": "testing3",
+    "user_test2_tester2": "testing2 .admin",
+    "user_test5_tester5": "testing5 service",
+    "user_test_tester6": "testing6 .reseller_admin",
+}
+
+
+class Layout:
+    """A directory with etc/ and srv/: `nodes` storage nodes share `devices` devices between them.
+
+    `overrides` maps a server ("proxy", "object", …) to sections to options to set on top.
+    """
+
+    def __init__(self, root, *, nodes=1, devices=4, replicas=3, part_power=8, policies=("gold", "silver"),
+                 memcached_port=None, workers=1, overrides=None, start_delay=0):
+        self.root = Path(root)
+        self.etc, self.srv, self.run = self.root / "etc", self.root / "srv", self.root / "run"
+        self.nodes, self.replicas, self.part_power = nodes, replicas, part_power
+        self.policies, self.workers = policies, workers
+        self.memcached_port, self.overrides = memcached_port, overrides or {}
+        self.devices = [f"sdb{number + 1}" for number in range(devices)]
+        self.proxy_port = free_port()
+        self.ports = {(role, node): free_port() for role in ROLES for node in range(nodes)}
+        for folder in (self.etc, self.run, *(self.srv / name for name in self.devices)):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def node_of(self, index):
+        return index % self.nodes
+
+    def write(self):
+        """Write every file; call again after changing a field."""
+        self._swift_conf()
+        for name in self.ring_names():
+            self._ring(name)
+        self._write("proxy-server.conf", "proxy", self._proxy())
+        for role, node in self.ports:
+            self._write(self.conf_name(role, node), role, self._storage(role, node))
+        return self
+
+    def ring_names(self):
+        return ["account", "container", "object"] + [f"object-{i}" for i in range(1, len(self.policies))]
+
+    def conf_name(self, role, node=0):
+        return f"{role}-server.conf" if self.nodes == 1 or role == "proxy" else f"{role}-server-{node + 1}.conf"
+
+    def _swift_conf(self):
+        sections = {"swift-hash": {"swift_hash_path_prefix": "before", "swift_hash_path_suffix": "after"}}
+        for index, name in enumerate(self.policies):
+            sections[f"storage-policy:{index}"] = {"name": name, **({"default": "yes"} if index == 0 else {})}
+        self._write("swift.conf", "swift", sections)
+
+    def _ring(self, name):
+        role = name.split("-")[0]
+        builder = RingBuilder(self.part_power, self.replicas, 1)
+        for index, device in enumerate(self.devices):
+            port = self.ports[role, self.node_of(index)]
+            builder.add_dev({"id": index, "region": 1, "zone": index + 1, "weight": 100.0, "device": device,
+                             "ip": "127.0.0.1", "port": port, "replication_ip": "127.0.0.1",
+                             "replication_port": port, "meta": ""})
+        builder.rebalance(seed=1)
+        builder.save(str(self.etc / f"{name}.builder"))
+        builder.get_ring().save(str(self.etc / f"{name}.ring.gz"))
+
+    def _common(self, port):
+        return {"bind_ip": "127.0.0.1", "bind_port": port, "workers": self.workers, "user": getpass.getuser(),
+                "swift_dir": self.etc}
+
+    def _proxy(self):
+        cache = {"use": "egg:swift#memcache"}
+        if self.memcached_port:
+            cache["memcache_servers"] = f"127.0.0.1:{self.memcached_port}"
+        filters = {"catch_errors": "catch_errors", "gatekeeper": "gatekeeper", "healthcheck": "healthcheck",
+                   "proxy-logging": "proxy_logging", "listing_formats": "listing_formats"}
+        return {
+            "DEFAULT": self._common(self.proxy_port),
+            "pipeline:main": {"pipeline": PIPELINE},
+            "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true",
+                                 "allow_account_management": "true"},
+            "filter:tempauth": {"use": "egg:swift#tempauth", "reseller_prefix": "AUTH, SERVICE",
+                                "SERVICE_require_group": "service", **USERS},
+            "filter:cache": cache,
+            **{f"filter:{name}": {"use": f"egg:swift#{egg}"} for name, egg in filters.items()},
+        }
+
+    def _storage(self, role, node):
+        return {
+            "DEFAULT": {**self._common(self.ports[role, node]), "devices": self.srv, "mount_check": "false",
+                        "recon_cache_path": self.run},
+            "pipeline:main": {"pipeline": f"healthcheck recon {role}-server"},
+            f"app:{role}-server": {"use": f"egg:swift#{role}"},
+            "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": self.run},
+            "filter:healthcheck": {"use": "egg:swift#healthcheck"},
+            f"{role}-replicator": {}, f"{role}-auditor": {},
+            **({"account-reaper": {}} if role == "account" else {f"{role}-updater": {}}),
+        }
+
+    def _write(self, file_name, server, sections):
+        merged = {name: dict(options) for name, options in sections.items()}
+        for section, options in self.overrides.get(server, {}).items():
+            merged.setdefault(section, {}).update(options)
+        lines = []
+        for name, options in merged.items():
+            lines += [f"[{name}]", *(f"{key} = {value}" for key, value in options.items()), ""]
+        (self.etc / file_name).write_text("\n".join(lines))

@@ -1,0 +1,26 @@
+"""Where the programs under test are."""
+
+import os
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def martlet():
+    """The martlet binary: $MARTLET_BIN, else the release build."""
+    binary = Path(os.environ.get("MARTLET_BIN", REPOSITORY / "target/release/martlet"))
+    if not binary.exists():
+        raise RuntimeError(f"{binary} is missing: run `cargo build --release --locked`, or set MARTLET_BIN")
+    return binary
+
+
+def openstack(tool):
+    """A tool OpenStack Swift or its client installed beside the Python that runs the tests."""
+    return Path(sys.executable).parent / tool
+
+
+def openstack_command(swift_dir, tool, *arguments):
+    """The command line of an OpenStack tool that takes everything, policies included, from `swift_dir`."""
+    launcher = Path(__file__).with_name("openstack_main.py")
+    return [sys.executable, launcher, swift_dir, openstack(tool), *arguments]

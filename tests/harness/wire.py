@@ -1,0 +1,67 @@
+"""HTTP by hand: exact bytes out, the reply as it came. For requests no client library would send."""
+
+import http.client
+import socket
+from dataclasses import dataclass, field
+
+http.client._MAXHEADERS = 1000  # a reply may carry more metadata than the library expects
+
+
+@dataclass
+class Reply:
+    """A reply; `status` 0 means the connection was closed without one."""
+
+    status: int
+    reason: str = ""
+    headers: list = field(default_factory=list)
+    body: bytes = b""
+
+    def header(self, name, default=None):
+        return next((value for key, value in self.headers if key.lower() == name.lower()), default)
+
+    def __getitem__(self, name):
+        return self.header(name)
+
+
+def message(method, target, headers=(), body=b""):
+    """The bytes of a request. str parts go out as UTF-8 (surrogate escapes as their raw bytes)."""
+    def raw(text):
+        return text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
+    pairs = list(headers.items() if isinstance(headers, dict) else headers)
+    names = {raw(name).lower() for name, _ in pairs}
+    if b"host" not in names:
+        pairs.insert(0, ("Host", "martlet.test"))
+    if body and not {b"content-length", b"transfer-encoding"} & names:
+        pairs.append(("Content-Length", len(body)))
+    lines = [raw(method) + b" " + raw(target) + b" HTTP/1.1"] + [raw(n) + b": " + raw(v) for n, v in pairs]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def chunked(*pieces):
+    """A chunked body of these pieces."""
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def exchange(port, payload, *, method="GET", hang_up=False, timeout=30):
+    """Send `payload`, read one reply. `hang_up` closes our sending side after it, as a client that died would."""
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
+        try:
+            connection.sendall(payload)
+            if hang_up:
+                connection.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the answer may be there although the rest of the request was refused
+        return read_reply(connection, method)
+
+
+def read_reply(connection, method="GET"):
+    """The next reply on an open connection."""
+    response = http.client.HTTPResponse(connection, method=method)
+    try:
+        response.begin()
+        body = response.read()
+    except http.client.IncompleteRead as short:
+        body = short.partial + b"<cut>"
+    except (http.client.BadStatusLine, ConnectionResetError):
+        return Reply(0)
+    return Reply(response.status, response.reason, response.getheaders(), body)
