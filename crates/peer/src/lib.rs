@@ -1,1 +1,32 @@
-//! The backend language: requests to storage services, by local call or pooled HTTP.
+//! The backend language: how a gateway or a daemon speaks to a storage service.
+//!
+//! Comes in: a [`Call`] for a node of a ring. Goes out: an HTTP response whose body streams.
+//! There is one interface ([`Service`]) and two ways to it ([`Peers`]): a service in this process
+//! is called directly, any other over pooled keep-alive HTTP. The same service code stands behind
+//! both ([`http_server`] is the door for the second).
+//! Always holds: bodies stream in bounded buffers; a request body is not touched before the service
+//! has accepted the request, and its first touch is what the sender sees as "100 Continue"; a body
+//! that was not finished by its sender is never mistaken for a whole one.
+//! Deliberately absent: rings, quorums, policies on retries; what the verbs mean.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is a body and how is it fed | `body.rs` |
+//! | what is asked of whom | `call.rs` |
+//! | local or remote | `peers.rs` |
+//! | connections that are kept | `http_client.rs` |
+//! | accepting connections | `http_server.rs` |
+//! | `100 Continue` with headers, in the middle of a request | `interim.rs` |
+
+pub mod body;
+pub mod call;
+pub mod http_client;
+pub mod http_server;
+pub mod interim;
+pub mod peers;
+
+pub use body::{Body, BodyError, Digest, Feed};
+pub use call::{Address, Call, Response, Service, Target};
+pub use http_server::{HttpService, ServerOptions, StorageDoor};
+pub use interim::Interim;
+pub use peers::{PeerError, Peers, Timeouts};

@@ -1,0 +1,397 @@
+//! Bodies: bytes that stream, in bounded buffers, with an honest end.
+//!
+//! A [`Body`] is consumed chunk by chunk. One made with [`Body::channel`] is fed by a [`Feed`],
+//! which learns when the consumer takes its first look ([`Feed::started`]): that is the moment a
+//! storage service has accepted the request ("100 Continue").
+//! Always holds: a body ends with `None` only if its producer said so; a producer that vanishes
+//! leaves [`BodyError::Abandoned`]. A channel never holds more than its capacity of chunks.
+
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use http_body::{Frame, SizeHint};
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use tokio::sync::{mpsc, oneshot};
+
+/// Why a body has no proper end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// The producer went away without finishing.
+    #[error("the sender went away before the end of the body")]
+    Abandoned,
+    /// The connection broke, or what came over it was not HTTP.
+    #[error("the connection broke in the middle of the body: {0}")]
+    Broken(String),
+    /// No bytes for too long.
+    #[error("no bytes came for too long")]
+    TimedOut,
+    /// The bytes do not have the checksum they should have; they must not be used.
+    #[error("the bytes do not match their checksum")]
+    Corrupt,
+    /// Reading them from the disk failed.
+    #[error("the device failed: {0}")]
+    Device(String),
+    /// More bytes than the receiver is willing to take.
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(u64),
+}
+
+/// The MD5 of a body, known at its end, shared by everyone who receives the same bytes in this
+/// process: one pass per byte and node.
+#[derive(Clone, Default)]
+pub struct Digest(Arc<OnceLock<String>>);
+
+impl Digest {
+    /// A digest that is known already.
+    pub fn known(hex: impl Into<String>) -> Self {
+        let digest = Self::default();
+        digest.set(hex.into());
+        digest
+    }
+
+    /// Says what it is; the first word counts.
+    pub fn set(&self, hex: String) {
+        // Setting it twice can only repeat the same value: there is one producer per body.
+        let _ = self.0.set(hex);
+    }
+
+    /// Lower-case hexadecimal; `None` before the end of the body.
+    pub fn get(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}
+
+type Chunk = Result<Bytes, BodyError>;
+type ChunkStream = Pin<Box<dyn Stream<Item = Chunk> + Send>>;
+
+enum Source {
+    Empty,
+    Whole(Bytes),
+    Fed {
+        chunks: mpsc::Receiver<Item>,
+        started: Option<oneshot::Sender<()>>,
+        over: bool,
+    },
+    Wire(hyper::body::Incoming),
+    Stream(ChunkStream),
+}
+
+enum Item {
+    Chunk(Bytes),
+    End,
+    Fail(BodyError),
+}
+
+/// Bytes that stream; see the module header.
+pub struct Body {
+    source: Source,
+    /// Bytes to come, when known.
+    length: Option<u64>,
+    digest: Option<Digest>,
+}
+
+impl Body {
+    /// No bytes.
+    pub fn empty() -> Self {
+        Self {
+            source: Source::Empty,
+            length: Some(0),
+            digest: None,
+        }
+    }
+
+    /// These bytes.
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self {
+            length: Some(bytes.len() as u64),
+            source: Source::Whole(bytes),
+            digest: None,
+        }
+    }
+
+    /// What comes over a connection.
+    pub fn wire(incoming: hyper::body::Incoming) -> Self {
+        let length = http_body::Body::size_hint(&incoming).exact();
+        Self {
+            source: Source::Wire(incoming),
+            length,
+            digest: None,
+        }
+    }
+
+    /// Chunks as they come; `length` when known.
+    pub fn stream(chunks: impl Stream<Item = Chunk> + Send + 'static, length: Option<u64>) -> Self {
+        Self {
+            source: Source::Stream(Box::pin(chunks)),
+            length,
+            digest: None,
+        }
+    }
+
+    /// A body and the feed that fills it, holding at most `capacity` chunks in between.
+    pub fn channel(capacity: usize, length: Option<u64>) -> (Feed, Self) {
+        let (sender, chunks) = mpsc::channel(capacity.max(1));
+        let (started, on_start) = oneshot::channel();
+        let source = Source::Fed {
+            chunks,
+            started: Some(started),
+            over: false,
+        };
+        (
+            Feed {
+                sender,
+                on_start: Some(on_start),
+            },
+            Self {
+                source,
+                length,
+                digest: None,
+            },
+        )
+    }
+
+    /// Attaches the digest that the producer computes anyway.
+    pub fn with_digest(self, digest: Digest) -> Self {
+        Self {
+            digest: Some(digest),
+            ..self
+        }
+    }
+
+    /// The producer's digest, if the producer is in this process and computes one.
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest.clone()
+    }
+
+    /// Bytes to come, when known.
+    pub fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// All the bytes, if they are in memory already.
+    pub fn as_whole(&self) -> Option<Bytes> {
+        match &self.source {
+            Source::Empty => Some(Bytes::new()),
+            Source::Whole(bytes) => Some(bytes.clone()),
+            _ => None,
+        }
+    }
+
+    /// The next chunk; never an empty one.
+    pub async fn next(&mut self) -> Option<Chunk> {
+        poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    /// All bytes, if they are at most `limit`.
+    pub async fn collect(mut self, limit: u64) -> Chunk {
+        if let Some(bytes) = self.as_whole() {
+            return if bytes.len() as u64 > limit {
+                Err(BodyError::TooLarge(limit))
+            } else {
+                Ok(bytes)
+            };
+        }
+        let Some(first) = self.next().await.transpose()? else {
+            return Ok(Bytes::new());
+        };
+        let mut second = self.next().await.transpose()?;
+        if second.is_none() && first.len() as u64 <= limit {
+            return Ok(first);
+        }
+        let mut all = BytesMut::from(first.as_ref());
+        while let Some(chunk) = second {
+            all.extend_from_slice(&chunk);
+            if all.len() as u64 > limit {
+                break;
+            }
+            second = self.next().await.transpose()?;
+        }
+        if all.len() as u64 > limit {
+            Err(BodyError::TooLarge(limit))
+        } else {
+            Ok(all.freeze())
+        }
+    }
+
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
+        loop {
+            let polled = match &mut self.source {
+                Source::Empty => Poll::Ready(None),
+                Source::Whole(bytes) => {
+                    Poll::Ready(Some(Ok(std::mem::take(bytes))).filter(|c| matches!(c, Ok(b) if !b.is_empty())))
+                }
+                Source::Fed { chunks, started, over } => poll_fed(chunks, started, over, context),
+                Source::Wire(incoming) => poll_wire(incoming, context),
+                Source::Stream(stream) => stream.as_mut().poll_next(context),
+            };
+            match ready!(polled) {
+                Some(Ok(chunk)) if chunk.is_empty() => {}
+                Some(Ok(chunk)) => {
+                    self.length = self.length.map(|l| l.saturating_sub(chunk.len() as u64));
+                    return Poll::Ready(Some(Ok(chunk)));
+                }
+                Some(Err(error)) => {
+                    self.source = Source::Empty;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+fn poll_fed(
+    chunks: &mut mpsc::Receiver<Item>,
+    started: &mut Option<oneshot::Sender<()>>,
+    over: &mut bool,
+    context: &mut Context<'_>,
+) -> Poll<Option<Chunk>> {
+    if let Some(started) = started.take() {
+        // A feeder that does not care when we start is fine.
+        let _ = started.send(());
+    }
+    if *over {
+        return Poll::Ready(None);
+    }
+    let item = ready!(chunks.poll_recv(context));
+    Poll::Ready(match item {
+        Some(Item::Chunk(bytes)) => Some(Ok(bytes)),
+        Some(Item::End) => {
+            *over = true;
+            None
+        }
+        Some(Item::Fail(error)) => Some(Err(error)),
+        None => Some(Err(BodyError::Abandoned)),
+    })
+}
+
+fn poll_wire(incoming: &mut hyper::body::Incoming, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
+    use http_body::Body as _;
+    loop {
+        match ready!(Pin::new(&mut *incoming).poll_frame(context)) {
+            None => return Poll::Ready(None),
+            Some(Err(error)) => return Poll::Ready(Some(Err(BodyError::Broken(error.to_string())))),
+            // Trailers carry nothing that Swift's protocols use.
+            Some(Ok(frame)) => {
+                if let Ok(bytes) = frame.into_data() {
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+            }
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.get_mut()
+            .poll_chunk(context)
+            .map(|chunk| chunk.map(|c| c.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Empty => true,
+            Source::Whole(bytes) => bytes.is_empty(),
+            Source::Wire(incoming) => incoming.is_end_stream(),
+            _ => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({:?} bytes to come)", self.length)
+    }
+}
+
+/// Fills a [`Body`]. Dropping it without [`Feed::finish`] makes the body fail, not end.
+pub struct Feed {
+    sender: mpsc::Sender<Item>,
+    on_start: Option<oneshot::Receiver<()>>,
+}
+
+impl Feed {
+    /// Waits until the consumer takes its first look; `false` if it never will.
+    pub async fn started(&mut self) -> bool {
+        match self.on_start.take() {
+            None => true,
+            Some(receiver) => receiver.await.is_ok(),
+        }
+    }
+
+    /// Hands over a chunk, waiting for room; `false` if the consumer has gone.
+    pub async fn send(&self, chunk: Bytes) -> bool {
+        self.sender.send(Item::Chunk(chunk)).await.is_ok()
+    }
+
+    /// The body is whole. `false` if the consumer has gone.
+    pub async fn finish(self) -> bool {
+        self.sender.send(Item::End).await.is_ok()
+    }
+
+    /// The body must not be used.
+    pub async fn fail(self, error: BodyError) {
+        // A consumer that has gone needs no telling.
+        let _ = self.sender.send(Item::Fail(error)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_vanished_feeder_is_not_an_end() {
+        let (feed, mut body) = Body::channel(2, None);
+        assert!(feed.send(Bytes::from_static(b"half")).await);
+        drop(feed);
+        assert_eq!(body.next().await, Some(Ok(Bytes::from_static(b"half"))));
+        assert_eq!(body.next().await, Some(Err(BodyError::Abandoned)));
+        assert_eq!(body.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn the_first_look_is_seen_by_the_feeder() {
+        let (mut feed, mut body) = Body::channel(1, Some(3));
+        let consumer = tokio::spawn(async move {
+            let first = body.next().await;
+            (first, body.length(), body.next().await)
+        });
+        assert!(feed.started().await);
+        assert!(feed.send(Bytes::from_static(b"abc")).await);
+        assert!(feed.finish().await);
+        assert_eq!(
+            consumer.await.unwrap(),
+            (Some(Ok(Bytes::from_static(b"abc"))), Some(0), None)
+        );
+        let (mut feed, body) = Body::channel(1, None);
+        drop(body);
+        assert!(!feed.started().await);
+    }
+
+    #[tokio::test]
+    async fn collecting_is_bounded() {
+        let chunks = || futures_util::stream::iter([Ok(Bytes::from_static(b"ab")), Ok(Bytes::from_static(b"cd"))]);
+        assert_eq!(
+            Body::stream(chunks(), None).collect(4).await,
+            Ok(Bytes::from_static(b"abcd"))
+        );
+        assert_eq!(
+            Body::stream(chunks(), None).collect(3).await,
+            Err(BodyError::TooLarge(3))
+        );
+        assert_eq!(Body::whole("abcd").collect(3).await, Err(BodyError::TooLarge(3)));
+        assert_eq!(Body::empty().collect(0).await, Ok(Bytes::new()));
+    }
+}

@@ -1,0 +1,179 @@
+//! Kept-alive HTTP connections to other nodes.
+//!
+//! A connection serves one request at a time and goes back to its node's pool once its answer has
+//! been read to the end; one that broke is forgotten. A request that meets a connection which the
+//! other side closed in the meantime is sent again on a new one, but only when none of it has left.
+//! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
+//! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
+//! Always holds: at most [`MAX_IDLE`] idle connections per node.
+
+use crate::body::{Body, BodyError};
+use crate::peers::{PeerError, Timeouts};
+use crate::{Call, Response};
+use futures_util::Stream;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::sync::oneshot;
+use world::World;
+
+/// Idle connections kept per node.
+const MAX_IDLE: usize = 64;
+
+type Pool = Arc<Mutex<HashMap<String, Vec<SendRequest<Body>>>>>;
+
+/// Connections to all nodes.
+pub struct HttpClient {
+    world: World,
+    idle: Pool,
+}
+
+impl HttpClient {
+    /// No connections yet.
+    pub fn new(world: World) -> Self {
+        Self {
+            world,
+            idle: Pool::default(),
+        }
+    }
+
+    /// Sends `call` to `host:port`; answers with the response's head while its body streams.
+    pub async fn send(&self, host: &str, port: u16, call: Call, timeouts: Timeouts) -> Result<Response, PeerError> {
+        let node = format!("{host}:{port}");
+        let mut request = into_request(&node, call)?;
+        for _ in 0..=MAX_IDLE {
+            let Some(sender) = self.take_idle(&node) else { break };
+            match self.exchange(&node, sender, request, timeouts).await {
+                Ok(response) => return Ok(response),
+                Err((_, Some(unsent))) => request = *unsent,
+                Err((error, None)) => return Err(error),
+            }
+        }
+        let sender = self.connect(host, port, timeouts).await?;
+        self.exchange(&node, sender, request, timeouts)
+            .await
+            .map_err(|(error, _)| error)
+    }
+
+    fn take_idle(&self, node: &str) -> Option<SendRequest<Body>> {
+        let mut idle = self.idle.lock();
+        let senders = idle.get_mut(node)?;
+        std::iter::from_fn(|| senders.pop()).find(SendRequest::is_ready)
+    }
+
+    async fn connect(&self, host: &str, port: u16, timeouts: Timeouts) -> Result<SendRequest<Body>, PeerError> {
+        let connecting = self.world.network.connect(host.to_owned(), port);
+        let stream = self
+            .world
+            .timeout(timeouts.connect, connecting)
+            .await
+            .map_err(|_| PeerError::ConnectTimeout)?
+            .map_err(|error| PeerError::Connect(error.to_string()))?;
+        let (sender, connection) = http1::Builder::new()
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| PeerError::Connect(error.to_string()))?;
+        // Errors of the connection reach us through the request that is on it.
+        self.world.spawn(async move { drop(connection.await) });
+        Ok(sender)
+    }
+
+    /// On failure hands the request back if none of it has left.
+    async fn exchange(
+        &self,
+        node: &str,
+        mut sender: SendRequest<Body>,
+        request: http::Request<Body>,
+        timeouts: Timeouts,
+    ) -> Result<Response, (PeerError, Option<Box<http::Request<Body>>>)> {
+        let sending = sender.try_send_request(request);
+        let response = match self.world.timeout(timeouts.response, sending).await {
+            Err(_) => return Err((PeerError::ResponseTimeout, None)),
+            Ok(Err(mut failed)) => {
+                let unsent = failed.take_message().map(Box::new);
+                return Err((PeerError::Broken(failed.into_error().to_string()), unsent));
+            }
+            Ok(Ok(response)) => response,
+        };
+        self.give_back_when_ready(node.to_owned(), sender);
+        Ok(response.map(Body::wire))
+    }
+
+    fn give_back_when_ready(&self, node: String, mut sender: SendRequest<Body>) {
+        let idle = self.idle.clone();
+        self.world.spawn(async move {
+            if sender.ready().await.is_ok() {
+                let mut idle = idle.lock();
+                let senders = idle.entry(node).or_default();
+                if senders.len() < MAX_IDLE {
+                    senders.push(sender);
+                }
+            }
+        });
+    }
+}
+
+fn into_request(node: &str, call: Call) -> Result<http::Request<Body>, PeerError> {
+    let mut uri = call.address.url_path();
+    if !call.query.is_empty() {
+        uri.push('?');
+        uri.push_str(&call.query);
+    }
+    let mut request = http::Request::new(call.body);
+    *request.method_mut() = call.method;
+    *request.uri_mut() = uri.parse().map_err(|_| PeerError::Unspeakable(uri))?;
+    *request.headers_mut() = call.headers;
+    let host = http::HeaderValue::from_str(node).map_err(|_| PeerError::Unspeakable(node.to_owned()))?;
+    request.headers_mut().insert(http::header::HOST, host);
+    let expects = request
+        .headers()
+        .get(http::header::EXPECT)
+        .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    Ok(if expects { hold_until_continue(request) } else { request })
+}
+
+/// Keeps the body back until the node has said `100 Continue`.
+fn hold_until_continue(request: http::Request<Body>) -> http::Request<Body> {
+    let (open, gate) = oneshot::channel();
+    let open = Mutex::new(Some(open));
+    let mut request = request.map(|body| {
+        let (length, digest) = (body.length(), body.digest());
+        let held = Body::stream(Held { gate: Some(gate), body }, length);
+        digest.into_iter().fold(held, Body::with_digest)
+    });
+    hyper::ext::on_informational(&mut request, move |informational| {
+        if informational.status() == http::StatusCode::CONTINUE
+            && let Some(open) = open.lock().take()
+        {
+            // The body may be gone already; then there is nothing to open.
+            let _ = open.send(());
+        }
+    });
+    request
+}
+
+struct Held {
+    gate: Option<oneshot::Receiver<()>>,
+    body: Body,
+}
+
+impl Stream for Held {
+    type Item = Result<bytes::Bytes, BodyError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(gate) = &mut self.gate {
+            if ready!(Pin::new(gate).poll(context)).is_err() {
+                // Refused with a final answer: nothing of the body is wanted.
+                return Poll::Ready(Some(Err(BodyError::Abandoned)));
+            }
+            self.gate = None;
+        }
+        http_body::Body::poll_frame(Pin::new(&mut self.body), context)
+            .map(|frame| frame.map(|f| f.map(|f| f.into_data().unwrap_or_default())))
+    }
+}

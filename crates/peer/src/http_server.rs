@@ -1,0 +1,201 @@
+//! Accepting connections: the door of storage servers and of the gateway.
+//!
+//! Each connection is a task; requests on it come one after the other. What is not HTTP/1.x gets
+//! hyper's own 400. [`StorageDoor`] turns requests into [`Call`]s for a [`Service`].
+//! Always holds: at most `max_clients` connections are open (further ones wait in the backlog); heads
+//! are bounded in count and size; after [`Shutdown::begin`] no new connection is taken, requests that
+//! run are finished, idle connections are closed.
+
+use crate::interim::InterimStream;
+use crate::{Address, Body, Call, Interim, Response, Service};
+use http::{Method, StatusCode};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use world::{Listener, Stream, World};
+
+/// Answers HTTP requests.
+#[async_trait::async_trait]
+pub trait HttpService: Send + Sync {
+    /// Answers one request of a client at `from`.
+    async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response;
+}
+
+/// Bounds on what clients may do.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Connections at a time.
+    pub max_clients: usize,
+    /// Headers per request.
+    pub max_headers: usize,
+    /// Bytes of a request's head.
+    pub max_head_size: usize,
+    /// How long the head of a request may take, and how long an idle connection is kept.
+    pub head_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            max_clients: 1024,
+            max_headers: 256,
+            max_head_size: 64 * 1024,
+            head_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Ends servers and tells when they have ended.
+pub struct Shutdown {
+    begin: watch::Sender<bool>,
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self {
+            begin: watch::Sender::new(false),
+        }
+    }
+}
+
+impl Shutdown {
+    /// No new connections; running requests finish.
+    pub fn begin(&self) {
+        self.begin.send_replace(true);
+    }
+
+    /// Completes once every server and connection that watches has ended.
+    pub async fn finished(&self) {
+        self.begin.closed().await;
+    }
+
+    /// For servers, and for whatever else has to end with them.
+    pub fn watch(&self) -> watch::Receiver<bool> {
+        self.begin.subscribe()
+    }
+}
+
+async fn begun(shutdown: &mut watch::Receiver<bool>) {
+    // A sender that is gone means the process is ending, too.
+    drop(shutdown.wait_for(|begun| *begun).await);
+}
+
+/// Accepts and serves connections until `shutdown` begins.
+pub async fn serve(
+    world: World,
+    listener: Box<dyn Listener>,
+    service: Arc<dyn HttpService>,
+    options: ServerOptions,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let room = Arc::new(Semaphore::new(options.max_clients.max(1)));
+    loop {
+        let Ok(seat) = room.clone().acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = begun(&mut shutdown) => return,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                let connection = serve_connection(stream, from, service.clone(), options.clone(), shutdown.clone());
+                world.spawn(async move {
+                    connection.await;
+                    drop(seat);
+                });
+            }
+            Err(error) => {
+                // Out of file descriptors, or the client vanished: a moment's rest beats spinning.
+                tracing::warn!("cannot accept a connection: {error}");
+                world.clock.sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+async fn serve_connection(
+    stream: Box<dyn Stream>,
+    from: SocketAddr,
+    service: Arc<dyn HttpService>,
+    options: ServerOptions,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let (stream, interim) = InterimStream::new(stream);
+    let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        let (service, interim) = (service.clone(), interim.clone());
+        async move {
+            let mut request = request.map(Body::wire);
+            request.extensions_mut().insert(interim);
+            Ok::<_, Infallible>(service.serve(request, from).await)
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.head_timeout)
+        .max_headers(options.max_headers)
+        .max_buf_size(options.max_head_size.max(8192))
+        .title_case_headers(true)
+        .half_close(false)
+        .serve_connection(TokioIo::new(stream), handler);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = begun(&mut shutdown) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // Clients vanish all the time; what a request lost by it is logged where the request is.
+        tracing::debug!("connection from {from} ended: {error}");
+    }
+}
+
+/// A storage service behind HTTP.
+pub struct StorageDoor(pub Arc<dyn Service>);
+
+#[async_trait::async_trait]
+impl HttpService for StorageDoor {
+    async fn serve(&self, request: http::Request<Body>, _from: SocketAddr) -> Response {
+        let (mut head, body) = request.into_parts();
+        let address = match Address::parse(&head.method, head.uri.path()) {
+            Ok(address) => address,
+            Err(error) => return plain(StatusCode::BAD_REQUEST, &error.to_string()),
+        };
+        if let Address::Plain(path) = &address
+            && path == "/healthcheck"
+            && matches!(head.method, Method::GET | Method::HEAD)
+        {
+            return plain(StatusCode::OK, "OK");
+        }
+        let interim = head.extensions.remove::<Interim>();
+        let query = head.uri.query().unwrap_or_default().to_owned();
+        self.0
+            .call(Call {
+                method: head.method,
+                address,
+                query,
+                headers: head.headers,
+                body,
+                interim,
+            })
+            .await
+    }
+}
+
+/// A short text answer.
+pub fn plain(status: StatusCode, text: &str) -> Response {
+    let mut response = Response::new(Body::whole(text.to_owned()));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("text/plain"));
+    response
+}

@@ -1,0 +1,89 @@
+//! One interface to every storage service, two ways to it.
+//!
+//! Services of this process are registered with the address they have in the rings; a call for
+//! such an address is a function call. Everything else goes over HTTP.
+//! Always holds: the caller cannot tell the two apart but by speed.
+
+use crate::http_client::HttpClient;
+use crate::{Call, Response, Service};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use world::World;
+
+/// How long to wait for a node.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// For a connection (`conn_timeout`).
+    pub connect: Duration,
+    /// For the head of the response once the request is out (`node_timeout`).
+    pub response: Duration,
+}
+
+/// Why a node gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PeerError {
+    /// Nobody listens there, or the network says no.
+    #[error("cannot connect: {0}")]
+    Connect(String),
+    /// No connection in time.
+    #[error("no connection in time")]
+    ConnectTimeout,
+    /// No response in time.
+    #[error("no response in time")]
+    ResponseTimeout,
+    /// The connection broke, or what came over it was not HTTP.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// The request cannot be put into HTTP; the caller's fault, not the node's.
+    #[error("cannot be written as a request: {0:?}")]
+    Unspeakable(String),
+}
+
+/// All storage services, near and far.
+pub struct Peers {
+    world: World,
+    local: HashMap<(String, u16), Arc<dyn Service>>,
+    remote: HttpClient,
+}
+
+impl Peers {
+    /// None in this process yet.
+    pub fn new(world: World) -> Self {
+        Self {
+            remote: HttpClient::new(world.clone()),
+            world,
+            local: HashMap::new(),
+        }
+    }
+
+    /// `service` is what the rings know as `ip:port`.
+    pub fn register(&mut self, ip: &str, port: u16, service: Arc<dyn Service>) {
+        self.local.insert((ip.to_owned(), port), service);
+    }
+
+    /// Sends `call` to the service at `ip:port`; answers with the response's head while its body streams.
+    pub async fn send(&self, ip: &str, port: u16, call: Call, timeouts: Timeouts) -> Result<Response, PeerError> {
+        match self.local(ip, port) {
+            Some(service) => self
+                .world
+                .timeout(timeouts.response, service.call(call))
+                .await
+                .map_err(|_| PeerError::ResponseTimeout),
+            None => self.remote.send(ip, port, call, timeouts).await,
+        }
+    }
+
+    /// Whether `ip:port` is in this process.
+    pub fn is_local(&self, ip: &str, port: u16) -> bool {
+        self.local(ip, port).is_some()
+    }
+
+    fn local(&self, ip: &str, port: u16) -> Option<&Arc<dyn Service>> {
+        // One process has a handful of services: a scan beats building a key.
+        self.local
+            .iter()
+            .find(|((host, p), _)| *p == port && host == ip)
+            .map(|(_, service)| service)
+    }
+}
