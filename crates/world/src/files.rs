@@ -1,4 +1,168 @@
-//! File-system seam.
+//! The file-system seam: what durable storage needs from a disk, and nothing more.
+//!
+//! [`FileSystem`] works on absolute paths; [`File`] and [`Directory`] are what it opens. Handles are
+//! short-lived, so that a device can be unmounted at any time. All calls block: they belong on a
+//! device's I/O workers. Errors are the system's own (`raw_os_error` is kept).
+//! Always holds: nothing here makes anything durable by itself except `sync`; no path is followed
+//! out of the directory it names by `..` that the caller did not write.
+//! Deliberately absent: the order of steps that makes a change durable; that is `durable-fs`.
 
-/// Disks.
-pub trait FileSystem: Send + Sync {}
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// What an opened file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Reading; it must exist.
+    Read,
+    /// Reading and writing; it must exist.
+    Change,
+    /// Writing at the end; made when missing.
+    Append,
+    /// Writing a new file; it must not exist.
+    Create,
+    /// Holding a lock; made when missing.
+    Lock,
+}
+
+/// What kind of thing a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything else.
+    Other,
+}
+
+/// What the file system knows about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Regular file, directory or other.
+    pub kind: Kind,
+    /// Length in bytes.
+    pub size: u64,
+    /// The file system it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+    /// When anything about it last changed: seconds and nanoseconds since 1970.
+    pub changed: (i64, i64),
+    /// When its content last changed: seconds and nanoseconds since 1970.
+    pub modified: (i64, i64),
+}
+
+/// Room on a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes that an unprivileged writer may still use.
+    pub available: u64,
+}
+
+/// An open file. Dropping it closes it.
+pub trait File: Send + Sync {
+    /// Reads at an offset; 0 at the end. May read less than asked.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all bytes at an offset (at the end for [`Purpose::Append`]).
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Returns once content, length and attributes are on stable storage.
+    fn sync(&self) -> io::Result<()>;
+    /// What the file system knows about it.
+    fn info(&self) -> io::Result<FileInfo>;
+    /// Cuts or extends to a length.
+    fn set_len(&self, length: u64) -> io::Result<()>;
+    /// Reserves room for `length` bytes without changing the file's length.
+    fn allocate(&self, length: u64) -> io::Result<()>;
+    /// Tells the kernel that these bytes will not be read again soon.
+    fn forget_cached(&self, offset: u64, length: u64) -> io::Result<()>;
+    /// Reads an extended attribute into `buffer`, its length returned; `ERANGE` when it is longer,
+    /// `ENODATA` when there is none.
+    fn get_attribute(&self, name: &str, buffer: &mut [u8]) -> io::Result<usize>;
+    /// The length of an extended attribute.
+    fn attribute_length(&self, name: &str) -> io::Result<usize>;
+    /// Sets an extended attribute.
+    fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()>;
+    /// Gives a name to a file, for those opened with [`FileSystem::open_unnamed`] the first one.
+    fn link(&self, to: &Path) -> io::Result<()>;
+    /// Takes the exclusive advisory lock, waiting up to `wait`; `TimedOut` when another keeps it.
+    /// It is released when the file is closed.
+    fn lock(&self, wait: Duration) -> io::Result<()>;
+}
+
+/// An open directory. Dropping it closes it.
+pub trait Directory: Send + Sync {
+    /// Calls `each` for every name in it, `.` and `..` left out.
+    fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()>;
+    /// Opens a file in it for reading.
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
+    /// Removes a file in it.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Returns once its entries are on stable storage.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A file system.
+pub trait FileSystem: Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>>;
+    /// Opens a new file without a name on the file system of `directory`; it vanishes when closed
+    /// unless it is given a name. `EOPNOTSUPP` where file systems cannot do that.
+    fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>>;
+    /// Opens a directory.
+    fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>>;
+    /// Makes one directory; its parent must exist.
+    fn make_directory(&self, path: &Path) -> io::Result<()>;
+    /// Moves a file or directory, replacing a file or an empty directory at `to`.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory.
+    fn remove_directory(&self, path: &Path) -> io::Result<()>;
+    /// What the file system knows about a path, symbolic links followed.
+    fn info(&self, path: &Path) -> io::Result<FileInfo>;
+    /// The room on the file system that holds `path`.
+    fn space(&self, path: &Path) -> io::Result<Space>;
+
+    /// The whole content of a file, refused with `FileTooLarge` beyond `limit` bytes.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        let file = self.open(path, Purpose::Read)?;
+        let size = file.info()?.size;
+        if size > limit {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("{size} bytes, {limit} expected at most"),
+            ));
+        }
+        let mut content = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        let filled = read_full_at(&*file, &mut content, 0)?;
+        content.truncate(filled);
+        Ok(content)
+    }
+
+    /// Whether `path` is where a file system is mounted; false when it does not exist.
+    fn is_mount_point(&self, path: &Path) -> io::Result<bool> {
+        let here = match self.info(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other?,
+        };
+        let above = self.info(&path.join(".."))?;
+        Ok(here.device != above.device || here.inode == above.inode)
+    }
+}
+
+/// Reads until `buffer` is full or the file ends; the number of bytes read.
+pub fn read_full_at(file: &dyn File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}

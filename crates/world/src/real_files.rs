@@ -1,5 +1,303 @@
-//! The real file system.
+//! The machine's file systems, through the system calls themselves.
+//!
+//! Always holds: every descriptor is close-on-exec; interrupted calls are repeated; new files and
+//! directories get the modes OpenStack Swift gives them (all bits the umask allows; records that are
+//! not objects without the execute bits).
 
-/// The disks of this machine.
+use crate::files::{Directory, File, FileInfo, FileSystem, Kind, Purpose, Space};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{self, Advice, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, XattrFlags};
+use rustix::io::{Errno, retry_on_intr};
+use std::ffi::OsStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const OBJECT_MODE: Mode = Mode::from_raw_mode(0o777);
+const RECORD_MODE: Mode = Mode::from_raw_mode(0o666);
+/// Holds the entries of every hash directory and a good part of a suffix directory at once.
+const LIST_BUFFER: usize = 8 * 1024;
+/// A lock is usually held for microseconds: yield that often before sleeping.
+const LOCK_SPINS: u32 = 50;
+const LOCK_SLEEP: Duration = Duration::from_millis(1);
+
+/// The machine's file systems.
 pub struct RealFiles;
-impl crate::files::FileSystem for RealFiles {}
+
+struct RealFile {
+    fd: OwnedFd,
+    appends: bool,
+}
+
+struct RealDirectory {
+    fd: OwnedFd,
+}
+
+impl FileSystem for RealFiles {
+    fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>> {
+        let (flags, mode) = match purpose {
+            Purpose::Read => (OFlags::RDONLY, Mode::empty()),
+            Purpose::Change => (OFlags::RDWR, Mode::empty()),
+            Purpose::Append => (OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND, RECORD_MODE),
+            Purpose::Create => (OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OBJECT_MODE),
+            Purpose::Lock => (OFlags::WRONLY | OFlags::CREATE, OBJECT_MODE),
+        };
+        let fd = retry_on_intr(|| fs::openat(CWD, path, flags | OFlags::CLOEXEC, mode))?;
+        let appends = purpose == Purpose::Append;
+        Ok(Box::new(RealFile { fd, appends }))
+    }
+
+    fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match retry_on_intr(|| fs::openat(CWD, directory, flags, OBJECT_MODE)) {
+            Ok(fd) => Ok(Box::new(RealFile { fd, appends: false })),
+            // What kernels and file systems without unnamed files answer.
+            Err(Errno::ISDIR | Errno::INVAL) => Err(Errno::OPNOTSUPP.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = retry_on_intr(|| fs::openat(CWD, path, flags, Mode::empty()))?;
+        Ok(Box::new(RealDirectory { fd }))
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        Ok(fs::mkdirat(CWD, path, OBJECT_MODE)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(fs::renameat(CWD, from, CWD, to)?)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        Ok(fs::unlinkat(CWD, path, AtFlags::empty())?)
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        Ok(fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
+    }
+
+    fn info(&self, path: &Path) -> io::Result<FileInfo> {
+        Ok(told(&fs::statat(CWD, path, AtFlags::empty())?))
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let stat = retry_on_intr(|| fs::statvfs(path))?;
+        Ok(Space {
+            total: stat.f_blocks.saturating_mul(stat.f_frsize),
+            available: stat.f_bavail.saturating_mul(stat.f_frsize),
+        })
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(retry_on_intr(|| rustix::io::pread(&self.fd, &mut *buffer, offset))?)
+    }
+
+    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = retry_on_intr(|| match self.appends {
+                true => rustix::io::write(&self.fd, bytes),
+                false => rustix::io::pwrite(&self.fd, bytes, offset),
+            })?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[count..];
+            offset += count as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| fs::fsync(&self.fd))?)
+    }
+
+    fn info(&self) -> io::Result<FileInfo> {
+        Ok(told(&fs::fstat(&self.fd)?))
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        Ok(retry_on_intr(|| fs::ftruncate(&self.fd, length))?)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        Ok(retry_on_intr(|| {
+            fs::fallocate(&self.fd, FallocateFlags::KEEP_SIZE, 0, length)
+        })?)
+    }
+
+    fn forget_cached(&self, offset: u64, length: u64) -> io::Result<()> {
+        Ok(fs::fadvise(
+            &self.fd,
+            offset,
+            std::num::NonZeroU64::new(length),
+            Advice::DontNeed,
+        )?)
+    }
+
+    fn get_attribute(&self, name: &str, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(fs::fgetxattr(&self.fd, name, buffer)?)
+    }
+
+    fn attribute_length(&self, name: &str) -> io::Result<usize> {
+        Ok(fs::fgetxattr_query(&self.fd, name)?)
+    }
+
+    fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()> {
+        Ok(fs::fsetxattr(&self.fd, name, value, XattrFlags::empty())?)
+    }
+
+    fn link(&self, to: &Path) -> io::Result<()> {
+        let here = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+        Ok(fs::linkat(CWD, here.as_str(), CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+    }
+
+    fn lock(&self, wait: Duration) -> io::Result<()> {
+        let mut tries = 0;
+        let mut started = None;
+        loop {
+            match fs::flock(&self.fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let began = *started.get_or_insert_with(Instant::now);
+            if began.elapsed() >= wait {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("locked by another for {wait:?}"),
+                ));
+            }
+            tries += 1;
+            if tries <= LOCK_SPINS {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(LOCK_SLEEP);
+            }
+        }
+    }
+}
+
+impl Directory for RealDirectory {
+    fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
+        fs::seek(&self.fd, fs::SeekFrom::Start(0))?;
+        let mut buffer = [MaybeUninit::uninit(); LIST_BUFFER];
+        let mut entries = fs::RawDir::new(&self.fd, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            match entry.file_name().to_bytes() {
+                b"." | b".." => {}
+                name => each(OsStr::from_bytes(name)),
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = retry_on_intr(|| fs::openat(&self.fd, name, flags, Mode::empty()))?;
+        Ok(Box::new(RealFile { fd, appends: false }))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(fs::unlinkat(&self.fd, name, AtFlags::empty())?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| fs::fsync(&self.fd))?)
+    }
+}
+
+fn told(stat: &fs::Stat) -> FileInfo {
+    FileInfo {
+        kind: match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            _ => Kind::Other,
+        },
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
+        modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &dyn Directory) -> Vec<String> {
+        let mut names = vec![];
+        directory
+            .list(&mut |name| names.push(name.to_string_lossy().into_owned()))
+            .unwrap();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_unnamed_file_gets_its_name_with_its_content() {
+        let place = tempfile::tempdir().unwrap();
+        let file = RealFiles.open_unnamed(place.path()).unwrap();
+        file.write_all_at(b"hello", 0).unwrap();
+        file.set_attribute("user.test", b"value").unwrap();
+        file.sync().unwrap();
+        let directory = RealFiles.open_directory(place.path()).unwrap();
+        assert!(names(&*directory).is_empty());
+        file.link(&place.path().join("named")).unwrap();
+        assert_eq!(
+            file.link(&place.path().join("named")).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        directory.sync().unwrap();
+        assert_eq!(names(&*RealFiles.open_directory(place.path()).unwrap()), ["named"]);
+        let read = directory.open("named").unwrap();
+        let mut value = [0; 64];
+        assert_eq!(read.get_attribute("user.test", &mut value).unwrap(), 5);
+        assert_eq!(read.attribute_length("user.test").unwrap(), 5);
+        assert_eq!(RealFiles.read(&place.path().join("named"), 5).unwrap(), b"hello");
+        assert!(RealFiles.read(&place.path().join("named"), 4).is_err());
+    }
+
+    #[test]
+    fn big_directories_are_listed_whole() {
+        let place = tempfile::tempdir().unwrap();
+        for number in 0..2000 {
+            let path = place.path().join(format!("a-rather-long-file-name-{number}"));
+            RealFiles.open(&path, Purpose::Create).unwrap();
+        }
+        let directory = RealFiles.open_directory(place.path()).unwrap();
+        assert_eq!(names(&*directory).len(), 2000);
+    }
+
+    #[test]
+    fn a_lock_excludes_until_closed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(".lock");
+        let first = RealFiles.open(&path, Purpose::Lock).unwrap();
+        first.lock(Duration::ZERO).unwrap();
+        let second = RealFiles.open(&path, Purpose::Lock).unwrap();
+        assert_eq!(
+            second.lock(Duration::from_millis(5)).unwrap_err().kind(),
+            io::ErrorKind::TimedOut
+        );
+        drop(first);
+        second.lock(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn mount_points_are_told_from_directories() {
+        assert!(RealFiles.is_mount_point(Path::new("/proc")).unwrap());
+        assert!(RealFiles.is_mount_point(Path::new("/")).unwrap());
+        assert!(!RealFiles.is_mount_point(Path::new("/proc/sys")).unwrap());
+        assert!(!RealFiles.is_mount_point(Path::new("/nowhere")).unwrap());
+    }
+}
