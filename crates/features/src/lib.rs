@@ -1,1 +1,21 @@
-//! Swift's features in front of the core verbs, one file each, in one visible order.
+//! Swift's features in front of the core verbs: one file each, their order one visible list.
+//!
+//! A [`Feature`] sees a [`ClientRequest`] on its way in and the response on its way out, may answer
+//! by itself, change either, or send further requests down the rest of the pipeline. The gateway
+//! builds the [`Pipeline`] from `[pipeline:main]` and ends it with its core.
+//! Always holds: a request runs through the features in the order of the pipeline; what clients may
+//! not say has been taken off it before any feature below `gatekeeper` sees it.
+//! Deliberately absent: rings, nodes, quorums, disks; how accounts and containers are looked up
+//! (that is [`InfoSource`], which the gateway provides).
+
+pub mod info;
+pub mod pipeline;
+pub mod reply;
+pub mod request;
+
+pub use info::{AccountInfo, ContainerInfo, InfoSource};
+pub use pipeline::{Core, Feature, Next, Pipeline};
+pub use request::{Authorizer, ClientRequest};
+
+/// What clients get.
+pub type Response = peer::Response;

@@ -1,0 +1,75 @@
+//! What is known of an account or a container without asking its server each time.
+//!
+//! Features and authorisation ask an [`InfoSource`]; the gateway answers from its caches or from
+//! the servers. Always holds: names in the maps are lower case and without the prefix that says
+//! whose metadata it is.
+
+use std::collections::BTreeMap;
+use vocabulary::PolicyIndex;
+
+/// An account, as its servers or a cache described it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountInfo {
+    /// The status of its HEAD: 2xx when it exists, 404, 410 when being deleted, 0 when nobody answered.
+    pub status: u16,
+    /// Objects in all its containers.
+    pub object_count: u64,
+    /// Its containers.
+    pub container_count: u64,
+    /// Bytes in all its objects.
+    pub bytes_used: u64,
+    /// `X-Account-Meta-*`.
+    pub meta: BTreeMap<String, String>,
+    /// `X-Account-Sysmeta-*`.
+    pub sysmeta: BTreeMap<String, String>,
+}
+
+/// A container, as its servers or a cache described it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContainerInfo {
+    /// The status of its HEAD: 2xx when it exists, 404, 0 when nobody answered.
+    pub status: u16,
+    /// Who may read (`X-Container-Read`).
+    pub read_acl: Option<String>,
+    /// Who may write (`X-Container-Write`).
+    pub write_acl: Option<String>,
+    /// The policy of its objects.
+    pub policy: PolicyIndex,
+    /// Its objects.
+    pub object_count: u64,
+    /// Bytes in its objects.
+    pub bytes_used: u64,
+    /// The secret of container sync.
+    pub sync_key: Option<String>,
+    /// `X-Versions-Location` of old.
+    pub versions: Option<String>,
+    /// `unsharded`, `sharding`, `sharded`, `collapsed`.
+    pub sharding_state: Option<String>,
+    /// `X-Container-Meta-*`, those for CORS among them.
+    pub meta: BTreeMap<String, String>,
+    /// `X-Container-Sysmeta-*`.
+    pub sysmeta: BTreeMap<String, String>,
+}
+
+impl AccountInfo {
+    /// Whether it is there.
+    pub fn exists(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+impl ContainerInfo {
+    /// Whether it is there.
+    pub fn exists(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// Describes accounts and containers.
+#[async_trait::async_trait]
+pub trait InfoSource: Send + Sync {
+    /// Of an account; `status` says whether it exists.
+    async fn account(&self, account: &str) -> std::sync::Arc<AccountInfo>;
+    /// Of a container; `status` says whether it exists.
+    async fn container(&self, account: &str, container: &str) -> std::sync::Arc<ContainerInfo>;
+}

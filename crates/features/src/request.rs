@@ -1,0 +1,80 @@
+//! A client's request, as the gateway has recognised it.
+//!
+//! Always holds: `path` is UTF-8 without NUL; `entity`, when there is one, is that path's account,
+//! container and object; header names are lower case (`http` sees to it).
+
+use crate::{InfoSource, Response};
+use http::{HeaderMap, Method};
+use peer::Body;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{EntityPath, Timestamp};
+
+/// Decides whether a caller may do what the request asks.
+#[async_trait::async_trait]
+pub trait Authorizer: Send + Sync {
+    /// `Err` is the answer to send instead. Sets [`ClientRequest::is_owner`].
+    /// The core calls it once it knows the container's ACL ([`ClientRequest::acl`]).
+    async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response>;
+}
+
+/// One request of a client.
+pub struct ClientRequest {
+    /// The verb.
+    pub method: Method,
+    /// The path as sent, still encoded.
+    pub raw_path: String,
+    /// The path, decoded.
+    pub path: String,
+    /// The query string as sent, without `?`; empty when there is none.
+    pub query: String,
+    /// `v1` or whatever the path begins with, when it names an entity.
+    pub api_version: String,
+    /// What the path names.
+    pub entity: Option<Arc<EntityPath>>,
+    /// The client's headers; features add Swift's own.
+    pub headers: HeaderMap,
+    /// The body, not read yet.
+    pub body: Body,
+    /// Who is at the other end of the connection.
+    pub from: SocketAddr,
+    /// The transaction id: in every log line and in the response.
+    pub trans_id: String,
+    /// When it came, on the world's clock and as a timestamp.
+    pub began: (Duration, Timestamp),
+    /// Decides once ACLs are known; absent when nothing in the pipeline authorises.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// Who asks, for the access log: the user and groups that authentication found.
+    pub remote_user: Option<String>,
+    /// The container's ACL that applies to this verb, set by the core before authorising.
+    pub acl: Option<String>,
+    /// Whether the caller owns the account: sees and sets what only owners may.
+    pub is_owner: bool,
+    /// Whether the caller administers the whole cluster.
+    pub is_reseller_admin: bool,
+}
+
+impl ClientRequest {
+    /// A header's text; `None` when absent or not UTF-8.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()
+    }
+
+    /// A query parameter, decoded; the last one wins. `Err` when it is not UTF-8.
+    pub fn param(&self, key: &str) -> Option<Result<String, vocabulary::NameError>> {
+        vocabulary::names::query_value(&self.query, key)
+    }
+
+    /// Whether a header says yes, as Swift reads it (`true`, `1`, `yes`, `on`, `t`, `y`).
+    pub fn is_true(&self, name: &str) -> bool {
+        self.header(name).is_some_and(is_true)
+    }
+}
+
+/// Whether a configuration or header value means yes.
+pub fn is_true(value: &str) -> bool {
+    ["true", "1", "yes", "on", "t", "y"]
+        .iter()
+        .any(|word| word.eq_ignore_ascii_case(value))
+}
