@@ -26,7 +26,7 @@ STORIES = [
         metas(kind, [(f"b{n}", "v") for n in range(90)]), metas(kind, [(f"b{n}", "v") for n in range(91)]),
         metas(kind, [(f"{n:02}", "v" * 254) for n in range(16)]), metas(kind, [(f"{n:02}", "v" * 254) for n in range(16)] + [("x", "")]),
         metas(kind, [(f"{n:02}", "v" * 254) for n in range(16)] + [("x", "y")]),
-    ) for ask in cleared(kind, Ask(method, target, headers))])
+    ) for ask in cleared(kind, Ask(method, target, headers, b"x" if method == "PUT" else b""))])
     for kind, (method, target) in KINDS.items()
 ] + [
     Story("limits of container metadata as it grows", [
