@@ -1,1 +1,21 @@
-//! Stage, sync, publish, sync the directory: file-system steps that cannot be half-called.
+//! How a change becomes durable: stage → sync → publish → sync the directories.
+//!
+//! A [`Staged`] file becomes [`Synced`] and only that can be published under its name; publishing
+//! returns after the directory entry, and every directory made on the way, is on stable storage. The
+//! types leave no way to publish what was not synced or to acknowledge what was not published.
+//! Always holds: a crash at any line leaves the old state or the new one; after a failed fsync the
+//! device takes no more writes until restart (the kernel has dropped what it could not write, so
+//! nothing can be promised any more); a device that vanished is never re-created as a directory.
+//! Deliberately absent: what files mean, where they live, who asks.
+//! No other crate renames or syncs. Tests sit beside the code; a fault-injecting disk is in `tests/`.
+
+mod device;
+mod error;
+mod fresh;
+mod lock;
+mod staged;
+
+pub use device::{Device, write_file_atomically};
+pub use error::{Condition, FsError};
+pub use lock::Locked;
+pub use staged::{Staged, Synced};

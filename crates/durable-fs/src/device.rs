@@ -1,0 +1,254 @@
+//! One device: where durable changes begin, and what is known about its health.
+
+use crate::error::FsError;
+use crate::fresh::Fresh;
+use crate::lock::Locked;
+use crate::staged::Staged;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use world::Random;
+use world::files::{Directory, FileSystem, Purpose};
+
+/// How our temporary files begin, so that a sweep touches nobody else's.
+pub(crate) const TEMPORARY_PREFIX: &str = ".martlet-";
+
+/// One device (or any directory that is given the same care).
+///
+/// Paths given to it are absolute and below its root. The root itself is never made: when a device is
+/// not mounted, writing must fail instead of filling the disk below the mount point.
+pub struct Device {
+    files: Arc<dyn FileSystem>,
+    random: Arc<dyn Random>,
+    root: PathBuf,
+    poisoned: AtomicBool,
+    fresh: Fresh,
+}
+
+impl Device {
+    /// A device whose files are below `root`.
+    pub fn new(files: Arc<dyn FileSystem>, random: Arc<dyn Random>, root: impl Into<PathBuf>) -> Arc<Self> {
+        Arc::new(Self {
+            files,
+            random,
+            root: root.into(),
+            poisoned: AtomicBool::new(false),
+            fresh: Fresh::default(),
+        })
+    }
+
+    /// Where its files are.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The file system it is on, for reading.
+    pub fn files(&self) -> &dyn FileSystem {
+        &*self.files
+    }
+
+    pub(crate) fn random(&self) -> &dyn Random {
+        &*self.random
+    }
+
+    /// Whether it is there, mounted if it must be.
+    pub fn check_present(&self, must_be_mounted: bool) -> Result<(), FsError> {
+        let present = if must_be_mounted {
+            self.files.is_mount_point(&self.root)
+        } else {
+            match self.files.info(&self.root) {
+                Err(error) if is_absent(&error) => Err(FsError::Missing(self.root.clone()))?,
+                other => other.map(|info| info.kind == world::files::Kind::Directory),
+            }
+        };
+        match (present.map_err(FsError::io("look at", &self.root))?, must_be_mounted) {
+            (true, _) => Ok(()),
+            (false, true) => Err(FsError::NotMounted(self.root.clone())),
+            (false, false) => Err(FsError::Missing(self.root.clone())),
+        }
+    }
+
+    /// Whether it may be written to.
+    pub fn check_writable(&self) -> Result<(), FsError> {
+        match self.poisoned.load(Ordering::Acquire) {
+            true => Err(FsError::Poisoned(self.root.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// Begins a file that will be published in `directory`, made when missing. `temporaries` is where
+    /// it waits on file systems without unnamed files, and while it replaces a file.
+    pub fn stage(self: &Arc<Self>, directory: &Path, temporaries: &Path) -> Result<Staged, FsError> {
+        self.check_writable()?;
+        Staged::new(self, directory, temporaries)
+    }
+
+    /// Writes a whole file durably, in place of any file with that name.
+    pub fn write_file(
+        self: &Arc<Self>,
+        directory: &Path,
+        name: &str,
+        temporaries: &Path,
+        content: &[u8],
+    ) -> Result<(), FsError> {
+        let mut staged = self.stage(directory, temporaries)?;
+        staged.write(content)?;
+        staged.sync()?.publish(name)?;
+        Ok(())
+    }
+
+    /// Takes the lock of `directory`, which must exist.
+    pub fn lock(self: &Arc<Self>, directory: &Path, wait: Duration) -> Result<Locked, FsError> {
+        Locked::take(self, directory, wait)
+    }
+
+    /// Moves a directory away durably; when `to` is taken, to `to` with a random ending. Returns where
+    /// it is now.
+    pub fn move_aside(&self, from: &Path, to: &Path) -> Result<PathBuf, FsError> {
+        self.check_writable()?;
+        let parent = to.parent().unwrap_or(&self.root);
+        self.make_directories(parent)?;
+        let mut target = to.to_owned();
+        let mut moved = self.files.rename(from, &target);
+        if matches!(&moved, Err(error) if is_taken(error)) {
+            let mut name = to.file_name().unwrap_or_default().to_owned();
+            name.push(format!(
+                "-{:016x}{:016x}",
+                self.random.next_u64(),
+                self.random.next_u64()
+            ));
+            target.set_file_name(name);
+            moved = self.files.rename(from, &target);
+        }
+        moved.map_err(FsError::io("move aside", from))?;
+        self.settle(parent)?;
+        self.sync_directory(from.parent().unwrap_or(&self.root))?;
+        Ok(target)
+    }
+
+    /// Removes a directory if it is empty.
+    pub fn remove_if_empty(&self, directory: &Path) -> Result<(), FsError> {
+        match self.files.remove_directory(directory) {
+            Err(error) if is_absent(&error) || is_taken(&error) => Ok(()),
+            other => other.map_err(FsError::io("remove", directory)),
+        }
+    }
+
+    /// Removes temporary files in `temporaries` whose writers are gone; how many.
+    pub fn sweep(&self, temporaries: &Path) -> Result<usize, FsError> {
+        let directory = match self.files.open_directory(temporaries) {
+            Err(error) if is_absent(&error) => return Ok(0),
+            other => other.map_err(FsError::io("list", temporaries))?,
+        };
+        let mut names = vec![];
+        directory
+            .list(&mut |name| {
+                if name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+                    names.push(temporaries.join(name));
+                }
+            })
+            .map_err(FsError::io("list", temporaries))?;
+        let abandoned = names.iter().filter(|path| self.is_abandoned(path));
+        let removed = abandoned.filter(|path| self.files.remove_file(path).is_ok()).count();
+        Ok(removed)
+    }
+
+    fn is_abandoned(&self, path: &Path) -> bool {
+        let file = self.files.open(path, Purpose::Read);
+        file.is_ok_and(|file| file.lock(Duration::ZERO).is_ok())
+    }
+
+    /// Makes `directory` and its missing ancestors below the root.
+    pub(crate) fn make_directories(&self, directory: &Path) -> Result<(), FsError> {
+        if directory == self.root || !directory.starts_with(&self.root) {
+            return self.check_present(false);
+        }
+        self.fresh.note(directory);
+        let mut made = self.files.make_directory(directory);
+        if matches!(&made, Err(error) if is_absent(error)) {
+            self.make_directories(directory.parent().unwrap_or(&self.root))?;
+            made = self.files.make_directory(directory);
+        }
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other.map_err(FsError::io("make", directory)),
+        }
+    }
+
+    /// Removes a directory again that was made for a file which then was not published.
+    pub(crate) fn unmake(&self, directory: &Path) {
+        let chain = self.fresh.chain(directory, &self.root);
+        if let Some((made, generation)) = chain.first().filter(|(made, _)| made == directory)
+            && self.files.remove_directory(made).is_ok()
+        {
+            self.fresh.settled(made, *generation);
+        }
+    }
+
+    pub(crate) fn renamed_into(&self, from: &Path, to: &Path) -> Result<(), FsError> {
+        let mut renamed = self.files.rename(from, to);
+        if matches!(&renamed, Err(error) if is_absent(error)) {
+            self.make_directories(to.parent().unwrap_or(&self.root))?;
+            renamed = self.files.rename(from, to);
+        }
+        renamed.map_err(FsError::io("name a file", to))
+    }
+
+    /// Syncs a directory that got an entry, and the parents of every directory made for it.
+    pub(crate) fn settle(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
+        let fresh = self.fresh.chain(directory, &self.root);
+        let opened = self.sync_directory(directory)?;
+        for (made, generation) in fresh {
+            self.sync_directory(made.parent().unwrap_or(&self.root))?;
+            self.fresh.settled(&made, generation);
+        }
+        Ok(opened)
+    }
+
+    fn sync_directory(&self, path: &Path) -> Result<Box<dyn Directory>, FsError> {
+        let opened = self
+            .files
+            .open_directory(path)
+            .map_err(FsError::io("open the directory", path))?;
+        self.synced(opened.sync(), path)?;
+        Ok(opened)
+    }
+
+    /// Judges the outcome of an fsync: after a failure nothing on the device can be promised.
+    pub(crate) fn synced(&self, outcome: io::Result<()>, path: &Path) -> Result<(), FsError> {
+        let Err(source) = outcome else { return Ok(()) };
+        self.poisoned.store(true, Ordering::Release);
+        tracing::error!(
+            device = %self.root.display(),
+            path = %path.display(),
+            error = %source,
+            "fsync failed: the device takes no more writes until restart; check the drive"
+        );
+        let (doing, path) = ("sync", path.to_owned());
+        Err(FsError::Io { doing, path, source })
+    }
+}
+
+/// Writes a whole file durably in place of any file with that name, outside any device: rings,
+/// builders, configuration. `directory` must exist.
+pub fn write_file_atomically(
+    world: &world::World,
+    directory: &Path,
+    name: &str,
+    content: &[u8],
+) -> Result<(), FsError> {
+    Device::new(world.files.clone(), world.random.clone(), directory).write_file(directory, name, directory, content)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty
+    )
+}

@@ -1,0 +1,202 @@
+//! A file on its way: [`Staged`] → [`Synced`] → published.
+//!
+//! Unnamed (`O_TMPFILE`) where the file system can, so that a crash leaves nothing; else a locked
+//! temporary file that [`Device::sweep`] removes at the next start. Dropped early, it never existed.
+
+use crate::device::{Device, TEMPORARY_PREFIX};
+use crate::error::FsError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use world::files::{Directory, File};
+
+/// A file being written, invisible under its final name.
+pub struct Staged {
+    device: Arc<Device>,
+    directory: PathBuf,
+    temporaries: PathBuf,
+    file: Box<dyn File>,
+    name: Option<TemporaryName>,
+    length: u64,
+    published: bool,
+}
+
+/// A file whose content and attributes are on stable storage, but whose name is not.
+pub struct Synced(Staged);
+
+/// The name of a file that is not unnamed; removed when dropped.
+struct TemporaryName {
+    device: Arc<Device>,
+    path: PathBuf,
+}
+
+impl Drop for TemporaryName {
+    fn drop(&mut self) {
+        // Renamed away: nothing to remove. Anything else is swept at the next start.
+        let _ = self.device.files().remove_file(&self.path);
+    }
+}
+
+impl Staged {
+    pub(crate) fn new(device: &Arc<Device>, directory: &Path, temporaries: &Path) -> Result<Self, FsError> {
+        let (file, name) = match open_unnamed(device, directory) {
+            Ok(file) => (file, None),
+            Err(FsError::Io { source, .. }) if unnamed_unsupported(&source) => {
+                let (file, name) = open_named(device, temporaries)?;
+                (file, Some(name))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            device: device.clone(),
+            directory: directory.to_owned(),
+            temporaries: temporaries.to_owned(),
+            file,
+            name,
+            length: 0,
+            published: false,
+        })
+    }
+
+    /// Appends.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), FsError> {
+        self.file
+            .write_all_at(bytes, self.length)
+            .map_err(FsError::io("write a file for", &self.directory))?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes written so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Reserves room.
+    pub fn allocate(&self, length: u64) -> Result<(), FsError> {
+        match self.file.allocate(length) {
+            // Not every file system can; the room is then found while writing.
+            Err(error) if unnamed_unsupported(&error) => Ok(()),
+            other => other.map_err(FsError::io("reserve room for a file in", &self.directory)),
+        }
+    }
+
+    /// Sets an extended attribute.
+    pub fn set_attribute(&self, name: &str, value: &[u8]) -> Result<(), FsError> {
+        self.file
+            .set_attribute(name, value)
+            .map_err(FsError::io("set an attribute of a file in", &self.directory))
+    }
+
+    /// Pushes what is written so far to the disk and out of the cache, so that the final sync of a
+    /// long file finds little left to do.
+    pub fn settle_part(&self, from: u64) -> Result<(), FsError> {
+        self.device.synced(self.file.sync(), &self.directory)?;
+        // Only advice: a kernel that does not take it costs cache, nothing else.
+        let _ = self.file.forget_cached(from, self.length.saturating_sub(from));
+        Ok(())
+    }
+
+    /// Brings content and attributes to stable storage.
+    pub fn sync(self) -> Result<Synced, FsError> {
+        self.device.synced(self.file.sync(), &self.directory)?;
+        Ok(Synced(self))
+    }
+}
+
+impl Synced {
+    /// Drops the content from the page cache.
+    pub fn forget_cached(&self) {
+        // Only advice: a kernel that does not take it costs cache, nothing else.
+        let _ = self.0.file.forget_cached(0, self.0.length);
+    }
+
+    /// Gives the file its name, in place of any file that has it, and returns once the name is on
+    /// stable storage. The directory comes back open, for looking at what else is in it.
+    pub fn publish(self, name: &str) -> Result<Box<dyn Directory>, FsError> {
+        let mut staged = self.0;
+        let target = staged.directory.join(name);
+        match &staged.name {
+            Some(temporary) => staged.device.renamed_into(&temporary.path, &target)?,
+            None => staged.link(&target)?,
+        }
+        staged.published = true;
+        staged.device.settle(&staged.directory)
+    }
+}
+
+impl Drop for Staged {
+    /// A file that never was leaves no directory behind either.
+    fn drop(&mut self) {
+        if !self.published {
+            self.device.unmake(&self.directory);
+        }
+    }
+}
+
+impl Staged {
+    fn link(&self, target: &Path) -> Result<(), FsError> {
+        let mut linked = self.file.link(target);
+        if matches!(&linked, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            // The directory was cleared away meanwhile (tombstone reclaimed, quarantine).
+            self.device.make_directories(&self.directory)?;
+            linked = self.file.link(target);
+        }
+        match linked {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.link_over(target),
+            other => other.map_err(FsError::io("name a file", target)),
+        }
+    }
+
+    /// A link cannot replace: link under a temporary name, rename that.
+    fn link_over(&self, target: &Path) -> Result<(), FsError> {
+        self.device.make_directories(&self.temporaries)?;
+        let path = self.device.temporary_path(&self.temporaries);
+        self.file
+            .lock(Duration::ZERO)
+            .map_err(FsError::io("lock a temporary file for", target))?;
+        self.file.link(&path).map_err(FsError::io("name a file", &path))?;
+        let temporary = TemporaryName {
+            device: self.device.clone(),
+            path,
+        };
+        self.device.renamed_into(&temporary.path, target)
+    }
+}
+
+fn open_unnamed(device: &Arc<Device>, directory: &Path) -> Result<Box<dyn File>, FsError> {
+    let open = || device.files().open_unnamed(directory);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            device.make_directories(directory)?;
+            open()
+        }
+        other => other,
+    }
+    .map_err(FsError::io("write a file in", directory))
+}
+
+fn open_named(device: &Arc<Device>, temporaries: &Path) -> Result<(Box<dyn File>, TemporaryName), FsError> {
+    device.make_directories(temporaries)?;
+    let path = device.temporary_path(temporaries);
+    let file = device
+        .files()
+        .open(&path, world::files::Purpose::Create)
+        .map_err(FsError::io("make", &path))?;
+    let device = device.clone();
+    let name = TemporaryName { device, path };
+    // The sweep of another process leaves files alone whose writer lives.
+    file.lock(Duration::ZERO).map_err(FsError::io("lock", &name.path))?;
+    Ok((file, name))
+}
+
+fn unnamed_unsupported(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+}
+
+impl Device {
+    pub(crate) fn temporary_path(&self, temporaries: &Path) -> PathBuf {
+        temporaries.join(format!("{TEMPORARY_PREFIX}{:016x}", self.random().next_u64()))
+    }
+}

@@ -1,0 +1,350 @@
+//! The order of steps, and what is left when one of them fails, over the machine's file system with
+//! a recorder in between.
+
+#![allow(clippy::unwrap_used)] // a test says so by failing
+
+use durable_fs::{Condition, Device};
+use parking_lot::Mutex;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use world::files::{Directory, File, FileInfo, FileSystem, Purpose, Space};
+use world::random::OsRandom;
+use world::real_files::RealFiles;
+
+/// What happened, and which step is to fail with which error.
+#[derive(Default)]
+struct Script {
+    steps: Vec<String>,
+    fail: Option<(&'static str, i32)>,
+    named_only: bool,
+}
+
+#[derive(Clone, Default)]
+struct Recorder(Arc<Mutex<Script>>);
+
+impl Recorder {
+    fn step(&self, what: &'static str, path: &Path) -> io::Result<()> {
+        let mut script = self.0.lock();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        script.steps.push(format!("{what} {name}"));
+        match script.fail {
+            Some((step, errno)) if step == what => Err(io::Error::from_raw_os_error(errno)),
+            _ => Ok(()),
+        }
+    }
+
+    fn steps(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().steps)
+    }
+}
+
+struct Watched<T: ?Sized> {
+    inner: Box<T>,
+    path: PathBuf,
+    recorder: Recorder,
+}
+
+impl File for Watched<dyn File> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(buffer, offset)
+    }
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.recorder.step("write", &self.path)?;
+        self.inner.write_all_at(bytes, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.recorder.step("sync", &self.path)?;
+        self.inner.sync()
+    }
+    fn info(&self) -> io::Result<FileInfo> {
+        self.inner.info()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.inner.set_len(length)
+    }
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.inner.allocate(length)
+    }
+    fn forget_cached(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.inner.forget_cached(offset, length)
+    }
+    fn get_attribute(&self, name: &str, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.get_attribute(name, buffer)
+    }
+    fn attribute_length(&self, name: &str) -> io::Result<usize> {
+        self.inner.attribute_length(name)
+    }
+    fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()> {
+        self.recorder.step("attribute", &self.path)?;
+        self.inner.set_attribute(name, value)
+    }
+    fn link(&self, to: &Path) -> io::Result<()> {
+        self.recorder.step("link", to)?;
+        self.inner.link(to)
+    }
+    fn lock(&self, wait: Duration) -> io::Result<()> {
+        self.inner.lock(wait)
+    }
+}
+
+impl Directory for Watched<dyn Directory> {
+    fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
+        self.inner.list(each)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.inner.open(name)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.recorder.step("sync-directory", &self.path)?;
+        self.inner.sync()
+    }
+}
+
+impl FileSystem for Recorder {
+    fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>> {
+        let (inner, path) = (RealFiles.open(path, purpose)?, path.to_owned());
+        Ok(Box::new(Watched {
+            inner,
+            path,
+            recorder: self.clone(),
+        }))
+    }
+    fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>> {
+        if self.0.lock().named_only {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let (inner, path) = (RealFiles.open_unnamed(directory)?, PathBuf::from("new"));
+        Ok(Box::new(Watched {
+            inner,
+            path,
+            recorder: self.clone(),
+        }))
+    }
+    fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
+        let (inner, path) = (RealFiles.open_directory(path)?, path.to_owned());
+        Ok(Box::new(Watched {
+            inner,
+            path,
+            recorder: self.clone(),
+        }))
+    }
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        self.step("make", path)?;
+        RealFiles.make_directory(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step("rename", to)?;
+        RealFiles.rename(from, to)
+    }
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        RealFiles.remove_file(path)
+    }
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        RealFiles.remove_directory(path)
+    }
+    fn info(&self, path: &Path) -> io::Result<FileInfo> {
+        RealFiles.info(path)
+    }
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        RealFiles.space(path)
+    }
+}
+
+struct Bench {
+    recorder: Recorder,
+    device: Arc<Device>,
+    root: PathBuf,
+    _place: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("dev");
+        std::fs::create_dir(&root).unwrap();
+        let recorder = Recorder::default();
+        let device = Device::new(Arc::new(recorder.clone()), Arc::new(OsRandom), &root);
+        Self {
+            recorder,
+            device,
+            root,
+            _place: place,
+        }
+    }
+
+    fn write(&self, content: &[u8]) -> Result<(), durable_fs::FsError> {
+        let directory = self.root.join("objects/7/abc");
+        let mut staged = self.device.stage(&directory, &self.root.join("tmp"))?;
+        staged.write(content)?;
+        staged.set_attribute("user.a", b"b")?;
+        staged.sync()?.publish("x.data").map(drop)
+    }
+
+    fn content(&self) -> Option<Vec<u8>> {
+        std::fs::read(self.root.join("objects/7/abc/x.data")).ok()
+    }
+
+    fn left_behind(&self) -> usize {
+        std::fs::read_dir(self.root.join("tmp")).map_or(0, Iterator::count)
+    }
+}
+
+#[test]
+fn steps_come_in_order_and_new_parents_are_synced_once() {
+    let bench = Bench::new();
+    bench.write(b"one").unwrap();
+    assert_eq!(
+        bench.recorder.steps(),
+        [
+            "make abc",
+            "make 7",
+            "make objects",
+            "make 7",
+            "make abc", // found missing, made from above
+            "write new",
+            "attribute new",
+            "sync new",
+            "link x.data",
+            "sync-directory abc",
+            "sync-directory 7",
+            "sync-directory objects",
+            "sync-directory dev",
+        ]
+    );
+    std::fs::remove_file(bench.root.join("objects/7/abc/x.data")).unwrap();
+    bench.write(b"two").unwrap();
+    assert_eq!(
+        bench.recorder.steps(),
+        [
+            "write new",
+            "attribute new",
+            "sync new",
+            "link x.data",
+            "sync-directory abc"
+        ]
+    );
+}
+
+#[test]
+fn a_name_that_is_taken_is_replaced_at_once() {
+    for named_only in [false, true] {
+        let bench = Bench::new();
+        bench.recorder.0.lock().named_only = named_only;
+        bench.write(b"old").unwrap();
+        bench.write(b"new").unwrap();
+        assert_eq!(bench.content().unwrap(), b"new");
+        assert_eq!(bench.left_behind(), 0);
+        bench.recorder.0.lock().fail = Some(("rename", rustix::io::Errno::IO.raw_os_error()));
+        bench.write(b"newer").unwrap_err();
+        assert_eq!(bench.content().unwrap(), b"new");
+        assert_eq!(bench.left_behind(), 0);
+    }
+}
+
+#[test]
+fn a_failed_step_leaves_the_old_content_and_no_temporary_file() {
+    let errno = rustix::io::Errno::NOSPC.raw_os_error();
+    for named_only in [false, true] {
+        for step in ["write", "attribute", "sync", "link", "rename"] {
+            let bench = Bench::new();
+            bench.recorder.0.lock().named_only = named_only;
+            bench.write(b"old").unwrap();
+            bench.recorder.0.lock().fail = Some((step, errno));
+            if bench.write(b"new").is_err() {
+                assert_eq!(bench.content().unwrap(), b"old", "{step}");
+            }
+            assert_eq!(bench.left_behind(), 0, "{step}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_fsync_ends_writing() {
+    for step in ["sync", "sync-directory"] {
+        let bench = Bench::new();
+        bench.recorder.0.lock().fail = Some((step, rustix::io::Errno::IO.raw_os_error()));
+        bench.write(b"one").unwrap_err();
+        bench.recorder.0.lock().fail = None;
+        let refused = bench.write(b"two").unwrap_err();
+        assert_eq!(refused.condition(), Condition::Unavailable, "{step}");
+    }
+}
+
+#[test]
+fn an_aborted_write_leaves_nothing() {
+    let bench = Bench::new();
+    let directory = bench.root.join("objects/7/abc");
+    let mut staged = bench.device.stage(&directory, &bench.root.join("tmp")).unwrap();
+    staged.write(b"half").unwrap();
+    drop(staged);
+    assert!(!directory.exists());
+}
+
+#[test]
+fn a_missing_device_is_not_made() {
+    let bench = Bench::new();
+    std::fs::remove_dir(&bench.root).unwrap();
+    let refused = bench.write(b"one").unwrap_err();
+    assert_eq!(refused.condition(), Condition::Unavailable);
+    assert!(refused.to_string().contains("does not exist"), "{refused}");
+    assert!(!bench.root.exists());
+    assert!(bench.device.check_present(false).is_err());
+    std::fs::create_dir(&bench.root).unwrap();
+    bench.device.check_present(false).unwrap();
+    assert!(
+        bench
+            .device
+            .check_present(true)
+            .unwrap_err()
+            .to_string()
+            .contains("not mounted")
+    );
+}
+
+#[test]
+fn moving_aside_never_replaces() {
+    let bench = Bench::new();
+    let (from, to) = (bench.root.join("objects/1/h"), bench.root.join("quarantined/objects/h"));
+    let mut places = vec![];
+    for _ in 0..2 {
+        std::fs::create_dir_all(&from).unwrap();
+        std::fs::write(from.join("f"), b"x").unwrap();
+        places.push(bench.device.move_aside(&from, &to).unwrap());
+    }
+    assert_eq!(places[0], to);
+    assert!(places[1].to_string_lossy().starts_with(&format!("{}-", to.display())));
+    assert!(places.iter().all(|place| place.join("f").exists()));
+}
+
+#[test]
+fn the_sweep_spares_living_writers_and_strangers() {
+    let bench = Bench::new();
+    bench.recorder.0.lock().named_only = true;
+    let tmp = bench.root.join("tmp");
+    let alive = bench.device.stage(&bench.root.join("objects"), &tmp).unwrap();
+    std::fs::write(tmp.join(".martlet-dead"), b"x").unwrap();
+    std::fs::write(tmp.join("tmpstranger"), b"x").unwrap();
+    assert_eq!(bench.device.sweep(&tmp).unwrap(), 1);
+    assert_eq!(bench.left_behind(), 2);
+    drop(alive);
+    assert_eq!(bench.left_behind(), 1);
+    assert_eq!(bench.device.sweep(&bench.root.join("none")).unwrap(), 0);
+}
+
+#[test]
+fn hints_are_appended_under_the_lock() {
+    let bench = Bench::new();
+    let locked = bench.device.lock(&bench.root, Duration::ZERO).unwrap();
+    locked.append_hint("hashes.invalid", b"abc\n").unwrap();
+    assert!(bench.device.lock(&bench.root, Duration::from_millis(3)).is_err());
+    drop(locked);
+    let locked = bench.device.lock(&bench.root, Duration::ZERO).unwrap();
+    locked.append_hint("hashes.invalid", b"def\n").unwrap();
+    assert_eq!(std::fs::read(bench.root.join("hashes.invalid")).unwrap(), b"abc\ndef\n");
+}
