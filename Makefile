@@ -1,0 +1,57 @@
+# One command per intent. `make help` lists them.
+
+PYTHON ?= python3.11
+VENV := .venv
+PYTEST := $(VENV)/bin/python -m pytest
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv
+
+.PHONY: help up build test check rust black-box packages oracle torture race race-martlet clean
+
+help:            ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+up: build        ## build Martlet and start a whole cluster in ./martlet-data
+	./target/release/martlet up
+
+build:           ## the release build
+	cargo build --release --locked
+
+test: packages $(VENV)/ready check rust build black-box   ## everything that must hold; what CI runs
+
+check:           ## formatting and lints
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+rust:            ## unit and property tests
+	cargo test --workspace --locked
+
+black-box: build $(VENV)/ready   ## Martlet from outside: clients, OpenStack Swift beside it, faults
+	$(PYTEST) tests/
+
+oracle: $(VENV)/ready   ## the black-box tests told to OpenStack Swift itself: proves the tests
+	$(PYTEST) tests/ --sut openstack
+
+torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
+	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s
+
+race: build $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes the table of docs/performance.md
+	$(VENV)/bin/python tests/race/race.py --write docs/performance.md
+
+race-martlet: build $(VENV)/ready   ## Martlet's side alone, quickly, for profiling
+	$(VENV)/bin/python tests/race/race.py --only martlet --seconds 5
+
+packages:        ## Debian packages the tests need, where we may install them
+	@missing=$$(dpkg-query -W -f '$${Package} $${Status}\n' $(PACKAGES) 2>&1 | grep -v 'ok installed$$' | wc -l); \
+	if [ "$$missing" -eq 0 ]; then exit 0; \
+	elif [ "$$(id -u)" -eq 0 ]; then \
+		apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PACKAGES); \
+	else echo "not root: these must be installed: $(PACKAGES)"; fi
+
+$(VENV)/ready: tests/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	touch $@
+
+clean:           ## remove what was built
+	cargo clean
+	rm -rf $(VENV)
