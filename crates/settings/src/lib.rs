@@ -1,1 +1,53 @@
-//! One declaration per option: Swift-compatible configuration files become typed settings.
+//! Configuration: Swift's own files become typed settings.
+//!
+//! Comes in: paths of `swift.conf`, `{proxy,object,container,account}-server.conf` or `conf.d`
+//! directories. Goes out: [`SwiftConf`], [`ProxyConf`], [`ObjectConf`], [`ContainerConf`],
+//! [`AccountConf`], each with the [`Warning`]s a start should print; and, the other way, the text of
+//! such files (`write.rs`, `sample.rs`).
+//! Always holds: every option has one declaration (the [`declare::Options`] tables), from which field,
+//! parser, default, sample and reference come; every refusal names file, section, option and remedy.
+//! Deliberately absent: the environment, command lines, acting on a setting.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is a line, a section, a comment | `ini.rs`, `source.rs`, `interpolate.rs` |
+//! | how is an option declared | `declare.rs`, `kinds.rs` |
+//! | which options does a server have | `server.rs`, `storage.rs`, `proxy.rs` |
+//! | which filters are there, and their options | `filters.rs`, `gateway_filters.rs`, `tempauth.rs` |
+//! | `swift.conf` | `swift_conf.rs` |
+//! | a whole file at once | `load.rs` |
+//! | which options are ignored, and how that is said | `check.rs`, `openstack.rs`, `report.rs` |
+//! | writing such files | `write.rs`, `sample.rs` |
+//!
+//! Tests: beside the code, and `tests/` for OpenStack's own sample files.
+
+pub mod check;
+pub mod declare;
+pub mod filters;
+pub mod gateway_filters;
+pub mod ini;
+pub mod interpolate;
+pub mod kinds;
+pub mod load;
+pub mod openstack;
+pub mod proxy;
+pub mod report;
+pub mod sample;
+pub mod server;
+pub mod source;
+pub mod storage;
+pub mod swift_conf;
+pub mod tempauth;
+pub mod write;
+
+pub use filters::{FilterSpec, Pipeline, Support};
+pub use gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
+pub use ini::Document;
+pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};
+pub use load::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, unsafe_to_start};
+pub use proxy::{PolicyRouting, ProxySettings, Routing};
+pub use report::{SettingsError, Severity, Warning};
+pub use server::{ServerCommon, StorageCommon};
+pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
+pub use swift_conf::SwiftConf;
+pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};

@@ -1,0 +1,307 @@
+//! The filters of a pipeline: which exist, which Martlet serves, in which order they stand.
+//!
+//! Comes in: `[pipeline:main]` and the sections it names. Goes out: [`Pipeline`].
+//! A filter that OpenStack Swift has and Martlet does not serve yet is a named warning, and an
+//! [`Severity::Unsafe`] one where leaving it out would weaken what protects data or accounts; a filter
+//! nobody knows is an error. Names of filters come from the entry points of OpenStack Swift 2.38.
+
+use crate::declare::Scope;
+use crate::ini::Document;
+use crate::report::{SettingsError, Severity, Warning};
+
+/// What becomes of a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// Served.
+    Served,
+    /// Known, not served yet; requests that need it do not have it.
+    NotYet,
+    /// Known, not served yet; going without it would be unsafe, for this reason.
+    Needed(&'static str),
+}
+
+const NO_ACCOUNTS: &str = "without it nobody would be checked";
+const NO_ENCRYPTION: &str = "without it objects would be stored in the clear and encrypted ones could not be read";
+const READ_ONLY: &str = "without it accounts that should be read-only could be changed";
+
+/// Every `egg:swift#…` of Swift 2.38, with what becomes of it here.
+pub const FILTERS: &[(&str, Support)] = &[
+    ("account_quotas", Support::NotYet),
+    ("authtoken", Support::Needed(NO_ACCOUNTS)),
+    ("backend_ratelimit", Support::NotYet),
+    ("bulk", Support::NotYet),
+    ("catch_errors", Support::Served),
+    ("cname_lookup", Support::NotYet),
+    ("container_quotas", Support::NotYet),
+    ("container_sync", Support::NotYet),
+    ("copy", Support::NotYet),
+    ("crossdomain", Support::NotYet),
+    ("dlo", Support::NotYet),
+    ("domain_remap", Support::NotYet),
+    ("encryption", Support::Needed(NO_ENCRYPTION)),
+    ("etag_quoter", Support::NotYet),
+    ("formpost", Support::NotYet),
+    ("gatekeeper", Support::Served),
+    ("healthcheck", Support::Served),
+    ("keymaster", Support::Needed(NO_ENCRYPTION)),
+    ("keystoneauth", Support::Needed(NO_ACCOUNTS)),
+    ("kmip_keymaster", Support::Needed(NO_ENCRYPTION)),
+    ("kms_keymaster", Support::Needed(NO_ENCRYPTION)),
+    ("list_endpoints", Support::NotYet),
+    ("listing_formats", Support::Served),
+    ("memcache", Support::Served),
+    ("name_check", Support::NotYet),
+    ("proxy_logging", Support::Served),
+    ("ratelimit", Support::NotYet),
+    ("read_only", Support::Needed(READ_ONLY)),
+    ("recon", Support::NotYet),
+    ("s3api", Support::NotYet),
+    ("s3token", Support::NotYet),
+    ("slo", Support::NotYet),
+    ("staticweb", Support::NotYet),
+    ("symlink", Support::NotYet),
+    ("tempauth", Support::Served),
+    ("tempurl", Support::NotYet),
+    ("versioned_writes", Support::NotYet),
+    ("xprofile", Support::NotYet),
+];
+
+/// The apps at the end of a pipeline.
+pub const APPS: &[&str] = &["proxy", "account", "container", "object", "mem_object"];
+
+/// One filter of a pipeline.
+#[derive(Debug, Clone)]
+pub struct FilterSpec {
+    /// As the pipeline calls it: `proxy-logging`.
+    pub name: String,
+    /// The entry point: `proxy_logging`.
+    pub egg: String,
+    /// What becomes of it.
+    pub support: Support,
+    /// Its options, `[DEFAULT]` included.
+    pub options: Scope,
+}
+
+/// `[pipeline:main]`: filters in the order a request meets them, and the app behind them.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    /// In order.
+    pub filters: Vec<FilterSpec>,
+    /// As the pipeline calls it: `proxy-server`.
+    pub app_name: String,
+    /// The entry point: `proxy`.
+    pub app: String,
+}
+
+impl Pipeline {
+    /// Reads the pipeline of a server's configuration.
+    pub fn read(document: &Document) -> Result<Self, SettingsError> {
+        let main = document
+            .section("pipeline:main")
+            .ok_or_else(|| SettingsError::MissingSection {
+                file: document.path.clone(),
+                section: "pipeline:main".into(),
+                remedy: "add it with a line like `pipeline = catch_errors cache tempauth proxy-server`".into(),
+            })?;
+        let scope = Scope::plain(document, &main.name)?;
+        let mut names: Vec<&str> = scope.text("pipeline").unwrap_or_default().split_whitespace().collect();
+        let Some(app_name) = names.pop() else {
+            return Err(SettingsError::MissingOption {
+                file: document.path.clone(),
+                section: "pipeline:main".into(),
+                option: "pipeline".into(),
+                remedy: "list the filters and, last, the app".into(),
+            });
+        };
+        Ok(Self {
+            filters: names
+                .iter()
+                .map(|name| filter(document, name))
+                .collect::<Result<_, _>>()?,
+            app: app(document, app_name)?,
+            app_name: app_name.into(),
+        })
+    }
+
+    /// The first filter of that entry point.
+    pub fn filter(&self, egg: &str) -> Option<&FilterSpec> {
+        self.filters.iter().find(|f| f.egg == egg)
+    }
+
+    /// Whether the pipeline has a filter of that entry point.
+    pub fn has(&self, egg: &str) -> bool {
+        self.filter(egg).is_some()
+    }
+
+    /// One warning per filter that is not served.
+    pub fn warnings(&self, document: &Document) -> Vec<Warning> {
+        let mut warnings: Vec<Warning> = Vec::new();
+        for filter in &self.filters {
+            let file = document.path.display();
+            let (severity, message) = match filter.support {
+                Support::Served => continue,
+                Support::NotYet => (
+                    Severity::Ignored,
+                    format!(
+                        "filter {} ({}) in the pipeline of {file} is not served yet; requests that need it will not have it",
+                        filter.name, filter.egg
+                    ),
+                ),
+                Support::Needed(reason) => (
+                    Severity::Unsafe,
+                    format!(
+                        "filter {} ({}) in the pipeline of {file} is not served yet; {reason}; \
+                         take it out of the pipeline only if that is what you want",
+                        filter.name, filter.egg
+                    ),
+                ),
+            };
+            if warnings.iter().all(|w| w.subject != filter.name) {
+                warnings.push(Warning {
+                    file: document.path.clone(),
+                    section: "pipeline:main".into(),
+                    subject: filter.name.clone(),
+                    severity,
+                    message,
+                });
+            }
+        }
+        warnings
+    }
+}
+
+fn filter(document: &Document, name: &str) -> Result<FilterSpec, SettingsError> {
+    let section = format!("filter:{name}");
+    let egg = entry_point(document, name, &section)?;
+    let support = FILTERS
+        .iter()
+        .find(|(known, _)| *known == egg)
+        .map(|(_, support)| *support);
+    let support = support.ok_or_else(|| {
+        let known = FILTERS.iter().map(|(known, _)| *known);
+        let hint = crate::check::nearest(&egg, known).map_or_else(String::new, |n| format!(" (did you mean {n}?)"));
+        pipeline_error(
+            document,
+            format!(
+                "filter {name} in the pipeline uses {egg:?}, which is no filter of OpenStack Swift 2.38{hint}; \
+                 correct `use` in [{section}], or take {name} out of the pipeline"
+            ),
+        )
+    })?;
+    Ok(FilterSpec {
+        name: name.into(),
+        egg,
+        support,
+        options: Scope::paste(document, &section)?,
+    })
+}
+
+fn app(document: &Document, name: &str) -> Result<String, SettingsError> {
+    let section = format!("app:{name}");
+    let egg = entry_point(document, name, &section)?;
+    if APPS.contains(&egg.as_str()) {
+        return Ok(egg);
+    }
+    Err(pipeline_error(
+        document,
+        format!(
+            "the pipeline ends in {name}, whose {egg:?} is no server of OpenStack Swift 2.38; use one of {}",
+            APPS.join(", ")
+        ),
+    ))
+}
+
+/// The name after `egg:swift#` in `use`, or of a filter from elsewhere that Martlet knows.
+fn entry_point(document: &Document, name: &str, section: &str) -> Result<String, SettingsError> {
+    let Some(declared) = document.section(section) else {
+        return Err(SettingsError::MissingSection {
+            file: document.path.clone(),
+            section: section.into(),
+            remedy: format!("the pipeline names {name}: add the section, or take {name} out of the pipeline"),
+        });
+    };
+    if let Some(factory) = ["paste.filter_factory", "paste.app_factory"]
+        .iter()
+        .find_map(|n| declared.get(n))
+    {
+        if factory.value.starts_with("keystonemiddleware.auth_token") {
+            return Ok("authtoken".into());
+        }
+        return Ok(factory.value.clone());
+    }
+    let Some(found) = declared.get("use") else {
+        return Err(SettingsError::MissingOption {
+            file: document.path.clone(),
+            section: section.into(),
+            option: "use".into(),
+            remedy: "add a line like `use = egg:swift#healthcheck`".into(),
+        });
+    };
+    match found.value.strip_prefix("egg:swift#") {
+        Some(egg) => Ok(egg.trim().into()),
+        None if found.value == "egg:keystonemiddleware#auth_token" => Ok("authtoken".into()),
+        None => Ok(found.value.clone()),
+    }
+}
+
+fn pipeline_error(document: &Document, message: String) -> SettingsError {
+    SettingsError::Pipeline {
+        file: document.path.clone(),
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn read(text: &str) -> (Document, Result<Pipeline, SettingsError>) {
+        let document = Document::parse(Path::new("p.conf"), text).unwrap();
+        let pipeline = Pipeline::read(&document);
+        (document, pipeline)
+    }
+
+    const APP: &str = "\n[app:p]\nuse = egg:swift#proxy\n";
+
+    #[test]
+    fn order_and_options() {
+        let (document, pipeline) = read(&format!(
+            "[pipeline:main]\npipeline = a\n  slo enc p\n[filter:a]\nuse = egg:swift#proxy_logging\nx = 1\n\
+             [filter:slo]\nuse = egg:swift#slo\n[filter:enc]\nuse=egg:swift#encryption{APP}"
+        ));
+        let pipeline = pipeline.unwrap();
+        let eggs: Vec<_> = pipeline.filters.iter().map(|f| f.egg.as_str()).collect();
+        assert_eq!(eggs, ["proxy_logging", "slo", "encryption"]);
+        assert_eq!(pipeline.filters[0].options.text("x"), Some("1"));
+        assert_eq!((pipeline.app.as_str(), pipeline.app_name.as_str()), ("proxy", "p"));
+        let warnings = pipeline.warnings(&document);
+        assert_eq!(warnings.len(), 2);
+        assert_eq!(warnings[0].severity, Severity::Ignored);
+        assert_eq!(warnings[1].severity, Severity::Unsafe);
+    }
+
+    #[test]
+    fn refusals_name_the_filter() {
+        for (text, expected) in [
+            ("[a]\n".to_owned(), "no section [pipeline:main]"),
+            ("[pipeline:main]\n".to_owned(), "[pipeline:main] does not set pipeline"),
+            (format!("[pipeline:main]\npipeline = a p{APP}"), "no section [filter:a]"),
+            (
+                format!("[pipeline:main]\npipeline = a p\n[filter:a]{APP}"),
+                "[filter:a] does not set use",
+            ),
+            (
+                format!("[pipeline:main]\npipeline = a p\n[filter:a]\nuse = egg:swift#healthchek{APP}"),
+                "filter a in the pipeline uses \"healthchek\", which is no filter of OpenStack Swift 2.38 (did you mean healthcheck?)",
+            ),
+            (
+                "[pipeline:main]\npipeline = p\n[app:p]\nuse = egg:swift#nonsense".into(),
+                "no server of OpenStack",
+            ),
+        ] {
+            let message = read(&text).1.unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The options of the filters that Martlet serves, besides TempAuth (`tempauth.rs`).
+
+use crate::declare::options;
+use crate::kinds::{AtLeastOne, LogLevel};
+use std::path::PathBuf;
+use std::time::Duration;
+
+options! {
+    /// `[filter:healthcheck]`.
+    pub struct HealthcheckSettings {
+        /// A file whose presence makes /healthcheck answer 503.
+        disable_path: Option<PathBuf> = "",
+    }
+}
+
+options! {
+    /// `[filter:gatekeeper]`.
+    pub struct GatekeeperSettings {
+        /// Set clients' X-Timestamp aside, so that only servers say when something was written.
+        shunt_inbound_x_timestamp: bool = "true",
+        /// Let clients reach reserved names with X-Backend-Allow-Reserved-Names; for tests only.
+        allow_reserved_names_header: bool = "false",
+    }
+}
+
+options! {
+    /// `[filter:proxy-logging]`.
+    pub struct ProxyLoggingSettings {
+        /// Name on every access line; log_name when empty.
+        access_log_name: Option<String> = "",
+        /// Level of access lines.
+        access_log_level: LogLevel = "INFO",
+        /// Log the request's headers.
+        access_log_headers: bool = "false",
+        /// The headers to log, with access_log_headers; all when empty.
+        access_log_headers_only: Vec<String> = "",
+        /// How many characters of tokens and signatures are logged.
+        reveal_sensitive_prefix: usize = "16",
+    }
+}
+
+options! {
+    /// `[filter:cache]` and the `[memcache]` section of `memcache.conf`.
+    pub struct CacheSettings {
+        /// Servers of memcached, host:port separated by commas.
+        memcache_servers: Vec<String> = "127.0.0.1:11211",
+        /// Connections to each server.
+        memcache_max_connections: AtLeastOne = "2",
+        /// Seconds to wait for a connection.
+        connect_timeout: Duration = "0.3",
+        /// Seconds to wait for a connection from the pool.
+        pool_timeout: Duration = "1.0",
+        /// Servers to try when one fails.
+        tries: usize = "3",
+        /// Seconds to wait for a reply.
+        io_timeout: Duration = "2.0",
+        /// Seconds without an error after which a server's errors are forgotten; 0 never counts them.
+        error_suppression_interval: Duration = "60.0",
+        /// Errors after which a server is left alone for a while.
+        error_suppression_limit: usize = "10",
+    }
+}

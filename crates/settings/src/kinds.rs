@@ -1,0 +1,458 @@
+//! The kinds of values an option can have.
+//!
+//! Comes in: trimmed text. Goes out: a typed value, or nothing when the text is not of the kind.
+//! Always holds: [`Value::EXPECTS`] completes "expected …" in a message to the operator.
+//! Stricter than OpenStack in one point: a boolean that is neither yes nor no is refused, where
+//! OpenStack takes it for no.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A kind of value.
+pub trait Value: Sized {
+    /// Completes "expected …".
+    const EXPECTS: &'static str;
+
+    /// Reads the text of an option.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+macro_rules! numbers {
+    ($($kind:ty => $expects:literal),+ $(,)?) => {
+        $(impl Value for $kind {
+            const EXPECTS: &'static str = $expects;
+            fn parse(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+        })+
+    };
+}
+
+numbers! {
+    u16 => "a port number from 0 to 65535",
+    u32 => "a whole number, zero or more",
+    u64 => "a whole number, zero or more",
+    usize => "a whole number, zero or more",
+    i64 => "a whole number",
+}
+
+impl Value for f64 {
+    const EXPECTS: &'static str = "a number, zero or more";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0)
+    }
+}
+
+impl Value for Duration {
+    const EXPECTS: &'static str = "seconds, zero or more";
+
+    fn parse(text: &str) -> Option<Self> {
+        Duration::try_from_secs_f64(f64::parse(text)?).ok()
+    }
+}
+
+impl Value for bool {
+    const EXPECTS: &'static str = "true or false (also yes, on, t, y, 1 and no, off, f, n, 0)";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "t" | "y" | "1" => Some(true),
+            "false" | "no" | "off" | "f" | "n" | "0" | "" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl Value for String {
+    const EXPECTS: &'static str = "text";
+
+    fn parse(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+}
+
+impl Value for PathBuf {
+    const EXPECTS: &'static str = "a path";
+
+    fn parse(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| text.into())
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const EXPECTS: &'static str = T::EXPECTS;
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" => Some(None),
+            text => T::parse(text).map(Some),
+        }
+    }
+}
+
+impl Value for Vec<String> {
+    const EXPECTS: &'static str = "a list separated by commas";
+
+    fn parse(text: &str) -> Option<Self> {
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        Some(items.map(Into::into).collect())
+    }
+}
+
+/// Header names, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeaderNames(pub Vec<String>);
+
+impl HeaderNames {
+    /// Whether `name`, in lower case, is one of them.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|n| n == name)
+    }
+}
+
+impl Value for HeaderNames {
+    const EXPECTS: &'static str = "header names separated by commas";
+
+    fn parse(text: &str) -> Option<Self> {
+        let names = Vec::<String>::parse(&text.to_ascii_lowercase())?;
+        let token = |name: &String| name.bytes().all(|b| b.is_ascii_graphic() && b != b':');
+        names.iter().all(token).then_some(Self(names))
+    }
+}
+
+/// A number that is at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtLeastOne(pub usize);
+
+impl Value for AtLeastOne {
+    const EXPECTS: &'static str = "a whole number, one or more";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|n| *n > 0).map(Self)
+    }
+}
+
+/// `workers`: as many as there are processors, or a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workers {
+    /// One per processor.
+    Auto,
+    /// That many; zero and one mean one.
+    Count(usize),
+}
+
+impl Value for Workers {
+    const EXPECTS: &'static str = "auto or a whole number";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            _ if text.eq_ignore_ascii_case("auto") => Some(Self::Auto),
+            text => text.parse().ok().map(Self::Count),
+        }
+    }
+}
+
+/// `fallocate_reserve`: room on a device that stays free.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FallocateReserve {
+    /// That many bytes.
+    Bytes(u64),
+    /// That part of the device, in percent.
+    Percent(f64),
+}
+
+impl FallocateReserve {
+    /// Whether a device with `free` of `total` bytes can take `wanted` more.
+    pub fn allows(self, free: u64, total: u64, wanted: u64) -> bool {
+        let left = free.saturating_sub(wanted);
+        match self {
+            Self::Bytes(0) | Self::Percent(0.0) => free >= wanted,
+            Self::Bytes(bytes) => left > bytes,
+            Self::Percent(percent) => left as f64 / total.max(1) as f64 * 100.0 > percent,
+        }
+    }
+}
+
+impl Value for FallocateReserve {
+    const EXPECTS: &'static str = "bytes, or a percentage like 1%";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_suffix('%') {
+            Some(number) => f64::parse(number).filter(|p| *p <= 100.0).map(Self::Percent),
+            None => text.parse().ok().map(Self::Bytes),
+        }
+    }
+}
+
+/// How many nodes to try: a number, or a multiple of the replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeCount {
+    /// That many.
+    Fixed(usize),
+    /// That many times the replicas.
+    TimesReplicas(usize),
+}
+
+impl NodeCount {
+    /// How many that is in a ring with so many replicas.
+    pub fn for_replicas(self, replicas: usize) -> usize {
+        match self {
+            Self::Fixed(count) => count,
+            Self::TimesReplicas(factor) => factor.saturating_mul(replicas),
+        }
+    }
+}
+
+impl Value for NodeCount {
+    const EXPECTS: &'static str = "a whole number, or one times the replicas like `2 * replicas`";
+
+    fn parse(text: &str) -> Option<Self> {
+        let lower = text.to_ascii_lowercase();
+        let words: Vec<&str> = lower.split_whitespace().collect();
+        match words.as_slice() {
+            [count] => count.parse().ok().map(Self::Fixed),
+            [factor, "*", "replicas"] => factor.parse().ok().map(Self::TimesReplicas),
+            _ => None,
+        }
+    }
+}
+
+/// `write_affinity_handoff_delete_count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandoffDeleteCount {
+    /// Replicas less local primaries.
+    Auto,
+    /// That many.
+    Count(usize),
+}
+
+impl Value for HandoffDeleteCount {
+    const EXPECTS: &'static str = "auto or a whole number";
+
+    fn parse(text: &str) -> Option<Self> {
+        match Workers::parse(text)? {
+            Workers::Auto => Some(Self::Auto),
+            Workers::Count(count) => Some(Self::Count(count)),
+        }
+    }
+}
+
+/// In which order replicas are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortingMethod {
+    /// At random.
+    Shuffle,
+    /// Those that answered fastest lately first.
+    Timing,
+    /// By `read_affinity`.
+    Affinity,
+}
+
+impl Value for SortingMethod {
+    const EXPECTS: &'static str = "shuffle, timing or affinity";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "shuffle" => Some(Self::Shuffle),
+            "timing" => Some(Self::Timing),
+            "affinity" => Some(Self::Affinity),
+            _ => None,
+        }
+    }
+}
+
+/// A region, or a zone of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// `r<N>`.
+    pub region: u32,
+    /// `z<M>`, or every zone of the region.
+    pub zone: Option<u32>,
+}
+
+impl Place {
+    /// Whether a device in that region and zone is here.
+    pub fn holds(&self, region: u32, zone: u32) -> bool {
+        self.region == region && self.zone.is_none_or(|z| z == zone)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('r')?;
+        let (region, zone) = match text.split_once('z') {
+            Some((region, zone)) => (region, Some(zone.parse().ok()?)),
+            None => (text, None),
+        };
+        Some(Self {
+            region: region.parse().ok()?,
+            zone,
+        })
+    }
+}
+
+/// `read_affinity`: which places to ask first; the smallest number first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadAffinity(pub Vec<(Place, u32)>);
+
+impl ReadAffinity {
+    /// The priority of a device, `u32::MAX` where none is given. The first place that fits counts
+    /// least: a zone beats its region by having the smaller number, as in OpenStack.
+    pub fn priority(&self, region: u32, zone: u32) -> u32 {
+        let fitting = self.0.iter().filter(|(place, _)| place.holds(region, zone));
+        fitting.map(|(_, priority)| *priority).min().unwrap_or(u32::MAX)
+    }
+}
+
+impl Value for ReadAffinity {
+    const EXPECTS: &'static str = "places with priorities like `r1z1=100, r1z2=200, r2=300`";
+
+    fn parse(text: &str) -> Option<Self> {
+        places(text, |item| {
+            let (place, priority) = item.split_once('=')?;
+            Some((Place::parse(place.trim())?, priority.trim().parse().ok()?))
+        })
+        .map(Self)
+    }
+}
+
+/// `write_affinity`: which places count as local.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WriteAffinity(pub Vec<Place>);
+
+impl WriteAffinity {
+    /// Whether the device is local; every device is when nothing is given.
+    pub fn is_local(&self, region: u32, zone: u32) -> bool {
+        self.0.is_empty() || self.0.iter().any(|place| place.holds(region, zone))
+    }
+}
+
+impl Value for WriteAffinity {
+    const EXPECTS: &'static str = "places like `r1, r2z2`";
+
+    fn parse(text: &str) -> Option<Self> {
+        places(text, Place::parse).map(Self)
+    }
+}
+
+fn places<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    text.split(',').map(|item| read(item.trim())).collect()
+}
+
+/// `log_level`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names of syslog's levels")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+}
+
+impl Value for LogLevel {
+    const EXPECTS: &'static str = "DEBUG, INFO, NOTICE, WARNING, ERROR or CRITICAL";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_uppercase().as_str() {
+            "DEBUG" => Some(Self::Debug),
+            "INFO" => Some(Self::Info),
+            "NOTICE" => Some(Self::Notice),
+            "WARN" | "WARNING" => Some(Self::Warning),
+            "ERROR" => Some(Self::Error),
+            "CRITICAL" | "FATAL" => Some(Self::Critical),
+            _ => None,
+        }
+    }
+}
+
+/// `storage_url_scheme` of TempAuth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UrlScheme {
+    /// As the request came in.
+    Default,
+    /// Always `http`.
+    Http,
+    /// Always `https`.
+    Https,
+}
+
+impl Value for UrlScheme {
+    const EXPECTS: &'static str = "default, http or https";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "default" => Some(Self::Default),
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_as_openstack_reads_them() {
+        assert_eq!(FallocateReserve::parse("1.5%"), Some(FallocateReserve::Percent(1.5)));
+        for bad in ["abc", "-1", "1024.5", "1k", "%", "101%"] {
+            assert_eq!(FallocateReserve::parse(bad), None, "{bad}");
+        }
+        assert_eq!(NodeCount::parse("2  * Replicas"), Some(NodeCount::TimesReplicas(2)));
+        for bad in ["2* replicas", "* replicas", "replicas", "1.5 * replicas", "-1"] {
+            assert_eq!(NodeCount::parse(bad), None, "{bad}");
+        }
+        assert_eq!(Workers::parse("AUTO"), Some(Workers::Auto));
+        assert_eq!(bool::parse("Yes"), Some(true));
+        assert_eq!(bool::parse("maybe"), None);
+        assert_eq!(Duration::parse("0.3"), Some(Duration::from_millis(300)));
+        for bad in ["-1", "a", "nan", "inf", "1e400", "1e30"] {
+            assert_eq!(Duration::parse(bad), None, "{bad}");
+        }
+        assert_eq!(
+            Vec::<String>::parse(" a, b,,c "),
+            Some(vec!["a".into(), "b".into(), "c".into()])
+        );
+    }
+
+    #[test]
+    fn affinities() {
+        let read = ReadAffinity::parse("r1z1=100, r1=200, r2=300").unwrap();
+        assert_eq!(
+            [read.priority(1, 1), read.priority(1, 2), read.priority(3, 1)],
+            [100, 200, u32::MAX]
+        );
+        for bad in ["r1", "r1=", "r1z=3", "=3", "r1=1,", "r1=-1", "r1=a", "r1z1=1,r1=0.5"] {
+            assert_eq!(ReadAffinity::parse(bad), None, "{bad}");
+        }
+        let write = WriteAffinity::parse("r1, r2z2").unwrap();
+        assert!(write.is_local(1, 9) && write.is_local(2, 2) && !write.is_local(2, 1));
+        for bad in ["r", "r1,", "r1 z1", "r1=2"] {
+            assert_eq!(WriteAffinity::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn reserve_is_kept_free() {
+        let one_percent = FallocateReserve::Percent(1.0);
+        assert!(one_percent.allows(200, 1000, 0));
+        assert!(!one_percent.allows(10, 1000, 0));
+        assert!(!one_percent.allows(200, 1000, 190));
+        assert!(FallocateReserve::Bytes(0).allows(5, 10, 5));
+        assert!(!FallocateReserve::Bytes(5).allows(10, 10, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "\\PC*") {
+            let _ = (ReadAffinity::parse(&text), WriteAffinity::parse(&text), NodeCount::parse(&text));
+            let _ = (FallocateReserve::parse(&text), Duration::parse(&text), HeaderNames::parse(&text));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Names that OpenStack Swift 2.38 knows and Martlet does not declare, so that a warning can tell
+//! "not served" from "misspelt". Only names: what they mean is OpenStack's documentation.
+//!
+//! When an option becomes served, declare it in its table and take its name out here (a test checks
+//! that no name stands in both).
+
+/// Log routing, allowed in every section of every file.
+pub const LOGGING: &[&str] = &[
+    "log_address",
+    "log_anonymization_method",
+    "log_anonymization_salt",
+    "log_custom_handlers",
+    "log_facility",
+    "log_format",
+    "log_headers",
+    "log_statsd_default_sample_rate",
+    "log_statsd_host",
+    "log_statsd_metric_prefix",
+    "log_statsd_port",
+    "log_statsd_sample_rate_factor",
+    "log_udp_host",
+    "log_udp_port",
+    "statsd_emit_legacy",
+    "statsd_label_mode",
+];
+
+/// Processes and event loop, in `[DEFAULT]` or the app of every server.
+pub const PROCESS: &[&str] = &[
+    "cert_file",
+    "eventlet_debug",
+    "eventlet_tpool_num_threads",
+    "ionice_class",
+    "ionice_priority",
+    "key_file",
+    "nice_priority",
+    "stale_worker_timeout",
+];
+
+/// The proxy's app.
+pub const PROXY: &[&str] = &[
+    "account_existence_skip_cache_pct",
+    "allow_open_expired",
+    "concurrent_ec_extra_requests",
+    "container_existence_skip_cache_pct",
+    "container_listing_shard_ranges_skip_cache_pct",
+    "container_updating_shard_ranges_skip_cache_pct",
+    "namespace_avg_backend_fetch_time",
+    "namespace_cache_tokens_per_session",
+    "recheck_listing_shard_ranges",
+    "recheck_updating_shard_ranges",
+    "require_proxy_protocol",
+    "write_legacy_ec_crc",
+];
+
+/// The object server's `[DEFAULT]` and app.
+pub const OBJECT: &[&str] = &[
+    "cooperative_period",
+    "replication_concurrency",
+    "replication_concurrency_per_device",
+    "replication_failure_ratio",
+    "replication_failure_threshold",
+    "replication_lock_timeout",
+    "ring_ip",
+    "servers_per_port",
+    "slow_delete_log_threshold_seconds",
+    "splice",
+    "auto_create_account_prefix",
+];
+
+/// The container server's `[DEFAULT]` and app.
+pub const CONTAINER: &[&str] = &[
+    "allow_versions",
+    "auto_create_account_prefix",
+    "db_query_logging",
+    "ring_check_interval",
+];
+
+/// The account server's `[DEFAULT]` and app.
+pub const ACCOUNT: &[&str] = &["auto_create_account_prefix", "db_query_logging"];
+
+/// `[proxy-server:policy:N]`.
+pub const POLICY: &[&str] = &["concurrent_ec_extra_requests"];
+
+/// `[filter:proxy-logging]`.
+pub const PROXY_LOGGING: &[&str] = &[
+    "access_log_address",
+    "access_log_facility",
+    "access_log_route",
+    "access_log_statsd_default_sample_rate",
+    "access_log_statsd_host",
+    "access_log_statsd_metric_prefix",
+    "access_log_statsd_port",
+    "access_log_statsd_sample_rate_factor",
+    "access_log_udp_host",
+    "access_log_udp_port",
+    "log_msg_template",
+    "log_statsd_valid_http_methods",
+    "statsd_emit_buffer_xfer_bytes_seconds",
+    "storage_domain",
+];
+
+/// `[filter:cache]` and `memcache.conf`.
+pub const CACHE: &[&str] = &[
+    "item_size_warning_threshold",
+    "memcache_serialization_support",
+    "tls_cafile",
+    "tls_certfile",
+    "tls_enabled",
+    "tls_keyfile",
+];
+
+/// What daemons read from `[DEFAULT]` or sections of their own: nothing of a server's business.
+pub const DAEMONS: &[&str] = &[
+    "account_suppression_time",
+    "accounts_per_second",
+    "async_tracker_dump_count",
+    "async_tracker_max_entries",
+    "auto_shard",
+    "broker_timeout",
+    "bytes_per_second",
+    "cleave_batch_size",
+    "cleave_row_batch_size",
+    "concurrency",
+    "container_sharding_timeout",
+    "container_time",
+    "containers_per_second",
+    "daemonize",
+    "databases_per_second",
+    "delay_reaping",
+    "dequeue_from_legacy",
+    "files_per_second",
+    "handoff_delete",
+    "handoffs_first",
+    "handoffs_only",
+    "http_timeout",
+    "internal_client_conf_path",
+    "interval",
+    "lockup_timeout",
+    "max_diffs",
+    "objects_per_second",
+    "per_diff",
+    "process",
+    "processes",
+    "reap_warn_after",
+    "reclaim_age",
+    "recon_lock_path",
+    "replicator_workers",
+    "report_interval",
+    "request_tries",
+    "ring_check_interval",
+    "rsync_bwlimit",
+    "rsync_compress",
+    "rsync_io_timeout",
+    "rsync_module",
+    "rsync_timeout",
+    "run_pause",
+    "slowdown",
+    "stats_interval",
+    "sync_method",
+    "tasks_per_second",
+    "updater_workers",
+    "zero_byte_files_per_second",
+];
+
+/// Sections of daemons that share a file with a server.
+pub const DAEMON_SECTIONS: &[&str] = &[
+    "account-auditor",
+    "account-reaper",
+    "account-replicator",
+    "container-auditor",
+    "container-reconciler",
+    "container-replicator",
+    "container-sharder",
+    "container-sync",
+    "container-updater",
+    "object-auditor",
+    "object-expirer",
+    "object-reconstructor",
+    "object-relinker",
+    "object-replicator",
+    "object-updater",
+];

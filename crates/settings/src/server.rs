@@ -1,0 +1,58 @@
+//! What servers have in common: where they listen, how they log, where the devices are.
+//!
+//! These options may stand in `[DEFAULT]` or, with `set`, in the server's own `[app:…]`.
+
+use crate::declare::options;
+use crate::kinds::{AtLeastOne, FallocateReserve, LogLevel, Workers};
+use std::path::PathBuf;
+use std::time::Duration;
+
+options! {
+    /// Options of every server.
+    pub struct ServerCommon {
+        /// Address to listen on.
+        bind_ip: String = "0.0.0.0",
+        /// Port to listen on. Must be given; 0 takes any free one.
+        bind_port: u16 = "0",
+        /// Seconds to try to bind before giving up.
+        bind_timeout: Duration = "30",
+        /// Connections that may wait to be accepted.
+        backlog: u32 = "4096",
+        /// Seconds a connection may be idle before TCP asks whether the other end is there.
+        keep_idle: Duration = "600",
+        /// Directory of swift.conf and the rings.
+        swift_dir: PathBuf = "/etc/swift",
+        /// User the server runs as when it is started by root.
+        user: Option<String> = "",
+        /// Threads that serve requests, or auto for one per processor.
+        workers: Workers = "auto",
+        /// Requests that may be served at the same time, per worker.
+        max_clients: AtLeastOne = "1024",
+        /// Name on every log line.
+        log_name: String = "swift",
+        /// Least level that is logged.
+        log_level: LogLevel = "INFO",
+        /// Longest log line in characters; 0 for no limit.
+        log_max_line_length: usize = "0",
+    }
+}
+
+options! {
+    /// Options of the servers that own devices.
+    pub struct StorageCommon {
+        /// Directory that holds one directory (mount point) per device.
+        devices: PathBuf = "/srv/node",
+        /// Refuse devices that are not mounted, so that nothing lands on the root file system.
+        mount_check: bool = "true",
+        /// Do not reserve the space of a file before writing it.
+        disable_fallocate: bool = "false",
+        /// Room on a device that stays free, in bytes or as a percentage of the device.
+        fallocate_reserve: FallocateReserve = "1%",
+        /// true: serve only replication verbs; false: serve all but those; empty: serve everything.
+        replication_server: Option<bool> = "",
+        /// Log every request.
+        log_requests: bool = "true",
+        /// Directory of the files that recon reads.
+        recon_cache_path: PathBuf = "/var/cache/swift",
+    }
+}

@@ -1,0 +1,65 @@
+//! The options of the object, container and account servers, `[app:object-server]` and its kin.
+
+use crate::declare::options;
+use crate::kinds::HeaderNames;
+use std::time::Duration;
+
+options! {
+    /// Options of the object server.
+    pub struct ObjectServerSettings {
+        /// Seconds to wait for an answer of another server.
+        node_timeout: Duration = "3",
+        /// Seconds to wait for a connection to another server.
+        conn_timeout: Duration = "0.5",
+        /// Seconds to wait for a container server before the update is left to the updater.
+        container_update_timeout: Duration = "1.0",
+        /// Seconds to wait for the next piece of a request.
+        client_timeout: Duration = "60.0",
+        /// Bytes read from the network at a time.
+        network_chunk_size: usize = "65536",
+        /// Bytes read from or written to a disk at a time.
+        disk_chunk_size: usize = "65536",
+        /// Seconds after which a tombstone may be removed.
+        reclaim_age: Duration = "604800",
+        /// Seconds a file that is not durable yet is left alone.
+        commit_window: Duration = "60.0",
+        /// Longest time in seconds that an upload may take.
+        max_upload_time: Duration = "86400",
+        /// Least time in seconds that a PUT, POST or DELETE takes.
+        slow: Duration = "0",
+        /// Largest object in bytes whose pages stay in the system's cache after a GET.
+        keep_cache_size: u64 = "5242880",
+        /// Keep pages of objects that only authorised users may read.
+        keep_cache_private: bool = "false",
+        /// Keep pages of large-object manifests.
+        keep_cache_slo_manifest: bool = "false",
+        /// Percentage of full GETs whose checksum is verified.
+        etag_validate_pct: f64 = "100",
+        /// Mebibytes after which a file being written is synced; 0 syncs at the end only.
+        mb_per_sync: u64 = "512",
+        /// Headers, besides the metadata, that are kept with an object.
+        allowed_headers: HeaderNames = "Content-Disposition, Content-Encoding, X-Delete-At, X-Object-Manifest, X-Static-Large-Object, Cache-Control, Content-Language, Expires, X-Robots-Tag",
+    }
+}
+
+options! {
+    /// Options of the container server.
+    pub struct ContainerServerSettings {
+        /// Seconds to wait for an answer of an account server.
+        node_timeout: Duration = "3",
+        /// Seconds to wait for a connection to an account server.
+        conn_timeout: Duration = "0.5",
+        /// Hosts that container sync may reach without a realm.
+        allowed_sync_hosts: Vec<String> = "127.0.0.1",
+        /// Reserve space for databases before it is needed.
+        db_preallocation: bool = "off",
+    }
+}
+
+options! {
+    /// Options of the account server.
+    pub struct AccountServerSettings {
+        /// Reserve space for databases before it is needed.
+        db_preallocation: bool = "off",
+    }
+}

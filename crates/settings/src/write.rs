@@ -1,0 +1,265 @@
+//! The configuration files that `martlet up` makes: ones an operator would recognise, and could start
+//! as separate services, Martlet's or OpenStack's.
+//!
+//! Comes in: [`NewCluster`]. Goes out: file names with their text. Writing them is the caller's.
+//! Always holds: what is written here, `load.rs` and `swift_conf.rs` read back without a warning.
+
+use crate::tempauth::TempAuthUser;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use std::path::Path;
+
+/// What the files of a new cluster are made from.
+#[derive(Debug, Clone)]
+pub struct NewCluster<'a> {
+    /// Directory of the files themselves: `swift_dir`.
+    pub swift_dir: &'a Path,
+    /// Directory of the devices.
+    pub devices: &'a Path,
+    /// Address of every server.
+    pub bind_ip: &'a str,
+    /// Port of the proxy.
+    pub proxy_port: u16,
+    /// Ports of the object, container and account servers when started on their own.
+    pub object_port: u16,
+    /// See `object_port`.
+    pub container_port: u16,
+    /// See `object_port`.
+    pub account_port: u16,
+    /// Secret of placement, letters and digits.
+    pub hash_prefix: &'a str,
+    /// Secret of placement, letters and digits.
+    pub hash_suffix: &'a str,
+    /// Who exists.
+    pub users: &'a [TempAuthUser],
+    /// Servers of memcached; none leaves the cache in the process.
+    pub memcache_servers: &'a [String],
+}
+
+/// The accounts of Swift's own test configuration, as `martlet up` makes them on a loopback address.
+pub fn test_users() -> Vec<TempAuthUser> {
+    let row = |account: &str, user: &str, key: &str, groups: &[&str]| TempAuthUser {
+        account: account.into(),
+        user: user.into(),
+        key: key.into(),
+        groups: groups.iter().map(|g| (*g).to_owned()).collect(),
+        storage_url: None,
+    };
+    vec![
+        row("test", "tester", "testing", &[".admin"]),
+        row("test", "tester2", "testing2", &[".admin"]),
+        row("test", "tester3", "testing3", &[]),
+        row("test2", "tester2", "testing2", &[".admin"]),
+        row("test5", "tester5", "testing5", &["service"]),
+        row("test", "tester6", "testing6", &[".reseller_admin"]),
+        row("admin", "admin", "admin", &[".admin", ".reseller_admin"]),
+    ]
+}
+
+/// Every file: its name below `swift_dir`, and its text.
+pub fn files(cluster: &NewCluster) -> Vec<(&'static str, String)> {
+    let storage = |name, egg, port| storage_conf(cluster, name, egg, port);
+    vec![
+        ("swift.conf", swift_conf(cluster)),
+        ("proxy-server.conf", proxy_conf(cluster)),
+        (
+            "object-server.conf",
+            storage("object-server", "object", cluster.object_port),
+        ),
+        (
+            "container-server.conf",
+            storage("container-server", "container", cluster.container_port),
+        ),
+        (
+            "account-server.conf",
+            storage("account-server", "account", cluster.account_port),
+        ),
+    ]
+}
+
+/// Text of a configuration file under construction.
+#[derive(Debug, Default)]
+struct Ini(String);
+
+impl Ini {
+    fn comment(mut self, text: &str) -> Self {
+        self.0.push_str(&format!("# {text}\n"));
+        self
+    }
+
+    fn section(mut self, name: &str) -> Self {
+        let gap = if self.0.is_empty() { "" } else { "\n" };
+        self.0.push_str(&format!("{gap}[{name}]\n"));
+        self
+    }
+
+    fn set(mut self, name: &str, value: impl ToString) -> Self {
+        self.0.push_str(&format!("{name} = {}\n", escape(&value.to_string())));
+        self
+    }
+
+    fn filter(self, name: &str, egg: &str) -> Self {
+        self.section(&format!("filter:{name}"))
+            .set("use", format!("egg:swift#{egg}"))
+    }
+}
+
+/// A value as it must be spelled: on one line, and without accidental interpolation.
+fn escape(value: &str) -> String {
+    let line = value.replace(['\n', '\r'], " ");
+    match line.contains("%(") {
+        true => line.replace('%', "%%"),
+        false => line,
+    }
+}
+
+fn swift_conf(cluster: &NewCluster) -> String {
+    let ini = Ini::default()
+        .comment("What every node of this cluster must agree on.")
+        .comment("The two secrets decide where data lies: keep them secret, and never change them.")
+        .section("swift-hash")
+        .set("swift_hash_path_prefix", cluster.hash_prefix)
+        .set("swift_hash_path_suffix", cluster.hash_suffix)
+        .section("storage-policy:0")
+        .set("name", "Policy-0")
+        .set("default", "yes");
+    ini.0
+}
+
+fn proxy_conf(cluster: &NewCluster) -> String {
+    let cache = if cluster.memcache_servers.is_empty() {
+        ""
+    } else {
+        "cache "
+    };
+    let pipeline = format!(
+        "catch_errors gatekeeper healthcheck proxy-logging {cache}listing_formats tempauth proxy-logging proxy-server"
+    );
+    let mut ini = Ini::default()
+        .section("DEFAULT")
+        .set("bind_ip", cluster.bind_ip)
+        .set("bind_port", cluster.proxy_port)
+        .set("swift_dir", cluster.swift_dir.display())
+        .section("pipeline:main")
+        .set("pipeline", pipeline)
+        .section("app:proxy-server")
+        .set("use", "egg:swift#proxy")
+        .set("account_autocreate", "true")
+        .set("allow_account_management", "true")
+        .filter("catch_errors", "catch_errors")
+        .filter("gatekeeper", "gatekeeper")
+        .filter("healthcheck", "healthcheck")
+        .filter("proxy-logging", "proxy_logging")
+        .filter("listing_formats", "listing_formats");
+    if !cluster.memcache_servers.is_empty() {
+        ini = ini
+            .filter("cache", "memcache")
+            .set("memcache_servers", cluster.memcache_servers.join(","));
+    }
+    ini = ini
+        .filter("tempauth", "tempauth")
+        .set("reseller_prefix", "AUTH, SERVICE")
+        .set("SERVICE_require_group", "service");
+    for user in cluster.users {
+        ini = ini.set(&user_option(user), user_value(user));
+    }
+    ini.0
+}
+
+fn storage_conf(cluster: &NewCluster, name: &str, egg: &str, port: u16) -> String {
+    let ini = Ini::default()
+        .section("DEFAULT")
+        .set("bind_ip", cluster.bind_ip)
+        .set("bind_port", port)
+        .set("swift_dir", cluster.swift_dir.display())
+        .set("devices", cluster.devices.display())
+        .comment("The devices are directories of one file system, not mount points.")
+        .set("mount_check", "false")
+        .section("pipeline:main")
+        .set("pipeline", format!("healthcheck {name}"))
+        .section(&format!("app:{name}"))
+        .set("use", format!("egg:swift#{egg}"))
+        .filter("healthcheck", "healthcheck");
+    ini.0
+}
+
+fn user_option(user: &TempAuthUser) -> String {
+    let plain = |name: &str| {
+        name.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.')
+    };
+    if plain(&user.account) && plain(&user.user) {
+        return format!("user_{}_{}", user.account, user.user);
+    }
+    let encode = |name: &str| STANDARD_NO_PAD.encode(name);
+    format!("user64_{}_{}", encode(&user.account), encode(&user.user))
+}
+
+fn user_value(user: &TempAuthUser) -> String {
+    let words = std::iter::once(user.key.as_str()).chain(user.groups.iter().map(String::as_str));
+    let words: Vec<&str> = words.chain(user.storage_url.as_deref()).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ini::Document;
+    use crate::load::{AccountConf, ContainerConf, ObjectConf, ProxyConf};
+    use crate::swift_conf::SwiftConf;
+
+    fn cluster<'a>(users: &'a [TempAuthUser], memcache_servers: &'a [String]) -> NewCluster<'a> {
+        NewCluster {
+            swift_dir: Path::new("/data/100%(etc"),
+            devices: Path::new("/data/srv"),
+            bind_ip: "127.0.0.1",
+            proxy_port: 8080,
+            object_port: 6200,
+            container_port: 6201,
+            account_port: 6202,
+            hash_prefix: "abc",
+            hash_suffix: "def",
+            users,
+            memcache_servers,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut users = test_users();
+        users[2].account = "a_b".into();
+        let servers = ["127.0.0.1:11211".to_owned()];
+        let files = files(&cluster(&users, &servers));
+        let document = |name: &str| {
+            let (_, text) = files.iter().find(|(n, _)| *n == name).unwrap();
+            Document::parse(Path::new(name), text).unwrap()
+        };
+        assert!(
+            SwiftConf::from_document(&document("swift.conf"))
+                .unwrap()
+                .warnings
+                .is_empty()
+        );
+        let proxy = ProxyConf::from_documents(&document("proxy-server.conf"), None).unwrap();
+        assert_eq!(proxy.warnings, []);
+        assert_eq!(proxy.common.swift_dir, Path::new("/data/100%(etc"));
+        assert_eq!(proxy.cache.unwrap().memcache_servers, servers);
+        assert!(proxy.proxy.account_autocreate);
+        let mut read = proxy.tempauth.unwrap().users;
+        read.sort_by_key(|u| users.iter().position(|w| w == u));
+        assert_eq!(read, users);
+        let object = ObjectConf::from_document(&document("object-server.conf")).unwrap();
+        assert_eq!((object.warnings, object.common.bind_port), (vec![], 6200));
+        let container = ContainerConf::from_document(&document("container-server.conf")).unwrap();
+        assert_eq!((container.warnings, container.storage.mount_check), (vec![], false));
+        let account = AccountConf::from_document(&document("account-server.conf")).unwrap();
+        assert_eq!((account.warnings, account.common.bind_port), (vec![], 6202));
+    }
+
+    #[test]
+    fn no_memcached_no_cache_filter() {
+        let users = test_users();
+        let files = files(&cluster(&users, &[]));
+        assert!(!files[1].1.contains("cache"));
+    }
+}
