@@ -12,6 +12,7 @@
 mod engine;
 mod error;
 mod metadata;
+pub mod rules;
 
 pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
