@@ -5,6 +5,7 @@ VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv
 
+.NOTPARALLEL:
 .PHONY: help up build test check rust black-box packages oracle torture race race-martlet clean
 
 help:            ## this list

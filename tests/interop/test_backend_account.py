@@ -1,0 +1,50 @@
+"""Account servers asked the same answer the same and leave databases of the same schema and rows."""
+
+import pytest
+
+from harness.backend import Call
+
+
+def holds(container, time, objects="1", size="10", deleted="0", account="/a", **headers):
+    """A container server telling the account about a container."""
+    return Call("PUT", f"{account}/{container}", time, {
+        "X-Put-Timestamp": f"{float(time):016.5f}", "X-Delete-Timestamp": f"{float(deleted):016.5f}", "X-Object-Count": objects,
+        "X-Bytes-Used": size, "X-Backend-Storage-Policy-Index": "0", **headers})
+
+
+def look(path="/a"):
+    return [Call("HEAD", path), Call("GET", path), Call("GET", path + "?format=json")]
+
+
+STORIES = {
+    "life": [
+        Call("GET", "/l"), Call("HEAD", "/l"), Call("POST", "/l", "1"), Call("DELETE", "/l", "1"), holds("c", "1", account="/l"),
+        Call("PUT", "/l", "5"), Call("PUT", "/l", "5"), Call("PUT", "/l", "4"), *look("/l"), holds("c", "6", account="/l"), *look("/l"), Call("DELETE", "/l", "7"),
+        *look("/l"), holds("d", "8", account="/l"), Call("PUT", "/l", "9"), Call("DELETE", "/l", "10"), Call("POST", "/l", "11"), Call("PUT", "/never", "never"),
+    ],
+    "containers": [
+        Call("PUT", "/a", "5"), holds("c1", "6"), holds("c2", "6", "5", "50"), *look(), holds("c1", "6", "7", "70"), *look(),
+        holds("c1", "6", "0", "0", deleted="8"), *look(), holds("c1", "9", "2", "20", deleted="8"), *look(),
+        holds("silver", "10", **{"X-Backend-Storage-Policy-Index": "1"}), *look(), holds("%C3%BC", "10"), holds("with%20space", "10"), *look(),
+        holds("x", "10", **{"X-Account-Override-Deleted": "yes"}), Call("PUT", "/a/bad", "10"), Call("PUT", "/a/bad", "10", {"X-Put-Timestamp": "never"}),
+        Call("DELETE", "/a/c1", "11"), Call("GET", "/a/c1"), holds("p9", "10", **{"X-Backend-Storage-Policy-Index": "9"}),
+    ],
+    "listings": [
+        Call("PUT", "/q", "5"), *(holds(name, "6", account="/q") for name in ("a", "a-1", "a-2", "b", "%C3%BC", "%25"))] + [
+        Call("GET", "/q?" + query + form) for form in ("", "&format=json", "&format=xml") for query in (
+            "limit=2", "marker=a", "end_marker=b", "prefix=a", "delimiter=-", "reverse=true", "reverse=on&marker=b", "limit=20000", "limit=x", "prefix=%FF")] + [
+        Call("GET", "/q", headers={"Accept": accept}) for accept in ("application/json", "text/xml", "image/png")],
+    "metadata": [
+        Call("PUT", "/m", "5", {"X-Account-Meta-Colour": "blue", "X-Account-Sysmeta-S": "s"}), Call("HEAD", "/m"), Call("POST", "/m", "6", {"X-Account-Meta-Size": "L"}),
+        Call("POST", "/m", "5.5", {"X-Account-Meta-Size": "late"}), Call("POST", "/m", "7", {"X-Account-Meta-Colour": ""}), Call("HEAD", "/m"), Call("GET", "/m?format=json"),
+        Call("PUT", "/m", "8", {"X-Account-Meta-Ünï": "çødé"}), Call("HEAD", "/m"), Call("POST", "/m", None), Call("POST", "/none", "5"),
+    ],
+    "autocreated": [holds("c", "5", account="/.auto"), *look("/.auto")],
+    "refused": [Call("BREW", "/a", "5"), Call("GET", "/a", device="sdb9"), Call("PUT", "/%FF", "5"), Call("PUT", "/n%00", "5"), Call("PUT", "/a", None), Call("DELETE", "/a", None),
+                Call("GET", "/a/c/o"), Call("PUT", "/" + "n" * 256, "5"), Call("HEAD", "/a", partition="x")],
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_same_answers_and_same_rows(account_servers, name):
+    account_servers.tell(STORIES[name])

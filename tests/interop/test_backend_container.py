@@ -1,0 +1,72 @@
+"""Container servers asked the same answer the same and leave databases of the same schema and rows."""
+
+import pytest
+
+from harness.backend import Call
+
+C = "/a/c"
+ROW = {"X-Size": "3", "X-Content-Type": "text/x", "X-Etag": "900150983cd24fb0d6963f7d28e17f72"}
+MADE = Call("PUT", C, "5", {"X-Backend-Storage-Policy-Index": "0", "X-Backend-Storage-Policy-Default": "0"})
+
+
+def made(name, time="5", policy="0", **headers):
+    return Call("PUT", name, time, {"X-Backend-Storage-Policy-Index": policy, "X-Backend-Storage-Policy-Default": "0", **headers})
+
+
+def row(path, time, method="PUT", **headers):
+    fields = {**ROW, "X-Backend-Storage-Policy-Index": "0", **headers} if method == "PUT" else {"X-Backend-Storage-Policy-Index": "0", **headers}
+    return Call(method, path, time, fields)
+
+
+def look(path=C, query=""):
+    return [Call("HEAD", path), Call("GET", path + query), Call("GET", path + "?format=json" + query.replace("?", "&"))]
+
+
+STORIES = {
+    "life": [
+        Call("GET", "/a/l"), Call("HEAD", "/a/l"), Call("POST", "/a/l", "1"), Call("DELETE", "/a/l", "1"), row("/a/l/o", "1"),
+        made("/a/l"), made("/a/l"), made("/a/l", "4"), made("/a/l", "6"), *look("/a/l"), row("/a/l/o", "7"), Call("DELETE", "/a/l", "8"),
+        row("/a/l/o", "9", "DELETE"), *look("/a/l"), Call("DELETE", "/a/l", "3"), Call("DELETE", "/a/l", "10"), *look("/a/l"),
+        Call("DELETE", "/a/l", "11"), made("/a/l", "12"), *look("/a/l"), row("/a/l/late", "11"), *look("/a/l"),
+    ],
+    "rows": [
+        made("/a/r"), row("/a/r/o", "6"), *look("/a/r"), row("/a/r/o", "5", **{"X-Size": "99"}), *look("/a/r"),
+        row("/a/r/o", "7", **{"X-Size": "4"}), *look("/a/r"), row("/a/r/o", "6.5", "DELETE"), *look("/a/r"), row("/a/r/o", "8", "DELETE"), *look("/a/r"),
+        row("/a/r/%C3%BC/b", "9"), row("/a/r/o", "10", **{"X-Content-Type": "text/x;swift_bytes=500;charset=x"}), *look("/a/r"),
+        row("/a/r/o", "11", **{"X-Content-Type-Timestamp": "0000000012.00000", "X-Meta-Timestamp": "0000000013.00000"}), *look("/a/r"),
+        row("/a/r/off", "0000000005.00000_0000000000000002"), *look("/a/r"),
+    ],
+    "row refusals": [
+        made("/a/rr"), Call("PUT", "/a/rr/o", "6"), Call("PUT", "/a/rr/o", "6", {**ROW, "X-Size": "x"}), row("/a/rr/o", "never"),
+        Call("PUT", "/a/rr/o", None, ROW), Call("DELETE", "/a/rr/o"), row("/a/none/o", "6"), Call("POST", "/a/rr/o", "6"), *look("/a/rr"),
+        row("/a/rr/o", "6", **{"X-Backend-Storage-Policy-Index": "1"}), *look("/a/rr"), Call("BREW", "/a/rr", "6"), Call("GET", "/a/rr/o"),
+        Call("PUT", "/a/rr", None), made("/a/rr", "never"), Call("GET", "/a/rr", device="sdb9"), made("/a/rr9", policy="9"), made("/a/rrx", policy="x"),
+    ],
+    "metadata": [
+        made("/a/m", **{"X-Container-Meta-Colour": "blue", "X-Container-Read": ".r:*", "X-Container-Sysmeta-S": "s", "X-Other": "dropped"}),
+        Call("HEAD", "/a/m"), Call("POST", "/a/m", "6", {"X-Container-Meta-Colour": "red", "X-Container-Write": "test"}), Call("HEAD", "/a/m"),
+        Call("POST", "/a/m", "5.5", {"X-Container-Meta-Colour": "late"}), Call("POST", "/a/m", "7", {"X-Container-Meta-Colour": ""}), Call("HEAD", "/a/m"),
+        made("/a/m", "8", **{"X-Container-Meta-Ünï": "çødé"}), Call("GET", "/a/m?format=json"), Call("POST", "/a/m", None), Call("POST", "/a/m", "never"),
+        Call("POST", "/a/m", "9", {"X-Container-Sync-To": "http://nowhere/v1/a/c"}), Call("POST", "/a/m", "9", {"X-Container-Sync-Key": "k"}), Call("HEAD", "/a/m"),
+    ],
+    "policies": [
+        made("/a/p", policy="1"), Call("HEAD", "/a/p"), made("/a/p", "6", policy="0"), made("/a/p", "6", policy="1"), row("/a/p/o", "7", **{"X-Backend-Storage-Policy-Index": "1"}),
+        *look("/a/p"), Call("GET", "/a/p?format=json", headers={"X-Backend-Storage-Policy-Index": "0"}), Call("PUT", "/a/p2", "5"),
+        Call("PUT", "/a/p3", "5", {"X-Backend-Storage-Policy-Default": "1"}), Call("HEAD", "/a/p3"),
+    ],
+    "autocreated": [row("/.a/c/o", "5"), *look("/.a/c"), row("/.a/c/o", "6", "DELETE"), row("/.a/d/o", "6", "DELETE"), row("/.a/e/o", "5", **{"X-Backend-Auto-Create": "true"})],
+    "listings": [made("/a/q"), *(row(f"/a/q/{name}", str(10 + n)) for n, name in enumerate(
+        ("a", "a/1", "a/2/x", "b--1", "b--2", "c/", "c/1", "%C3%BC", "z%20z", "%25")))] + [
+        Call("GET", "/a/q?" + query + form) for form in ("", "&format=json", "&format=xml") for query in (
+            "limit=2", "marker=a", "end_marker=b", "prefix=a/", "delimiter=/", "delimiter=--&prefix=b", "path=a", "reverse=true", "reverse=true&marker=b&limit=2",
+            "delimiter=/&reverse=on", "limit=20000", "limit=x", "limit=-1", "marker=%FF", "prefix=%FF", "delimiter=%C3%BC", "states=listing")] + [
+        Call("GET", "/a/q", headers={"Accept": accept}) for accept in ("application/json", "text/xml", "image/png", "*/*")] + [
+        Call("GET", "/a/q?format=json", headers={"X-Backend-Record-Type": "object"}), Call("GET", "/a/q?format=json", headers={"X-Backend-Record-Type": "shard"}),
+        Call("GET", "/a/q?format=json", headers={"X-Backend-Record-Type": "auto"}), Call("HEAD", "/a/q", headers={"X-Backend-Record-Type": "auto"})],
+    "names": [call for name in ("/a/%C3%BC", "/a/with%20space", "/%C3%BC/c", "/a/..", "/a/%FF", "/a/n%00n", "/a/" + "n" * 256) for call in (made(name), Call("HEAD", name))],
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_same_answers_and_same_rows(container_servers, name):
+    container_servers.tell(STORIES[name])
