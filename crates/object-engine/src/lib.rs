@@ -9,13 +9,17 @@
 //! plain metadata here).
 //! Layout and rules: `docs/formats/object-files.md`.
 
+pub mod conformance;
 mod engine;
 mod error;
+pub mod memory;
 mod metadata;
+mod parts;
 pub mod rules;
 
 pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
 pub use error::{EngineError, Fault};
+pub use memory::MemoryEngine;
 pub use metadata::Metadata;

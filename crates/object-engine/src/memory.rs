@@ -1,0 +1,209 @@
+//! An engine that keeps objects in memory: for tests and as the second proof of the interface.
+//!
+//! It keeps the same parts a hash directory would hold and decides with the same [`rules`], so it
+//! cannot drift from the `files` engine in anything but storage. Nothing survives it.
+
+use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions};
+use crate::error::EngineError;
+use crate::metadata::Metadata;
+use crate::parts::{check_commit, describe, named, update_metadata};
+use crate::rules::{self, FileName, Part};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocabulary::{PathHash, PolicyIndex, Timestamp};
+
+type Place = (PolicyIndex, u32, PathHash);
+type Device = Mutex<BTreeMap<Place, Vec<Kept>>>;
+
+struct Kept {
+    file: FileName,
+    metadata: Metadata,
+    body: Bytes,
+}
+
+/// An engine that keeps objects in memory.
+#[derive(Default)]
+pub struct MemoryEngine {
+    device: Arc<Device>,
+}
+
+struct MemoryWriter {
+    device: Arc<Device>,
+    key: ObjectKey,
+    body: Vec<u8>,
+}
+
+struct MemoryReader {
+    body: Bytes,
+    position: usize,
+}
+
+impl MemoryEngine {
+    /// An empty device.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn keep(device: &Device, key: &ObjectKey, file: FileName, metadata: Metadata, body: Bytes) {
+        let mut places = device.lock();
+        let kept = places.entry(place(key)).or_default();
+        kept.retain(|old| old.file != file);
+        kept.push(Kept { file, metadata, body });
+        let files: Vec<FileName> = kept.iter().map(|part| part.file).collect();
+        let mut position = 0;
+        let obsolete = rules::choose(&files).obsolete;
+        kept.retain(|_| {
+            position += 1;
+            !obsolete.contains(&(position - 1))
+        });
+    }
+}
+
+fn place(key: &ObjectKey) -> Place {
+    (key.policy, key.partition, key.hash)
+}
+
+impl ObjectEngine for MemoryEngine {
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+        let places = self.device.lock();
+        let kept = places.get(&place(key)).map_or(&[][..], Vec::as_slice);
+        let files: Vec<FileName> = kept.iter().map(|part| part.file).collect();
+        let choice = rules::choose(&files);
+        let Some(data) = choice.data.map(|at| &kept[at]) else {
+            let deleted_at = choice.tombstone.map(|at| files[at].timestamp);
+            return Err(EngineError::NotFound { deleted_at });
+        };
+        crate::parts::check_name(key, &data.metadata, || format!("{}/{}", key.hash, data.file))?;
+        let of = |at: Option<usize>| at.map(|at| (kept[at].file, &kept[at].metadata));
+        let (metadata, timestamps) = describe((data.file, &data.metadata), of(choice.meta), of(choice.content_type));
+        let first = data.body.slice(..data.body.len().min(options.first));
+        let rest = first.len() < data.body.len() && options != OpenOptions::HEAD;
+        Ok(Found {
+            metadata,
+            data_metadata: data.metadata.clone(),
+            timestamps,
+            size: data.body.len() as u64,
+            reader: rest.then(|| {
+                let (body, position) = (data.body.clone(), first.len());
+                Box::new(MemoryReader { body, position }) as Box<dyn ObjectReader>
+            }),
+            first,
+        })
+    }
+
+    fn create(&self, key: &ObjectKey, _expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {
+        let (device, key) = (self.device.clone(), key.clone());
+        let body = Vec::new();
+        Ok(Box::new(MemoryWriter { device, key, body }))
+    }
+
+    fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
+        let (file, metadata) = update_metadata(key, update)?;
+        Self::keep(&self.device, key, file, metadata, Bytes::new());
+        Ok(())
+    }
+
+    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
+        let part = Part::Tombstone;
+        Self::keep(
+            &self.device,
+            key,
+            FileName { timestamp, part },
+            crate::parts::tombstone(key, timestamp),
+            Bytes::new(),
+        );
+        Ok(())
+    }
+
+    fn quarantine(&self, key: &ObjectKey, _why: &str) -> Result<(), EngineError> {
+        self.device.lock().remove(&place(key));
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
+        let mut found: Vec<u32> = self
+            .device
+            .lock()
+            .keys()
+            .filter(|at| at.0 == policy)
+            .map(|at| at.1)
+            .collect();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+        let places = self.device.lock();
+        let mut found: Vec<String> = places
+            .keys()
+            .filter(|at| (at.0, at.1) == (policy, partition))
+            .map(|at| at.2.suffix())
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+        let places = self.device.lock();
+        let here = places
+            .keys()
+            .filter(|at| (at.0, at.1) == (policy, partition) && at.2.suffix() == suffix);
+        Ok(here.map(|at| at.2).collect())
+    }
+}
+
+impl ObjectWriter for MemoryWriter {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
+        self.body.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn written(&self) -> u64 {
+        self.body.len() as u64
+    }
+
+    fn commit(self: Box<Self>, commit: Commit) -> Result<(), EngineError> {
+        check_commit(&commit, self.written())?;
+        let (timestamp, part) = (commit.timestamp, Part::Data);
+        let metadata = named(commit.metadata, &self.key);
+        MemoryEngine::keep(
+            &self.device,
+            &self.key,
+            FileName { timestamp, part },
+            metadata,
+            self.body.into(),
+        );
+        Ok(())
+    }
+}
+
+impl ObjectReader for MemoryReader {
+    fn read(&mut self, max: usize) -> Result<Bytes, EngineError> {
+        let end = self.position.saturating_add(max).min(self.body.len());
+        let chunk = self.body.slice(self.position..end);
+        self.position = end;
+        Ok(chunk)
+    }
+
+    fn read_at(&mut self, offset: u64, length: usize) -> Result<Bytes, EngineError> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.body.len());
+        Ok(self
+            .body
+            .slice(start..start.saturating_add(length).min(self.body.len())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn conforms() {
+        crate::conformance::run(|| Box::new(super::MemoryEngine::new()));
+    }
+}
