@@ -30,4 +30,4 @@ pub use error::PickleError;
 pub use read::{Limits, loads};
 pub use value::{ArrayCode, Value};
 pub use write::dumps;
-pub use write_text::dumps_protocol0;
+pub use write_text::{dumps_protocol0, python_repr};

@@ -184,8 +184,8 @@ impl Writer {
     }
 }
 
-/// A float as Python's `repr` shows it: shortest digits, exponent below 1e-4 and from 1e16.
-fn python_repr(number: f64) -> String {
+/// A float as Python's `repr` and JSON writer show it: shortest digits, an exponent below 1e-4 and from 1e16.
+pub fn python_repr(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
     }

@@ -1,0 +1,302 @@
+//! The `.builder` file: a pickled dict, as OpenStack Swift's ring builder keeps it.
+//!
+//! Reading takes what 2.38 and its forebears wrote; writing gives all fields of 2.38.
+
+use std::collections::BTreeMap;
+
+use md5::{Digest, Md5};
+use pickle::{ArrayCode, Limits, Value};
+
+use crate::device::Device;
+use crate::error::BuilderError;
+
+use super::{Entry, RingBuilder};
+
+impl RingBuilder {
+    /// Reads a `.builder` file.
+    ///
+    /// # Errors
+    /// When it is no pickle of plain data, or no builder.
+    pub fn from_bytes(file: &[u8]) -> Result<RingBuilder, BuilderError> {
+        let value = pickle::loads(file, &Limits::for_builder())?;
+        let fields = Fields(&value);
+        let part_power = fields.number("part_power")?;
+        let min_part_hours = fields.number("min_part_hours")?;
+        let mut builder = RingBuilder::new(part_power, fields.float("replicas")?, min_part_hours)?;
+        builder.next_part_power = fields.optional("next_part_power", Value::int)?.map(|it| it as u32);
+        builder.devices = fields.devices()?;
+        builder.devices_changed = fields.number::<u8>("devs_changed")? != 0;
+        builder.version = fields.number("version")?;
+        builder.overload = fields.optional("overload", Value::float)?.unwrap_or(0.0);
+        builder.dev_id_bytes = fields.optional("dev_id_bytes", Value::int)?.unwrap_or(2) as u8;
+        builder.rows = fields.rows(1 << part_power, &builder.devices)?;
+        builder.moves_epoch = fields.optional("_last_part_moves_epoch", Value::int)?.unwrap_or(0);
+        builder.gather_start = fields.optional("_last_part_gather_start", Value::int)?.unwrap_or(0);
+        builder.moves = fields.moves(1 << part_power)?;
+        builder.dispersion = fields.optional("dispersion", Value::float)?.unwrap_or(0.0);
+        let keep = |name: &str, kept: &mut Value| {
+            if let Some(found) = value.get(name) {
+                *kept = found.clone();
+            }
+        };
+        keep("_dispersion_graph", &mut builder.dispersion_graph);
+        keep("_remove_devs", &mut builder.removed);
+        builder.id = fields.optional("id", Value::text)?.map(str::to_owned);
+        if !matches!(builder.dev_id_bytes, 2 | 4 | 8) {
+            return Err(BuilderError::Field { field: "dev_id_bytes" });
+        }
+        Ok(builder)
+    }
+
+    /// The builder as a `.builder` file. A builder without an id gets one made of its content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let id = self.id.clone().unwrap_or_else(|| {
+            let digest = Md5::digest(pickle::dumps(&self.fields("")));
+            digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        });
+        pickle::dumps(&self.fields(&id))
+    }
+
+    fn fields(&self, id: &str) -> Value {
+        let rows = self.rows.iter().map(|row| {
+            let code = if self.dev_id_bytes == 2 {
+                ArrayCode::U16
+            } else {
+                ArrayCode::U32
+            };
+            Value::Array(code, row.iter().map(|&id| u64::from(id)).collect())
+        });
+        let rows: Vec<Value> = rows.collect();
+        let mut moves: Vec<u64> = self.moves.iter().map(|&hours| u64::from(hours)).collect();
+        moves.resize(1 << self.part_power, 0);
+        dict([
+            ("part_power", Value::Int(i64::from(self.part_power))),
+            (
+                "next_part_power",
+                self.next_part_power.map_or(Value::None, |it| Value::Int(i64::from(it))),
+            ),
+            ("replicas", Value::Float(self.replicas)),
+            ("min_part_hours", Value::Int(self.min_part_hours)),
+            ("parts", Value::Int(1 << self.part_power)),
+            ("devs", Value::List(self.devices.iter().map(device_value).collect())),
+            ("devs_changed", Value::Bool(self.devices_changed)),
+            ("dev_id_bytes", Value::Int(i64::from(self.dev_id_bytes))),
+            ("version", Value::Int(self.version as i64)),
+            ("overload", Value::Float(self.overload)),
+            (
+                "_replica2part2dev",
+                if rows.is_empty() {
+                    Value::None
+                } else {
+                    Value::List(rows)
+                },
+            ),
+            ("_last_part_moves_epoch", Value::Int(self.moves_epoch)),
+            ("_last_part_moves", Value::Array(ArrayCode::U8, moves)),
+            ("_last_part_gather_start", Value::Int(self.gather_start)),
+            ("_dispersion_graph", self.dispersion_graph.clone()),
+            ("dispersion", Value::Float(self.dispersion)),
+            ("_remove_devs", self.removed.clone()),
+            ("id", Value::str(id)),
+        ])
+    }
+}
+
+fn dict<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Dict(
+        fields
+            .into_iter()
+            .map(|(name, value)| (Value::str(name), value))
+            .collect(),
+    )
+}
+
+fn device_value(entry: &Option<Entry>) -> Value {
+    let Some(Entry {
+        device,
+        parts,
+        parts_wanted,
+    }) = entry
+    else {
+        return Value::None;
+    };
+    dict([
+        ("region", Value::Int(i64::from(device.region))),
+        ("zone", Value::Int(i64::from(device.zone))),
+        ("ip", Value::str(&device.ip)),
+        ("port", Value::Int(i64::from(device.port))),
+        ("device", Value::str(&device.device)),
+        ("replication_ip", Value::str(&device.replication_ip)),
+        ("replication_port", Value::Int(i64::from(device.replication_port))),
+        ("meta", Value::str(&device.meta)),
+        ("weight", Value::Float(device.weight)),
+        ("id", Value::Int(i64::from(device.id))),
+        ("parts", Value::Int(*parts)),
+        ("parts_wanted", Value::Int(*parts_wanted)),
+    ])
+}
+
+/// How many partitions have 0, 1, 2 … replicas in each region, zone, server and device.
+pub(super) fn dispersion_graph(builder: &RingBuilder) -> Value {
+    let tiers: Vec<Vec<Value>> = builder.devices.iter().map(tiers).collect();
+    let mut numbers = BTreeMap::new();
+    let mut names: Vec<&Value> = Vec::new();
+    let mut places: Vec<Vec<usize>> = Vec::with_capacity(tiers.len());
+    for tiers in &tiers {
+        let number = |tier| {
+            *numbers.entry(format!("{tier:?}")).or_insert_with(|| {
+                names.push(tier);
+                names.len() - 1
+            })
+        };
+        places.push(tiers.iter().map(number).collect());
+    }
+    let rows = &builder.rows;
+    let partitions = 1usize << builder.part_power;
+    let mut graph = vec![vec![0i64; rows.len() + 1]; names.len()];
+    graph.iter_mut().for_each(|counts| counts[0] = partitions as i64);
+    let mut here = vec![0usize; names.len()];
+    for partition in 0..partitions {
+        let ids = || rows.iter().filter_map(|row| row.get(partition));
+        for &tier in ids().flat_map(|&id| &places[id as usize]) {
+            // One replica more: the partition moves up by one in this tier's counts.
+            graph[tier][here[tier]] -= 1;
+            here[tier] += 1;
+            graph[tier][here[tier]] += 1;
+        }
+        ids()
+            .flat_map(|&id| &places[id as usize])
+            .for_each(|&tier| here[tier] = 0);
+    }
+    let counts = |counts: Vec<i64>| Value::List(counts.into_iter().map(Value::Int).collect());
+    Value::Dict(names.into_iter().cloned().zip(graph.into_iter().map(counts)).collect())
+}
+
+/// The tiers a device is in, as Swift names them: tuples that grow by a member each.
+fn tiers(entry: &Option<Entry>) -> Vec<Value> {
+    let Some(Entry { device, .. }) = entry else {
+        return Vec::new();
+    };
+    let whole = [
+        Value::Int(i64::from(device.region)),
+        Value::Int(i64::from(device.zone)),
+        Value::str(&device.ip),
+        Value::Int(i64::from(device.id)),
+    ];
+    (1..=whole.len())
+        .map(|len| Value::Tuple(whole[..len].to_vec()))
+        .collect()
+}
+
+/// The dict, asked by name; a wrong answer is an error that names the field.
+struct Fields<'v>(&'v Value);
+
+impl<'v> Fields<'v> {
+    /// A field that may be missing or None.
+    fn optional<T>(
+        &self,
+        field: &'static str,
+        read: impl Fn(&'v Value) -> Option<T>,
+    ) -> Result<Option<T>, BuilderError> {
+        match self.0.get(field) {
+            None | Some(Value::None) => Ok(None),
+            Some(value) => read(value).map(Some).ok_or(BuilderError::Field { field }),
+        }
+    }
+
+    fn required<T>(&self, field: &'static str, read: impl Fn(&'v Value) -> Option<T>) -> Result<T, BuilderError> {
+        self.optional(field, read)?.ok_or(BuilderError::Field { field })
+    }
+
+    fn number<T: TryFrom<i64>>(&self, field: &'static str) -> Result<T, BuilderError> {
+        self.required(field, |value| T::try_from(value.int()?).ok())
+    }
+
+    fn float(&self, field: &'static str) -> Result<f64, BuilderError> {
+        self.required(field, Value::float)
+    }
+
+    fn string(&self, field: &'static str) -> Result<String, BuilderError> {
+        self.required(field, |value| value.text().map(str::to_owned))
+    }
+
+    fn devices(&self) -> Result<Vec<Option<Entry>>, BuilderError> {
+        let devices = self.required("devs", Value::items)?.iter().enumerate();
+        devices
+            .map(|(place, value)| match value {
+                Value::None => Ok(None),
+                value => Fields(value).device(place).map(Some),
+            })
+            .collect()
+    }
+
+    fn device(&self, place: usize) -> Result<Entry, BuilderError> {
+        let ip = self.string("ip")?;
+        let port = self.number("port")?;
+        let reads_port = |value: &Value| u16::try_from(value.int()?).ok();
+        let reads_text = |value: &'v Value| value.text().map(str::to_owned);
+        let device = Device {
+            id: self.number("id")?,
+            region: self
+                .optional("region", |it| u32::try_from(it.int()?).ok())?
+                .unwrap_or(1),
+            zone: self.number("zone")?,
+            weight: self.float("weight")?,
+            replication_ip: self.optional("replication_ip", reads_text)?.unwrap_or(ip.clone()),
+            replication_port: self.optional("replication_port", reads_port)?.unwrap_or(port),
+            ip,
+            port,
+            device: self.string("device")?,
+            meta: self.optional("meta", reads_text)?.unwrap_or_default(),
+            ..Device::default()
+        };
+        if device.id as usize != place {
+            return Err(BuilderError::Field { field: "devs" });
+        }
+        Ok(Entry {
+            device,
+            parts: self.optional("parts", Value::int)?.unwrap_or(0),
+            parts_wanted: self.optional("parts_wanted", Value::int)?.unwrap_or(0),
+        })
+    }
+
+    /// The table: full rows but for the last, and only devices that are there.
+    fn rows(&self, partitions: usize, devices: &[Option<Entry>]) -> Result<Vec<Vec<u32>>, BuilderError> {
+        let wrong = BuilderError::Field {
+            field: "_replica2part2dev",
+        };
+        let Some(rows) = self.optional("_replica2part2dev", Value::items)? else {
+            return Ok(Vec::new());
+        };
+        let known = |id: u64| {
+            devices.get(usize::try_from(id).ok()?)?.as_ref()?;
+            u32::try_from(id).ok()
+        };
+        let read = |(place, row): (usize, &Value)| {
+            let Value::Array(_, ids) = row else { return None };
+            let full = ids.len() == partitions || (place + 1 == rows.len() && ids.len() < partitions);
+            if full {
+                ids.iter().map(|&id| known(id)).collect()
+            } else {
+                None
+            }
+        };
+        rows.iter()
+            .enumerate()
+            .map(|row| read(row).ok_or(wrong.clone()))
+            .collect()
+    }
+
+    fn moves(&self, partitions: usize) -> Result<Vec<u8>, BuilderError> {
+        let wrong = BuilderError::Field {
+            field: "_last_part_moves",
+        };
+        match self.optional("_last_part_moves", Some)? {
+            None => Ok(Vec::new()),
+            Some(Value::Array(ArrayCode::U8, moves)) if moves.len() == partitions => {
+                Ok(moves.iter().map(|&hours| hours as u8).collect())
+            }
+            Some(_) => Err(wrong),
+        }
+    }
+}

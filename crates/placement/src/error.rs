@@ -1,0 +1,173 @@
+//! What can be wrong with a ring or builder file. Every message says what, and what to do.
+
+use pickle::PickleError;
+use thiserror::Error;
+
+/// Why a ring file was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RingError {
+    /// Not a gzip file at all.
+    #[error("ring is not a gzip file: name the *.ring.gz file that swift-ring-builder wrote")]
+    NotGzip,
+    /// The gzip stream or the content ends too soon.
+    #[error("ring is truncated ({what}): copy it again from the builder host")]
+    Truncated {
+        /// What is cut short.
+        what: &'static str,
+    },
+    /// The gzip stream does not inflate, or its CRC is wrong.
+    #[error("ring is corrupt: it does not inflate; copy it again from the builder host")]
+    Damaged,
+    /// A checksum inside a version 2 ring is wrong.
+    #[error("ring is corrupt: checksum of section `{section}` does not match; copy it again from the builder host")]
+    Checksum {
+        /// The section.
+        section: String,
+    },
+    /// Inflates beyond what any ring needs.
+    #[error("ring inflates to more than {limit} bytes: this is no ring")]
+    TooLarge {
+        /// The bound.
+        limit: usize,
+    },
+    /// Inflates, but is something else.
+    #[error(
+        "file is no ring (it does not begin with R1NG): name a *.ring.gz file; pickled rings from before Swift 1.7 must be written again with `swift-ring-builder FILE.builder write_ring`"
+    )]
+    NotARing,
+    /// A format version that is not known.
+    #[error("ring has format version {version}, only 1 and 2 are known: write it again with `--format-version 1`")]
+    Version {
+        /// The version found.
+        version: u16,
+    },
+    /// The JSON in it is wrong.
+    #[error(
+        "ring is corrupt: its {section} cannot be read ({detail}); write it again with `swift-ring-builder FILE.builder write_ring`"
+    )]
+    Json {
+        /// Which JSON.
+        section: &'static str,
+        /// What the JSON reader says.
+        detail: String,
+    },
+    /// A version 2 section is missing or outside the file.
+    #[error(
+        "ring is corrupt: section `{section}` is missing or lies outside the file; copy it again from the builder host"
+    )]
+    Section {
+        /// The section.
+        section: &'static str,
+    },
+    /// A part_shift that no ring can have.
+    #[error("ring has part_shift {part_shift}, possible are 1 to 32: write it again from its builder file")]
+    PartShift {
+        /// What was found.
+        part_shift: u64,
+    },
+    /// A width of device ids that is not 2, 4 or 8.
+    #[error("ring has device ids of {bytes} bytes, possible are 2, 4 and 8")]
+    DeviceIdBytes {
+        /// What was found.
+        bytes: u64,
+    },
+    /// A ring nobody rebalanced.
+    #[error("ring has no partitions assigned: run `swift-ring-builder FILE.builder rebalance` and copy the ring again")]
+    Empty,
+    /// A partition is assigned to a device the ring does not have.
+    #[error(
+        "ring is corrupt: partition {partition} replica {replica} is on device {device}, which the ring does not have; write it again from its builder file"
+    )]
+    UnknownDevice {
+        /// The partition.
+        partition: u32,
+        /// The replica.
+        replica: usize,
+        /// The id of the missing device.
+        device: u64,
+    },
+    /// A device stands at the wrong place of the list.
+    #[error("ring is corrupt: the device at place {place} has id {id}; write it again from its builder file")]
+    DeviceId {
+        /// The place in the list.
+        place: usize,
+        /// The id found there.
+        id: u32,
+    },
+    /// A row other than the last is not full, or there are more devices than ids.
+    #[error("ring is corrupt: its partition table has the wrong shape; write it again from its builder file")]
+    Shape,
+    /// A ring with more devices than format 1 has numbers for.
+    #[error("ring has device ids beyond 65534, which format version 1 cannot hold: write version 2")]
+    NeedsVersion2,
+}
+
+/// Why a builder refused a file or a request.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum BuilderError {
+    /// The file is no pickle of plain data.
+    #[error("builder file cannot be read: {0}; restore it from the backups folder beside it")]
+    Pickle(#[from] PickleError),
+    /// A field is missing or of the wrong kind.
+    #[error(
+        "builder file is corrupt: field `{field}` is missing or wrong; restore it from the backups folder beside it"
+    )]
+    Field {
+        /// The field.
+        field: &'static str,
+    },
+    /// A part power outside 1 to 31.
+    #[error("part power {part_power} is impossible: choose 1 to 31 (10 for a laptop, 16 to 20 for a cluster)")]
+    PartPower {
+        /// What was asked for.
+        part_power: u32,
+    },
+    /// A replica count below one or not a number.
+    #[error("replica count {replicas} is impossible: choose 1 or more (3 is usual)")]
+    Replicas {
+        /// What was asked for.
+        replicas: f64,
+    },
+    /// A device with a weight that is negative or no number.
+    #[error("weight {weight} of device {device} is impossible: choose 0 or more")]
+    Weight {
+        /// The weight.
+        weight: f64,
+        /// The device's name.
+        device: String,
+    },
+    /// The same address and name twice.
+    #[error("device {device} at {ip}:{port} is in the ring already")]
+    Duplicate {
+        /// The device's name.
+        device: String,
+        /// Its address.
+        ip: String,
+        /// Its port.
+        port: u16,
+    },
+    /// More replicas than devices that have weight.
+    #[error(
+        "{replicas} replicas need as many devices with weight, the ring has {devices}: add devices or ask for fewer replicas"
+    )]
+    TooFewDevices {
+        /// Replicas asked for.
+        replicas: f64,
+        /// Devices with weight.
+        devices: usize,
+    },
+    /// More devices than ids of two bytes.
+    #[error("a ring of this builder holds at most 65535 devices")]
+    TooManyDevices,
+    /// Partitions were placed before.
+    #[error("partitions are placed already: moving them is the work of `swift-ring-builder FILE.builder rebalance`")]
+    AlreadyPlaced,
+    /// Nothing placed yet.
+    #[error("no partitions are placed yet: rebalance first")]
+    NotPlaced,
+    /// What was placed makes no ring.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+}
