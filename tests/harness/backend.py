@@ -1,7 +1,7 @@
 """Storage servers spoken to directly, in the backend's language, and what they leave on disk, byte for byte.
 
-Timestamps are given by the request here, and are tiny, so two servers asked the same must leave the same bytes;
-times of today came from a server's own clock and are masked.
+Timestamps are given by the request here, and lie far in the future, so that two servers asked the same must leave
+the same bytes, and no tombstone is too old to keep; times of today came from a server's own clock and are masked.
 """
 
 import io
@@ -15,7 +15,8 @@ from harness import disk
 from harness.wire import exchange, message
 
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-CLOCK = re.compile(rb"1[7-9]\d{8}\.\d{5}|\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d GMT|20\d\d-\d\d-\d\dT[0-9:]{8}\.\d{6}")
+CLOCK = re.compile(rb"1[7-9]\d{8}\.\d{5}|\w{3}, \d\d \w{3} 20[2-5]\d \d\d:\d\d:\d\d GMT|20[2-5]\d-\d\d-\d\dT[0-9:]{8}\.\d{6}")
+THEN = 4_000_000_000
 IGNORED = {"date", "connection", "keep-alive", "x-trans-id", "x-openstack-request-id", "server"}
 
 
@@ -38,8 +39,8 @@ class Call:
 
 
 def stamp(time):
-    """Seconds as Swift writes them; what is no plain number goes out as it is."""
-    return f"{float(time):016.5f}" if re.fullmatch(r"[0-9.]+", time) else time
+    """A short number as seconds after THEN, as Swift writes them; anything else goes out as it is."""
+    return f"{THEN + float(time):016.5f}" if re.fullmatch(r"\d{1,3}(\.\d+)?", time) else time
 
 
 def call(port, request):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from harness.backend import Call
+from harness.backend import Call, stamp
 
 
 def holds(container, time, objects="1", size="10", deleted="0", account="/a", **headers):
     """A container server telling the account about a container."""
     return Call("PUT", f"{account}/{container}", time, {
-        "X-Put-Timestamp": f"{float(time):016.5f}", "X-Delete-Timestamp": f"{float(deleted):016.5f}", "X-Object-Count": objects,
+        "X-Put-Timestamp": stamp(time), "X-Delete-Timestamp": stamp(deleted) if deleted != "0" else "0", "X-Object-Count": objects,
         "X-Bytes-Used": size, "X-Backend-Storage-Policy-Index": "0", **headers})
 
 

@@ -33,8 +33,8 @@ STORIES = {
         made("/a/r"), row("/a/r/o", "6"), *look("/a/r"), row("/a/r/o", "5", **{"X-Size": "99"}), *look("/a/r"),
         row("/a/r/o", "7", **{"X-Size": "4"}), *look("/a/r"), row("/a/r/o", "6.5", "DELETE"), *look("/a/r"), row("/a/r/o", "8", "DELETE"), *look("/a/r"),
         row("/a/r/%C3%BC/b", "9"), row("/a/r/o", "10", **{"X-Content-Type": "text/x;swift_bytes=500;charset=x"}), *look("/a/r"),
-        row("/a/r/o", "11", **{"X-Content-Type-Timestamp": "0000000012.00000", "X-Meta-Timestamp": "0000000013.00000"}), *look("/a/r"),
-        row("/a/r/off", "0000000005.00000_0000000000000002"), *look("/a/r"),
+        row("/a/r/o", "11", **{"X-Content-Type-Timestamp": "4000000012.00000", "X-Meta-Timestamp": "4000000013.00000"}), *look("/a/r"),
+        row("/a/r/off", "4000000005.00000_0000000000000002"), *look("/a/r"),
     ],
     "row refusals": [
         made("/a/rr"), Call("PUT", "/a/rr/o", "6"), Call("PUT", "/a/rr/o", "6", {**ROW, "X-Size": "x"}), row("/a/rr/o", "never"),
