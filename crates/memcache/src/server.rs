@@ -1,0 +1,177 @@
+//! One memcached server: its connections and its errors.
+//!
+//! Always holds: at most `max_connections` exchanges at a time; a connection goes back to the pool
+//! only after an exchange that ended well, so one that was cancelled or went wrong is closed.
+
+use crate::protocol::{Connection, Fault};
+use crate::{AddressError, Options};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use world::World;
+
+const DEFAULT_PORT: &str = "11211";
+
+pub(crate) struct Server {
+    name: String,
+    host: String,
+    port: u16,
+    permits: Semaphore,
+    idle: Mutex<Vec<Connection>>,
+    errors: Mutex<Errors>,
+}
+
+#[derive(Default)]
+struct Errors {
+    /// When the latest errors happened, oldest first.
+    recent: VecDeque<Duration>,
+    limited_until: Option<Duration>,
+}
+
+impl Server {
+    pub(crate) fn new(name: &str, options: &Options) -> Result<Self, AddressError> {
+        let (host, port) = address(name).ok_or_else(|| AddressError(name.into()))?;
+        Ok(Self {
+            name: name.into(),
+            host,
+            port,
+            permits: Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS)),
+            idle: Mutex::default(),
+            errors: Mutex::default(),
+        })
+    }
+
+    /// Whether it had too many errors and is left alone for now.
+    pub(crate) fn is_limited(&self, world: &World) -> bool {
+        let until = self.errors.lock().limited_until;
+        until.is_some_and(|until| world.clock.elapsed() < until)
+    }
+
+    /// A connection for one exchange; nothing when there is none to be had in time.
+    pub(crate) async fn session<'a>(&'a self, world: &'a World, options: &'a Options) -> Option<Session<'a>> {
+        let permit = match world.timeout(options.pool_timeout, self.permits.acquire()).await {
+            Ok(permit) => permit.ok()?,
+            Err(_) => {
+                self.failed(world, options, &Fault::Timeout);
+                return None;
+            }
+        };
+        let idle = self.idle.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => match self.connect(world, options).await {
+                Ok(connection) => connection,
+                Err(fault) => {
+                    self.failed(world, options, &fault);
+                    return None;
+                }
+            },
+        };
+        Some(Session {
+            server: self,
+            world,
+            options,
+            connection: Some(connection),
+            _permit: permit,
+        })
+    }
+
+    async fn connect(&self, world: &World, options: &Options) -> Result<Connection, Fault> {
+        let connecting = world.network.connect(self.host.clone(), self.port);
+        let connected = world.timeout(options.connect_timeout, connecting).await;
+        Ok(Connection::new(connected.map_err(|_| Fault::Timeout)??))
+    }
+
+    fn failed(&self, world: &World, options: &Options, fault: &Fault) {
+        tracing::debug!(server = self.name, "memcached: {fault}");
+        if options.error_interval.is_zero() {
+            return;
+        }
+        let now = world.clock.elapsed();
+        let mut errors = self.errors.lock();
+        errors.recent.push_back(now);
+        let oldest = now.saturating_sub(options.error_interval);
+        while errors.recent.front().is_some_and(|at| *at < oldest) {
+            errors.recent.pop_front();
+        }
+        if errors.recent.len() > options.error_limit {
+            errors.recent.clear();
+            errors.limited_until = Some(now + options.error_interval);
+            // What is pooled was made before the trouble.
+            self.idle.lock().clear();
+            tracing::error!(
+                server = self.name,
+                "memcached is left alone for {} s after {} errors, the last: {fault}",
+                options.error_interval.as_secs(),
+                options.error_limit + 1,
+            );
+        }
+    }
+}
+
+/// One exchange with a server.
+pub(crate) struct Session<'a> {
+    server: &'a Server,
+    world: &'a World,
+    options: &'a Options,
+    connection: Option<Connection>,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Session<'_> {
+    /// Runs the exchange within the time for one, and keeps the connection if it ends well.
+    pub(crate) async fn within<T>(
+        &mut self,
+        exchange: impl AsyncFnOnce(&mut Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut connection = self.connection.take().ok_or(Fault::Timeout)?;
+        let done = self
+            .world
+            .timeout(self.options.io_timeout, exchange(&mut connection))
+            .await;
+        match done.unwrap_or(Err(Fault::Timeout)) {
+            Ok(value) => {
+                self.server.idle.lock().push(connection);
+                Ok(value)
+            }
+            Err(fault) => {
+                self.server.failed(self.world, self.options, &fault);
+                Err(fault)
+            }
+        }
+    }
+}
+
+/// `host`, `host:port`, `[address]` or `[address]:port`.
+fn address(name: &str) -> Option<(String, u16)> {
+    let (host, port) = match name.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (
+                host,
+                port.strip_prefix(':').or(port.is_empty().then_some(DEFAULT_PORT))?,
+            )
+        }
+        None if name.matches(':').count() > 1 => return None,
+        None => name.split_once(':').unwrap_or((name, DEFAULT_PORT)),
+    };
+    (!host.is_empty()).then_some((host.to_owned(), port.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let pair = |host: &str, port| Some((host.to_owned(), port));
+        assert_eq!(address("1.2.3.4:5"), pair("1.2.3.4", 5));
+        assert_eq!(address("cache"), pair("cache", 11211));
+        assert_eq!(address("[::1]"), pair("::1", 11211));
+        assert_eq!(address("[::1]:7"), pair("::1", 7));
+        for bad in ["", "::1", "a:x", "a:", "[::1", "[::1]7", ":5", "a:99999"] {
+            assert_eq!(address(bad), None, "{bad}");
+        }
+    }
+}
