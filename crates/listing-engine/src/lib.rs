@@ -1,1 +1,63 @@
-//! Account and container databases: Swift's SQLite files behind one broker.
+//! Account and container databases: Swift's SQLite files behind one broker with two schemas.
+//!
+//! Comes in: rows ([`Row`]), timestamps, metadata, questions. Goes out: [`Info`], listings, errors
+//! that name the file and say whose fault they are.
+//!
+//! Always holds:
+//! - an acknowledged row is on stable storage, in the pending file or in the database, and every
+//!   later read sees it;
+//! - of two rows the newest wins, whatever the order of arrival, deletes included (`merge.rs`);
+//! - files, locks and pending records are OpenStack Swift's: its services may work on the same
+//!   databases, at other times or at the same time;
+//! - a damaged database goes to `quarantined/` and is reported by name.
+//!
+//! Deliberately absent: HTTP, async, clocks, randomness (callers bring timestamps and identities),
+//! rings, replication between nodes, and sharding beyond reading the newest file of a sharded one.
+//!
+//! | question | file |
+//! |---|---|
+//! | where is it | `location.rs` |
+//! | what happens to a row that arrives | `broker.rs` → `queue.rs` → `pending.rs` → `absorb.rs` → `merge.rs` |
+//! | how do two rows merge | `merge.rs`, `composite.rs`, `content_type.rs` |
+//! | what does it say about itself | `info.rs`, `metadata.rs` |
+//! | create, delete, recreate | `create.rs`, `lifecycle.rs` |
+//! | listings | `listing.rs` (database) and `query.rs` (what is asked) |
+//! | older schemas | `migrate.rs`, `schema/*.sql` |
+//! | syncs, renames, locks, quarantine | `files.rs` |
+//!
+//! Bytes drawn in `docs/formats/listing-database.md`; tests against OpenStack's broker in `tests/`.
+
+mod absorb;
+mod broker;
+mod brokers;
+mod chexor;
+mod composite;
+mod connection;
+mod content_type;
+mod create;
+mod error;
+mod files;
+mod info;
+mod lifecycle;
+mod listing;
+mod location;
+mod merge;
+mod metadata;
+mod migrate;
+pub mod pending;
+mod query;
+mod queue;
+mod row;
+
+pub use broker::Broker;
+pub use brokers::Brokers;
+pub use chexor::chexor;
+pub use content_type::swift_bytes;
+pub use create::NewDatabase;
+pub use error::{Blame, Error};
+pub use info::{Info, PolicyStat};
+pub use listing::{ContainerEntry, Entry, ObjectEntry};
+pub use location::{Kind, Location};
+pub use metadata::{Metadata, MetadataItem};
+pub use query::{Deleted, ListQuery};
+pub use row::{ContainerRow, DELETED_CONTENT_TYPE, DELETED_ETAG, ObjectRow, Row};

@@ -1,0 +1,188 @@
+//! [`Broker`]: one account or container database, for any number of threads.
+//!
+//! A row's way: [`Broker::commit_batch`] or [`Broker::enqueue`] → group commit (`queue.rs`) →
+//! appended to the pending file with one sync for the whole batch → acknowledged → merged into the
+//! tables when the pending file is full or somebody reads.
+//!
+//! Always holds: the pending file is only touched under the directory lock that OpenStack takes;
+//! lock order is pending, then database. A handle outlives its file: when the file has been
+//! replaced the new one is opened, when it is gone callers get [`Error::NotFound`].
+
+use crate::connection::{Database, Fault};
+use crate::create::{self, NewDatabase};
+use crate::queue::Queue;
+use crate::{Error, Location, Row, absorb, files, pending};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// How large the pending file may grow before it is merged; OpenStack's PENDING_CAP.
+const PENDING_CAP: u64 = 131_072;
+
+/// One database. See the module for how rows travel; reads are in `info.rs` and `listing.rs`,
+/// changes of the whole in `lifecycle.rs` and `metadata.rs`.
+pub struct Broker {
+    location: Location,
+    database: Mutex<Option<Database>>,
+    pending: Mutex<()>,
+    queue: Queue,
+}
+
+impl Broker {
+    /// Makes a new database.
+    pub fn create(location: Location, new: &NewDatabase) -> Result<Self, Error> {
+        create::create(&location, new)?;
+        Ok(Self::handle(location))
+    }
+
+    /// Opens the database at `location`, migrating an older schema.
+    pub fn open(location: Location) -> Result<Self, Error> {
+        let broker = Self::handle(location);
+        broker.with(|_| Ok(()))?;
+        Ok(broker)
+    }
+
+    fn handle(location: Location) -> Self {
+        Self {
+            location,
+            database: Mutex::new(None),
+            pending: Mutex::new(()),
+            queue: Queue::default(),
+        }
+    }
+
+    /// Where it lives.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// Whether its file is there.
+    pub fn exists(&self) -> bool {
+        self.location.db_file().exists() || self.location.newest_file().is_some()
+    }
+
+    /// Stores rows and returns when they are durable. Concurrent calls share one sync.
+    pub fn commit_batch(&self, rows: &[Row]) -> Result<(), Error> {
+        let slot = Arc::new(Mutex::new(None));
+        let filled = slot.clone();
+        let mut leads = self.enqueue(rows.to_vec(), move |result| *filled.lock() = Some(result));
+        loop {
+            if leads && self.store_batch() {
+                self.queue.resign();
+            }
+            leads = self.queue.wait_or_lead(|| slot.lock().is_some());
+            if let Some(result) = slot.lock().take() {
+                return result;
+            }
+        }
+    }
+
+    /// Queues rows; `done` is told once they are durable. `true` asks the caller to have
+    /// [`Self::flush`] run by some thread that may block.
+    pub fn enqueue(&self, rows: Vec<Row>, done: impl FnOnce(Result<(), Error>) + Send + 'static) -> bool {
+        self.queue.push(rows, Box::new(done))
+    }
+
+    /// Stores batches until nothing waits. To be called for each `true` of [`Self::enqueue`].
+    pub fn flush(&self) {
+        while self.store_batch() {}
+    }
+
+    fn store_batch(&self) -> bool {
+        let if_lost = Error::Busy {
+            path: self.location.pending_file(),
+        };
+        self.queue.lead(|rows| self.store(rows), if_lost)
+    }
+
+    fn store(&self, rows: &[Row]) -> Result<(), Error> {
+        if rows.iter().any(|row| row.kind() != self.location.kind()) {
+            return Err(Error::WrongKind {
+                path: self.location.db_file(),
+            });
+        }
+        let _order = self.pending.lock();
+        let _lock = files::lock(&self.location.lock_file())?;
+        if !self.exists() {
+            return Err(Error::NotFound {
+                path: self.location.db_file(),
+            });
+        }
+        let file = self.location.pending_file();
+        let records = pending::encode(rows);
+        match files::length(&file)? + records.len() as u64 <= PENDING_CAP {
+            true => files::append(&file, &records),
+            false => self.absorb(rows),
+        }
+    }
+
+    /// Merges the pending file and then `more`; the caller holds the pending lock.
+    fn absorb(&self, more: &[Row]) -> Result<(), Error> {
+        let file = self.location.pending_file();
+        let bytes = files::read(&file)?;
+        let decoded = pending::decode(self.location.kind(), &bytes);
+        for reason in &decoded.rubbish {
+            tracing::warn!(path = %file.display(), "skipping a pending record that cannot be read: {reason}");
+        }
+        let mut rows = decoded.rows;
+        rows.extend_from_slice(more);
+        self.with(|database| database.write("merge rows into", |t| absorb::rows(t, rows)))?;
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => files::truncate(&file),
+        }
+    }
+
+    /// Makes every acknowledged row visible in the tables.
+    pub fn settle(&self) -> Result<(), Error> {
+        if files::length(&self.location.pending_file())? == 0 {
+            return Ok(());
+        }
+        let _order = self.pending.lock();
+        let _lock = files::lock(&self.location.lock_file())?;
+        self.absorb(&[])
+    }
+
+    /// Runs `work` on the open database, opening it when needed and quarantining it when damaged.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, Fault>) -> Result<T, Error> {
+        let mut slot = self.database.lock();
+        if slot.as_ref().is_some_and(|database| !database.is_current()) {
+            *slot = None;
+        }
+        let done = match slot.as_mut() {
+            Some(database) => work(database),
+            None => Database::open(&self.location).and_then(|database| work(slot.insert(database))),
+        };
+        done.map_err(|fault| match fault {
+            Fault::Error(error) => error,
+            Fault::Damaged(reason) => {
+                *slot = None;
+                self.quarantine(reason)
+            }
+        })
+    }
+
+    /// Like [`Self::with`], after making every acknowledged row visible.
+    pub(crate) fn with_settled<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, Fault>) -> Result<T, Error> {
+        self.settle()?;
+        self.with(work)
+    }
+
+    fn quarantine(&self, reason: String) -> Error {
+        let path = self.location.db_file();
+        match files::quarantine(&self.location.hash_dir(), &self.location.quarantine_dir()) {
+            Ok(quarantined) => {
+                tracing::error!(
+                    path = %path.display(),
+                    quarantined = %quarantined.display(),
+                    "quarantined a database: {reason}; replication will restore it"
+                );
+                Error::Quarantined {
+                    path,
+                    reason,
+                    quarantined,
+                }
+            }
+            Err(error) => error,
+        }
+    }
+}

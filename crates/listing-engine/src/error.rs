@@ -1,0 +1,158 @@
+//! What can go wrong with a database, whose fault it is, and whether trying again helps.
+//!
+//! Always holds: every message names the file. A corrupt database has been moved to `quarantined/`
+//! before its error is seen, so the next request finds a clean absence that replication can fill.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Whose fault an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// Nobody's: there is no such database, or there is one already.
+    State,
+    /// Something else holds the lock; try again later.
+    Contention,
+    /// What is stored is damaged.
+    Data,
+    /// The drive fails, is full or is gone.
+    Device,
+    /// A bug in the program that calls.
+    Caller,
+}
+
+/// Why a database operation did not happen. Cheap to clone: one failed batch fails many rows.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such database.
+    #[error("{} does not exist", path.display())]
+    NotFound {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// Creation found that somebody else was faster.
+    #[error("{} exists already", path.display())]
+    AlreadyExists {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// The database was damaged or not of its kind; it is in quarantine now.
+    #[error("{} is unusable ({reason}); moved to {}", path.display(), quarantined.display())]
+    Quarantined {
+        /// The database file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// The directory that holds it now.
+        quarantined: PathBuf,
+    },
+    /// A lock was not free in time.
+    #[error("{} is locked by another process or thread", path.display())]
+    Busy {
+        /// The database or lock file.
+        path: PathBuf,
+    },
+    /// The metadata column is not the JSON it should be.
+    #[error("{} has unreadable metadata: {detail}", path.display())]
+    Metadata {
+        /// The database file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A container row for a container database, or an object row for an account database.
+    #[error("{} was given rows or questions of the other kind", path.display())]
+    WrongKind {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// The file system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why not.
+        source: Arc<io::Error>,
+    },
+    /// SQLite refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Sqlite {
+        /// What was being done.
+        doing: &'static str,
+        /// To which database.
+        path: PathBuf,
+        /// Why not.
+        source: Arc<rusqlite::Error>,
+    },
+}
+
+impl Error {
+    /// An [`io::Error`] with its circumstances.
+    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            doing,
+            path: path.to_owned(),
+            source: Arc::new(source),
+        }
+    }
+
+    /// A [`rusqlite::Error`] with its circumstances; lock conflicts become [`Error::Busy`].
+    pub(crate) fn sqlite(doing: &'static str, path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+        match source.sqlite_error_code() {
+            Some(DatabaseBusy | DatabaseLocked) => Self::Busy { path: path.to_owned() },
+            _ => Self::Sqlite {
+                doing,
+                path: path.to_owned(),
+                source: Arc::new(source),
+            },
+        }
+    }
+
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::NotFound { .. } | Self::AlreadyExists { .. } => Blame::State,
+            Self::Busy { .. } => Blame::Contention,
+            Self::Quarantined { .. } | Self::Metadata { .. } => Blame::Data,
+            Self::WrongKind { .. } => Blame::Caller,
+            Self::Io { .. } => Blame::Device,
+            Self::Sqlite { source, .. } => match source.sqlite_error_code() {
+                Some(
+                    rusqlite::ErrorCode::SystemIoFailure
+                    | rusqlite::ErrorCode::DiskFull
+                    | rusqlite::ErrorCode::ReadOnly
+                    | rusqlite::ErrorCode::CannotOpen,
+                ) => Blame::Device,
+                _ => Blame::Caller,
+            },
+        }
+    }
+
+    /// Whether the same call may succeed a moment later.
+    pub fn may_retry(&self) -> bool {
+        self.blame() == Blame::Contention
+    }
+}
+
+/// Why SQLite's error means that the file itself is bad; `None` when the file may be fine.
+pub(crate) fn damage(error: &rusqlite::Error) -> Option<String> {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt) => Some("malformed database".into()),
+        Some(NotADatabase) => Some("not a database".into()),
+        _ => match error {
+            rusqlite::Error::SqliteFailure(_, Some(text)) | rusqlite::Error::SqlInputError { msg: text, .. }
+                if text.starts_with("no such table") || text.starts_with("no such column") =>
+            {
+                Some(format!("unexpected schema: {text}"))
+            }
+            rusqlite::Error::QueryReturnedNoRows => Some("its statistics row is missing".into()),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,168 @@
+//! The file steps of databases: publish, append, lock, quarantine. Nothing else in this crate renames or syncs.
+//!
+//! Always holds: what a function here has returned `Ok` for survives power loss, directory entries
+//! included. Names are handed in; nothing here knows what is in a file.
+
+use crate::Error;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How long a lock is waited for, as OpenStack does.
+const LOCK_TRIES: u32 = 2_000;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// Makes `dir` and its missing parents, each durable.
+pub(crate) fn make_dirs(dir: &Path) -> Result<(), Error> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let parent = dir
+        .parent()
+        .ok_or_else(|| Error::io("make the directory", dir, io::ErrorKind::NotFound.into()))?;
+    make_dirs(parent)?;
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("make the directory", dir, error)),
+        _ => sync_dir(parent),
+    }
+}
+
+/// Makes the entries of `dir` durable.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
+    File::open(dir)
+        .and_then(|handle| handle.sync_all())
+        .map_err(|error| Error::io("sync the directory", dir, error))
+}
+
+/// Syncs the finished `staged` file and gives it its name, whose directory must exist.
+/// The caller holds the lock that keeps others from taking the name meanwhile.
+pub(crate) fn publish(staged: &Path, target: &Path) -> Result<(), Error> {
+    File::open(staged)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| Error::io("sync", staged, error))?;
+    fs::rename(staged, target).map_err(|error| Error::io("publish", target, error))?;
+    target.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Appends `bytes`; durable on return, and undone as far as possible on failure.
+pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let fail = |error| Error::io("append to", path, error);
+    let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(fail)?;
+    let before = file.metadata().map_err(fail)?;
+    if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_data()) {
+        // A remainder would only be skipped later with a warning: losing this race is harmless.
+        let _ = file.set_len(before.len());
+        return Err(fail(error));
+    }
+    let fresh = before.len() == 0 && before.blocks() == 0;
+    match path.parent() {
+        Some(parent) if fresh => sync_dir(parent),
+        _ => Ok(()),
+    }
+}
+
+/// Empties the file, durably.
+pub(crate) fn truncate(path: &Path) -> Result<(), Error> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|file| file.set_len(0).and_then(|()| file.sync_data()))
+        .map_err(|error| Error::io("empty", path, error))
+}
+
+/// The whole file; empty when there is none.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(|error| Error::io("read", path, error)),
+    }
+}
+
+/// Its length; 0 when there is none.
+pub(crate) fn length(path: &Path) -> Result<u64, Error> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(Error::io("examine", path, error)),
+    }
+}
+
+/// What tells a file from its replacement of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity(u64, u64);
+
+/// The identity of the file at `path`.
+pub(crate) fn identity(path: &Path) -> Result<Identity, Error> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Identity(found.dev(), found.ino())),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(Error::NotFound { path: path.to_owned() })
+        }
+        Err(error) => Err(Error::io("examine", path, error)),
+    }
+}
+
+/// Holds the advisory lock of a database's directory until dropped.
+pub(crate) struct DirLock {
+    _file: File,
+}
+
+/// Takes the lock that OpenStack's services take before they touch the pending file.
+pub(crate) fn lock(path: &Path) -> Result<DirLock, Error> {
+    let file = match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::NotFound { path: path.to_owned() });
+        }
+        Err(error) => return Err(Error::io("open the lock", path, error)),
+    };
+    for _ in 0..LOCK_TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(DirLock { _file: file }),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => sleep(LOCK_PAUSE),
+            Err(error) => return Err(Error::io("lock", path, error.into())),
+        }
+    }
+    Err(Error::Busy { path: path.to_owned() })
+}
+
+/// Moves a damaged database's directory to `wanted`, or beside it when that is taken.
+pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path) -> Result<PathBuf, Error> {
+    let parent = wanted.parent().unwrap_or(wanted);
+    make_dirs(parent)?;
+    for attempt in 0..1_000 {
+        let target = match attempt {
+            0 => wanted.to_owned(),
+            n => PathBuf::from(format!("{}-{n}", wanted.display())),
+        };
+        match fs::rename(hash_dir, &target) {
+            Ok(()) => {
+                hash_dir.parent().map_or(Ok(()), sync_dir)?;
+                sync_dir(parent)?;
+                return Ok(target);
+            }
+            Err(error) if matches!(error.raw_os_error(), Some(libc_codes::EEXIST | libc_codes::ENOTEMPTY)) => {}
+            Err(error) => return Err(Error::io("quarantine", hash_dir, error)),
+        }
+    }
+    Err(Error::io(
+        "quarantine",
+        hash_dir,
+        io::Error::other("a thousand quarantined copies exist already"),
+    ))
+}
+
+/// The two codes of a rename onto a directory that is not empty.
+mod libc_codes {
+    pub(super) const EEXIST: i32 = rustix::io::Errno::EXIST.raw_os_error();
+    pub(super) const ENOTEMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
+}
+
+/// Removes a file that may be there; failing to is not worth more than its bytes.
+pub(crate) fn discard(path: &Path) {
+    let _ = fs::remove_file(path);
+}

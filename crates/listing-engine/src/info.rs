@@ -1,0 +1,177 @@
+//! What a database says about itself: [`Info`], counters per policy, whether it is deleted or empty.
+//!
+//! Always holds: every acknowledged row is counted.
+
+use crate::absorb::timestamp;
+use crate::{Broker, Error, Kind};
+use rusqlite::{Connection, Row};
+use vocabulary::{PolicyIndex, Timestamp};
+
+/// The row of `container_stat` or `account_stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// The account.
+    pub account: String,
+    /// The container, for container databases.
+    pub container: Option<String>,
+    /// When this replica was made.
+    pub created_at: Timestamp,
+    /// The last creation.
+    pub put_timestamp: Timestamp,
+    /// The last deletion; [`Timestamp::ZERO`] for never.
+    pub delete_timestamp: Timestamp,
+    /// When it last came into or out of being.
+    pub status_changed_at: Timestamp,
+    /// `DELETED` or empty.
+    pub status: String,
+    /// Containers, for accounts.
+    pub container_count: u64,
+    /// Objects: of the container's own policy, or of all the account's containers.
+    pub object_count: u64,
+    /// Their bytes.
+    pub bytes_used: u64,
+    /// XOR over all rows; see [`crate::chexor`].
+    pub hash: String,
+    /// The identity of this replica.
+    pub id: String,
+    /// The container's policy.
+    pub policy: PolicyIndex,
+    /// What the account was last told.
+    pub reported_put_timestamp: Timestamp,
+    /// What the account was last told.
+    pub reported_delete_timestamp: Timestamp,
+    /// What the account was last told.
+    pub reported_object_count: u64,
+    /// What the account was last told.
+    pub reported_bytes_used: u64,
+    /// How far container-sync has got, for objects this node is responsible for.
+    pub sync_point1: i64,
+    /// How far container-sync has got, for all objects.
+    pub sync_point2: i64,
+}
+
+impl Info {
+    /// Deleted, and not recreated or refilled since.
+    pub fn is_deleted(&self) -> bool {
+        let entries = match self.container {
+            Some(_) => self.object_count,
+            None if self.status == "DELETED" => return true,
+            None => self.container_count,
+        };
+        entries == 0 && self.delete_timestamp > self.put_timestamp
+    }
+}
+
+/// What a database holds under one policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicyStat {
+    /// The policy.
+    pub policy: PolicyIndex,
+    /// Containers, for accounts.
+    pub container_count: u64,
+    /// Objects.
+    pub object_count: u64,
+    /// Their bytes.
+    pub bytes_used: u64,
+}
+
+const CONTAINER: &str =
+    "SELECT account, container, created_at, put_timestamp, delete_timestamp, status_changed_at, status,
+    0, object_count, bytes_used, hash, id, storage_policy_index, reported_put_timestamp, reported_delete_timestamp,
+    reported_object_count, reported_bytes_used, x_container_sync_point1, x_container_sync_point2
+    FROM container_stat";
+
+const ACCOUNT: &str = "SELECT account, NULL, created_at, put_timestamp, delete_timestamp, status_changed_at, status,
+    container_count, object_count, bytes_used, hash, id, 0, '0', '0', 0, 0, -1, -1
+    FROM account_stat";
+
+impl Broker {
+    /// The whole.
+    pub fn info(&self) -> Result<Info, Error> {
+        let kind = self.location().kind();
+        self.with_settled(|database| database.read("read", |c| read_info(kind, c)))
+    }
+
+    /// The counters of every policy that was ever used here, by index.
+    pub fn policy_stats(&self) -> Result<Vec<PolicyStat>, Error> {
+        let sql = match self.location().kind() {
+            Kind::Account => {
+                "SELECT storage_policy_index, container_count, object_count, bytes_used FROM policy_stat
+                 ORDER BY storage_policy_index"
+            }
+            Kind::Container => {
+                "SELECT storage_policy_index, 0, object_count, bytes_used FROM policy_stat
+                 ORDER BY storage_policy_index"
+            }
+        };
+        self.with_settled(|database| {
+            database.read("read", |c| {
+                let mut statement = c.prepare_cached(sql)?;
+                let stats = statement.query_map([], |row| {
+                    Ok(PolicyStat {
+                        policy: PolicyIndex(row.get(0)?),
+                        container_count: count(row, 1)?,
+                        object_count: count(row, 2)?,
+                        bytes_used: count(row, 3)?,
+                    })
+                })?;
+                stats.collect()
+            })
+        })
+    }
+
+    /// Nothing is listed here, under any policy.
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        if self.location().kind() == Kind::Account {
+            return Ok(self.info()?.container_count == 0);
+        }
+        Ok(self.policy_stats()?.iter().all(|stat| stat.object_count == 0))
+    }
+
+    /// Deleted, or not there at all.
+    pub fn is_deleted(&self) -> Result<bool, Error> {
+        match self.info() {
+            Ok(info) => Ok(info.is_deleted()),
+            Err(Error::NotFound { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result<Info> {
+    let sql = match kind {
+        Kind::Account => ACCOUNT,
+        Kind::Container => CONTAINER,
+    };
+    connection.prepare_cached(sql)?.query_row([], |row| {
+        let text = |i| row.get::<_, Option<String>>(i).map(Option::unwrap_or_default);
+        let time = |i| row.get_ref(i).map(timestamp);
+        Ok(Info {
+            account: text(0)?,
+            container: row.get(1)?,
+            created_at: time(2)?,
+            put_timestamp: time(3)?,
+            delete_timestamp: time(4)?,
+            status_changed_at: time(5)?,
+            status: text(6)?,
+            container_count: count(row, 7)?,
+            object_count: count(row, 8)?,
+            bytes_used: count(row, 9)?,
+            hash: text(10)?,
+            id: text(11)?,
+            policy: PolicyIndex(row.get(12)?),
+            reported_put_timestamp: time(13)?,
+            reported_delete_timestamp: time(14)?,
+            reported_object_count: count(row, 15)?,
+            reported_bytes_used: count(row, 16)?,
+            sync_point1: row.get::<_, Option<i64>>(17)?.unwrap_or(-1),
+            sync_point2: row.get::<_, Option<i64>>(18)?.unwrap_or(-1),
+        })
+    })
+}
+
+/// A counter; triggers may leave NULL or less than nothing behind damaged rows.
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let number: Option<i64> = row.get(column)?;
+    Ok(number.map_or(0, |n| n.max(0).unsigned_abs()))
+}

@@ -1,0 +1,137 @@
+//! Where a database lives: `<device>/{accounts,containers}/<partition>/<suffix>/<hash>/<hash>.db`.
+//!
+//! Pure path arithmetic, except [`Location::newest_file`], which looks for the `<hash>_<epoch>.db`
+//! files that OpenStack's sharder leaves.
+
+use std::path::{Path, PathBuf};
+use vocabulary::PathHash;
+
+/// Which of the two schemas a database has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Lists the containers of an account.
+    Account,
+    /// Lists the objects of a container.
+    Container,
+}
+
+impl Kind {
+    /// The directory on a device: `accounts` or `containers`.
+    pub fn directory(self) -> &'static str {
+        match self {
+            Kind::Account => "accounts",
+            Kind::Container => "containers",
+        }
+    }
+
+    /// `account` or `container`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Account => "account",
+            Kind::Container => "container",
+        }
+    }
+
+    /// The table whose one row describes the whole.
+    pub(crate) fn stat_table(self) -> &'static str {
+        match self {
+            Kind::Account => "account_stat",
+            Kind::Container => "container_info",
+        }
+    }
+}
+
+/// The place of one database.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Location {
+    device: PathBuf,
+    kind: Kind,
+    partition: u32,
+    hash: PathHash,
+}
+
+impl Location {
+    /// On the device mounted at `device`.
+    pub fn new(device: impl Into<PathBuf>, kind: Kind, partition: u32, hash: PathHash) -> Self {
+        Self {
+            device: device.into(),
+            kind,
+            partition,
+            hash,
+        }
+    }
+
+    /// Which schema.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Where the device is mounted.
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    /// The device's name, as it ends the database's id.
+    pub fn device_name(&self) -> String {
+        self.device
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    /// The directory that belongs to this database alone.
+    pub fn hash_dir(&self) -> PathBuf {
+        let mut path = self.device.join(self.kind.directory());
+        path.push(self.partition.to_string());
+        path.push(self.hash.suffix());
+        path.push(self.hash.hex());
+        path
+    }
+
+    /// The database file a new database gets.
+    pub fn db_file(&self) -> PathBuf {
+        self.hash_dir().join(format!("{}.db", self.hash.hex()))
+    }
+
+    /// Rows that are acknowledged but not merged yet.
+    pub fn pending_file(&self) -> PathBuf {
+        self.hash_dir().join(format!("{}.db.pending", self.hash.hex()))
+    }
+
+    /// The lock that OpenStack's services take too.
+    pub fn lock_file(&self) -> PathBuf {
+        self.hash_dir().join(".lock")
+    }
+
+    /// Where the whole directory goes when the database is damaged.
+    pub fn quarantine_dir(&self) -> PathBuf {
+        let mut path = self.device.join("quarantined");
+        path.push(self.kind.directory());
+        path.push(self.hash.hex());
+        path
+    }
+
+    /// Where databases are made before they are published.
+    pub fn tmp_dir(&self) -> PathBuf {
+        self.device.join("tmp")
+    }
+
+    /// The hash in hexadecimal.
+    pub fn hash_hex(&self) -> String {
+        self.hash.hex()
+    }
+
+    /// The file in use: the one with the greatest epoch, else the plain one if it is there.
+    pub fn newest_file(&self) -> Option<PathBuf> {
+        let epoch_prefix = format!("{}_", self.hash.hex());
+        let newest_epoch = std::fs::read_dir(self.hash_dir())
+            .ok()?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.starts_with(&epoch_prefix) && name.ends_with(".db"))
+            .max();
+        match newest_epoch {
+            Some(name) => Some(self.hash_dir().join(name)),
+            None => Some(self.db_file()).filter(|file| file.exists()),
+        }
+    }
+}

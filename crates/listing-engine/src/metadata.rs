@@ -1,0 +1,270 @@
+//! Metadata of accounts and containers: one JSON text, `{"Name": ["value", "timestamp"]}`.
+//!
+//! An item with an empty value is a removal marker; it stays until replicas have seen it.
+//! Always holds: of two items of one name the newer wins, the stored one on a tie. Names are kept
+//! as given (OpenStack's servers write them as `X-Container-Meta-Name`). Limits on names, sizes
+//! and counts are the server's.
+
+use crate::{Broker, Error, Kind};
+use rusqlite::Connection;
+use serde_json::Value;
+use vocabulary::Timestamp;
+
+/// A value and when it was set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetadataItem {
+    /// Empty for a removal marker.
+    pub value: String,
+    /// When it was set or removed.
+    pub timestamp: Timestamp,
+}
+
+/// Items by name, in the order in which they were first set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metadata {
+    items: Vec<(String, MetadataItem)>,
+}
+
+impl Metadata {
+    /// All items, removal markers included.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &MetadataItem)> {
+        self.items.iter().map(|(name, item)| (name.as_str(), item))
+    }
+
+    /// The item of this name, in this case of letters.
+    pub fn get(&self, name: &str) -> Option<&MetadataItem> {
+        self.items.iter().find(|(found, _)| found == name).map(|(_, item)| item)
+    }
+
+    /// Whether there is nothing, not even markers.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Takes an item if it is newer than what is there; tells whether it was.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>, timestamp: Timestamp) -> bool {
+        let (name, value) = (name.into(), value.into());
+        let item = MetadataItem { value, timestamp };
+        match self.items.iter_mut().find(|(found, _)| *found == name) {
+            Some((_, stored)) if stored.timestamp >= timestamp => false,
+            Some((_, stored)) => {
+                *stored = item;
+                true
+            }
+            None => {
+                self.items.push((name, item));
+                true
+            }
+        }
+    }
+
+    /// Reads the stored text. Empty text is no metadata.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let parsed: serde_json::Map<String, Value> = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let items = parsed
+            .into_iter()
+            .map(|(name, pair)| match pair.as_array().map(Vec::as_slice) {
+                Some([Value::String(value), Value::String(time)]) => {
+                    let (value, timestamp) = (value.clone(), time.parse().unwrap_or_default());
+                    Ok((name, MetadataItem { value, timestamp }))
+                }
+                _ => Err(format!("{name:?} is not a pair of value and timestamp")),
+            });
+        Ok(Self {
+            items: items.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The text to store, spelled as Python spells JSON.
+    pub fn to_json(&self) -> String {
+        if self.items.is_empty() {
+            return String::new();
+        }
+        let items: Vec<String> = self
+            .iter()
+            .map(|(name, item)| {
+                let (name, value) = (python_json(name), python_json(&item.value));
+                format!("{name}: [{value}, \"{}\"]", item.timestamp.internal())
+            })
+            .collect();
+        format!("{{{}}}", items.join(", "))
+    }
+}
+
+/// A JSON string in ASCII only.
+fn python_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            ' '..='~' => out.push(c),
+            _ => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Sharding's items survive the deletion of their container, as in OpenStack.
+const KEPT_ON_DELETE: [&str; 3] = [
+    "x-container-sysmeta-shard-quoted-root",
+    "x-container-sysmeta-shard-root",
+    "x-container-sysmeta-sharding",
+];
+
+/// The removal of everything in `stored` that a deletion at `timestamp` removes.
+pub(crate) fn removed_by_delete(stored: &Metadata, timestamp: Timestamp) -> Metadata {
+    let mut left = stored.clone();
+    for (name, _) in stored.iter() {
+        if !KEPT_ON_DELETE.contains(&name.to_ascii_lowercase().as_str()) {
+            left.set(name, "", timestamp);
+        }
+    }
+    left
+}
+
+impl Broker {
+    /// All items, removal markers included.
+    pub fn metadata(&self) -> Result<Metadata, Error> {
+        let kind = self.location().kind();
+        let text = self.with(|database| database.read("read the metadata of", |c| read(kind, c)))?;
+        self.parse_metadata(&text)
+    }
+
+    /// Merges `updates` in; an empty value removes.
+    pub fn update_metadata(&self, updates: &Metadata) -> Result<(), Error> {
+        if updates.is_empty() {
+            return Ok(());
+        }
+        self.change_metadata(|stored| {
+            let mut changed = stored.clone();
+            for (name, item) in updates.iter() {
+                changed.set(name, item.value.as_str(), item.timestamp);
+            }
+            changed
+        })
+    }
+
+    /// Replaces the metadata by what `change` makes of it, in one transaction.
+    fn change_metadata(&self, change: impl FnOnce(&Metadata) -> Metadata) -> Result<(), Error> {
+        let kind = self.location().kind();
+        let parsed = self.with(|database| {
+            database.write("write the metadata of", |transaction| {
+                let stored = match Metadata::from_json(&read(kind, transaction)?) {
+                    Ok(stored) => stored,
+                    Err(detail) => return Ok(Err(detail)),
+                };
+                let changed = change(&stored);
+                if changed != stored {
+                    write(kind, transaction, &changed)?;
+                }
+                Ok(Ok(()))
+            })
+        })?;
+        parsed.map_err(|detail| self.bad_metadata(detail))
+    }
+
+    pub(crate) fn parse_metadata(&self, text: &str) -> Result<Metadata, Error> {
+        Metadata::from_json(text).map_err(|detail| self.bad_metadata(detail))
+    }
+
+    fn bad_metadata(&self, detail: String) -> Error {
+        Error::Metadata {
+            path: self.location().db_file(),
+            detail,
+        }
+    }
+}
+
+pub(crate) fn read(kind: Kind, connection: &Connection) -> rusqlite::Result<String> {
+    let sql = match kind {
+        Kind::Account => "SELECT metadata FROM account_stat",
+        Kind::Container => "SELECT metadata FROM container_info",
+    };
+    let text: Option<String> = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    Ok(text.unwrap_or_default())
+}
+
+pub(crate) fn write(kind: Kind, connection: &Connection, metadata: &Metadata) -> rusqlite::Result<()> {
+    let sql = format!("UPDATE {} SET metadata = ?", kind.stat_table());
+    connection.prepare_cached(&sql)?.execute([metadata.to_json()])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn t(seconds: u64) -> Timestamp {
+        Timestamp::from_seconds(1_700_000_000 + seconds)
+    }
+
+    /// The text was written by OpenStack Swift's broker for the same items.
+    #[test]
+    fn spelled_as_openstack_spells_it() {
+        let text = "{\"X-Container-Meta-A\": [\"v\", \"1700000005.00000\"], \
+                    \"x-container-meta-b\": [\"\", \"1700000005.00000\"], \
+                    \"X-Container-Sysmeta-\\u00dc\": [\"\\u00f6\", \"1700000005.00000\"]}";
+        let mut metadata = Metadata::default();
+        metadata.set("X-Container-Meta-A", "v", t(5));
+        metadata.set("x-container-meta-b", "", t(5));
+        metadata.set("X-Container-Sysmeta-Ü", "ö", t(5));
+        assert_eq!(metadata.to_json(), text);
+        assert_eq!(Metadata::from_json(text).unwrap(), metadata);
+    }
+
+    #[test]
+    fn newer_items_win_and_ties_keep_what_is_there() {
+        let mut metadata = Metadata::default();
+        assert!(metadata.set("A", "first", t(2)));
+        assert!(!metadata.set("A", "older", t(1)));
+        assert!(!metadata.set("A", "same moment", t(2)));
+        assert!(metadata.set("A", "", t(3)));
+        assert!(metadata.set("a", "other name", t(1)));
+        assert_eq!(metadata.get("A").unwrap().value, "");
+        for rubbish in ["not json", "[1]", "{\"A\": 1}", "{\"A\": [1, 2]}"] {
+            assert!(Metadata::from_json(rubbish).is_err(), "{rubbish}");
+        }
+    }
+
+    #[test]
+    fn deletion_spares_newer_items_and_sharding() {
+        let mut metadata = Metadata::default();
+        metadata.set("X-Container-Sysmeta-Shard-Root", "r", t(1));
+        metadata.set("old", "v", t(1));
+        metadata.set("new", "v", t(9));
+        let left = removed_by_delete(&metadata, t(5));
+        let values: Vec<_> = left.iter().map(|(_, item)| item.value.as_str()).collect();
+        assert_eq!(values, ["r", "", "v"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC*") {
+            let _ = Metadata::from_json(&text);
+        }
+
+        #[test]
+        fn written_is_read_back(name in "\\PC+", value in any::<String>(), ticks in 0u64..200_000_000_000_000) {
+            let mut metadata = Metadata::default();
+            metadata.set(name, value, Timestamp::from_ticks(ticks).unwrap());
+            prop_assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata));
+        }
+    }
+}
