@@ -86,11 +86,8 @@ impl Ring {
         let mut primaries: Vec<&Device> = Vec::with_capacity(self.replica_count());
         for row in 0..self.replica_count() {
             let id = self.data.table.get(row, partition);
-            if let Some(device) = id.and_then(|id| self.data.device(id)) {
-                if primaries.iter().all(|known| known.id != device.id) {
-                    primaries.push(device);
-                }
-            }
+            let device = id.and_then(|id| self.data.device(id));
+            primaries.extend(device.filter(|it| primaries.iter().all(|known| known.id != it.id)));
         }
         primaries
     }
