@@ -9,11 +9,13 @@
 //! (that is [`InfoSource`], which the gateway provides).
 
 pub mod info;
+pub mod notes;
 pub mod pipeline;
 pub mod reply;
 pub mod request;
 
 pub use info::{AccountInfo, ContainerInfo, InfoSource};
+pub use notes::Notes;
 pub use pipeline::{Core, Feature, Next, Pipeline};
 pub use request::{Authorizer, ClientRequest};
 

@@ -3,7 +3,7 @@
 //! Always holds: `path` is UTF-8 without NUL; `entity`, when there is one, is that path's account,
 //! container and object; header names are lower case (`http` sees to it).
 
-use crate::{InfoSource, Response};
+use crate::{InfoSource, Notes, Response};
 use http::{HeaderMap, Method};
 use peer::Body;
 use std::net::SocketAddr;
@@ -53,6 +53,8 @@ pub struct ClientRequest {
     pub is_owner: bool,
     /// Whether the caller administers the whole cluster.
     pub is_reseller_admin: bool,
+    /// For the access log.
+    pub notes: Notes,
 }
 
 impl ClientRequest {

@@ -1,0 +1,75 @@
+//! What becomes known about a request on its way, for its line in the access log.
+//!
+//! Always holds: all clones belong to one request of a client and to what features ask on its behalf;
+//! the line is written once. Deliberately absent: the line itself (`proxy_logging.rs`).
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+use vocabulary::PolicyIndex;
+
+/// Shared by everybody who handles one request.
+#[derive(Clone, Default)]
+pub struct Notes(Arc<Mutex<Noted>>);
+
+/// What has been noted so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// Who asked, for the log: `test:tester`.
+    pub user: Option<String>,
+    /// The storage policy of the container in question.
+    pub policy: Option<PolicyIndex>,
+    /// Anything worth knowing, like `x-delete-at:1700000000`.
+    pub remarks: Vec<String>,
+    /// Which feature asked by itself: `TU`, `SLO`, …; `None` for what the client asked.
+    pub source: Option<&'static str>,
+    logged: bool,
+}
+
+impl Notes {
+    /// For what the feature known as `source` asks by itself: it has a line of its own.
+    pub fn of_feature(source: &'static str) -> Self {
+        let notes = Self::default();
+        notes.0.lock().source = Some(source);
+        notes
+    }
+
+    /// Notes who asked.
+    pub fn set_user(&self, user: impl Into<String>) {
+        self.0.lock().user = Some(user.into());
+    }
+
+    /// Notes the storage policy.
+    pub fn set_policy(&self, policy: PolicyIndex) {
+        self.0.lock().policy = Some(policy);
+    }
+
+    /// Notes something worth knowing.
+    pub fn remark(&self, text: impl Into<String>) {
+        self.0.lock().remarks.push(text.into());
+    }
+
+    /// Takes over writing the line; `false` when somebody else has.
+    pub fn claim_line(&self) -> bool {
+        !std::mem::replace(&mut self.0.lock().logged, true)
+    }
+
+    /// All of it.
+    pub fn read(&self) -> Noted {
+        self.0.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_per_request() {
+        let notes = Notes::default();
+        notes.clone().set_user("a:b");
+        assert_eq!(notes.read().user.as_deref(), Some("a:b"));
+        assert!(notes.claim_line());
+        assert!(!notes.clone().claim_line());
+        assert!(Notes::of_feature("TU").claim_line());
+    }
+}
