@@ -8,11 +8,17 @@
 //! Deliberately absent: rings, nodes, quorums, disks; how accounts and containers are looked up
 //! (that is [`InfoSource`], which the gateway provides).
 
+pub mod catch_errors;
+pub mod gatekeeper;
+pub mod healthcheck;
 pub mod info;
 pub mod notes;
 pub mod pipeline;
 pub mod reply;
 pub mod request;
+#[cfg(test)]
+mod testing;
+pub mod watched;
 
 pub use info::{AccountInfo, ContainerInfo, InfoSource};
 pub use notes::Notes;

@@ -1,0 +1,104 @@
+//! For this crate's unit tests: a request, a core that answers as told, and what is known of accounts.
+
+use crate::pipeline::Core;
+use crate::{AccountInfo, ClientRequest, ContainerInfo, Feature, InfoSource, Notes, Pipeline, Response};
+use http::{HeaderMap, Method};
+use peer::Body;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use vocabulary::{EntityPath, Timestamp};
+
+/// A request for a path, perhaps with a query.
+pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
+    let (raw_path, query) = target.split_once('?').unwrap_or((target, ""));
+    let path = vocabulary::names::unquote(raw_path).unwrap();
+    let (version, rest) = path
+        .trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or((path.trim_start_matches('/'), ""));
+    ClientRequest {
+        method: Method::from_bytes(method.as_bytes()).unwrap(),
+        raw_path: raw_path.into(),
+        query: query.into(),
+        api_version: version.into(),
+        entity: EntityPath::split(rest).ok().map(Arc::new),
+        path: path.clone(),
+        headers: HeaderMap::new(),
+        body: Body::empty(),
+        from: ([127, 0, 0, 1], 1234).into(),
+        trans_id: "tx1".into(),
+        began: (Duration::ZERO, Timestamp::from_seconds(1_700_000_000)),
+        authorizer: None,
+        remote_user: None,
+        acl: None,
+        is_owner: false,
+        is_reseller_admin: false,
+        notes: Notes::default(),
+    }
+}
+
+/// `request` with these headers.
+pub(crate) fn with_headers(mut request: ClientRequest, headers: &[(&'static str, &str)]) -> ClientRequest {
+    for (name, value) in headers {
+        request
+            .headers
+            .append(*name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    }
+    request
+}
+
+type Answerer = Box<dyn Fn(ClientRequest) -> Response + Send + Sync>;
+
+/// A core that answers with a closure.
+pub(crate) struct Answer {
+    answer: Answerer,
+    pub(crate) container: Mutex<Arc<ContainerInfo>>,
+}
+
+impl Answer {
+    pub(crate) fn new(answer: impl Fn(ClientRequest) -> Response + Send + Sync + 'static) -> Self {
+        Self {
+            answer: Box::new(answer),
+            container: Mutex::default(),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Core for Answer {
+    async fn handle(&self, request: ClientRequest) -> Response {
+        (self.answer)(request)
+    }
+
+    fn info(&self) -> &dyn InfoSource {
+        self
+    }
+}
+
+#[async_trait::async_trait]
+impl InfoSource for Answer {
+    async fn account(&self, _account: &str) -> Arc<AccountInfo> {
+        Arc::default()
+    }
+
+    async fn container(&self, _account: &str, _container: &str) -> Arc<ContainerInfo> {
+        self.container.lock().unwrap().clone()
+    }
+}
+
+/// What a client gets from one feature before this core.
+pub(crate) async fn ask(feature: impl Feature + 'static, request: ClientRequest, core: Answer) -> Response {
+    Pipeline::new(vec![Arc::new(feature)], Arc::new(core))
+        .run(request)
+        .await
+}
+
+/// The response's headers as `name: value` lines, in order of names.
+pub(crate) fn shown_headers(response: &Response) -> Vec<String> {
+    let show = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+        format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+    };
+    let mut lines: Vec<String> = response.headers().iter().map(show).collect();
+    lines.sort();
+    lines
+}
