@@ -1,1 +1,46 @@
-//! The journey of a client's request: accept, recognise, authorise, fan out, reply.
+//! The gateway (Swift's proxy server): accept → recognise → authorise → features → verb → fan out → reply.
+//!
+//! Comes in: clients' HTTP requests. Goes out: answers made of storage servers' replies.
+//! Always holds: bodies stream in bounded buffers and are never spooled; a write is acknowledged
+//! when a quorum of replicas has it on stable storage; a read fails over to the next replica even in
+//! the middle of its body, and never delivers bytes known to be wrong.
+//! Deliberately absent: data files and databases (it only speaks to storage services), XML, tokens
+//! and the like (features and identity), reading configuration files (the binary converts).
+//!
+//! | question | file |
+//! |---|---|
+//! | how does a request travel | `gateway.rs`, `recognise.rs` |
+//! | who may | `authorise.rs` |
+//! | which nodes, in which order | `rings.rs`, `nodes.rs`, `candidates.rs` |
+//! | how is one node asked | `backend.rs` |
+//! | writes to all replicas | `fan_out.rs`, `put_object.rs` |
+//! | reads from one of them | `read.rs`, `resume.rs`, `multi_range.rs` |
+//! | the verbs | `account.rs`, `container.rs`, `object.rs` |
+//! | what is remembered | `info_cache.rs`, `info_json.rs` |
+//! | what clients must not send | `constraints.rs`, `content_type.rs`, `expiry.rs` |
+
+mod account;
+mod authorise;
+mod backend;
+mod candidates;
+mod constraints;
+mod container;
+mod content_type;
+mod expiry;
+mod fan_out;
+pub mod gateway;
+mod info_cache;
+mod info_json;
+mod multi_range;
+pub mod nodes;
+mod object;
+pub mod options;
+mod put_object;
+mod read;
+mod recognise;
+mod resume;
+pub mod rings;
+
+pub use gateway::{CoreVerbs, Gateway, Shared, SharedCache};
+pub use options::{GatewayOptions, NodeCount};
+pub use rings::{LiveRing, Rings};

@@ -14,6 +14,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
+use sync_wrapper::SyncWrapper;
 use tokio::sync::{mpsc, oneshot};
 
 /// Why a body has no proper end.
@@ -65,7 +66,8 @@ impl Digest {
 }
 
 type Chunk = Result<Bytes, BodyError>;
-type ChunkStream = Pin<Box<dyn Stream<Item = Chunk> + Send>>;
+/// Wrapped so that a body may be looked at from another thread; only its owner polls it.
+type ChunkStream = SyncWrapper<Pin<Box<dyn Stream<Item = Chunk> + Send>>>;
 
 enum Source {
     Empty,
@@ -125,8 +127,9 @@ impl Body {
 
     /// Chunks as they come; `length` when known.
     pub fn stream(chunks: impl Stream<Item = Chunk> + Send + 'static, length: Option<u64>) -> Self {
+        let chunks: Pin<Box<dyn Stream<Item = Chunk> + Send>> = Box::pin(chunks);
         Self {
-            source: Source::Stream(Box::pin(chunks)),
+            source: Source::Stream(SyncWrapper::new(chunks)),
             length,
             digest: None,
         }
@@ -226,7 +229,7 @@ impl Body {
                 }
                 Source::Fed { chunks, started, over } => poll_fed(chunks, started, over, context),
                 Source::Wire(incoming) => poll_wire(incoming, context),
-                Source::Stream(stream) => stream.as_mut().poll_next(context),
+                Source::Stream(stream) => stream.get_mut().as_mut().poll_next(context),
             };
             match ready!(polled) {
                 Some(Ok(chunk)) if chunk.is_empty() => {}

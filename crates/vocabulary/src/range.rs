@@ -48,7 +48,8 @@ enum Spec {
 pub struct RangeSet(Vec<Spec>);
 
 impl RangeSet {
-    /// `bytes=0-9,20-,-5`; `None` when the header is to be ignored.
+    /// `bytes=0-9,20-,-5`; `None` when the header is to be ignored. White space around numbers and a
+    /// plus before them are allowed, as Python's `int` allows them.
     pub fn parse(header: &str) -> Option<Self> {
         let (unit, list) = header.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -72,11 +73,13 @@ impl RangeSet {
 
 fn parse_spec(text: &str) -> Option<Spec> {
     let number = |t: &str| -> Option<u64> {
+        let t = t.trim();
+        let t = t.strip_prefix('+').unwrap_or(t);
         let digits = !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
         // Numbers beyond 64 bits are beyond every object as well.
         digits.then(|| t.parse().unwrap_or(u64::MAX))
     };
-    match text.split_once('-')? {
+    match text.trim().split_once('-')? {
         ("", last) => Some(Spec::Last(number(last)?)),
         (start, "") => Some(Spec::FromTo(number(start)?, None)),
         (start, end) => {
@@ -136,6 +139,7 @@ mod tests {
         assert_eq!(resolve("bytes=0-99999999999999999999999", 100), Some(vec![(0, 100)]));
         assert_eq!(resolve("bytes=100-", 100), Some(vec![]));
         assert_eq!(resolve("bytes=-0", 100), Some(vec![]));
+        assert_eq!(resolve("Bytes = +0 - 1", 100), Some(vec![(0, 2)]));
         for ignored in [
             "",
             "bytes",
@@ -155,6 +159,7 @@ mod tests {
         let many: Vec<String> = (0..51).map(|i| format!("{}-{}", i * 2, i * 2)).collect();
         assert_eq!(resolve(&format!("bytes={}", many.join(",")), 1000), Some(vec![]));
         assert_eq!(resolve("bytes=0-50,1-51,2-52,3-53", 100), Some(vec![]));
+        assert_eq!(resolve("bytes=0-50,0-50,0-50", 100).map(|ranges| ranges.len()), Some(3));
     }
 
     proptest! {

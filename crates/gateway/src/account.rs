@@ -1,0 +1,253 @@
+//! The account verbs.
+//!
+//! Always holds: with `account_autocreate` an account that does not exist reads as an empty one and
+//! comes into being with its first write.
+
+use crate::authorise::{authorise, drop_owners_headers, hide_from_others};
+use crate::backend::{Question, base_headers, copy_headers, text};
+use crate::candidates::Candidates;
+use crate::constraints::check_metadata;
+use crate::fan_out::{self, MakeCall};
+use crate::gateway::{Shared, method_not_allowed};
+use crate::read;
+use features::{ClientRequest, InfoSource, Response, reply};
+use http::header::{HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
+use peer::Body;
+use std::sync::Arc;
+use vocabulary::EntityPath;
+use vocabulary::metadata::Entity;
+
+/// Bytes of a listing that are taken from a server.
+pub(crate) const MAX_LISTING: u64 = 256 << 20;
+
+const VERBS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
+
+/// Answers a request about an account.
+pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
+    let managed = shared.options.allow_account_management;
+    match request.method.as_str() {
+        "GET" | "HEAD" | "POST" => {}
+        "PUT" | "DELETE" if managed => {}
+        "PUT" | "DELETE" => {
+            return match authorise(shared, &mut request, None).await {
+                Err(refusal) => refusal,
+                Ok(()) => method_not_allowed("GET, HEAD, OPTIONS, POST"),
+            };
+        }
+        _ => return method_not_allowed(VERBS),
+    }
+    if let Err(refusal) = authorise(shared, &mut request, None).await {
+        return refusal;
+    }
+    if account.len() > shared.options.limits.max_account_name_length {
+        let (length, limit) = (account.len(), shared.options.limits.max_account_name_length);
+        return reply::html(400, format!("Account name length of {length} longer than {limit}"));
+    }
+    match request.method {
+        Method::GET | Method::HEAD => get_or_head(shared, &request, account).await,
+        Method::PUT => put(shared, request, account).await,
+        Method::POST => post(shared, request, account).await,
+        _ => delete(shared, &request, account).await,
+    }
+}
+
+async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &str) -> Response {
+    let headers = base_headers(&request.trans_id, request.began.1);
+    let path = Arc::new(EntityPath::account(account));
+    let question = Question {
+        method: request.method.clone(),
+        path,
+        headers,
+        query: request.query.clone(),
+    };
+    let mut candidates = Candidates::new(shared, shared.rings.account_route(account));
+    let found = read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await;
+    let mut response = match found {
+        Ok(source) => read::whole(shared, source, MAX_LISTING).await,
+        Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => {
+            if refusal
+                .headers()
+                .get("x-account-status")
+                .is_some_and(|s| s.as_bytes().eq_ignore_ascii_case(b"deleted"))
+            {
+                deleted()
+            } else if shared.options.account_autocreate {
+                return empty_account(request);
+            } else {
+                refusal
+            }
+        }
+        Err(refusal) => refusal,
+    };
+    if response.status().is_success() {
+        response
+            .headers_mut()
+            .insert("accept-ranges", HeaderValue::from_static("bytes"));
+        reveal_access_control(request, response.headers_mut());
+        hide_from_others(shared, request, response.headers_mut());
+    }
+    response
+}
+
+/// Owners see the account's access control under its public name.
+fn reveal_access_control(request: &ClientRequest, headers: &mut HeaderMap) {
+    if request.is_owner
+        && let Some(acl) = headers.get("x-account-sysmeta-core-access-control").cloned()
+    {
+        headers.insert("x-account-access-control", acl);
+    }
+}
+
+/// The answer about an account whose content is being deleted.
+pub(crate) fn deleted() -> Response {
+    let mut response = reply::html(410, String::new());
+    response
+        .headers_mut()
+        .insert("x-account-status", HeaderValue::from_static("Deleted"));
+    response
+}
+
+fn empty_account(request: &ClientRequest) -> Response {
+    let listing = if request.method == Method::HEAD { "" } else { "[]" };
+    let json = HeaderValue::from_static("application/json; charset=utf-8");
+    let mut response = reply::with_body(200, json, listing.into());
+    let headers = response.headers_mut();
+    for name in [
+        "x-account-container-count",
+        "x-account-object-count",
+        "x-account-bytes-used",
+    ] {
+        headers.insert(name, HeaderValue::from_static("0"));
+    }
+    let now = text(&request.began.1.normal());
+    headers.insert("x-timestamp", now.clone());
+    headers.insert("x-put-timestamp", now);
+    response
+}
+
+/// The headers of a client's write that the account servers keep.
+fn kept_headers(shared: &Shared, request: &ClientRequest) -> HeaderMap {
+    let mut headers = base_headers(&request.trans_id, shared.new_timestamp());
+    copy_headers(&request.headers, &mut headers, |name| {
+        let name = name.as_str();
+        Entity::Account.is_user_or_system_meta(name) || name.starts_with(Entity::Account.remove_prefix())
+    });
+    translate_removals(&request.headers, &mut headers, Entity::Account);
+    headers
+}
+
+/// `X-Remove-Account-Meta-Colour: x` asks for what `X-Account-Meta-Colour:` with nothing says.
+pub(crate) fn translate_removals(from: &HeaderMap, to: &mut HeaderMap, entity: Entity) {
+    for name in from.keys() {
+        if let Some(key) = name
+            .as_str()
+            .strip_prefix(entity.remove_prefix())
+            .filter(|key| !key.is_empty())
+            && let Ok(name) = http::HeaderName::try_from(format!("{}{key}", entity.user_prefix()))
+            && !from.contains_key(&name)
+        {
+            to.insert(name, HeaderValue::from_static(""));
+        }
+    }
+}
+
+async fn send(shared: &Arc<Shared>, method: Method, headers: HeaderMap, account: &str, query: &str) -> Response {
+    let route = shared.rings.account_route(account);
+    let path = Arc::new(EntityPath::account(account));
+    let question = Question {
+        method: method.clone(),
+        path,
+        headers,
+        query: query.to_owned(),
+    };
+    let at = route.clone();
+    let make_call: MakeCall = Arc::new(move |_, node| question.call(&at, node));
+    let replies = fan_out::write(shared, &route, make_call).await;
+    shared.cache.forget(account, None).await;
+    read::agreed(&method, replies, quorum::size(route.replicas()))
+}
+
+/// Brings an account into being that does not exist yet. Answers whether it worked.
+pub(crate) async fn autocreate(shared: &Arc<Shared>, trans_id: &str, account: &str) -> bool {
+    let headers = base_headers(trans_id, shared.new_timestamp());
+    let response = send(shared, Method::PUT, headers, account, "").await;
+    if !response.status().is_success() {
+        tracing::warn!(trans_id, account, status = %response.status(), "could not create the account");
+    }
+    response.status().is_success()
+}
+
+/// Whether the account exists, after creating it if that is allowed.
+pub(crate) async fn exists_or_created(shared: &Arc<Shared>, trans_id: &str, account: &str) -> Result<(), Response> {
+    match shared.account(account).await.status {
+        200..=299 => Ok(()),
+        404 if shared.options.account_autocreate => match autocreate(shared, trans_id, account).await {
+            true => Ok(()),
+            false => Err(reply::status(503)),
+        },
+        410 if shared.options.account_autocreate => Err(reply::status(503)),
+        404 | 410 => Err(reply::status(404)),
+        _ => Err(reply::status(503)),
+    }
+}
+
+async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
+    if let Err(refusal) = check_metadata(&request, Entity::Account, &shared.options.limits) {
+        return refusal;
+    }
+    drop_owners_headers(shared, &mut request);
+    tidy(send(shared, Method::PUT, kept_headers(shared, &request), account, "").await)
+}
+
+async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
+    if let Err(refusal) = check_metadata(&request, Entity::Account, &shared.options.limits) {
+        return refusal;
+    }
+    drop_owners_headers(shared, &mut request);
+    let headers = kept_headers(shared, &request);
+    let response = send(shared, Method::POST, headers.clone(), account, "").await;
+    if response.status() != StatusCode::NOT_FOUND || !shared.options.account_autocreate {
+        return tidy(response);
+    }
+    match autocreate(shared, &request.trans_id, account).await {
+        true => tidy(send(shared, Method::POST, headers, account, "").await),
+        false => reply::status(503),
+    }
+}
+
+async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str) -> Response {
+    if !request.query.is_empty() {
+        return reply::status(400);
+    }
+    let headers = base_headers(&request.trans_id, shared.new_timestamp());
+    tidy(send(shared, Method::DELETE, headers, account, "").await)
+}
+
+/// A backend's answer to a write as clients get it: its status, Swift's page for it, and what the
+/// client has a use for.
+pub(crate) fn tidy(response: Response) -> Response {
+    let code = response.status().as_u16();
+    let special = response.headers().get("x-account-status").cloned();
+    let mut tidy = match code {
+        201 | 204 => reply::html(code, String::new()),
+        // What the servers refuse they refuse in words of their own: metadata limits, for instance.
+        400..=499 if special.is_some() || matches!(code, 400) => {
+            let mut kept = Response::new(Body::empty());
+            *kept.status_mut() = response.status();
+            let content_type = HeaderValue::from_static("text/html; charset=UTF-8");
+            *kept.body_mut() = response.into_body();
+            kept.headers_mut().insert("content-type", content_type);
+            if let Some(bytes) = kept.body().as_whole() {
+                kept.headers_mut()
+                    .insert("content-length", HeaderValue::from(bytes.len()));
+            }
+            kept
+        }
+        _ => reply::status(code),
+    };
+    if let Some(special) = special {
+        tidy.headers_mut().insert("x-account-status", special);
+    }
+    tidy
+}

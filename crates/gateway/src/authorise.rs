@@ -1,0 +1,36 @@
+//! May the caller do this? Asked once the container's ACL for the verb is known.
+//!
+//! Always holds: without an authoriser in the pipeline everything is allowed, as in Swift; what only
+//! owners may see or set is taken off for everybody else.
+
+use crate::gateway::Shared;
+use features::{ClientRequest, Response};
+use http::HeaderMap;
+
+/// `Err` is the answer to send instead.
+pub(crate) async fn authorise(shared: &Shared, request: &mut ClientRequest, acl: Option<&str>) -> Result<(), Response> {
+    let Some(authorizer) = request.authorizer.clone() else {
+        request.is_owner = true;
+        return Ok(());
+    };
+    request.acl = acl.map(str::to_owned);
+    authorizer.authorize(request, shared).await
+}
+
+/// Takes off a response what only owners may see.
+pub(crate) fn hide_from_others(shared: &Shared, request: &ClientRequest, headers: &mut HeaderMap) {
+    if !request.is_owner {
+        for name in &shared.options.swift_owner_headers {
+            headers.remove(name);
+        }
+    }
+}
+
+/// Takes off a request what only owners may set.
+pub(crate) fn drop_owners_headers(shared: &Shared, request: &mut ClientRequest) {
+    if !request.is_owner {
+        for name in &shared.options.swift_owner_headers {
+            request.headers.remove(name);
+        }
+    }
+}

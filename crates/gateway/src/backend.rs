@@ -1,0 +1,162 @@
+//! One question to one storage node: headers every call carries, time-outs, and what its answer
+//! says about the node.
+//!
+//! Always holds: every call names the transaction; a node that gives no answer, or a 5xx, is
+//! counted against it ([`crate::nodes::Suppression`]), a 507 takes it out at once.
+
+use crate::gateway::Shared;
+use crate::nodes::{Node, Route};
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use peer::{Body, Call, Response, Target, Timeouts};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{EntityPath, Timestamp};
+
+/// Bytes of an answer to a write that are kept; those are error pages.
+const MAX_REPLY: u64 = 64 * 1024;
+
+/// A node's whole answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// Its status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, bounded.
+    pub body: Bytes,
+}
+
+/// What a call is made of, whichever node it goes to.
+#[derive(Clone)]
+pub struct Question {
+    /// The verb.
+    pub method: Method,
+    /// About what.
+    pub path: Arc<EntityPath>,
+    /// With these headers.
+    pub headers: HeaderMap,
+    /// And this query string (encoded).
+    pub query: String,
+}
+
+impl Question {
+    /// As a call for `node`.
+    pub fn call(&self, route: &Route, node: &Node) -> Call {
+        let target = Target {
+            device: node.device.clone(),
+            partition: route.partition,
+            path: self.path.clone(),
+        };
+        Call::new(self.method.clone(), target, self.headers.clone()).with_query(self.query.clone())
+    }
+}
+
+impl Shared {
+    /// Sends `call` to `node`. `None` when the node could not answer properly (it is then counted
+    /// against it); 5xx answers count too, but are handed on.
+    pub(crate) async fn ask(&self, node: &Node, call: Call, limit: Duration) -> Option<Response> {
+        let timeouts = Timeouts {
+            connect: self.options.conn_timeout,
+            response: limit,
+        };
+        let what = format_args!("{}", call.method).to_string();
+        match self.peers.send(&node.ip, node.port, call, timeouts).await {
+            Ok(response) => {
+                self.judge(node, response.status());
+                Some(response)
+            }
+            Err(error) => {
+                self.suppression.error(node, &format!("{what}: {error}"));
+                None
+            }
+        }
+    }
+
+    fn judge(&self, node: &Node, status: StatusCode) {
+        match status.as_u16() {
+            507 => self.suppression.out_of_service(node),
+            // 529 is a storage server's own rate limit: it is well, only busy.
+            529 => {}
+            500.. => self.suppression.error(node, &format!("answered {status}")),
+            _ => {}
+        }
+    }
+
+    /// The answer with its body, which must come within `limit`.
+    pub(crate) async fn whole(&self, node: &Node, response: Response, limit: Duration) -> Option<Reply> {
+        let (head, body) = response.into_parts();
+        match self.world.timeout(limit, body.collect(MAX_REPLY)).await {
+            Ok(Ok(body)) => Some(Reply {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                body,
+            }),
+            Ok(Err(error)) => {
+                self.suppression.error(node, &format!("its answer broke off: {error}"));
+                None
+            }
+            Err(error) => {
+                self.suppression.error(node, &format!("its answer stalled: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// Headers every call carries.
+pub(crate) fn base_headers(trans_id: &str, timestamp: Timestamp) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(24);
+    headers.insert("x-timestamp", text(&timestamp.internal()));
+    headers.insert("x-trans-id", text(trans_id));
+    headers.insert("user-agent", HeaderValue::from_static("proxy-server martlet"));
+    headers
+}
+
+/// A header value from text that this program made; what cannot be one becomes empty.
+pub(crate) fn text(value: &str) -> HeaderValue {
+    HeaderValue::from_bytes(value.as_bytes()).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// A header's text.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    std::str::from_utf8(headers.get(name)?.as_bytes()).ok()
+}
+
+/// A header as a timestamp; `None` when it is absent or none.
+pub(crate) fn header_timestamp(headers: &HeaderMap, name: &str) -> Option<Timestamp> {
+    header(headers, name)?.parse().ok()
+}
+
+/// Copies the headers that `wanted` names.
+pub(crate) fn copy_headers(from: &HeaderMap, to: &mut HeaderMap, wanted: impl Fn(&HeaderName) -> bool) {
+    for name in from.keys().filter(|name| wanted(name)) {
+        if let Some(value) = joined(from, name) {
+            to.insert(name.clone(), value);
+        }
+    }
+}
+
+/// One value for a header that was sent several times, as WSGI servers join them.
+pub(crate) fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?.clone();
+    let Some(second) = values.next() else {
+        return Some(first);
+    };
+    let mut all = first.as_bytes().to_vec();
+    for value in std::iter::once(second).chain(values) {
+        all.push(b',');
+        all.extend_from_slice(value.as_bytes());
+    }
+    HeaderValue::from_bytes(&all).ok()
+}
+
+/// A reply as a response.
+pub(crate) fn response_of(reply: Reply) -> Response {
+    let mut response = Response::new(Body::whole(reply.body));
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    *response.headers_mut() = reply.headers;
+    response
+}

@@ -1,0 +1,77 @@
+//! The nodes a read may try, in order: primaries, nearest first, then handoffs.
+//!
+//! Nearest means in this process; among equals the order is random, so that load spreads.
+//! Always holds: at most `request_node_count` nodes are offered; suppressed ones are passed over.
+
+use crate::gateway::Shared;
+use crate::nodes::{Node, Route};
+use std::collections::VecDeque;
+use world::random::shuffle;
+
+/// A node to ask, and whether it should have the thing.
+pub(crate) struct Candidate {
+    pub(crate) node: Node,
+    pub(crate) is_primary: bool,
+}
+
+/// The nodes not tried yet.
+pub(crate) struct Candidates {
+    route: Route,
+    primaries: VecDeque<Node>,
+    handoffs: Option<VecDeque<Node>>,
+    left: usize,
+}
+
+impl Candidates {
+    /// For a read of what `route` leads to.
+    pub(crate) fn new(shared: &Shared, route: Route) -> Self {
+        let mut primaries = route.primaries.clone();
+        shuffle(&*shared.world.random, &mut primaries);
+        primaries.sort_by_key(|node| !shared.peers.is_local(&node.ip, node.port));
+        let left = shared.options.request_node_count.of(route.replicas());
+        Self {
+            route,
+            primaries: primaries.into(),
+            handoffs: None,
+            left,
+        }
+    }
+
+    /// Where the thing lives.
+    pub(crate) fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// Whether a primary is still to come.
+    pub(crate) fn has_primaries(&self) -> bool {
+        !self.primaries.is_empty()
+    }
+
+    /// The next one.
+    pub(crate) fn next(&mut self, shared: &Shared) -> Option<Candidate> {
+        loop {
+            if self.left == 0 {
+                return None;
+            }
+            let candidate = match self.primaries.pop_front() {
+                Some(node) => Candidate { node, is_primary: true },
+                None => Candidate {
+                    node: self.next_handoff()?,
+                    is_primary: false,
+                },
+            };
+            if !shared.suppression.is_suppressed(&candidate.node) {
+                self.left -= 1;
+                return Some(candidate);
+            }
+        }
+    }
+
+    fn next_handoff(&mut self) -> Option<Node> {
+        let (route, left) = (&self.route, self.left);
+        // Twice as many as may be asked: some may be suppressed.
+        self.handoffs
+            .get_or_insert_with(|| route.handoffs(2 * left).into())
+            .pop_front()
+    }
+}

@@ -1,0 +1,105 @@
+//! `X-Delete-At` and `X-Delete-After`: when an object is to vanish, and which queue container says so.
+//!
+//! Source: Swift's `doc/source/overview_expiring_objects.rst` and the containers its proxies name.
+//! Always holds: a deletion time that reaches the object servers is in the future.
+
+use crate::backend::{header, text};
+use crate::gateway::Shared;
+use crate::nodes::Route;
+use features::{ClientRequest, Response, reply};
+use http::HeaderMap;
+use vocabulary::{EntityPath, PathHash};
+
+/// The latest time Swift can spell in its queue.
+const END_OF_TIME: i128 = 9_999_999_999;
+/// Objects of one hour are spread over so many containers.
+const SPREAD: u128 = 100;
+
+/// Turns `X-Delete-After` into `X-Delete-At` and checks both; the second value is the time.
+pub(crate) fn deletion_time(request: &mut ClientRequest) -> Result<Option<u64>, Response> {
+    let now = i128::from(request.began.1.seconds());
+    if let Some(after) = header(&request.headers, "x-delete-after") {
+        let after: i128 = after
+            .trim()
+            .parse()
+            .map_err(|_| reply::plain(400, "Non-integer X-Delete-After"))?;
+        if after <= 0 {
+            return Err(reply::plain(400, "X-Delete-After in past"));
+        }
+        let at = (now + after).min(END_OF_TIME);
+        request.headers.insert("x-delete-at", text(&at.to_string()));
+        request.headers.remove("x-delete-after");
+    }
+    let Some(at) = request.headers.get("x-delete-at") else {
+        return Ok(None);
+    };
+    let at: i128 = std::str::from_utf8(at.as_bytes())
+        .ok()
+        .and_then(|at| at.trim().parse().ok())
+        .ok_or_else(|| reply::plain(400, "Non-integer X-Delete-At"))?;
+    if at <= now {
+        return Err(reply::plain(400, "X-Delete-At in past"));
+    }
+    let at = at.min(END_OF_TIME);
+    request.headers.insert("x-delete-at", text(&at.to_string()));
+    Ok(u64::try_from(at).ok())
+}
+
+/// The queue container of an object that is to vanish at `at`, and where it lives.
+pub(crate) struct Queue {
+    pub(crate) container: String,
+    pub(crate) route: Route,
+}
+
+impl Queue {
+    pub(crate) fn of(shared: &Shared, path: &EntityPath, at: u64) -> Self {
+        let (container, object) = (
+            path.container.as_deref().unwrap_or(""),
+            path.object.as_deref().unwrap_or(""),
+        );
+        let hash = shared.rings.object_hash(&path.account, container, object);
+        let name = container_name(&hash, at, shared.options.expiring_objects_container_divisor);
+        let prefix = &shared.options.auto_create_account_prefix;
+        let account = format!("{prefix}{}", shared.options.expiring_objects_account_name);
+        let route = shared.rings.container_route(&account, &name);
+        Self { container: name, route }
+    }
+
+    /// Names the queue to replica number `replica` of `replicas`.
+    pub(crate) fn add_to(&self, headers: &mut HeaderMap, replica: usize, replicas: usize) {
+        headers.insert("x-delete-at-container", text(&self.container));
+        headers.insert("x-delete-at-partition", text(&self.route.partition.to_string()));
+        let mine = || self.route.primaries.iter().skip(replica).step_by(replicas.max(1));
+        let hosts: Vec<String> = mine().map(|n| format!("{}:{}", n.ip, n.port)).collect();
+        let devices: Vec<&str> = mine().map(|n| n.device.as_str()).collect();
+        if !hosts.is_empty() {
+            headers.insert("x-delete-at-host", text(&hosts.join(",")));
+            headers.insert("x-delete-at-device", text(&devices.join(",")));
+        }
+    }
+}
+
+fn container_name(hash: &PathHash, at: u64, divisor: u64) -> String {
+    let spread = u64::try_from(u128::from_be_bytes(hash.0) % SPREAD).unwrap_or(0);
+    let slot = at / divisor.max(1) * divisor.max(1);
+    format!("{:010}", slot.saturating_sub(spread))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocabulary::HashPrefix;
+
+    /// The names OpenStack 2.38.3 gives for `/a/c/o` with prefix `pre` and suffix `suf`.
+    #[test]
+    fn queues_are_openstacks() {
+        let hash = HashPrefix::new("pre", "suf").unwrap().object("a", "c", "o");
+        for (at, name) in [
+            (1_700_000_000, "1699919925"),
+            (9_999_999_999, "9999935925"),
+            (50, "0000000000"),
+        ] {
+            assert_eq!(container_name(&hash, at, 86_400), name);
+        }
+    }
+}

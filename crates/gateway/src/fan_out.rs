@@ -1,0 +1,122 @@
+//! Writes without a body to stream: to all primaries at once, answered at quorum.
+//!
+//! Each replica has its own attempt, which begins with its primary and goes on through the shared
+//! handoffs while nodes fail. Once enough replicas agree the others get a moment more
+//! (`post_quorum_timeout`), then finish in the background.
+//! Always holds: a handoff is used by one replica only; an attempt that was begun is ended, whether
+//! or not anybody waits for it.
+
+use crate::backend::Reply;
+use crate::gateway::Shared;
+use crate::nodes::{Node, Route};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use peer::Call;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use world::BoxFuture;
+
+/// Makes the call for replica number `n` to a node.
+pub(crate) type MakeCall = Arc<dyn Fn(usize, &Node) -> Call + Send + Sync>;
+
+/// The handoffs of one write, shared by its replicas.
+pub(crate) struct Spares {
+    route: Route,
+    wanted: usize,
+    found: Mutex<Option<VecDeque<Node>>>,
+}
+
+impl Spares {
+    /// None looked up yet.
+    pub(crate) fn new(route: Route, wanted: usize) -> Self {
+        Self {
+            route,
+            wanted,
+            found: Mutex::new(None),
+        }
+    }
+
+    /// The next handoff nobody uses yet.
+    pub(crate) fn next(&self) -> Option<Node> {
+        let mut found = self.found.lock();
+        found
+            .get_or_insert_with(|| self.route.handoffs(self.wanted).into())
+            .pop_front()
+    }
+}
+
+/// Sends a write to all replicas of `route`; the replies in the order they came, one per replica
+/// that could be reached at all.
+pub(crate) async fn write(shared: &Arc<Shared>, route: &Route, make_call: MakeCall) -> Vec<Reply> {
+    let spares = Arc::new(Spares::new(
+        route.clone(),
+        shared.options.request_node_count.of(route.replicas()),
+    ));
+    let attempts: FuturesUnordered<BoxFuture<'static, Option<Reply>>> = FuturesUnordered::new();
+    for (replica, primary) in route.primaries.iter().enumerate() {
+        let (shared, spares, make_call, primary) = (shared.clone(), spares.clone(), make_call.clone(), primary.clone());
+        attempts.push(Box::pin(async move {
+            attempt(&shared, &spares, replica, primary, &make_call).await
+        }));
+    }
+    gather(shared, attempts, quorum::size(route.replicas())).await
+}
+
+/// Collects replies until a quorum agrees, then a moment longer.
+pub(crate) async fn gather(
+    shared: &Arc<Shared>,
+    mut attempts: FuturesUnordered<BoxFuture<'static, Option<Reply>>>,
+    quorum: usize,
+) -> Vec<Reply> {
+    let mut replies: Vec<Reply> = Vec::with_capacity(attempts.len());
+    let mut statuses: Vec<u16> = Vec::with_capacity(attempts.len());
+    let mut take = |reply: Option<Reply>, statuses: &mut Vec<u16>| {
+        if let Some(reply) = reply {
+            statuses.push(reply.status);
+            replies.push(reply);
+        }
+    };
+    while !quorum::is_reached(&statuses, quorum) {
+        let Some(reply) = attempts.next().await else { break };
+        take(reply, &mut statuses);
+    }
+    let stragglers = async {
+        while let Some(reply) = attempts.next().await {
+            take(reply, &mut statuses);
+        }
+    };
+    if shared
+        .world
+        .timeout(shared.options.post_quorum_timeout, stragglers)
+        .await
+        .is_err()
+    {
+        shared
+            .world
+            .spawn(async move { while attempts.next().await.is_some() {} });
+    }
+    replies
+}
+
+async fn attempt(
+    shared: &Shared,
+    spares: &Spares,
+    replica: usize,
+    primary: Node,
+    make_call: &MakeCall,
+) -> Option<Reply> {
+    let limit = shared.options.node_timeout;
+    let mut candidate = Some(primary);
+    while let Some(node) = candidate {
+        if !shared.suppression.is_suppressed(&node)
+            && let Some(response) = shared.ask(&node, make_call(replica, &node), limit).await
+            && !response.status().is_server_error()
+            && let Some(reply) = shared.whole(&node, response, limit).await
+        {
+            return Some(reply);
+        }
+        candidate = spares.next();
+    }
+    None
+}

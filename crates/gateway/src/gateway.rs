@@ -1,0 +1,205 @@
+//! The journey of a client's request: accept → recognise → features (authorise among them) → verb → reply.
+//!
+//! [`Gateway`] is the HTTP service; behind its features stands [`CoreVerbs`], which knows accounts,
+//! containers and objects. [`Shared`] is what all requests share.
+//! Always holds: timestamps this gateway gives to writes are unique and never go back.
+
+use crate::info_cache::InfoCache;
+use crate::nodes::Suppression;
+use crate::options::GatewayOptions;
+use crate::recognise::recognise;
+use crate::rings::Rings;
+use crate::{account, container, object};
+use features::pipeline::Core;
+use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, reply};
+use http::{HeaderValue, Method};
+use peer::{Body, HttpService, Peers};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use vocabulary::Timestamp;
+use world::World;
+
+/// A cache that other gateways share: memcached.
+#[async_trait::async_trait]
+pub trait SharedCache: Send + Sync {
+    /// What is stored under `key`; `None` also when the cache is away or answers rubbish.
+    async fn get(&self, key: &str) -> Option<serde_json::Value>;
+    /// Stores, if it can.
+    async fn set(&self, key: &str, value: &serde_json::Value, keep: std::time::Duration);
+    /// Forgets, if it can.
+    async fn delete(&self, key: &str);
+}
+
+/// What all requests share.
+pub struct Shared {
+    pub(crate) world: World,
+    pub(crate) options: GatewayOptions,
+    pub(crate) rings: Rings,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) suppression: Suppression,
+    pub(crate) cache: InfoCache,
+    last_timestamp: AtomicU64,
+}
+
+impl Shared {
+    /// `memcached` is absent where none is configured.
+    pub fn new(
+        world: World,
+        options: GatewayOptions,
+        rings: Rings,
+        peers: Arc<Peers>,
+        memcached: Option<Arc<dyn SharedCache>>,
+    ) -> Arc<Self> {
+        let (limit, interval) = (options.error_suppression_limit, options.error_suppression_interval);
+        let suppression = Suppression::new(world.clone(), limit, interval);
+        let cache = InfoCache::new(world.clone(), memcached, &options);
+        Arc::new(Self {
+            world,
+            options,
+            rings,
+            peers,
+            suppression,
+            cache,
+            last_timestamp: AtomicU64::new(0),
+        })
+    }
+
+    /// A timestamp for a write, later than all before.
+    pub(crate) fn new_timestamp(&self) -> Timestamp {
+        let now = self.world.clock.now();
+        let next = |last: u64| Some(now.ticks().max(last + 1));
+        // The closure never answers `None`, so both arms hold the value before.
+        let last = match self
+            .last_timestamp
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+        {
+            Ok(last) | Err(last) => last,
+        };
+        Timestamp::from_ticks(now.ticks().max(last + 1)).unwrap_or(now)
+    }
+}
+
+/// Swift's core verbs: the end of the pipeline.
+pub struct CoreVerbs {
+    shared: Arc<Shared>,
+}
+
+impl CoreVerbs {
+    /// Over what all requests share.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+#[async_trait::async_trait]
+impl Core for CoreVerbs {
+    async fn handle(&self, request: ClientRequest) -> Response {
+        let method = request.method.clone();
+        let response = match self.check(&request) {
+            Err(refusal) => refusal,
+            Ok(()) => dispatch(&self.shared, request).await,
+        };
+        match method {
+            Method::HEAD => without_page(response),
+            _ => response,
+        }
+    }
+
+    fn info(&self) -> &dyn InfoSource {
+        &*self.shared
+    }
+}
+
+impl CoreVerbs {
+    /// Refuses what names nothing, with the answers Swift gives.
+    fn check(&self, request: &ClientRequest) -> Result<(), Response> {
+        if request.entity.is_none() {
+            let without_slashes = request.path.trim_end_matches('/');
+            let names_a_version = !request.api_version.is_empty() && request.path.starts_with('/');
+            let ends_there = without_slashes.len() == request.api_version.len() + 1;
+            return Err(
+                match names_a_version && ends_there && request.path.len() <= without_slashes.len() + 1 {
+                    true => reply::html(412, "Bad URL".into()),
+                    false => reply::status(404),
+                },
+            );
+        }
+        match self
+            .shared
+            .options
+            .limits
+            .valid_api_versions
+            .contains(&request.api_version)
+        {
+            true => Ok(()),
+            false => Err(reply::status(400)),
+        }
+    }
+}
+
+async fn dispatch(shared: &Arc<Shared>, request: ClientRequest) -> Response {
+    let Some(entity) = request.entity.clone() else {
+        return reply::status(404);
+    };
+    match (&entity.container, &entity.object) {
+        (None, _) => account::handle(shared, request, &entity.account).await,
+        (Some(container), None) => container::handle(shared, request, &entity.account, container).await,
+        (Some(_), Some(_)) => object::handle(shared, request, entity.clone()).await,
+    }
+}
+
+/// An answer to HEAD has headers only; those of an error page go with the page.
+fn without_page(response: Response) -> Response {
+    if response.status().is_success() || response.status().as_u16() == 412 {
+        return response;
+    }
+    let mut response = response.map(|_| Body::empty());
+    if response.headers().contains_key("content-length") {
+        response
+            .headers_mut()
+            .insert("content-length", HeaderValue::from_static("0"));
+    }
+    response
+}
+
+/// The answer to a verb that a resource does not have.
+pub(crate) fn method_not_allowed(allowed: &'static str) -> Response {
+    let mut response = reply::status(405);
+    response
+        .headers_mut()
+        .insert("allow", HeaderValue::from_static(allowed));
+    response
+}
+
+/// The HTTP service clients speak to.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    pipeline: Pipeline,
+}
+
+impl Gateway {
+    /// With these features in front of the core verbs, outermost first.
+    pub fn new(shared: Arc<Shared>, features: Vec<Arc<dyn Feature>>) -> Self {
+        let core = Arc::new(CoreVerbs::new(shared.clone()));
+        Self {
+            shared,
+            pipeline: Pipeline::new(features, core),
+        }
+    }
+
+    /// The features in force, outermost first.
+    pub fn feature_names(&self) -> Vec<&'static str> {
+        self.pipeline.names().collect()
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpService for Gateway {
+    async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
+        match recognise(&self.shared, request, from) {
+            Ok(request) => self.pipeline.run(request).await,
+            Err(refusal) => *refusal,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Account and container descriptions as OpenStack's proxies keep them in memcached.
+//!
+//! Observed values, e.g. `{"status": 204, "read_acl": null, …, "object_count": "3", "storage_policy": "1",
+//! "cors": {…}, "meta": {…}, "sysmeta": {…}, "sharding_state": "unsharded"}`: numbers come as text or
+//! as numbers. Always holds: a value that lacks the status, or is no object, is rubbish and ignored.
+
+use crate::backend::header;
+use features::{AccountInfo, ContainerInfo};
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use vocabulary::PolicyIndex;
+
+/// Reads what any proxy stored for an account.
+pub(crate) fn account_from(value: &Value) -> Option<AccountInfo> {
+    let map = value.as_object()?;
+    Some(AccountInfo {
+        status: status(map)?,
+        object_count: number(map, "total_object_count"),
+        container_count: number(map, "container_count"),
+        bytes_used: number(map, "bytes"),
+        meta: texts(map, "meta"),
+        sysmeta: texts(map, "sysmeta"),
+    })
+}
+
+/// What proxies of both kinds read for an account.
+pub(crate) fn account_to(info: &AccountInfo) -> Value {
+    json!({
+        "status": info.status,
+        "container_count": info.container_count.to_string(),
+        "total_object_count": info.object_count.to_string(),
+        "bytes": info.bytes_used.to_string(),
+        "storage_policies": {},
+        "meta": info.meta,
+        "sysmeta": info.sysmeta,
+        "account_really_exists": info.exists(),
+    })
+}
+
+/// Reads what any proxy stored for a container.
+pub(crate) fn container_from(value: &Value) -> Option<ContainerInfo> {
+    let map = value.as_object()?;
+    let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(ContainerInfo {
+        status: status(map)?,
+        read_acl: text("read_acl"),
+        write_acl: text("write_acl"),
+        policy: PolicyIndex(u32::try_from(number(map, "storage_policy")).ok()?),
+        object_count: number(map, "object_count"),
+        bytes_used: number(map, "bytes"),
+        sync_key: text("sync_key"),
+        versions: text("versions"),
+        sharding_state: text("sharding_state"),
+        meta: texts(map, "meta"),
+        sysmeta: texts(map, "sysmeta"),
+    })
+}
+
+/// What proxies of both kinds read for a container; `headers` are its server's.
+pub(crate) fn container_to(info: &ContainerInfo, headers: &HeaderMap) -> Value {
+    let cors = |key: &str| info.meta.get(&format!("access-control-{key}")).cloned();
+    let sent = |name: &str| header(headers, name).map(str::to_owned);
+    json!({
+        "status": info.status,
+        "read_acl": info.read_acl,
+        "write_acl": info.write_acl,
+        "sync_to": sent("x-container-sync-to"),
+        "sync_key": info.sync_key,
+        "object_count": info.object_count.to_string(),
+        "bytes": info.bytes_used.to_string(),
+        "versions": info.versions,
+        "storage_policy": info.policy.to_string(),
+        "cors": {
+            "allow_origin": cors("allow-origin"),
+            "expose_headers": cors("expose-headers"),
+            "max_age": cors("max-age"),
+        },
+        "meta": info.meta,
+        "sysmeta": info.sysmeta,
+        "sharding_state": info.sharding_state.as_deref().unwrap_or("unsharded"),
+        "created_at": sent("x-backend-timestamp"),
+        "put_timestamp": sent("x-backend-put-timestamp"),
+        "delete_timestamp": sent("x-backend-delete-timestamp"),
+        "status_changed_at": sent("x-backend-status-changed-at"),
+    })
+}
+
+fn status(map: &Map<String, Value>) -> Option<u16> {
+    map.get("status")?
+        .as_u64()
+        .and_then(|status| u16::try_from(status).ok())
+        .filter(|s| (200..600).contains(s))
+}
+
+fn number(map: &Map<String, Value>, key: &str) -> u64 {
+    match map.get(key) {
+        Some(Value::Number(number)) => number.as_u64().unwrap_or(0),
+        Some(Value::String(text)) => text.parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn texts(map: &Map<String, Value>, key: &str) -> BTreeMap<String, String> {
+    let pairs = map.get(key).and_then(Value::as_object).into_iter().flatten();
+    pairs
+        .filter_map(|(k, v)| Some((k.to_lowercase(), v.as_str()?.to_owned())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an OpenStack 2.38.3 proxy stored.
+    #[test]
+    fn openstacks_values_are_read() {
+        let value: Value = serde_json::from_str(
+            r#"{"status": 204, "read_acl": ".r:*", "write_acl": null, "sync_to": null, "sync_key": "k",
+            "object_count": "3", "bytes": "10", "versions": "v", "storage_policy": "1", "cors": {"allow_origin": "*"},
+            "meta": {"foo": "bar"}, "sysmeta": {"versions-enabled": "x"}, "sharding_state": "unsharded"}"#,
+        )
+        .unwrap();
+        let info = container_from(&value).unwrap();
+        assert_eq!(
+            (info.policy, info.object_count, info.read_acl.as_deref()),
+            (PolicyIndex(1), 3, Some(".r:*"))
+        );
+        assert_eq!(container_from(&container_to(&info, &HeaderMap::new())), Some(info));
+    }
+
+    #[test]
+    fn rubbish_is_ignored() {
+        for rubbish in [
+            "null",
+            "[]",
+            "7",
+            "{}",
+            r#"{"status": "x"}"#,
+            r#"{"status": 7}"#,
+            r#"{"status": 204, "storage_policy": 99999999999}"#,
+        ] {
+            let value: Value = serde_json::from_str(rubbish).unwrap();
+            assert_eq!(container_from(&value), None, "{rubbish}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Whom to ask, in which order, and whom to leave alone for a while.
+//!
+//! A [`Route`] is a partition's primaries, then its handoffs, found only when they are needed.
+//! [`Suppression`] remembers nodes that fail: too many errors, or one "507 my device is gone", and a
+//! node is skipped until it has been left alone for a while.
+//! Always holds: every device of the ring comes at most once; the map of failing nodes is as large
+//! as the cluster at most.
+
+use crate::rings::node_of;
+use parking_lot::Mutex;
+use placement::Ring;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::PathHash;
+use world::World;
+
+/// A device and the service in front of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// The service's address as the ring has it.
+    pub ip: String,
+    /// Its port.
+    pub port: u16,
+    /// The device's directory name.
+    pub device: String,
+}
+
+/// Where one thing lives.
+#[derive(Clone)]
+pub struct Route {
+    ring: Arc<Ring>,
+    /// The partition.
+    pub partition: u32,
+    /// The nodes that should have it, in the ring's order.
+    pub primaries: Vec<Node>,
+}
+
+impl Route {
+    /// The nodes for a path's hash.
+    pub fn new(ring: Arc<Ring>, hash: &PathHash) -> Self {
+        let partition = ring.partition_of(&hash.0);
+        let primaries = ring.primaries(partition).into_iter().map(node_of).collect();
+        Self {
+            ring,
+            partition,
+            primaries,
+        }
+    }
+
+    /// How many copies there should be.
+    pub fn replicas(&self) -> usize {
+        self.primaries.len()
+    }
+
+    /// The first `count` handoffs, best first.
+    pub fn handoffs(&self, count: usize) -> Vec<Node> {
+        self.ring.handoffs(self.partition).take(count).map(node_of).collect()
+    }
+}
+
+struct Trouble {
+    errors: u32,
+    last: Duration,
+}
+
+/// Which nodes have failed lately.
+pub struct Suppression {
+    world: World,
+    limit: u32,
+    interval: Duration,
+    troubles: Mutex<HashMap<Node, Trouble>>,
+}
+
+impl Suppression {
+    /// More than `limit` errors keep a node out for `interval` after the last one.
+    pub fn new(world: World, limit: u32, interval: Duration) -> Self {
+        Self {
+            world,
+            limit,
+            interval,
+            troubles: Mutex::default(),
+        }
+    }
+
+    /// Whether to leave `node` alone.
+    pub fn is_suppressed(&self, node: &Node) -> bool {
+        let mut troubles = self.troubles.lock();
+        let Some(trouble) = troubles.get(node) else {
+            return false;
+        };
+        if self.world.clock.elapsed().saturating_sub(trouble.last) > self.interval {
+            troubles.remove(node);
+            return false;
+        }
+        trouble.errors > self.limit
+    }
+
+    /// It failed once.
+    pub fn error(&self, node: &Node, what: &str) {
+        let errors = self.add(node, 1);
+        tracing::warn!(node = %node.ip, port = node.port, device = %node.device, errors, "{what}");
+    }
+
+    /// Its device is gone: leave it alone at once.
+    pub fn out_of_service(&self, node: &Node) {
+        self.add(node, self.limit.saturating_add(1));
+        let Node { ip, port, device } = node;
+        tracing::warn!("{ip}:{port}/{device} answered 507: its device is full, unmounted or gone; skipped for now");
+    }
+
+    fn add(&self, node: &Node, errors: u32) -> u32 {
+        let mut troubles = self.troubles.lock();
+        let trouble = troubles.entry(node.clone()).or_insert(Trouble {
+            errors: 0,
+            last: Duration::ZERO,
+        });
+        trouble.errors = trouble.errors.saturating_add(errors);
+        trouble.last = self.world.clock.elapsed();
+        trouble.errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gone_device_is_left_alone_and_then_tried_again() {
+        let suppression = |interval| Suppression::new(World::real(), 2, interval);
+        let node = Node {
+            ip: "10.0.0.1".into(),
+            port: 6200,
+            device: "sda".into(),
+        };
+        let patient = suppression(Duration::from_secs(60));
+        for expected in [false, false, false, true] {
+            assert_eq!(patient.is_suppressed(&node), expected);
+            patient.error(&node, "planted");
+        }
+        let forgiving = suppression(Duration::ZERO);
+        forgiving.out_of_service(&node);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(!forgiving.is_suppressed(&node));
+    }
+}

@@ -1,0 +1,90 @@
+//! What an operator can tell a gateway: the options of `[app:proxy-server]` that it serves.
+//!
+//! Always holds: the field names are the option names; defaults are Swift's.
+
+use std::time::Duration;
+use vocabulary::Limits;
+
+/// See the sample `proxy-server.conf` for what each means.
+#[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the names are the documented option names")]
+pub struct GatewayOptions {
+    pub account_autocreate: bool,
+    pub allow_account_management: bool,
+    pub node_timeout: Duration,
+    pub recoverable_node_timeout: Duration,
+    pub conn_timeout: Duration,
+    pub client_timeout: Duration,
+    pub post_quorum_timeout: Duration,
+    pub recheck_account_existence: Duration,
+    pub recheck_container_existence: Duration,
+    pub error_suppression_interval: Duration,
+    pub error_suppression_limit: u32,
+    /// Nodes asked at most per read, as a multiple of the replicas or a number.
+    pub request_node_count: NodeCount,
+    pub max_containers_per_account: u64,
+    /// Lower case.
+    pub swift_owner_headers: Vec<String>,
+    pub auto_create_account_prefix: String,
+    pub expiring_objects_container_divisor: u64,
+    pub expiring_objects_account_name: String,
+    pub limits: Limits,
+    pub trans_id_suffix: String,
+    pub strict_cors_mode: bool,
+    pub cors_allow_origin: Vec<String>,
+    pub cors_expose_headers: Vec<String>,
+    /// How long what is cached in this process is believed without asking memcached again.
+    pub local_cache: Duration,
+}
+
+/// `request_node_count`: `2 * replicas`, or a plain number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeCount {
+    /// So many times the replicas.
+    TimesReplicas(usize),
+    /// So many.
+    Fixed(usize),
+}
+
+impl NodeCount {
+    /// The number for a ring of `replicas`.
+    pub fn of(self, replicas: usize) -> usize {
+        match self {
+            Self::TimesReplicas(times) => times.max(1) * replicas,
+            Self::Fixed(count) => count.max(1),
+        }
+    }
+}
+
+impl Default for GatewayOptions {
+    fn default() -> Self {
+        let owner_headers = "x-container-read x-container-write x-container-sync-key x-container-sync-to \
+            x-account-meta-temp-url-key x-account-meta-temp-url-key-2 x-container-meta-temp-url-key \
+            x-container-meta-temp-url-key-2 x-account-access-control";
+        Self {
+            account_autocreate: false,
+            allow_account_management: false,
+            node_timeout: Duration::from_secs(10),
+            recoverable_node_timeout: Duration::from_secs(10),
+            conn_timeout: Duration::from_millis(500),
+            client_timeout: Duration::from_secs(60),
+            post_quorum_timeout: Duration::from_millis(500),
+            recheck_account_existence: Duration::from_secs(60),
+            recheck_container_existence: Duration::from_secs(60),
+            error_suppression_interval: Duration::from_secs(60),
+            error_suppression_limit: 10,
+            request_node_count: NodeCount::TimesReplicas(2),
+            max_containers_per_account: 0,
+            swift_owner_headers: owner_headers.split_whitespace().map(Into::into).collect(),
+            auto_create_account_prefix: ".".into(),
+            expiring_objects_container_divisor: 86_400,
+            expiring_objects_account_name: "expiring_objects".into(),
+            limits: Limits::default(),
+            trans_id_suffix: String::new(),
+            strict_cors_mode: true,
+            cors_allow_origin: vec![],
+            cors_expose_headers: vec![],
+            local_cache: Duration::from_secs(1),
+        }
+    }
+}

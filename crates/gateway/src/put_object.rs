@@ -1,0 +1,421 @@
+//! PUT of an object: to all replicas at once, streamed, answered at quorum.
+//!
+//! A small body (up to [`SMALL`]) is read first and then written like any other write, so that a
+//! failing node is simply replaced. A larger one streams: all replicas are asked first ("Expect"),
+//! those that refuse are replaced by handoffs, and the bytes flow once a quorum has agreed.
+//! The body's MD5 is computed once, here; services of this process use it ([`peer::Digest`]).
+//! Always holds: no more than [`CHUNKS_AHEAD`] chunks wait per replica; a replica that is slower than
+//! `node_timeout` for one chunk is left behind; fewer than a quorum of whole replicas is no success;
+//! a body that ends early, or does not match the client's ETag, becomes no object on any replica.
+
+use crate::backend::{Reply, header, text};
+use crate::constraints::{check_metadata, declared_length};
+use crate::content_type;
+use crate::expiry::deletion_time;
+use crate::fan_out::{self, MakeCall, Spares};
+use crate::gateway::Shared;
+use crate::nodes::Node;
+use crate::object::{Place, Updates, check_name, refusal_of, storage_headers};
+use bytes::{Bytes, BytesMut};
+use features::{ClientRequest, Response, reply};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use http::header::{HeaderMap, HeaderValue};
+use md5::{Digest as _, Md5};
+use peer::{Body, BodyError, Call, Digest, Feed, Target};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use vocabulary::Timestamp;
+use vocabulary::conditional::bare_etag;
+use vocabulary::metadata::Entity;
+use world::BoxFuture;
+
+/// Bodies up to this size are read before the first replica is asked.
+const SMALL: u64 = 64 * 1024;
+/// Chunks that may wait for a slow replica.
+const CHUNKS_AHEAD: usize = 8;
+/// Chunks of a large body are gathered to this size before they go out.
+const CHUNK: usize = 64 * 1024;
+
+/// One PUT under way.
+struct Upload {
+    shared: Arc<Shared>,
+    place: Place,
+    headers: HeaderMap,
+    updates: Arc<Updates>,
+    timestamp: Timestamp,
+    /// What the client says the MD5 is.
+    promised: Option<String>,
+    length: Option<u64>,
+}
+
+/// Answers the PUT of an object.
+pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) -> Response {
+    let (length, deletion) = match check(shared, &mut request, &place) {
+        Ok(checked) => checked,
+        Err(refusal) => return refusal,
+    };
+    let timestamp = shared.new_timestamp();
+    let headers = storage_headers(&request, &place, timestamp);
+    let promised = header(&request.headers, "etag")
+        .map(|etag| bare_etag(etag).to_owned())
+        .filter(|etag| !etag.is_empty());
+    let updates = Arc::new(Updates::of(shared, &place, deletion));
+    let upload = Upload {
+        shared: shared.clone(),
+        place,
+        headers,
+        updates,
+        timestamp,
+        promised,
+        length,
+    };
+    match length {
+        Some(length) if length <= SMALL => upload.small(request.body, length).await,
+        _ => upload.streamed(request.body).await,
+    }
+}
+
+/// Refuses what must not be stored; answers with the declared length and the deletion time.
+fn check(shared: &Shared, request: &mut ClientRequest, place: &Place) -> Result<(Option<u64>, Option<u64>), Response> {
+    if request.headers.contains_key("if-none-match") && request.header("if-none-match").is_none_or(|v| v.trim() != "*")
+    {
+        return Err(reply::plain(400, "If-None-Match only supports *"));
+    }
+    let length = declared_length(request)?;
+    let limits = &shared.options.limits;
+    if length.is_some_and(|length| length > limits.max_file_size) {
+        return Err(reply::plain(413, "Your request is too large."));
+    }
+    check_name(shared, &place.path)?;
+    content_type::settle(request, place.path.object.as_deref().unwrap_or(""))?;
+    let deletion = deletion_time(request)?;
+    check_metadata(request, Entity::Object, limits)?;
+    Ok((length, deletion))
+}
+
+impl Upload {
+    async fn small(self, body: Body, length: u64) -> Response {
+        let limit = self.shared.options.client_timeout;
+        let bytes = match self.shared.world.timeout(limit, body.collect(length)).await {
+            Ok(Ok(bytes)) if bytes.len() as u64 == length => bytes,
+            Ok(Ok(_) | Err(_)) => return reply::status(reply::CLIENT_DISCONNECT),
+            Err(_) => return reply::status(408),
+        };
+        let md5 = hex(&Md5::digest(&bytes));
+        if self.promised.as_ref().is_some_and(|promised| *promised != md5) {
+            return self.mismatch();
+        }
+        let digest = Digest::known(md5.as_str());
+        let (place, updates, headers) = (&self.place, self.updates.clone(), self.headers.clone());
+        let (partition, path) = (place.route.partition, place.path.clone());
+        let make_call: MakeCall = Arc::new(move |replica, node| {
+            let target = Target {
+                device: node.device.clone(),
+                partition,
+                path: path.clone(),
+            };
+            let mut call = Call::new(http::Method::PUT, target, headers.clone());
+            call.headers.insert("content-length", HeaderValue::from(bytes.len()));
+            updates.add_to(&mut call.headers, replica);
+            call.with_body(Body::whole(bytes.clone()).with_digest(digest.clone()))
+        });
+        let replies = fan_out::write(&self.shared, &self.place.route, make_call).await;
+        self.conclude(replies, &md5)
+    }
+
+    /// 422, naming the write that was not made.
+    fn mismatch(&self) -> Response {
+        let mut response = reply::status(422);
+        response
+            .headers_mut()
+            .insert("last-modified", text(&self.timestamp.last_modified()));
+        response
+    }
+
+    fn conclude(&self, replies: Vec<Reply>, md5: &str) -> Response {
+        let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
+        let Some(index) = quorum::best(&statuses, quorum::size(self.place.route.replicas())) else {
+            return reply::status(503);
+        };
+        match statuses[index] {
+            201 => {
+                let mut response = reply::html(201, String::new());
+                response.headers_mut().insert("etag", text(md5));
+                response
+                    .headers_mut()
+                    .insert("last-modified", text(&self.timestamp.last_modified()));
+                response
+            }
+            // Something newer is there: the client's write came first and has been overtaken.
+            409 => reply::status(202),
+            422 => self.mismatch(),
+            _ => refusal_of(replies[index].clone()),
+        }
+    }
+
+    async fn streamed(self, body: Body) -> Response {
+        let digest = Digest::default();
+        let (replicas, early) = self.open_all(&digest).await;
+        let quorum = quorum::size(self.place.route.replicas());
+        if !quorum::is_possible(replicas.len(), quorum) {
+            return self.refused(early);
+        }
+        let mut fan = Fan {
+            shared: &self.shared,
+            replicas,
+            quorum,
+        };
+        match fan
+            .pump(body, self.length, self.shared.options.limits.max_file_size)
+            .await
+        {
+            Ok(md5) if self.promised.as_ref().is_some_and(|promised| *promised != md5) => {
+                fan.abort().await;
+                self.mismatch()
+            }
+            Ok(md5) => {
+                digest.set(md5.clone());
+                let replies = fan.finish(self.shared.clone()).await;
+                self.conclude(early.into_iter().chain(replies).collect(), &md5)
+            }
+            Err(failure) => {
+                fan.abort().await;
+                failure
+            }
+        }
+    }
+
+    /// Not enough replicas would take the body: what they said, if they agree.
+    fn refused(&self, early: Vec<Reply>) -> Response {
+        let statuses: Vec<u16> = early.iter().map(|r| r.status).collect();
+        match statuses {
+            ref s if s.contains(&412) => reply::status(412),
+            ref s if s.contains(&409) => reply::status(202),
+            _ => reply::status(503),
+        }
+    }
+
+    /// Asks all replicas to take the body; answers with those that will, and the refusals of those
+    /// that never will (`412`, `409`, …).
+    async fn open_all(&self, digest: &Digest) -> (Vec<Replica>, Vec<Reply>) {
+        let wanted = self.shared.options.request_node_count.of(self.place.route.replicas());
+        let spares = Spares::new(self.place.route.clone(), wanted);
+        let mut opening: FuturesUnordered<_> = (self.place.route.primaries.iter().enumerate())
+            .map(|(replica, primary)| self.open_one(replica, primary.clone(), &spares, digest))
+            .collect();
+        let (mut replicas, mut early) = (Vec::new(), Vec::new());
+        while let Some(opened) = opening.next().await {
+            match opened {
+                Some(Opened::Accepts(replica)) => replicas.push(replica),
+                Some(Opened::Refuses(reply)) => early.push(reply),
+                None => {}
+            }
+        }
+        (replicas, early)
+    }
+
+    async fn open_one(&self, replica: usize, primary: Node, spares: &Spares, digest: &Digest) -> Option<Opened> {
+        let mut candidate = Some(primary);
+        while let Some(node) = candidate {
+            if !self.shared.suppression.is_suppressed(&node)
+                && let Some(opened) = self.try_open(replica, &node, digest).await
+            {
+                return Some(opened);
+            }
+            candidate = spares.next();
+        }
+        None
+    }
+
+    async fn try_open(&self, replica: usize, node: &Node, digest: &Digest) -> Option<Opened> {
+        let (mut feed, body) = Body::channel(CHUNKS_AHEAD, self.length);
+        let target = Target {
+            device: node.device.clone(),
+            partition: self.place.route.partition,
+            path: self.place.path.clone(),
+        };
+        let mut call = Call::new(http::Method::PUT, target, self.headers.clone());
+        call.headers.insert("expect", HeaderValue::from_static("100-continue"));
+        match self.length {
+            Some(length) => call.headers.insert("content-length", HeaderValue::from(length)),
+            None => call
+                .headers
+                .insert("transfer-encoding", HeaderValue::from_static("chunked")),
+        };
+        self.updates.add_to(&mut call.headers, replica);
+        let call = call.with_body(body.with_digest(digest.clone()));
+        let answer = self.send_in_background(node.clone(), call);
+        let limit = self.shared.options.node_timeout;
+        match self.shared.world.timeout(limit, feed.started()).await {
+            Ok(true) => Some(Opened::Accepts(Replica {
+                node: node.clone(),
+                feed,
+                answer,
+            })),
+            Ok(false) => {
+                let reply = self.shared.world.timeout(limit, answer).await.ok()?.ok()??;
+                (reply.status < 500).then_some(Opened::Refuses(reply))
+            }
+            Err(_) => {
+                self.shared
+                    .suppression
+                    .error(node, "did not say in time whether it takes an object");
+                None
+            }
+        }
+    }
+
+    /// The call runs by itself while its body is fed; its answer comes through the receiver.
+    fn send_in_background(&self, node: Node, call: Call) -> oneshot::Receiver<Option<Reply>> {
+        let (answer, receiver) = oneshot::channel();
+        let shared = self.shared.clone();
+        self.shared.world.clone().spawn(async move {
+            // The head of the answer comes after the whole body: its deadline is the body's pace.
+            let limit = std::time::Duration::from_secs(365 * 24 * 3600);
+            let reply = match shared.ask(&node, call, limit).await {
+                Some(response) => shared.whole(&node, response, shared.options.node_timeout).await,
+                None => None,
+            };
+            // The upload may have been given up.
+            let _ = answer.send(reply);
+        });
+        receiver
+    }
+}
+
+enum Opened {
+    Accepts(Replica),
+    Refuses(Reply),
+}
+
+/// A replica that takes the body.
+struct Replica {
+    node: Node,
+    feed: Feed,
+    answer: oneshot::Receiver<Option<Reply>>,
+}
+
+/// The replicas that are still with us.
+struct Fan<'a> {
+    shared: &'a Shared,
+    replicas: Vec<Replica>,
+    quorum: usize,
+}
+
+impl Fan<'_> {
+    /// Moves the body to all replicas; answers with its MD5.
+    async fn pump(&mut self, mut body: Body, length: Option<u64>, most: u64) -> Result<String, Response> {
+        let mut md5 = Md5::new();
+        let mut received = 0u64;
+        loop {
+            let chunk = self.gather_chunk(&mut body).await?;
+            let Some(chunk) = chunk else { break };
+            received += chunk.len() as u64;
+            if received > most {
+                return Err(reply::status(413));
+            }
+            md5.update(&chunk);
+            self.send(chunk).await?;
+        }
+        match length {
+            Some(length) if length != received => Err(reply::status(reply::CLIENT_DISCONNECT)),
+            _ => Ok(hex(&md5.finalize())),
+        }
+    }
+
+    /// The next bytes of the client, in pieces worth sending; `None` at the end.
+    async fn gather_chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
+        let Some(first) = self.read(body).await? else {
+            return Ok(None);
+        };
+        if first.len() >= CHUNK / 2 {
+            return Ok(Some(first));
+        }
+        let mut gathered = BytesMut::with_capacity(CHUNK);
+        gathered.extend_from_slice(&first);
+        while gathered.len() < CHUNK {
+            let Some(more) = self.read(body).await? else { break };
+            gathered.extend_from_slice(&more);
+        }
+        Ok(Some(gathered.freeze()))
+    }
+
+    async fn read(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
+        match self
+            .shared
+            .world
+            .timeout(self.shared.options.client_timeout, body.next())
+            .await
+        {
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
+            Ok(Some(Err(_))) => Err(reply::status(reply::CLIENT_DISCONNECT)),
+            Err(_) => Err(reply::status(408)),
+        }
+    }
+
+    async fn send(&mut self, chunk: Bytes) -> Result<(), Response> {
+        let limit = self.shared.options.node_timeout;
+        let sends = self
+            .replicas
+            .iter()
+            .map(|replica| self.shared.world.timeout(limit, replica.feed.send(chunk.clone())));
+        let delivered = futures_util::future::join_all(sends).await;
+        let mut delivered = delivered.into_iter();
+        let shared = self.shared;
+        self.replicas.retain(|replica| match delivered.next() {
+            Some(Ok(true)) => true,
+            Some(Ok(false)) => false,
+            _ => {
+                shared.suppression.error(&replica.node, "is too slow to take an object");
+                false
+            }
+        });
+        match quorum::is_possible(self.replicas.len(), self.quorum) {
+            true => Ok(()),
+            false => Err(reply::status(503)),
+        }
+    }
+
+    /// No replica may keep what it has.
+    async fn abort(self) {
+        for replica in self.replicas {
+            replica.feed.fail(BodyError::Abandoned).await;
+        }
+    }
+
+    /// The body is whole: collects the answers.
+    async fn finish(self, shared: Arc<Shared>) -> Vec<Reply> {
+        let limit = shared.options.node_timeout;
+        let answers: FuturesUnordered<BoxFuture<'static, Option<Reply>>> = FuturesUnordered::new();
+        for replica in self.replicas {
+            let shared = shared.clone();
+            answers.push(Box::pin(async move {
+                let answer = async move {
+                    replica.feed.finish().await;
+                    replica.answer.await.ok().flatten()
+                };
+                match shared.world.timeout(limit, answer).await {
+                    Ok(reply) => reply,
+                    Err(_) => {
+                        shared
+                            .suppression
+                            .error(&replica.node, "did not say in time whether it has stored an object");
+                        None
+                    }
+                }
+            }));
+        }
+        fan_out::gather(&shared, answers, self.quorum).await
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
+        .map(char::from)
+        .collect()
+}

@@ -1,0 +1,172 @@
+//! Reads: one node after the other until one has the thing.
+//!
+//! A 404 that carries the time of a deletion beats older copies met later; a 404 of a handoff that
+//! knows of no deletion says nothing. `X-Newest` asks all primaries and takes the newest.
+//! Always holds: without an answer to give the reply is 503, never a made-up 404.
+
+use crate::backend::{Question, header_timestamp, response_of};
+use crate::candidates::{Candidate, Candidates};
+use crate::gateway::Shared;
+use crate::nodes::Node;
+use features::Response;
+use features::reply;
+use http::Method;
+use peer::Body;
+use vocabulary::Timestamp;
+
+/// A node that has it, and its answer, of which only the head has been read.
+pub(crate) struct Source {
+    pub(crate) node: Node,
+    pub(crate) response: Response,
+}
+
+/// What the nodes asked so far have said.
+struct Ballot {
+    statuses: Vec<u16>,
+    refusals: Vec<Response>,
+    deleted_at: Timestamp,
+}
+
+/// Finds a node that has what `question` asks for; `Err` is the answer when none has.
+pub(crate) async fn find(
+    shared: &Shared,
+    candidates: &mut Candidates,
+    question: &Question,
+    newest: bool,
+) -> Result<Source, Response> {
+    let quorum = quorum::size(candidates.route().replicas());
+    let mut ballot = Ballot {
+        statuses: Vec::new(),
+        refusals: Vec::new(),
+        deleted_at: Timestamp::ZERO,
+    };
+    let mut best: Option<Source> = None;
+    while let Some(candidate) = candidates.next(shared) {
+        let call = question.call(candidates.route(), &candidate.node);
+        let limit = shared.options.recoverable_node_timeout;
+        let Some(response) = shared.ask(&candidate.node, call, limit).await else {
+            continue;
+        };
+        match ballot.count(&candidate, response) {
+            Some(response) if !newest => {
+                return Ok(Source {
+                    node: candidate.node,
+                    response,
+                });
+            }
+            Some(response) => keep_newer(
+                &mut best,
+                Source {
+                    node: candidate.node,
+                    response,
+                },
+            ),
+            None => {}
+        }
+        if newest && !candidates.has_primaries() && best.is_some() {
+            break;
+        }
+    }
+    match best.filter(|source| written_at(&source.response) >= ballot.deleted_at) {
+        Some(source) => Ok(source),
+        None => Err(ballot.verdict(&question.method, quorum)),
+    }
+}
+
+impl Ballot {
+    /// Hands back an answer that serves the client; remembers what the others say.
+    fn count(&mut self, candidate: &Candidate, response: Response) -> Option<Response> {
+        let status = response.status().as_u16();
+        if matches!(status, 200..=399 | 416) {
+            if written_at(&response) < self.deleted_at {
+                tracing::info!(device = %candidate.node.device, "a copy older than a known deletion is passed over");
+                return None;
+            }
+            return Some(response);
+        }
+        let deletion = header_timestamp(response.headers(), "x-backend-timestamp").filter(|_| status == 404);
+        if status == 404 && !candidate.is_primary && deletion.is_none() {
+            return None;
+        }
+        self.deleted_at = self.deleted_at.max(deletion.unwrap_or_default());
+        self.statuses.push(status);
+        self.refusals.push(response);
+        None
+    }
+
+    fn verdict(mut self, method: &Method, quorum: usize) -> Response {
+        let Some(index) = quorum::best(&self.statuses, quorum) else {
+            return reply::status_for(method, 503);
+        };
+        let refusal = self.refusals.swap_remove(index);
+        match refusal.status().as_u16() {
+            // A condition that failed, or an account being deleted, comes with headers of its own.
+            412 | 410 => refusal.map(|_| Body::empty()),
+            code => {
+                let mut page = reply::status_for(method, code);
+                copy_account_status(&refusal, &mut page);
+                page
+            }
+        }
+    }
+}
+
+fn copy_account_status(from: &Response, to: &mut Response) {
+    if let Some(status) = from.headers().get("x-account-status") {
+        to.headers_mut().insert("x-account-status", status.clone());
+    }
+}
+
+fn written_at(response: &Response) -> Timestamp {
+    [
+        "x-backend-data-timestamp",
+        "x-backend-timestamp",
+        "x-put-timestamp",
+        "x-timestamp",
+    ]
+    .iter()
+    .find_map(|name| header_timestamp(response.headers(), name))
+    .unwrap_or_default()
+}
+
+fn keep_newer(best: &mut Option<Source>, source: Source) {
+    if best
+        .as_ref()
+        .is_none_or(|known| written_at(&known.response) < written_at(&source.response))
+    {
+        *best = Some(source);
+    }
+}
+
+/// The answer of a node that has it, as a whole: for HEAD and listings.
+pub(crate) async fn whole(shared: &Shared, source: Source, limit: u64) -> Response {
+    let (head, body) = source.response.into_parts();
+    let collected = shared
+        .world
+        .timeout(shared.options.recoverable_node_timeout, body.collect(limit))
+        .await;
+    match collected {
+        Ok(Ok(body)) => Response::from_parts(head, Body::whole(body)),
+        Ok(Err(error)) => {
+            shared
+                .suppression
+                .error(&source.node, &format!("its answer broke off: {error}"));
+            reply::status(503)
+        }
+        Err(error) => {
+            shared
+                .suppression
+                .error(&source.node, &format!("its answer stalled: {error}"));
+            reply::status(503)
+        }
+    }
+}
+
+/// A reply that was agreed on, or 503 with Swift's page.
+pub(crate) fn agreed(method: &Method, replies: Vec<crate::backend::Reply>, quorum: usize) -> Response {
+    let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
+    match quorum::best(&statuses, quorum) {
+        Some(index) => response_of(replies[index].clone()),
+        None => reply::status_for(method, 503),
+    }
+}

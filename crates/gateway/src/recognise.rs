@@ -1,0 +1,80 @@
+//! From an HTTP request to a [`ClientRequest`]: what is asked about what, and its transaction id.
+//!
+//! Always holds: a path that is not UTF-8 or holds a NUL is refused here (412); hop-by-hop headers
+//! go no further.
+
+use crate::gateway::Shared;
+use features::{ClientRequest, Response, reply};
+use peer::Body;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use vocabulary::EntityPath;
+use vocabulary::names::unquote;
+use world::World;
+
+/// Reads the request's line and headers. The refusal is boxed: it is rare and large.
+pub(crate) fn recognise(
+    shared: &Shared,
+    request: http::Request<Body>,
+    from: SocketAddr,
+) -> Result<ClientRequest, Box<Response>> {
+    let (head, body) = request.into_parts();
+    let began = (shared.world.clock.elapsed(), shared.world.clock.now());
+    let trans_id = transaction_id(&shared.world, began.1.seconds(), &shared.options.trans_id_suffix);
+    let raw_path = head.uri.path().to_owned();
+    let path = unquote(&raw_path).ok().filter(|path| !path.contains('\0'));
+    let Some(path) = path else {
+        let mut refusal = reply::html(412, "Invalid UTF8 or contains NULL".into());
+        if head.method == http::Method::HEAD {
+            refusal = refusal.map(|_| Body::empty());
+        }
+        refusal
+            .headers_mut()
+            .insert("x-trans-id", crate::backend::text(&trans_id));
+        refusal
+            .headers_mut()
+            .insert("x-openstack-request-id", crate::backend::text(&trans_id));
+        return Err(Box::new(refusal));
+    };
+    let (api_version, entity) = split(&path);
+    let mut headers = head.headers;
+    for hop_by_hop in ["connection", "keep-alive", "te", "upgrade", "proxy-connection"] {
+        headers.remove(hop_by_hop);
+    }
+    Ok(ClientRequest {
+        method: head.method,
+        raw_path,
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        path,
+        api_version,
+        entity,
+        headers,
+        body,
+        from,
+        trans_id,
+        began,
+        authorizer: None,
+        remote_user: None,
+        acl: None,
+        is_owner: false,
+        is_reseller_admin: false,
+        notes: features::Notes::default(),
+        notes: features::Notes::default(),
+    })
+}
+
+/// `/v1/a/c/o` → version and entity; no entity when a needed part is missing.
+fn split(path: &str) -> (String, Option<Arc<EntityPath>>) {
+    let rest = path.strip_prefix('/').unwrap_or(path);
+    let (version, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    if version.is_empty() {
+        return (String::new(), None);
+    }
+    (version.to_owned(), EntityPath::split(rest).ok().map(Arc::new))
+}
+
+/// `tx`, 21 random hexadecimal digits, the time, and the cluster's suffix.
+fn transaction_id(world: &World, seconds: u64, suffix: &str) -> String {
+    let (high, low) = (world.random.next_u64(), world.random.next_u64());
+    format!("tx{:016x}{:05x}-{seconds:010x}{suffix}", high, low & 0xf_ffff)
+}
