@@ -55,9 +55,12 @@ fn absorb_objects(connection: &Connection, rows: Vec<ObjectRow>) -> rusqlite::Re
 }
 
 fn take_newer(incoming: &mut Incoming, row: StoredObject) {
-    if let Some(merged) = merge::objects(&incoming.row, row) {
-        incoming.row = merged;
-        incoming.changed = true;
+    match merge::objects(&incoming.row, row) {
+        Some(merged) => {
+            incoming.row = merged;
+            incoming.changed = true;
+        }
+        None => merge::respell(&mut incoming.row),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The three timestamps of an object row in one text: data, content type, metadata.
 //!
 //! `1700000002.00000+30d40+186a0`: the first in Swift's short form (offset as `_1`, without
-//! zeros), the next two as signed hexadecimal ticks from the one before. When all three are equal
-//! only the first is written.
+//! zeros), the next two as signed hexadecimal ticks from the one before, their offsets lost. When all
+//! three name the same tick only the first is written.
 
 use vocabulary::Timestamp;
 use vocabulary::timestamp::decode_series;
@@ -29,7 +29,7 @@ impl Times {
     /// The spelling of `created_at`.
     pub(crate) fn encode(&self) -> String {
         let mut text = short(self.data);
-        if self.content_type != self.data || self.meta != self.data {
+        if self.content_type.ticks() != self.data.ticks() || self.meta.ticks() != self.data.ticks() {
             push_delta(&mut text, self.data, self.content_type);
             push_delta(&mut text, self.content_type, self.meta);
         }

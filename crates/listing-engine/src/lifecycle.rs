@@ -27,13 +27,13 @@ impl Broker {
     /// Deletes the whole; an older deletion than the last changes nothing but older metadata.
     pub fn delete(&self, timestamp: Timestamp) -> Result<(), Error> {
         let kind = self.location().kind();
-        let parsed = self.with_settled(|database| {
+        let parsed = self.with(|database| {
             database.write("delete", |transaction| {
                 let stored = match Metadata::from_json(&metadata::read(kind, transaction)?) {
                     Ok(stored) => stored,
                     Err(detail) => return Ok(Err(detail)),
                 };
-                let left = removed_by_delete(&stored, timestamp);
+                let left = removed_by_delete(kind, &stored, timestamp);
                 if left != stored {
                     metadata::write(kind, transaction, &left)?;
                 }

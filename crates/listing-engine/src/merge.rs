@@ -2,7 +2,7 @@
 //!
 //! Object rows have three parts that age on their own: data (size, etag, deleted), content type
 //! and metadata time. Each part comes from the row in which it is newer; on a tie the stored row
-//! wins. So merging is idempotent, and commutative unless two rows claim the same moment.
+//! wins. The content type is respelled on the way (`content_type.rs`). So merging is idempotent, and commutative unless two rows claim the same moment.
 //!
 //! Container rows keep the newer put and the newer delete timestamp; their counters come from the
 //! row that arrived last, because a container reports its counters at any time without a new
@@ -49,10 +49,7 @@ pub(crate) fn objects(stored: &StoredObject, incoming: StoredObject) -> Option<S
     }
     let data = if newer_data { &incoming } else { stored };
     let typed = if newer_type { &incoming } else { stored };
-    let content_type = match newer_data == newer_type {
-        true => data.content_type.clone(),
-        false => combine(&typed.content_type, &data.content_type),
-    };
+    let content_type = combine(&typed.content_type, &data.content_type);
     Some(StoredObject {
         times: Times {
             data: data.times.data,
@@ -70,6 +67,11 @@ pub(crate) fn objects(stored: &StoredObject, incoming: StoredObject) -> Option<S
         name: incoming.name,
         policy: incoming.policy,
     })
+}
+
+/// A row that met another of its batch and stayed as it was: OpenStack respells its content type even so.
+pub(crate) fn respell(row: &mut StoredObject) {
+    row.content_type = combine(&row.content_type, &row.content_type);
 }
 
 /// `incoming` merged into `stored`.

@@ -120,7 +120,7 @@ fn python_json(text: &str) -> String {
     out
 }
 
-/// Sharding's items survive the deletion of their container, as in OpenStack.
+/// Sharding's items survive the deletion of their container, as in OpenStack. Accounts keep nothing.
 const KEPT_ON_DELETE: [&str; 3] = [
     "x-container-sysmeta-shard-quoted-root",
     "x-container-sysmeta-shard-root",
@@ -128,10 +128,10 @@ const KEPT_ON_DELETE: [&str; 3] = [
 ];
 
 /// The removal of everything in `stored` that a deletion at `timestamp` removes.
-pub(crate) fn removed_by_delete(stored: &Metadata, timestamp: Timestamp) -> Metadata {
+pub(crate) fn removed_by_delete(kind: Kind, stored: &Metadata, timestamp: Timestamp) -> Metadata {
     let mut left = stored.clone();
     for (name, _) in stored.iter() {
-        if !KEPT_ON_DELETE.contains(&name.to_ascii_lowercase().as_str()) {
+        if kind == Kind::Account || !KEPT_ON_DELETE.contains(&name.to_ascii_lowercase().as_str()) {
             left.set(name, "", timestamp);
         }
     }
@@ -249,7 +249,7 @@ mod tests {
         metadata.set("X-Container-Sysmeta-Shard-Root", "r", t(1));
         metadata.set("old", "v", t(1));
         metadata.set("new", "v", t(9));
-        let left = removed_by_delete(&metadata, t(5));
+        let left = removed_by_delete(Kind::Container, &metadata, t(5));
         let values: Vec<_> = left.iter().map(|(_, item)| item.value.as_str()).collect();
         assert_eq!(values, ["r", "", "v"]);
     }

@@ -1,5 +1,7 @@
 //! One broker's life: create, fill, describe, delete, recreate; shared syncs; damage.
 
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
 mod support;
 
 use listing_engine::{Blame, Broker, Brokers, Error, Kind, ListQuery, Metadata, ObjectRow, Row};

@@ -1,5 +1,7 @@
 //! Listings against the naive model, for both schemas, and how long a large one takes.
 
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
 mod support;
 
 use listing_engine::{Broker, Entry, Kind, ListQuery, Row};

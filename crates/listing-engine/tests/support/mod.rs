@@ -1,6 +1,7 @@
 //! Databases to test with, and the naive listing they are compared with.
 
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "this is test code")]
 
 use listing_engine::{Broker, ContainerRow, Entry, Error, Kind, ListQuery, Location, NewDatabase, ObjectRow, Row};
 use std::path::Path;
