@@ -6,6 +6,7 @@
 //! one call ([`ObjectEngine::put`]); big bodies stream through [`ObjectReader`] and [`ObjectWriter`].
 
 use crate::error::EngineError;
+use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use bytes::Bytes;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
@@ -150,6 +151,9 @@ pub trait ObjectEngine: Send + Sync {
 
     /// Takes the object out of sight, for replication to replace it from a good copy.
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
+
+    /// Keeps a listing update durably that no container server took.
+    fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError>;
 
     /// Whether the device can serve at all, and if not, why.
     fn check(&self) -> Result<(), EngineError>;

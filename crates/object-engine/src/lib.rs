@@ -12,6 +12,8 @@
 pub mod conformance;
 mod engine;
 mod error;
+pub mod files;
+mod listing_update;
 pub mod memory;
 mod metadata;
 mod parts;
@@ -21,5 +23,7 @@ pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
 pub use error::{EngineError, Fault};
+pub use files::{FilesConfig, FilesEngine, Reserve};
+pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;
 pub use metadata::Metadata;

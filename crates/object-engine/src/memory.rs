@@ -5,6 +5,7 @@
 
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions};
 use crate::error::EngineError;
+use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, describe, named, update_metadata};
 use crate::rules::{self, FileName, Part};
@@ -27,6 +28,7 @@ struct Kept {
 #[derive(Default)]
 pub struct MemoryEngine {
     device: Arc<Device>,
+    updates: Mutex<Vec<ListingUpdate>>,
 }
 
 struct MemoryWriter {
@@ -44,6 +46,11 @@ impl MemoryEngine {
     /// An empty device.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The listing updates that were saved, oldest first.
+    pub fn saved_updates(&self) -> Vec<ListingUpdate> {
+        self.updates.lock().clone()
     }
 
     fn keep(device: &Device, key: &ObjectKey, file: FileName, metadata: Metadata, body: Bytes) {
@@ -119,6 +126,11 @@ impl ObjectEngine for MemoryEngine {
 
     fn quarantine(&self, key: &ObjectKey, _why: &str) -> Result<(), EngineError> {
         self.device.lock().remove(&place(key));
+        Ok(())
+    }
+
+    fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError> {
+        self.updates.lock().push(update.clone());
         Ok(())
     }
 

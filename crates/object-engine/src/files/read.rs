@@ -1,0 +1,231 @@
+//! Finding an object: list, choose, read, check.
+//!
+//! Files come and go while this happens; a chosen file that vanished means that something newer
+//! came, so the directory is looked at again. What cannot be trusted is quarantined on the spot.
+
+use super::reader::{Body, Reader};
+use super::{State, write, xattrs};
+use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions};
+use crate::error::EngineError;
+use crate::metadata::Metadata;
+use crate::parts::{check_name, describe};
+use crate::rules::{Choice, FileName, choose};
+use bytes::Bytes;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use world::files::{Directory, File, FileInfo, read_full_at};
+
+/// Each retry means that another writer finished in between.
+const RETRIES: usize = 50;
+/// The file system's own structures are damaged here.
+const EUCLEAN: i32 = 117;
+const ENODATA: i32 = 61;
+
+/// Why one look at the directory did not succeed.
+enum Trouble {
+    /// A file vanished: look again.
+    Changed,
+    /// This cannot be trusted.
+    Bad(String),
+    Engine(EngineError),
+}
+
+impl From<EngineError> for Trouble {
+    fn from(error: EngineError) -> Self {
+        Trouble::Engine(error)
+    }
+}
+
+pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+    state.ready()?;
+    let path = state.layout.hash_directory(key);
+    for _ in 0..RETRIES {
+        let Some(directory) = open_directory(state, key, &path)? else {
+            let deleted_at = None;
+            return Err(EngineError::NotFound { deleted_at });
+        };
+        match look(state, key, &path, &*directory, options) {
+            Ok(found) => return Ok(found),
+            Err(Trouble::Changed) => {}
+            Err(Trouble::Engine(error)) => return Err(error),
+            Err(Trouble::Bad(why)) => return Err(distrust(state, key, &path, why)),
+        }
+    }
+    let source = io::Error::other("its files keep changing");
+    Err(state.io("find a stable state of", &path, source))
+}
+
+/// Quarantines and says so.
+pub(super) fn distrust(state: &Arc<State>, key: &ObjectKey, directory: &Path, why: String) -> EngineError {
+    match write::quarantine(state, key, directory, &why) {
+        Ok(_) => EngineError::Quarantined {
+            path: directory.display().to_string(),
+            why,
+        },
+        Err(error) => error,
+    }
+}
+
+fn open_directory(state: &Arc<State>, key: &ObjectKey, path: &Path) -> Result<Option<Box<dyn Directory>>, EngineError> {
+    match state.device.files().open_directory(path) {
+        Ok(directory) => Ok(Some(directory)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => state.present().map(|()| None),
+        Err(error) if is_damaged(&error) => Err(distrust(state, key, path, format!("it cannot be listed: {error}"))),
+        Err(error) => Err(state.io("open", path, error)),
+    }
+}
+
+fn is_damaged(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotADirectory || matches!(error.raw_os_error(), Some(EUCLEAN | ENODATA))
+}
+
+/// The names in a directory; none when it does not exist.
+pub(super) fn list(state: &State, path: &Path) -> Result<Vec<String>, EngineError> {
+    state.ready()?;
+    let directory = match state.device.files().open_directory(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return state.present().map(|()| vec![]),
+        other => other.map_err(|error| state.io("open", path, error))?,
+    };
+    let mut names = vec![];
+    let listed = directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)));
+    listed.map_err(|error| state.io("list", path, error))?;
+    Ok(names)
+}
+
+/// The object's files that are understood, with their names as they are spelled.
+pub(super) fn object_files(directory: &dyn Directory) -> io::Result<(Vec<String>, Vec<FileName>)> {
+    let (mut names, mut files) = (vec![], vec![]);
+    directory.list(&mut |name| {
+        if let Some(name) = name.to_str()
+            && let Ok(file) = name.parse::<FileName>()
+        {
+            names.push(name.to_owned());
+            files.push(file);
+        }
+    })?;
+    Ok((names, files))
+}
+
+fn look(
+    state: &Arc<State>,
+    key: &ObjectKey,
+    path: &Path,
+    directory: &dyn Directory,
+    options: OpenOptions,
+) -> Result<Found, Trouble> {
+    let (names, files) = match object_files(directory) {
+        Ok(listed) => listed,
+        Err(error) if is_damaged(&error) => return Err(Trouble::Bad(format!("it cannot be listed: {error}"))),
+        Err(error) => return Err(state.io("list", path, error).into()),
+    };
+    let choice = choose(&files);
+    let Some(data_at) = choice.data else {
+        let deleted_at = choice.tombstone.map(|at| files[at].timestamp);
+        return Err(EngineError::NotFound { deleted_at }.into());
+    };
+    let data = Part::read(state, path, directory, &names[data_at])?;
+    check_name(key, &data.metadata, || path.join(&names[data_at]).display().to_string())?;
+    let (meta, typed) = read_posts(state, path, directory, &names, &choice)?;
+    let info = data.file.info().map_err(|error| state.io("look at", path, error))?;
+    check_length(&data.metadata, &info)?;
+    let kept = |at: Option<usize>, part: &Option<Part>| {
+        at.zip(part.as_ref())
+            .map(|(at, part)| (files[at], part.metadata.clone()))
+    };
+    let meta_kept = kept(choice.meta, &meta);
+    let typed_kept = match choice.content_type == choice.meta {
+        true => meta_kept.clone(),
+        false => kept(choice.content_type, &typed),
+    };
+    let (metadata, timestamps) = describe(
+        (files[data_at], &data.metadata),
+        meta_kept.as_ref().map(|(file, kept)| (*file, kept)),
+        typed_kept.as_ref().map(|(file, kept)| (*file, kept)),
+    );
+    let Part {
+        file,
+        metadata: data_metadata,
+    } = data;
+    let (first, reader) = match options {
+        OpenOptions::HEAD => (Bytes::new(), None),
+        _ => begin(Body::new(state, key, path, &info, &data_metadata), file, &info, options)?,
+    };
+    Ok(Found {
+        metadata,
+        data_metadata,
+        timestamps,
+        size: info.size,
+        first,
+        reader,
+    })
+}
+
+struct Part {
+    file: Box<dyn File>,
+    metadata: Metadata,
+}
+
+impl Part {
+    fn read(state: &State, path: &Path, directory: &dyn Directory, name: &str) -> Result<Self, Trouble> {
+        let file = match directory.open(name) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::Changed),
+            Err(error) => return Err(state.io("open", &path.join(name), error).into()),
+        };
+        match xattrs::read(&*file) {
+            Ok(metadata) => Ok(Self { file, metadata }),
+            Err(xattrs::ReadError::Bad(why)) => Err(Trouble::Bad(format!("{name}: {why}"))),
+            Err(xattrs::ReadError::Io(error)) => Err(state.io("read the metadata of", &path.join(name), error).into()),
+        }
+    }
+}
+
+/// The POSTs that count; the second only when it is not the first.
+fn read_posts(
+    state: &State,
+    path: &Path,
+    directory: &dyn Directory,
+    names: &[String],
+    choice: &Choice,
+) -> Result<(Option<Part>, Option<Part>), Trouble> {
+    let read = |at: Option<usize>| at.map(|at| Part::read(state, path, directory, &names[at])).transpose();
+    let meta = read(choice.meta)?;
+    let typed = read(choice.content_type.filter(|_| choice.content_type != choice.meta))?;
+    Ok((meta, typed))
+}
+
+fn check_length(metadata: &Metadata, info: &FileInfo) -> Result<(), Trouble> {
+    let stated = metadata
+        .text("Content-Length")
+        .and_then(|text| text.parse::<u64>().ok());
+    match stated {
+        Some(length) if length == info.size => Ok(()),
+        Some(length) => Err(Trouble::Bad(format!(
+            "its metadata say {length} bytes but there are {}",
+            info.size
+        ))),
+        None => Err(Trouble::Bad("its metadata give no length".into())),
+    }
+}
+
+/// What the caller asked to have of the body at once, and a reader for the rest.
+fn begin(
+    body: Body,
+    file: Box<dyn File>,
+    info: &FileInfo,
+    options: OpenOptions,
+) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), Trouble> {
+    let wanted = usize::try_from(info.size).unwrap_or(usize::MAX).min(options.first);
+    let mut first = vec![0; wanted];
+    let filled = read_full_at(&*file, &mut first, 0).map_err(|error| body.failed(error))?;
+    if filled < wanted {
+        return Err(Trouble::Bad(format!("it ends after {filled} bytes")));
+    }
+    if wanted as u64 == info.size {
+        body.verify_whole(&first).map_err(Trouble::Bad)?;
+        return Ok((first.into(), None));
+    }
+    let reader = Reader::begin(body, file, &first);
+    Ok((first.into(), Some(Box::new(reader))))
+}

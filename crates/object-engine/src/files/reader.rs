@@ -1,0 +1,168 @@
+//! The body of one object, verified on the way.
+
+use super::{State, read};
+use crate::engine::{ObjectKey, ObjectReader};
+use crate::error::EngineError;
+use crate::metadata::Metadata;
+use crate::parts::ETAG;
+use bytes::Bytes;
+use md5::{Digest, Md5};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vocabulary::PathHash;
+use world::files::{File, FileInfo, read_full_at};
+
+/// No single read is longer, whatever the caller asks, so that a worker answers in bounded time.
+const LONGEST_READ: usize = 4 << 20;
+/// How much is read before it is dropped from the page cache again.
+const DROP_WINDOW: u64 = 1 << 20;
+
+/// What is known about a body: whose it is, how long, and what its checksum must be.
+pub(super) struct Body {
+    state: Arc<State>,
+    key: ObjectKey,
+    directory: PathBuf,
+    info: FileInfo,
+    etag: Vec<u8>,
+    verify: bool,
+}
+
+impl Body {
+    pub(super) fn new(
+        state: &Arc<State>,
+        key: &ObjectKey,
+        directory: &Path,
+        info: &FileInfo,
+        metadata: &Metadata,
+    ) -> Self {
+        let elapsed = state.world.clock.elapsed();
+        Self {
+            state: state.clone(),
+            key: key.clone(),
+            directory: directory.to_owned(),
+            info: *info,
+            etag: metadata.get(ETAG).unwrap_or_default().to_vec(),
+            verify: state.is_chosen_for_check() && !state.verified.holds(info, elapsed),
+        }
+    }
+
+    /// Checks a body that is all there.
+    pub(super) fn verify_whole(&self, bytes: &[u8]) -> Result<(), String> {
+        match self.verify {
+            true => self.judge(Md5::new_with_prefix(bytes)),
+            false => Ok(()),
+        }
+    }
+
+    fn judge(&self, md5: Md5) -> Result<(), String> {
+        let found = PathHash(md5.finalize().into()).hex();
+        if found.as_bytes() != self.etag {
+            let stated = String::from_utf8_lossy(&self.etag);
+            return Err(format!("its checksum is {found}, its ETag {stated}"));
+        }
+        let clock = &self.state.world.clock;
+        self.state.verified.mark(&self.info, clock.elapsed(), clock.now());
+        Ok(())
+    }
+
+    /// The file system failed while reading it.
+    pub(super) fn failed(&self, error: std::io::Error) -> EngineError {
+        self.state.io("read", &self.directory, error)
+    }
+
+    /// Quarantines the object after part of it was handed out.
+    fn corrupt(&self, why: String) -> EngineError {
+        let path = self.directory.display().to_string();
+        match read::distrust(&self.state, &self.key, &self.directory, why) {
+            EngineError::Quarantined { why, .. } => EngineError::Corrupt { path, why },
+            other => other,
+        }
+    }
+}
+
+/// An [`ObjectReader`] over a file.
+pub(super) struct Reader {
+    body: Body,
+    file: Box<dyn File>,
+    position: u64,
+    dropped: u64,
+    /// The checksum so far; `None` once judged or when this read is not to be verified.
+    md5: Option<Md5>,
+}
+
+impl Reader {
+    /// Continues after `first`, which the caller has already.
+    pub(super) fn begin(body: Body, file: Box<dyn File>, first: &[u8]) -> Self {
+        let md5 = body.verify.then(|| Md5::new_with_prefix(first));
+        let position = first.len() as u64;
+        Self {
+            body,
+            file,
+            position,
+            dropped: 0,
+            md5,
+        }
+    }
+
+    fn fill(&self, offset: u64, length: usize) -> Result<Vec<u8>, EngineError> {
+        let left = self.body.info.size.saturating_sub(offset);
+        let length = length
+            .min(LONGEST_READ)
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
+        let mut buffer = vec![0; length];
+        let filled = read_full_at(&*self.file, &mut buffer, offset).map_err(|error| self.body.failed(error))?;
+        match filled == length {
+            true => Ok(buffer),
+            false => Err(self
+                .body
+                .corrupt(format!("it ends after {} bytes", offset + filled as u64))),
+        }
+    }
+
+    /// A body too long to keep in the page cache leaves it behind the reader.
+    fn drop_behind(&mut self) {
+        let size = self.body.info.size;
+        if size > self.body.state.config.keep_cache_size
+            && (self.position - self.dropped >= DROP_WINDOW || self.position == size)
+        {
+            // Only advice: a kernel that does not take it costs cache, nothing else.
+            let _ = self.file.forget_cached(self.dropped, self.position - self.dropped);
+            self.dropped = self.position;
+        }
+    }
+}
+
+impl ObjectReader for Reader {
+    fn read(&mut self, max: usize) -> Result<Bytes, EngineError> {
+        let chunk = self.fill(self.position, max)?;
+        self.position += chunk.len() as u64;
+        if let Some(md5) = &mut self.md5 {
+            md5.update(&chunk);
+        }
+        if self.position == self.body.info.size
+            && let Some(md5) = self.md5.take()
+        {
+            self.body.judge(md5).map_err(|why| self.body.corrupt(why))?;
+        }
+        self.drop_behind();
+        Ok(chunk.into())
+    }
+
+    fn read_at(&mut self, offset: u64, length: usize) -> Result<Bytes, EngineError> {
+        let chunk = self.fill(offset, length)?;
+        if self.body.info.size > self.body.state.config.keep_cache_size {
+            // Only advice: a kernel that does not take it costs cache, nothing else.
+            let _ = self.file.forget_cached(offset, chunk.len() as u64);
+        }
+        Ok(chunk.into())
+    }
+}
+
+impl State {
+    /// Rolls `etag_validate_pct`.
+    fn is_chosen_for_check(&self) -> bool {
+        const PARTS: usize = 1_000_000;
+        let percent = self.config.etag_validate_percent;
+        percent >= 100.0 || (self.world.random.below(PARTS) as f64) < percent / 100.0 * PARTS as f64
+    }
+}

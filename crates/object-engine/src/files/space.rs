@@ -1,0 +1,108 @@
+//! The reserve: room that clients may not use up, so that upkeep and databases can still breathe.
+//!
+//! Asking the file system on each write would cost a call each; the answer is kept for a moment and
+//! what was promised since is subtracted, so that the reserve is missed by little at worst.
+
+use super::config::Reserve;
+use parking_lot::Mutex;
+use std::time::Duration;
+use world::files::Space;
+
+const KEPT_FOR: Duration = Duration::from_millis(200);
+
+pub(crate) struct SpaceGuard {
+    reserve: Reserve,
+    known: Mutex<Option<Known>>,
+}
+
+struct Known {
+    asked: Duration,
+    space: Space,
+    promised: u64,
+}
+
+impl SpaceGuard {
+    pub(crate) fn new(reserve: Reserve) -> Self {
+        let known = Mutex::new(None);
+        Self { reserve, known }
+    }
+
+    /// Whether `size` more bytes leave the reserve alone: the outer error is the file system's, the
+    /// inner one says what is short.
+    pub(crate) fn admit(
+        &self,
+        size: u64,
+        now: Duration,
+        ask: impl FnOnce() -> std::io::Result<Space>,
+    ) -> std::io::Result<Result<(), String>> {
+        if matches!(self.reserve, Reserve::Bytes(0)) {
+            return Ok(Ok(()));
+        }
+        let mut known = self.known.lock();
+        let fresh = known
+            .as_ref()
+            .is_some_and(|known| now.saturating_sub(known.asked) < KEPT_FOR);
+        if !fresh {
+            let (asked, space, promised) = (now, ask()?, 0);
+            *known = Some(Known { asked, space, promised });
+        }
+        let Some(known) = known.as_mut() else { return Ok(Ok(())) };
+        let left = known
+            .space
+            .available
+            .saturating_sub(known.promised)
+            .saturating_sub(size);
+        let short = self.is_short(left, known.space.total);
+        if !short {
+            known.promised += size;
+        }
+        Ok(if short {
+            Err(self.complaint(left, known.space.total))
+        } else {
+            Ok(())
+        })
+    }
+
+    fn is_short(&self, left: u64, total: u64) -> bool {
+        match self.reserve {
+            Reserve::Bytes(bytes) => left <= bytes,
+            Reserve::Percent(percent) => left as f64 * 100.0 <= percent * total as f64,
+        }
+    }
+
+    fn complaint(&self, left: u64, total: u64) -> String {
+        match self.reserve {
+            Reserve::Bytes(bytes) => format!("{left} bytes would be left of a reserve of {bytes}"),
+            Reserve::Percent(percent) => format!("{left} of {total} bytes would be left of a reserve of {percent} %"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: Space = Space {
+        total: 1000,
+        available: 100,
+    };
+
+    fn admit(guard: &SpaceGuard, size: u64, millis: u64) -> bool {
+        guard
+            .admit(size, Duration::from_millis(millis), || Ok(DISK))
+            .is_ok_and(|answer| answer.is_ok())
+    }
+
+    #[test]
+    fn the_reserve_stays_untouched() {
+        let percent = SpaceGuard::new(Reserve::Percent(1.0));
+        assert!(admit(&percent, 80, 0));
+        assert!(!admit(&percent, 10, 1), "promises count");
+        assert!(admit(&percent, 9, 1));
+        assert!(admit(&percent, 80, 300), "asked again");
+        let bytes = SpaceGuard::new(Reserve::Bytes(99));
+        assert!(admit(&bytes, 0, 0));
+        assert!(!admit(&bytes, 1, 0));
+        assert!(admit(&SpaceGuard::new(Reserve::Bytes(0)), 1 << 40, 0));
+    }
+}

@@ -1,0 +1,222 @@
+//! Writing: staged → metadata → synced → announced → published → the obsolete removed.
+//!
+//! The suffix is announced in `hashes.invalid` before the file gets its name: a crash between the
+//! two costs a needless recalculation, the other order would hide the change from replication.
+
+use super::{State, read, xattrs};
+use crate::engine::{Commit, MetadataUpdate, ObjectKey, ObjectWriter};
+use crate::error::EngineError;
+use crate::metadata::Metadata;
+use crate::parts::{check_commit, named, tombstone, update_metadata};
+use crate::rules::{FileName, Part, choose, reclaimable};
+use durable_fs::Staged;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::Timestamp;
+use world::files::Directory;
+
+const INVALIDATIONS: &str = "hashes.invalid";
+/// As long as OpenStack Swift waits for a partition's lock.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// Below this the file system allocates well without being told.
+const WORTH_ALLOCATING: u64 = 64 * 1024;
+
+/// An [`ObjectWriter`] over a staged file.
+pub(super) struct Writer {
+    state: Arc<State>,
+    key: ObjectKey,
+    directory: PathBuf,
+    staged: Staged,
+    settled: u64,
+}
+
+impl Writer {
+    pub(super) fn begin(state: &Arc<State>, key: &ObjectKey, expected: Option<u64>) -> Result<Self, EngineError> {
+        state.ready()?;
+        state.admit(expected.unwrap_or(0))?;
+        let writer = Self::stage(state, key)?;
+        if let Some(size) = expected.filter(|size| state.config.fallocate && *size >= WORTH_ALLOCATING) {
+            writer.staged.allocate(size).map_err(|error| state.blame(error))?;
+        }
+        Ok(writer)
+    }
+
+    fn stage(state: &Arc<State>, key: &ObjectKey) -> Result<Self, EngineError> {
+        let directory = state.layout.hash_directory(key);
+        let temporaries = state.layout.temporaries(key.policy);
+        let staged = state.device.stage(&directory, &temporaries);
+        Ok(Self {
+            staged: staged.map_err(|error| state.blame(error))?,
+            state: state.clone(),
+            key: key.clone(),
+            directory,
+            settled: 0,
+        })
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
+        self.staged.write(bytes).map_err(|error| self.state.blame(error))?;
+        if self.staged.length() - self.settled >= self.state.config.sync_every {
+            let pushed = self.staged.settle_part(self.settled);
+            pushed.map_err(|error| self.state.blame(error))?;
+            self.settled = self.staged.length();
+        }
+        Ok(())
+    }
+
+    pub(super) fn publish(self, commit: Commit) -> Result<(), EngineError> {
+        check_commit(&commit, self.staged.length())?;
+        let (timestamp, part) = (commit.timestamp, Part::Data);
+        let metadata = named(commit.metadata, &self.key);
+        self.finish(FileName { timestamp, part }, &metadata)
+    }
+
+    fn finish(self, file: FileName, metadata: &Metadata) -> Result<(), EngineError> {
+        let Self {
+            state,
+            key,
+            directory,
+            staged,
+            ..
+        } = self;
+        let blame = |error| state.blame(error);
+        xattrs::write(&staged, metadata).map_err(blame)?;
+        let too_long_to_cache = staged.length() > state.config.keep_cache_size;
+        let synced = staged.sync().map_err(blame)?;
+        if too_long_to_cache {
+            synced.forget_cached();
+        }
+        announce(&state, &directory)?;
+        let opened = synced.publish(&file.to_string()).map_err(blame)?;
+        remove_obsolete(&state, &key, &directory, &*opened);
+        Ok(())
+    }
+}
+
+impl ObjectWriter for Writer {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
+        self.append(bytes)
+    }
+
+    fn written(&self) -> u64 {
+        self.staged.length()
+    }
+
+    fn commit(self: Box<Self>, commit: Commit) -> Result<(), EngineError> {
+        self.publish(commit)
+    }
+}
+
+pub(super) fn update(state: &Arc<State>, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
+    let (file, metadata) = update_metadata(key, update)?;
+    state.ready()?;
+    state.admit(0)?;
+    Writer::stage(state, key)?.finish(file, &metadata)
+}
+
+/// Works on a full device too: a deletion is what makes room again.
+pub(super) fn delete(state: &Arc<State>, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
+    state.ready()?;
+    let part = Part::Tombstone;
+    Writer::stage(state, key)?.finish(FileName { timestamp, part }, &tombstone(key, timestamp))
+}
+
+/// Moves a hash directory to quarantine; where it is now, or `None` when it was already gone.
+pub(super) fn quarantine(
+    state: &Arc<State>,
+    key: &ObjectKey,
+    directory: &Path,
+    why: &str,
+) -> Result<Option<PathBuf>, EngineError> {
+    announce(state, directory)?;
+    match state.device.move_aside(directory, &state.layout.quarantined(key)) {
+        Ok(place) => {
+            tracing::warn!(
+                device = state.config.name,
+                object = key.name,
+                from = %directory.display(),
+                to = %place.display(),
+                why,
+                "quarantined an object"
+            );
+            Ok(Some(place))
+        }
+        Err(error) if error.is_absent() => state.present().map(|()| None),
+        Err(error) => Err(state.blame(error)),
+    }
+}
+
+/// Notes in the partition that a suffix must be hashed again.
+fn announce(state: &State, hash_directory: &Path) -> Result<(), EngineError> {
+    // A hash directory always has a suffix and a partition above it (`Layout`).
+    let Some((suffix, partition)) = hash_directory
+        .parent()
+        .and_then(|suffix| Some((suffix.file_name()?, suffix.parent()?)))
+    else {
+        return Ok(());
+    };
+    let line = format!("{}\n", suffix.to_string_lossy());
+    let announced = state
+        .device
+        .lock(partition, LOCK_WAIT)
+        .and_then(|locked| locked.append_hint(INVALIDATIONS, line.as_bytes()));
+    match announced {
+        // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
+        Err(error) if error.is_absent() => Ok(()),
+        other => other.map_err(|error| state.blame(error)),
+    }
+}
+
+/// Removes what the newest files made meaningless. The write is durable already: what cannot be
+/// removed now is found obsolete again by every reader and goes with the next write.
+fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
+    let removed = read::object_files(directory).and_then(|(names, files)| {
+        let choice = choose(&files);
+        let now = state.world.clock.now();
+        let horizon = Timestamp::from_seconds(now.seconds().saturating_sub(state.config.reclaim_age.as_secs()));
+        let reclaimed = reclaimable(&files, &choice, horizon);
+        for at in choice.obsolete.iter().chain(&reclaimed) {
+            match directory.remove(&names[*at]) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(choice.obsolete.len() + reclaimed.len() == files.len())
+    });
+    let emptied = match removed {
+        Ok(true) => state.device.remove_if_empty(path).map_err(|error| error.to_string()),
+        Ok(false) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(error) = emptied {
+        tracing::warn!(
+            device = state.config.name,
+            object = key.name,
+            error,
+            "could not remove obsolete files"
+        );
+    }
+}
+
+impl State {
+    fn admit(&self, size: u64) -> Result<(), EngineError> {
+        let root = self.device.root();
+        let asked = self
+            .space
+            .admit(size, self.world.clock.elapsed(), || self.device.files().space(root));
+        match asked {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => Err(EngineError::NoSpace {
+                device: self.config.name.clone(),
+                why,
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.present()?;
+                Err(self.io("ask for the room on", root, error))
+            }
+            Err(error) => Err(self.io("ask for the room on", root, error)),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! How metadata are kept: a pickled dictionary, in extended attributes of the file.
+//!
+//! `user.swift.metadata`, continued in `user.swift.metadata1`, `…2` when longer than 64 KiB, and
+//! `user.swift.metadata_checksum`: the MD5 of the pickle in hexadecimal. Keys and values are byte
+//! strings. OpenStack Swift on Python 3 takes header bytes for Latin-1 and keeps them as UTF-8, so
+//! each byte above 0x7f becomes two; `name` is kept as it is. Pickles from Python 2 keep header
+//! bytes as they were; which of the two wrote a pickle shows at its beginning.
+//! Always holds: any bytes are read or refused, within the pickle reader's limits.
+
+use crate::metadata::Metadata;
+use durable_fs::{FsError, Staged};
+use errors::{is_missing, is_too_small};
+use md5::{Digest, Md5};
+use pickle::{Limits, Value};
+use std::io;
+use vocabulary::PathHash;
+use world::files::File;
+
+const KEY: &str = "user.swift.metadata";
+const CHECKSUM_KEY: &str = "user.swift.metadata_checksum";
+/// The longest value the kernel takes; OpenStack Swift splits there.
+const VALUE_LIMIT: usize = 65_536;
+/// What file systems take that limit values to a part of a block (btrfs).
+const SMALL_VALUE_LIMIT: usize = 3_900;
+/// Nearly all metadata fit, so that one call on the stack reads them.
+const USUAL_LENGTH: usize = 4_096;
+/// More than any OpenStack Swift writes.
+const LONGEST: usize = 1 << 20;
+/// How a pickle begins that Python 3 wrote.
+const PYTHON3_MARK: &[u8] = b"_codecs\nencode";
+const PYTHON3_MARK_WITHIN: usize = 32;
+const NAME: &[u8] = b"name";
+
+/// Why metadata cannot be had from a file.
+#[derive(Debug)]
+pub enum ReadError {
+    /// They are not what was written, or not metadata at all: the file cannot be trusted.
+    Bad(String),
+    /// The file system refused.
+    Io(io::Error),
+}
+
+/// Metadata as the bytes that OpenStack Swift would keep.
+pub fn encode(metadata: &Metadata) -> Vec<u8> {
+    let entries = metadata.iter().map(|(name, value)| {
+        let kept = match name.as_bytes() == NAME {
+            true => value.to_vec(),
+            false => latin1_to_utf8(value),
+        };
+        (Value::Bytes(latin1_to_utf8(name.as_bytes())), Value::Bytes(kept))
+    });
+    pickle::dumps(&Value::Dict(entries.collect()))
+}
+
+/// The inverse of [`encode`], also for what Python 2 wrote.
+pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
+    let limits = Limits {
+        max_bytes: LONGEST,
+        ..Limits::default()
+    };
+    let value = pickle::loads(bytes, &limits).map_err(|error| format!("its metadata cannot be read: {error}"))?;
+    let entries = value.entries().ok_or("its metadata are not a dictionary")?;
+    let start = &bytes[..bytes.len().min(PYTHON3_MARK_WITHIN)];
+    let python3 = start.windows(PYTHON3_MARK.len()).any(|window| window == PYTHON3_MARK);
+    entries
+        .iter()
+        .map(|(name, value)| entry(name, value, python3))
+        .collect()
+}
+
+fn entry(name: &Value, value: &Value, python3: bool) -> Result<(String, Vec<u8>), String> {
+    let name = name.raw().ok_or("a name in its metadata is not text")?;
+    let value = match (value.raw(), value.int()) {
+        (Some(raw), _) if python3 && name != NAME => utf8_to_latin1(raw),
+        (Some(raw), _) => raw.to_vec(),
+        (None, Some(number)) => number.to_string().into_bytes(),
+        (None, None) => return Err("a value in its metadata is neither text nor number".into()),
+    };
+    let name = if python3 { utf8_to_latin1(name) } else { name.to_vec() };
+    let name = String::from_utf8(name).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok((name, value))
+}
+
+pub(crate) fn latin1_to_utf8(bytes: &[u8]) -> Vec<u8> {
+    match bytes.is_ascii() {
+        true => bytes.to_vec(),
+        false => bytes
+            .iter()
+            .map(|byte| char::from(*byte))
+            .collect::<String>()
+            .into_bytes(),
+    }
+}
+
+/// What is not Latin-1 in UTF-8 stays as it is: it was not written through a header.
+fn utf8_to_latin1(bytes: &[u8]) -> Vec<u8> {
+    if bytes.is_ascii() {
+        return bytes.to_vec();
+    }
+    let narrow = |text: &str| text.chars().map(|c| u8::try_from(c).ok()).collect::<Option<Vec<u8>>>();
+    std::str::from_utf8(bytes)
+        .ok()
+        .and_then(narrow)
+        .unwrap_or_else(|| bytes.to_vec())
+}
+
+fn checksum(pickled: &[u8]) -> String {
+    PathHash(Md5::digest(pickled).into()).hex()
+}
+
+/// Keeps metadata with a staged file.
+pub(crate) fn write(file: &Staged, metadata: &Metadata) -> Result<(), FsError> {
+    let pickled = encode(metadata);
+    write_split(file, &pickled, VALUE_LIMIT).or_else(|error| match error {
+        FsError::Io { .. } if pickled.len() > SMALL_VALUE_LIMIT => write_split(file, &pickled, SMALL_VALUE_LIMIT),
+        other => Err(other),
+    })?;
+    file.set_attribute(CHECKSUM_KEY, checksum(&pickled).as_bytes())
+}
+
+fn write_split(file: &Staged, pickled: &[u8], limit: usize) -> Result<(), FsError> {
+    for (number, part) in pickled.chunks(limit).enumerate() {
+        file.set_attribute(&key(number), part)?;
+    }
+    Ok(())
+}
+
+fn key(number: usize) -> String {
+    match number {
+        0 => KEY.to_owned(),
+        n => format!("{KEY}{n}"),
+    }
+}
+
+/// Reads the metadata of a file and checks them against their checksum.
+pub(crate) fn read(file: &dyn File) -> Result<Metadata, ReadError> {
+    let mut checksum_buffer = [0; 32];
+    let stored = match file.get_attribute(CHECKSUM_KEY, &mut checksum_buffer) {
+        Ok(length) => Some(&checksum_buffer[..length]),
+        Err(error) if is_missing(&error) => None,
+        Err(error) if is_too_small(&error) => return Err(ReadError::Bad("its metadata checksum is too long".into())),
+        Err(error) => return Err(ReadError::Io(error)),
+    };
+    let matches = |pickled: &[u8]| stored.is_none_or(|stored| stored == checksum(pickled).as_bytes());
+    let mut pickled = Vec::with_capacity(USUAL_LENGTH);
+    for number in 0.. {
+        let grown = append_attribute(file, &key(number), &mut pickled)?;
+        // The checksum tells when all parts are there; without one only the absence of the next does.
+        if !grown || (stored.is_some() && matches(&pickled)) {
+            break;
+        }
+    }
+    if pickled.is_empty() {
+        return Err(ReadError::Bad("it has no metadata".into()));
+    }
+    if !matches(&pickled) {
+        return Err(ReadError::Bad("its metadata do not match their checksum".into()));
+    }
+    decode(&pickled).map_err(ReadError::Bad)
+}
+
+/// Appends an attribute; whether there was one.
+fn append_attribute(file: &dyn File, key: &str, pickled: &mut Vec<u8>) -> Result<bool, ReadError> {
+    let mut buffer = [0; USUAL_LENGTH];
+    match file.get_attribute(key, &mut buffer) {
+        Ok(length) => pickled.extend_from_slice(&buffer[..length]),
+        Err(error) if is_missing(&error) => return Ok(false),
+        Err(error) if is_too_small(&error) => {
+            let mut long = vec![0; file.attribute_length(key).map_err(ReadError::Io)?];
+            let length = file.get_attribute(key, &mut long).map_err(ReadError::Io)?;
+            pickled.extend_from_slice(&long[..length]);
+        }
+        Err(error) => return Err(ReadError::Io(error)),
+    }
+    match pickled.len() <= LONGEST {
+        true => Ok(true),
+        false => Err(ReadError::Bad("its metadata are too long".into())),
+    }
+}
+
+/// Error numbers that `io::ErrorKind` has no name for.
+mod errors {
+    use std::io;
+
+    const ENODATA: i32 = 61;
+    const ERANGE: i32 = 34;
+
+    pub(super) fn is_missing(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(ENODATA)
+    }
+
+    pub(super) fn is_too_small(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(ERANGE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn metadata_are_kept_as_they_are(
+            items in proptest::collection::vec(("[A-Z][a-z]{1,8}-[a-z0-9]{1,8}", proptest::collection::vec(any::<u8>(), 0..40)), 0..12),
+            name in "/a/c/\\PC{1,20}",
+        ) {
+            let metadata = items.into_iter().collect::<Metadata>().with("name", name);
+            prop_assert_eq!(decode(&encode(&metadata)), Ok(metadata));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&bytes);
+        }
+
+        #[test]
+        fn a_spoilt_pickle_is_read_or_refused(at in 0_usize..200, byte: u8) {
+            let mut bytes = encode(&Metadata::new().with("X-Timestamp", "1").with("name", "/a/c/\u{fc}"));
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let _ = decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Listing updates that no container server took: the `async_pending` records.
+//!
+//! `<device>/async_pending[-N]/<suffix>/<hash>-<timestamp>` holds a pickled dictionary that OpenStack
+//! Swift's object-updater (or ours) sends later. A newer record of the same object and moment
+//! replaces an older one. Golden files: `tests/golden/async.json`.
+
+use crate::files::xattrs::latin1_to_utf8;
+use pickle::Value;
+use std::path::{Path, PathBuf};
+use vocabulary::{PathHash, PolicyIndex, Timestamp};
+
+/// One row that a container's listing still has to learn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListingUpdate {
+    /// The object's policy.
+    pub policy: PolicyIndex,
+    /// The hash of account, container and object as they are in the record.
+    pub hash: PathHash,
+    /// When the object was written or deleted.
+    pub timestamp: Timestamp,
+    /// `PUT` or `DELETE`.
+    pub op: String,
+    /// The account.
+    pub account: String,
+    /// The container.
+    pub container: String,
+    /// The object.
+    pub object: String,
+    /// The headers to send, with their raw bytes.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// What the proxy knew about the container's sharding.
+    pub db_state: Option<String>,
+    /// `account/container` of the shard to send it to instead.
+    pub container_path: Option<String>,
+}
+
+impl ListingUpdate {
+    /// The record as OpenStack Swift pickles it.
+    pub fn encode(&self) -> Vec<u8> {
+        let text = |text: &str| Value::str(text);
+        let header = |(name, value): &(String, Vec<u8>)| {
+            let value = String::from_utf8_lossy(&latin1_to_utf8(value)).into_owned();
+            (text(name), Value::str(value))
+        };
+        let mut entries = vec![
+            (text("op"), text(&self.op)),
+            (text("account"), text(&self.account)),
+            (text("container"), text(&self.container)),
+            (text("obj"), text(&self.object)),
+            (
+                text("headers"),
+                Value::Headers(self.headers.iter().map(header).collect()),
+            ),
+            (text("db_state"), self.db_state.as_deref().map_or(Value::None, text)),
+        ];
+        entries.extend(
+            self.container_path
+                .as_deref()
+                .map(|path| (text("container_path"), text(path))),
+        );
+        pickle::dumps_protocol0(&Value::Dict(entries))
+    }
+
+    /// The directory and name of the record on a device.
+    pub fn place(&self, device: &Path) -> (PathBuf, String) {
+        let directory = device
+            .join(self.policy.directory("async_pending"))
+            .join(self.hash.suffix());
+        (directory, format!("{}-{}", self.hash, self.timestamp))
+    }
+}
