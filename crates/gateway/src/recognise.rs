@@ -59,7 +59,6 @@ pub(crate) fn recognise(
         is_owner: false,
         is_reseller_admin: false,
         notes: features::Notes::default(),
-        notes: features::Notes::default(),
     })
 }
 
