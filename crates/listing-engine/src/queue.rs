@@ -159,7 +159,11 @@ mod tests {
             lost(),
         );
         assert!(more);
-        assert!(!queue.lead(|rows| Ok(assert_eq!(rows.len(), 3)), lost()));
+        let second = |rows: &[Row]| {
+            assert_eq!(rows.len(), 3);
+            Ok(())
+        };
+        assert!(!queue.lead(second, lost()));
         assert_eq!(told.load(Ordering::SeqCst), 3);
         assert!(queue.push(vec![row()], done()), "the lead was given up");
     }

@@ -3,7 +3,7 @@
 //! Needs a Python with `swift` installed, named by `MARTLET_ORACLE_PYTHON`; without it these tests
 //! say so and pass. Random cases come from a seed that is printed on failure (`MARTLET_SEED` repeats it).
 
-#![allow(clippy::unwrap_used, reason = "this is test code")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is test code")]
 
 mod support;
 
