@@ -16,8 +16,10 @@ pub struct NewCluster<'a> {
     pub swift_dir: &'a Path,
     /// Directory of the devices.
     pub devices: &'a Path,
-    /// Address of every server.
+    /// Address of the proxy.
     pub bind_ip: &'a str,
+    /// Address of the storage servers, as in the rings.
+    pub storage_ip: &'a str,
     /// Port of the proxy.
     pub proxy_port: u16,
     /// Ports of the object, container and account servers when started on their own.
@@ -169,7 +171,7 @@ fn proxy_conf(cluster: &NewCluster) -> String {
 fn storage_conf(cluster: &NewCluster, name: &str, egg: &str, port: u16) -> String {
     let ini = Ini::default()
         .section("DEFAULT")
-        .set("bind_ip", cluster.bind_ip)
+        .set("bind_ip", cluster.storage_ip)
         .set("bind_port", port)
         .set("swift_dir", cluster.swift_dir.display())
         .set("devices", cluster.devices.display())
@@ -213,6 +215,7 @@ mod tests {
             swift_dir: Path::new("/data/100%(etc"),
             devices: Path::new("/data/srv"),
             bind_ip: "127.0.0.1",
+            storage_ip: "127.0.0.1",
             proxy_port: 8080,
             object_port: 6200,
             container_port: 6201,
