@@ -9,13 +9,19 @@
 //! (that is [`InfoSource`], which the gateway provides).
 
 pub mod catch_errors;
+pub mod cors;
 pub mod gatekeeper;
 pub mod healthcheck;
 pub mod info;
+pub mod listing_accept;
+pub mod listing_formats;
+pub mod listing_rows;
 pub mod notes;
 pub mod pipeline;
+pub mod python_json;
 pub mod reply;
 pub mod request;
+pub mod swift_info;
 #[cfg(test)]
 mod testing;
 pub mod watched;
