@@ -124,7 +124,7 @@ fn read_user(name: &str, value: &str) -> Result<TempAuthUser, &'static str> {
     let key = words.next().ok_or("a key, then groups, then perhaps a storage URL")?;
     let mut groups: Vec<String> = words.collect();
     let storage_url = match groups.last() {
-        Some(last) if last.contains("://") => groups.pop(),
+        Some(last) if last.contains("://") || last.contains("$HOST") => groups.pop(),
         _ => None,
     };
     Ok(TempAuthUser {

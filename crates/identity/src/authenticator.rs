@@ -1,0 +1,140 @@
+//! What the gateway asks of any authenticator, in the order it asks.
+//!
+//! 1. [`Authenticator::serve`]: is the request for the authenticator itself (`/auth/v1.0`)?
+//! 2. [`Authenticator::identify`]: who is asking? A token that is not good ends the request here.
+//! 3. [`Authenticator::authorize`]: may they? Asked by the verb once it knows the container's ACL.
+
+use crate::decide::{AccountAclSource, Decision, RequestFacts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::fmt;
+use std::sync::Arc;
+use vocabulary::Timestamp;
+use vocabulary::names::quote;
+
+/// Someone whose token is good.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    groups: Vec<String>,
+}
+
+impl Identity {
+    /// From groups in OpenStack's order: account, account:user, then the others.
+    pub fn new(groups: Vec<String>) -> Self {
+        Self { groups }
+    }
+
+    /// All groups, those of a service token included.
+    pub fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
+    /// `account:user`, for the access log.
+    pub fn user(&self) -> &str {
+        self.groups.get(1).or(self.groups.first()).map_or("", String::as_str)
+    }
+
+    /// Whether it is in a group.
+    pub fn has(&self, group: &str) -> bool {
+        self.groups.iter().any(|g| g == group)
+    }
+
+    /// May do anything to any account; the gateway lets such requests past some limits.
+    pub fn is_reseller(&self) -> bool {
+        self.has(".reseller_admin")
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", self.groups.join(","))
+    }
+}
+
+/// A request as far as an authenticator needs it. Not shown in debug output: its headers hold secrets.
+#[derive(Clone, Copy)]
+pub struct AuthRequest<'a> {
+    /// The verb.
+    pub method: &'a Method,
+    /// The path of the URL, percent-decoded.
+    pub path: &'a str,
+    /// As the client sent them.
+    pub headers: &'a HeaderMap,
+    /// `http` or `https`, as the request came in.
+    pub scheme: &'a str,
+    /// The `Host` header, or the address it came to.
+    pub host: &'a str,
+    /// The time.
+    pub now: Timestamp,
+    /// Makes random bytes fit for a token.
+    pub random: &'a (dyn Fn() -> [u8; 16] + Sync),
+}
+
+/// An answer of the authenticator itself; the body is the usual one of the status.
+#[derive(Debug, Clone)]
+pub struct AuthReply {
+    /// The status.
+    pub status: StatusCode,
+    /// Headers to add.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Who it was about, for the access log.
+    pub user: Option<String>,
+}
+
+/// The token is not good: answer 401 with this header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unauthorized(pub HeaderValue);
+
+/// Finds out who is asking and what they may do.
+#[async_trait::async_trait]
+pub trait Authenticator: Send + Sync {
+    /// Answers requests for the authenticator itself; nothing for all others.
+    async fn serve(&self, request: &AuthRequest<'_>) -> Option<AuthReply>;
+
+    /// Who is asking; nobody when no token of ours is sent.
+    async fn identify(&self, request: &AuthRequest<'_>) -> Result<Option<Arc<Identity>>, Unauthorized>;
+
+    /// Whether they may.
+    fn authorize(
+        &self,
+        facts: &RequestFacts<'_>,
+        identity: Option<&Identity>,
+        container_acl: Option<&str>,
+        account_acl: AccountAclSource<'_>,
+    ) -> Decision;
+
+    /// Its entry in `/info`: name and content.
+    fn info(&self) -> (&'static str, serde_json::Value);
+}
+
+/// `Swift realm="AUTH_test"`: the value of `WWW-Authenticate` for a percent-decoded path.
+pub fn www_authenticate(path: &str) -> HeaderValue {
+    realm(path.split('/').nth(2).unwrap_or_default())
+}
+
+/// The same for an account.
+pub(crate) fn realm(account: &str) -> HeaderValue {
+    let name = if account.is_empty() { "unknown" } else { account };
+    let text = format!("Swift realm=\"{}\"", quote(name));
+    // Percent-encoded text is always a header value.
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("Swift realm=\"unknown\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn realms_as_openstack_writes_them() {
+        for (path, expected) in [
+            ("/v1/AUTH_test/c/o", "Swift realm=\"AUTH_test\""),
+            ("/v1/AUTH_\"x", "Swift realm=\"AUTH_%22x\""),
+            ("/v1/AUTH_ü/c", "Swift realm=\"AUTH_%C3%BC\""),
+            ("/v1/a\r\nX: y", "Swift realm=\"a%0D%0AX%3A%20y\""),
+            ("/v1", "Swift realm=\"unknown\""),
+            ("/", "Swift realm=\"unknown\""),
+            ("", "Swift realm=\"unknown\""),
+        ] {
+            assert_eq!(www_authenticate(path), expected);
+        }
+    }
+}
