@@ -1,0 +1,392 @@
+//! The gateway among nodes that misbehave by name: what it acknowledges is on a quorum of nodes, what
+//! it serves is whole, and one bad node is never a client's trouble.
+//!
+//! Every node is a scripted storage service with an address of its own in the ring.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use gateway::{Gateway, GatewayOptions, Rings, Shared};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use parking_lot::Mutex;
+use peer::{Address, Body, BodyError, Call, HttpService, Peers, Response, Service};
+use placement::{Device, Ring, RingBuilder};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{HashPrefix, Policies, PolicyIndex, RangeSet};
+use world::World;
+
+/// How a node behaves.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Mood {
+    Well,
+    /// Its device is gone.
+    Gone,
+    /// Answers 503 to everything.
+    Broken,
+    /// Never answers.
+    Hung,
+    /// Its bodies break off after so many bytes.
+    BreaksAfter(usize),
+    /// Finds out late that its bytes are wrong.
+    Corrupt,
+    /// Takes so many bytes of an upload, then stops reading.
+    StallsAfter(usize),
+}
+
+struct Node {
+    mood: Mutex<Mood>,
+    objects: Mutex<HashMap<String, Bytes>>,
+}
+
+const TIMESTAMP: &str = "1700000000.00000";
+
+#[async_trait::async_trait]
+impl Service for Node {
+    async fn call(&self, mut call: Call) -> Response {
+        let mood = *self.mood.lock();
+        let Address::Entity(target) = call.address.clone() else {
+            return status(400);
+        };
+        if target.path.object.is_none() {
+            return described(204, &[("x-backend-storage-policy-index", "0")]);
+        }
+        let key = target.path.path();
+        match mood {
+            Mood::Gone => return status(507),
+            Mood::Broken => return status(503),
+            Mood::Hung => std::future::pending::<()>().await,
+            _ => {}
+        }
+        match call.method {
+            Method::PUT => self.put(key, &mut call.body, mood).await,
+            Method::DELETE => status(if self.objects.lock().remove(&key).is_some() {
+                204
+            } else {
+                404
+            }),
+            _ => self.get(&key, &call, mood),
+        }
+    }
+}
+
+impl Node {
+    async fn put(&self, key: String, body: &mut Body, mood: Mood) -> Response {
+        let mut bytes = Vec::new();
+        loop {
+            if matches!(mood, Mood::StallsAfter(most) if bytes.len() >= most) {
+                std::future::pending::<()>().await;
+            }
+            match body.next().await {
+                None => break,
+                Some(Ok(chunk)) => bytes.extend_from_slice(&chunk),
+                Some(Err(_)) => return status(499),
+            }
+        }
+        self.objects.lock().insert(key, bytes.into());
+        status(201)
+    }
+
+    fn get(&self, key: &str, call: &Call, mood: Mood) -> Response {
+        let Some(bytes) = self.objects.lock().get(key).cloned() else {
+            return status(404);
+        };
+        let total = bytes.len() as u64;
+        let range = call
+            .headers
+            .get("range")
+            .and_then(|r| RangeSet::parse(r.to_str().unwrap()));
+        let (code, part, content_range) = match range.map(|r| r.resolve(total)) {
+            Some(ranges) => {
+                let range = ranges[0];
+                (
+                    206,
+                    bytes.slice(range.start as usize..range.end as usize),
+                    Some(range.content_range(total)),
+                )
+            }
+            None => (200, bytes, None),
+        };
+        let length = part.len().to_string();
+        let mut headers = vec![
+            ("etag", "e"),
+            ("x-timestamp", TIMESTAMP),
+            ("content-length", length.as_str()),
+        ];
+        headers.extend(content_range.as_deref().map(|range| ("content-range", range)));
+        let body = match (&call.method, mood) {
+            (&Method::HEAD, _) => Body::empty(),
+            (_, Mood::BreaksAfter(most)) => chunks(&part, most, BodyError::Broken("planted".into())),
+            (_, Mood::Corrupt) => chunks(&part, part.len() / 2, BodyError::Corrupt),
+            _ => chunks(&part, part.len(), BodyError::Abandoned),
+        };
+        described(code, &headers).map(|_| body)
+    }
+}
+
+/// `part` in small chunks; breaks off with `error` when there is more of it than `most`.
+fn chunks(part: &Bytes, most: usize, error: BodyError) -> Body {
+    let sent = part.slice(..most.min(part.len()));
+    let mut chunks: Vec<_> = sent.chunks(1000).map(|c| Ok(Bytes::copy_from_slice(c))).collect();
+    if most < part.len() {
+        chunks.push(Err(error));
+    }
+    Body::stream(futures_util::stream::iter(chunks), Some(part.len() as u64))
+}
+
+fn status(code: u16) -> Response {
+    described(code, &[])
+}
+
+fn described(code: u16, headers: &[(&'static str, &str)]) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+    for (name, value) in headers {
+        response
+            .headers_mut()
+            .insert(*name, HeaderValue::from_str(value).unwrap());
+    }
+    response
+}
+
+struct Cluster {
+    gateway: Gateway,
+    nodes: Vec<Arc<Node>>,
+    /// Which nodes are primaries of `/v1/a/c/o`, in the ring's order, then the handoffs.
+    order: Vec<usize>,
+}
+
+const NODES: u16 = 5;
+
+fn cluster() -> Cluster {
+    let world = World::real();
+    let mut builder = RingBuilder::new(6, 3.0, 1).unwrap();
+    let mut peers = Peers::new(world.clone());
+    let mut nodes = Vec::new();
+    for port in 1..=NODES {
+        builder
+            .add(Device {
+                region: 1,
+                zone: u32::from(port),
+                weight: 1.0,
+                ip: "node".into(),
+                port,
+                device: format!("d{port}"),
+                ..Device::default()
+            })
+            .unwrap();
+        let node = Arc::new(Node {
+            mood: Mutex::new(Mood::Well),
+            objects: Mutex::default(),
+        });
+        peers.register("node", port, node.clone());
+        nodes.push(node);
+    }
+    builder.rebalance(7, 0).unwrap();
+    let ring = Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap())));
+    let hash = HashPrefix::new("p", "s").unwrap();
+    let live = ring.load_full();
+    let partition = live.partition_of(&hash.object("a", "c", "o").0);
+    let primaries = live.primaries(partition).into_iter().map(|d| usize::from(d.port) - 1);
+    let order = primaries
+        .chain(live.handoffs(partition).map(|d| usize::from(d.port) - 1))
+        .collect();
+    let rings = Rings {
+        account: ring.clone(),
+        container: ring.clone(),
+        objects: BTreeMap::from([(PolicyIndex(0), ring)]),
+        policies: Policies::default(),
+        hash,
+    };
+    let options = GatewayOptions {
+        node_timeout: Duration::from_millis(300),
+        recoverable_node_timeout: Duration::from_millis(300),
+        client_timeout: Duration::from_secs(2),
+        post_quorum_timeout: Duration::from_millis(100),
+        ..GatewayOptions::default()
+    };
+    let shared = Shared::new(world, options, rings, Arc::new(peers), None);
+    Cluster {
+        gateway: Gateway::new(shared, vec![]),
+        nodes,
+        order,
+    }
+}
+
+impl Cluster {
+    fn set(&self, place: usize, mood: Mood) {
+        *self.nodes[self.order[place]].mood.lock() = mood;
+    }
+
+    async fn ask(&self, method: Method, headers: &[(&'static str, &str)], body: Body) -> Response {
+        let mut request = http::Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = "/v1/a/c/o".parse().unwrap();
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, HeaderValue::from_str(value).unwrap());
+        }
+        *request.headers_mut() = map;
+        self.gateway.serve(request, "127.0.0.1:1".parse().unwrap()).await
+    }
+
+    async fn put(&self, bytes: &Bytes) -> u16 {
+        let length = bytes.len().to_string();
+        let response = self
+            .ask(
+                Method::PUT,
+                &[("content-length", &length)],
+                chunks(bytes, bytes.len(), BodyError::Abandoned),
+            )
+            .await;
+        response.status().as_u16()
+    }
+
+    async fn get(&self, headers: &[(&'static str, &str)]) -> (u16, Result<Bytes, BodyError>) {
+        let response = self.ask(Method::GET, headers, Body::empty()).await;
+        (response.status().as_u16(), response.into_body().collect(1 << 30).await)
+    }
+
+    /// Nodes that hold exactly `bytes`.
+    fn holders(&self, bytes: &Bytes) -> usize {
+        self.nodes
+            .iter()
+            .filter(|node| node.objects.lock().get("/a/c/o") == Some(bytes))
+            .count()
+    }
+}
+
+fn small() -> Bytes {
+    Bytes::from_static(b"small enough to be read at once")
+}
+
+fn large() -> Bytes {
+    (0..300_000u32).map(|i| (i * 7 / 3 % 251) as u8).collect()
+}
+
+#[tokio::test]
+async fn a_write_reaches_three_nodes_whatever_one_of_them_does() {
+    for bytes in [small(), large()] {
+        for mood in [Mood::Well, Mood::Gone, Mood::Broken, Mood::Hung] {
+            let cluster = cluster();
+            cluster.set(0, mood);
+            assert_eq!(cluster.put(&bytes).await, 201, "{mood:?}");
+            let enough = if mood == Mood::Hung { 2 } else { 3 };
+            assert!(
+                cluster.holders(&bytes) >= enough,
+                "{mood:?}: {}",
+                cluster.holders(&bytes)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_quorum_nothing_is_acknowledged() {
+    for bytes in [small(), large()] {
+        let cluster = cluster();
+        for place in 1..usize::from(NODES) {
+            cluster.set(place, Mood::Broken);
+        }
+        assert_eq!(cluster.put(&bytes).await, 503);
+        assert!(cluster.holders(&bytes) <= 1);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_stalls_in_mid_upload_is_left_behind() {
+    let (cluster, bytes) = (cluster(), large());
+    cluster.set(1, Mood::StallsAfter(10_000));
+    assert_eq!(cluster.put(&bytes).await, 201);
+    assert_eq!(cluster.holders(&bytes), 2);
+}
+
+#[tokio::test]
+async fn an_upload_cut_short_is_no_object() {
+    for total in [1000u64, 200_000] {
+        let cluster = cluster();
+        let body = chunks(&large(), 700, BodyError::Broken("gone".into()));
+        let response = cluster
+            .ask(Method::PUT, &[("content-length", &total.to_string())], body)
+            .await;
+        assert_eq!(response.status().as_u16(), 499);
+        assert!(
+            cluster.nodes.iter().all(|node| node.objects.lock().is_empty()),
+            "{total}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_etag_is_no_object() {
+    for bytes in [small(), large()] {
+        let cluster = cluster();
+        let length = bytes.len().to_string();
+        let headers = [
+            ("content-length", length.as_str()),
+            ("etag", "900150983cd24fb0d6963f7d28e17f72"),
+        ];
+        let response = cluster.ask(Method::PUT, &headers, Body::whole(bytes.clone())).await;
+        assert_eq!(response.status().as_u16(), 422);
+        assert_eq!(cluster.holders(&bytes), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_download_survives_nodes_that_break_off() {
+    let (cluster, bytes) = (cluster(), large());
+    assert_eq!(cluster.put(&bytes).await, 201);
+    // Whichever primaries are asked first, two of them break off at different places.
+    for (broken, other, well) in [(0, 1, 2), (1, 2, 0), (2, 0, 1)] {
+        cluster.set(broken, Mood::BreaksAfter(100_500));
+        cluster.set(other, Mood::BreaksAfter(3));
+        cluster.set(well, Mood::Well);
+        assert_eq!(cluster.get(&[]).await, (200, Ok(bytes.clone())));
+        let (status, part) = cluster.get(&[("range", "bytes=50000-249999")]).await;
+        assert_eq!((status, part), (206, Ok(bytes.slice(50_000..250_000))));
+    }
+}
+
+#[tokio::test]
+async fn wrong_bytes_never_complete_a_download() {
+    let (cluster, bytes) = (cluster(), large());
+    assert_eq!(cluster.put(&bytes).await, 201);
+    for place in 0..3 {
+        cluster.set(place, Mood::Corrupt);
+    }
+    let (status, body) = cluster.get(&[]).await;
+    assert_eq!((status, body), (200, Err(BodyError::Corrupt)));
+}
+
+#[tokio::test]
+async fn several_ranges_come_in_parts() {
+    let (cluster, bytes) = (cluster(), large());
+    assert_eq!(cluster.put(&bytes).await, 201);
+    cluster.set(0, Mood::BreaksAfter(5));
+    let response = cluster
+        .ask(Method::GET, &[("range", "bytes=0-9,100000-100019")], Body::empty())
+        .await;
+    assert_eq!(response.status().as_u16(), 206);
+    let declared: usize = response.headers()["content-length"].to_str().unwrap().parse().unwrap();
+    let body = response.into_body().collect(1 << 20).await.unwrap();
+    assert_eq!(body.len(), declared);
+    for part in [&bytes[..10], &bytes[100_000..100_020]] {
+        assert!(body.windows(part.len()).any(|window| window == part));
+    }
+}
+
+#[tokio::test]
+async fn what_no_node_has_is_missing_and_what_nobody_answers_is_unavailable() {
+    let cluster = cluster();
+    assert_eq!(cluster.get(&[]).await.0, 404);
+    cluster.set(0, Mood::Broken);
+    assert_eq!(cluster.get(&[]).await.0, 404);
+    cluster.set(1, Mood::Hung);
+    assert_eq!(cluster.get(&[]).await.0, 503);
+    assert_eq!(
+        cluster.ask(Method::DELETE, &[], Body::empty()).await.status().as_u16(),
+        404
+    );
+}
