@@ -3,6 +3,8 @@
 //! `cargo bench -p object-engine [-- DIRECTORY [THREADS [SECONDS]]]`: writes each object to three
 //! devices below DIRECTORY (default: a temporary directory), then opens, then reads them.
 
+#![allow(clippy::print_stdout)] // the result
+
 use object_engine::conformance::{at, commit, key};
 use object_engine::{FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions};
 use std::path::PathBuf;

@@ -1,0 +1,364 @@
+//! The `files` engine when something is wrong: spoilt files, missing and full devices, crashes.
+
+#![allow(clippy::unwrap_used)] // a test says so by failing
+
+mod faulty;
+
+use faulty::Faulty;
+use object_engine::conformance::{at, commit, key, read_all};
+use object_engine::{EngineError, Fault, FilesConfig, FilesEngine, ObjectEngine, OpenOptions, Reserve};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::PolicyIndex;
+use world::World;
+use world::real_files::RealFiles;
+
+const NAME: &str = "/a/c/o";
+const BIG: usize = 300_000;
+const HASH: &str = "06fbf0b514e5199dfc4e00f42eb5ea83";
+
+struct Bench {
+    root: PathBuf,
+    faults: Faulty,
+    _place: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("sda");
+        std::fs::create_dir(&root).unwrap();
+        Self {
+            root,
+            faults: Faulty::default(),
+            _place: place,
+        }
+    }
+
+    fn config(&self) -> FilesConfig {
+        let mut config = FilesConfig::new("sda", &self.root);
+        config.mount_check = false;
+        config
+    }
+
+    fn start(&self, config: FilesConfig) -> FilesEngine {
+        let files = Arc::new(self.faults.clone());
+        FilesEngine::start(config, World { files, ..World::real() })
+    }
+
+    fn engine(&self) -> FilesEngine {
+        self.start(self.config())
+    }
+
+    fn hash_directory(&self) -> PathBuf {
+        self.root.join("objects/7/a83").join(HASH)
+    }
+
+    fn data_file(&self) -> PathBuf {
+        self.hash_directory().join(format!("{}.data", at(1)))
+    }
+
+    fn quarantined(&self) -> PathBuf {
+        self.root.join("quarantined/objects").join(HASH)
+    }
+
+    fn invalidations(&self) -> String {
+        std::fs::read_to_string(self.root.join("objects/7/hashes.invalid")).unwrap()
+    }
+}
+
+fn put(engine: &dyn ObjectEngine, seconds: u64, body: &[u8]) -> Result<(), EngineError> {
+    engine.put(&key(NAME), body, commit(at(seconds), body))
+}
+
+fn get(engine: &dyn ObjectEngine) -> Result<Vec<u8>, EngineError> {
+    engine.open(&key(NAME), OpenOptions::GET).and_then(read_all)
+}
+
+fn spoil(path: &Path, place: u64) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, place).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x40], place).unwrap();
+}
+
+fn attribute(path: &Path, name: &str, value: &[u8]) {
+    rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+}
+
+#[test]
+fn a_spoilt_object_is_quarantined_and_absent() {
+    type Spoil = fn(&Path);
+    let ways: [(&str, Spoil); 8] = [
+        ("body", |path| spoil(path, 3)),
+        ("cut short", |path| std::fs::write(path, b"hel").unwrap()),
+        ("grown", |path| std::fs::write(path, b"hello!").unwrap()),
+        ("metadata", |path| attribute(path, "user.swift.metadata", b"rubbish")),
+        ("checksum", |path| {
+            attribute(path, "user.swift.metadata_checksum", &[b'0'; 32])
+        }),
+        ("long checksum", |path| {
+            attribute(path, "user.swift.metadata_checksum", &[b'0'; 90])
+        }),
+        ("none", |path| {
+            rustix::fs::removexattr(path, "user.swift.metadata").unwrap()
+        }),
+        ("executable pickle", |path| {
+            attribute(path, "user.swift.metadata", b"cos\nsystem\n(S'true'\ntR.");
+            rustix::fs::removexattr(path, "user.swift.metadata_checksum").unwrap();
+        }),
+    ];
+    for (way, spoil) in ways {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        put(&engine, 1, b"hello").unwrap();
+        spoil(&bench.data_file());
+        let error = get(&engine).unwrap_err();
+        assert!(matches!(error, EngineError::Quarantined { .. }), "{way}: {error}");
+        assert_eq!(error.fault(), Fault::Absent);
+        assert!(
+            bench.quarantined().exists() && !bench.hash_directory().exists(),
+            "{way}"
+        );
+        assert_eq!(bench.invalidations(), "a83\na83\n", "{way}");
+        assert!(matches!(get(&engine), Err(EngineError::NotFound { .. })), "{way}");
+        put(&engine, 1, b"hello").unwrap();
+        assert_eq!(get(&engine).unwrap(), b"hello", "{way}: a good copy comes back");
+    }
+}
+
+#[test]
+fn a_spoilt_post_takes_the_object_along() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"hello").unwrap();
+    std::fs::write(bench.hash_directory().join(format!("{}.meta", at(2))), b"").unwrap();
+    assert!(matches!(get(&engine), Err(EngineError::Quarantined { .. })));
+}
+
+#[test]
+fn a_spoilt_long_body_never_arrives_whole() {
+    for place in [10, 100_000, BIG as u64 - 1] {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        put(&engine, 1, &vec![5; BIG]).unwrap();
+        spoil(&bench.data_file(), place);
+        let mut found = engine.open(&key(NAME), OpenOptions::GET).unwrap();
+        let mut arrived = found.first.len();
+        let reader = found.reader.as_mut().unwrap();
+        let error = loop {
+            match reader.read(40_000) {
+                Ok(chunk) => arrived += chunk.len(),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, EngineError::Corrupt { .. }), "{error}");
+        assert!(arrived < BIG);
+        assert!(bench.quarantined().exists());
+    }
+}
+
+#[test]
+fn what_was_verified_is_verified_again_after_a_change() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"hello").unwrap();
+    // Young files are never marked: wait until a mark can be made.
+    std::thread::sleep(Duration::from_millis(2100));
+    assert_eq!(get(&engine).unwrap(), b"hello");
+    assert_eq!(get(&engine).unwrap(), b"hello");
+    spoil(&bench.data_file(), 0);
+    assert!(matches!(get(&engine), Err(EngineError::Quarantined { .. })));
+}
+
+#[test]
+fn nothing_is_verified_when_the_operator_says_so() {
+    let bench = Bench::new();
+    let mut config = bench.config();
+    config.etag_validate_percent = 0.0;
+    let engine = bench.start(config);
+    put(&engine, 1, b"hello").unwrap();
+    spoil(&bench.data_file(), 0);
+    assert_eq!(get(&engine).unwrap(), b"(ello");
+}
+
+#[test]
+fn a_file_in_place_of_the_directory_is_quarantined() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.hash_directory().parent().unwrap()).unwrap();
+    std::fs::write(bench.hash_directory(), b"x").unwrap();
+    let engine = bench.engine();
+    assert!(matches!(get(&engine), Err(EngineError::Quarantined { .. })));
+    assert!(bench.quarantined().exists());
+}
+
+#[test]
+fn a_missing_device_is_unavailable_until_it_is_back() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"hello").unwrap();
+    let away = bench.root.with_file_name("away");
+    std::fs::rename(&bench.root, &away).unwrap();
+    let all: [(&str, Result<(), EngineError>); 7] = [
+        ("get", get(&engine).map(drop)),
+        ("put", put(&engine, 2, b"x")),
+        ("delete", engine.delete(&key(NAME), at(2))),
+        ("create", engine.create(&key(NAME), None).map(drop)),
+        ("check", engine.check()),
+        ("list", engine.partitions(PolicyIndex::LEGACY).map(drop)),
+        ("quarantine", engine.quarantine(&key(NAME), "test")),
+    ];
+    for (what, outcome) in all {
+        let error = outcome.unwrap_err();
+        assert!(
+            matches!(error, EngineError::DeviceUnavailable { .. }),
+            "{what}: {error}"
+        );
+    }
+    assert!(!bench.root.exists(), "nothing is made below a missing mount point");
+    std::fs::rename(&away, &bench.root).unwrap();
+    assert_eq!(get(&engine).unwrap(), b"hello");
+    put(&engine, 2, b"new").unwrap();
+}
+
+#[test]
+fn an_unmounted_device_is_unavailable() {
+    let bench = Bench::new();
+    let engine = bench.start(FilesConfig::new("sda", &bench.root));
+    for error in [get(&engine).unwrap_err(), put(&engine, 1, b"x").unwrap_err()] {
+        assert!(matches!(error, EngineError::DeviceUnavailable { .. }), "{error}");
+        assert!(error.to_string().contains("not mounted"), "{error}");
+    }
+}
+
+#[test]
+fn the_reserve_is_for_upkeep_and_deletions() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"hello").unwrap();
+    let mut config = bench.config();
+    config.reserve = Reserve::Percent(99.9);
+    let full = bench.start(config);
+    let error = put(&full, 2, b"x").unwrap_err();
+    assert!(matches!(error, EngineError::NoSpace { .. }), "{error}");
+    assert_eq!(get(&full).unwrap(), b"hello");
+    full.delete(&key(NAME), at(3)).unwrap();
+}
+
+#[test]
+fn metadata_that_do_not_fit_are_refused_whole() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let mut long = commit(at(1), b"x");
+    for number in 0..90 {
+        long.metadata.set(format!("X-Object-Meta-{number}"), "v".repeat(2000));
+    }
+    let wanted = long.metadata.clone().with("name", NAME);
+    match engine.put(&key(NAME), b"x", long) {
+        // XFS and tmpfs take it, in several attributes.
+        Ok(()) => assert_eq!(engine.open(&key(NAME), OpenOptions::GET).unwrap().metadata, wanted),
+        Err(error) => {
+            assert!(matches!(error, EngineError::NoSpace { .. }), "{error}");
+            assert!(!bench.hash_directory().exists());
+        }
+    }
+}
+
+#[test]
+fn a_full_failing_or_read_only_disk_is_the_devices_fault() {
+    for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::ROFS, rustix::io::Errno::IO] {
+        for step in ["write", "attribute", "make", "link", "append"] {
+            let bench = Bench::new();
+            let engine = bench.engine();
+            bench.faults.fail(step, errno.raw_os_error());
+            let error = put(&engine, 1, b"hello").unwrap_err();
+            assert_eq!(error.fault(), Fault::Device, "{step}: {error}");
+            let expected = match errno {
+                rustix::io::Errno::NOSPC => matches!(error, EngineError::NoSpace { .. }),
+                rustix::io::Errno::ROFS => matches!(error, EngineError::DeviceUnavailable { .. }),
+                _ => matches!(error, EngineError::Io { .. }),
+            };
+            assert!(expected, "{step}: {error:?}");
+            bench.faults.heal();
+            assert!(matches!(get(&engine), Err(EngineError::NotFound { .. })), "{step}");
+            put(&engine, 1, b"hello").unwrap();
+        }
+    }
+}
+
+#[test]
+fn after_a_failed_fsync_the_device_only_reads() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"old").unwrap();
+    bench.faults.fail("sync", rustix::io::Errno::IO.raw_os_error());
+    put(&engine, 2, b"new").unwrap_err();
+    bench.faults.heal();
+    for error in [
+        put(&engine, 3, b"x").unwrap_err(),
+        engine.delete(&key(NAME), at(3)).unwrap_err(),
+    ] {
+        assert!(matches!(error, EngineError::DeviceUnavailable { .. }), "{error}");
+    }
+    assert_eq!(get(&engine).unwrap(), b"old");
+    put(&bench.engine(), 3, b"restarted").unwrap();
+}
+
+/// Stops the disk after each number of changes in turn: what is there afterwards is the old object or
+/// the new one, the new one if it was acknowledged, and no temporary file outlives a restart.
+#[test]
+fn a_crash_at_any_step_leaves_old_or_new() {
+    for named_only in [false, true] {
+        let mut steps = 0;
+        loop {
+            let bench = Bench::new();
+            put(&bench.start(bench.config()), 1, b"old").unwrap();
+            bench.faults.named_only(named_only);
+            bench.faults.crash_after(steps);
+            let outcome = put(&bench.engine(), 2, b"new");
+            let world = World {
+                files: Arc::new(RealFiles),
+                ..World::real()
+            };
+            let after = FilesEngine::start(bench.config(), world);
+            let body = get(&after).unwrap();
+            assert!(body == b"old" || body == b"new", "after {steps} steps");
+            assert!(outcome.is_err() || body == b"new", "after {steps} steps");
+            let left = std::fs::read_dir(bench.root.join("tmp")).map_or(0, Iterator::count);
+            assert_eq!(left, 0, "after {steps} steps");
+            if outcome.is_ok() && !bench.faults.crashed() {
+                break;
+            }
+            steps += 1;
+        }
+        assert!(steps > 5, "the crash never came");
+    }
+}
+
+#[test]
+fn old_tombstones_are_reclaimed_with_their_directory() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    engine
+        .delete(&key(NAME), vocabulary::Timestamp::from_seconds(1_000_000_000))
+        .unwrap();
+    assert!(!bench.hash_directory().exists());
+    assert!(bench.hash_directory().parent().unwrap().exists());
+}
+
+#[test]
+fn fragments_and_strangers_are_left_alone() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"hello").unwrap();
+    let others = [format!("{}#1#d.data", at(9)), ".1.data.Xy095a".into(), "junk".into()];
+    for other in &others {
+        std::fs::write(bench.hash_directory().join(other), b"").unwrap();
+    }
+    put(&engine, 2, b"new").unwrap();
+    assert_eq!(get(&engine).unwrap(), b"new");
+    assert!(others.iter().all(|other| bench.hash_directory().join(other).exists()));
+    assert!(!bench.data_file().exists());
+}
