@@ -8,7 +8,7 @@ use crate::backend::{Question, base_headers, copy_headers, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
-use crate::gateway::{Shared, method_not_allowed};
+use crate::gateway::{Shared, VERBS, method_not_allowed};
 use crate::read;
 use features::{ClientRequest, InfoSource, Response, reply};
 use http::header::{HeaderMap, HeaderValue};
@@ -20,8 +20,6 @@ use vocabulary::metadata::Entity;
 
 /// Bytes of a listing that are taken from a server.
 pub(crate) const MAX_LISTING: u64 = 256 << 20;
-
-const VERBS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
 
 /// Answers a request about an account.
 pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {

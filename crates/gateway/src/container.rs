@@ -9,7 +9,7 @@ use crate::backend::{Question, base_headers, copy_headers, header, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
-use crate::gateway::{Shared, method_not_allowed};
+use crate::gateway::{Shared, VERBS, method_not_allowed};
 use crate::nodes::Route;
 use crate::read;
 use features::{ClientRequest, InfoSource, Response, reply};
@@ -18,8 +18,6 @@ use http::header::{HeaderMap, HeaderValue};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, PolicyIndex};
-
-const VERBS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
 
 /// Headers besides metadata that containers keep.
 const KEPT: [&str; 4] = [

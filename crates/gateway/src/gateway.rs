@@ -11,7 +11,7 @@ use crate::recognise::recognise;
 use crate::rings::Rings;
 use crate::{account, container, object};
 use features::pipeline::Core;
-use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, reply};
+use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, cors, reply};
 use http::{HeaderValue, Method};
 use peer::{Body, HttpService, Peers};
 use std::net::SocketAddr;
@@ -80,6 +80,9 @@ impl Shared {
     }
 }
 
+/// What accounts, containers and objects have.
+pub(crate) const VERBS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
+
 /// Swift's core verbs: the end of the pipeline.
 pub struct CoreVerbs {
     shared: Arc<Shared>,
@@ -98,7 +101,8 @@ impl Core for CoreVerbs {
         let method = request.method.clone();
         let response = match self.check(&request) {
             Err(refusal) => refusal,
-            Ok(()) => dispatch(&self.shared, request).await,
+            Ok(()) if method == Method::OPTIONS => self.options(&request).await,
+            Ok(()) => self.verb(request).await,
         };
         match method {
             Method::HEAD => without_page(response),
@@ -112,6 +116,34 @@ impl Core for CoreVerbs {
 }
 
 impl CoreVerbs {
+    /// A verb, and what a browser's page from elsewhere may see of its answer.
+    async fn verb(&self, request: ClientRequest) -> Response {
+        let origin = cors::origin(&request.headers).cloned();
+        let entity = request.entity.clone();
+        let mut response = dispatch(&self.shared, request).await;
+        if let (Some(origin), Some(entity)) = (origin, entity)
+            && let Some(container) = &entity.container
+            && response.status() != http::StatusCode::METHOD_NOT_ALLOWED
+        {
+            let container = self.shared.container(&entity.account, container).await;
+            cors::decorate(&mut response, &origin, &container, &self.shared.options.cors);
+        }
+        response
+    }
+
+    async fn options(&self, request: &ClientRequest) -> Response {
+        let Some(entity) = &request.entity else {
+            return reply::status(404);
+        };
+        let Some(container) = &entity.container else {
+            let mut response = reply::html(200, String::new());
+            response.headers_mut().insert("allow", HeaderValue::from_static(VERBS));
+            return response;
+        };
+        let container = self.shared.container(&entity.account, container).await;
+        cors::preflight(&request.headers, &container, VERBS, &self.shared.options.cors)
+    }
+
     /// Refuses what names nothing, with the answers Swift gives.
     fn check(&self, request: &ClientRequest) -> Result<(), Response> {
         if request.entity.is_none() {

@@ -10,7 +10,7 @@ use crate::constraints::check_metadata;
 use crate::container::add_update_targets;
 use crate::expiry::{Queue, deletion_time};
 use crate::fan_out::{self, MakeCall};
-use crate::gateway::{Shared, method_not_allowed};
+use crate::gateway::{Shared, VERBS, method_not_allowed};
 use crate::multi_range;
 use crate::nodes::Route;
 use crate::{put_object, read, resume};
@@ -20,8 +20,6 @@ use http::header::{HeaderMap, HeaderValue};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, PolicyIndex};
-
-const VERBS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
 
 /// Client headers that never travel to storage: credentials, what belongs to the connection, and
 /// what this gateway says itself.

@@ -2,6 +2,7 @@
 //!
 //! Always holds: the field names are the option names; defaults are Swift's.
 
+use features::cors::CorsSettings;
 use std::time::Duration;
 use vocabulary::Limits;
 
@@ -30,9 +31,8 @@ pub struct GatewayOptions {
     pub expiring_objects_account_name: String,
     pub limits: Limits,
     pub trans_id_suffix: String,
-    pub strict_cors_mode: bool,
-    pub cors_allow_origin: Vec<String>,
-    pub cors_expose_headers: Vec<String>,
+    /// `cors_allow_origin`, `cors_expose_headers`, `strict_cors_mode`.
+    pub cors: CorsSettings,
     /// How long what is cached in this process is believed without asking memcached again.
     pub local_cache: Duration,
 }
@@ -81,9 +81,11 @@ impl Default for GatewayOptions {
             expiring_objects_account_name: "expiring_objects".into(),
             limits: Limits::default(),
             trans_id_suffix: String::new(),
-            strict_cors_mode: true,
-            cors_allow_origin: vec![],
-            cors_expose_headers: vec![],
+            cors: CorsSettings {
+                allow_origin: vec![],
+                expose_headers: vec![],
+                strict: true,
+            },
             local_cache: Duration::from_secs(1),
         }
     }
