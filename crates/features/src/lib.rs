@@ -22,6 +22,7 @@ pub mod python_json;
 pub mod reply;
 pub mod request;
 pub mod swift_info;
+pub mod tempauth;
 #[cfg(test)]
 mod testing;
 pub mod watched;
