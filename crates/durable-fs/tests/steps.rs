@@ -348,3 +348,17 @@ fn hints_are_appended_under_the_lock() {
     locked.append_hint("hashes.invalid", b"def\n").unwrap();
     assert_eq!(std::fs::read(bench.root.join("hashes.invalid")).unwrap(), b"abc\ndef\n");
 }
+
+#[test]
+fn a_file_outside_any_device_is_replaced_whole() {
+    let place = tempfile::tempdir().unwrap();
+    let world = world::World::real();
+    for content in [&b"one"[..], b"two"] {
+        durable_fs::write_file_atomically(&world, place.path(), "object.ring.gz", content).unwrap();
+        assert_eq!(std::fs::read(place.path().join("object.ring.gz")).unwrap(), content);
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    let nowhere = place.path().join("nowhere");
+    assert!(durable_fs::write_file_atomically(&world, &nowhere, "x", b"").is_err());
+    assert!(!nowhere.exists());
+}

@@ -161,6 +161,19 @@ fn a_spoilt_long_body_never_arrives_whole() {
 }
 
 #[test]
+fn a_spoilt_body_that_was_replaced_meanwhile_takes_nothing_along() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, &vec![5; BIG]).unwrap();
+    spoil(&bench.data_file(), 100_000);
+    let found = engine.open(&key(NAME), OpenOptions::GET).unwrap();
+    put(&engine, 2, b"new").unwrap();
+    assert!(matches!(read_all(found), Err(EngineError::Corrupt { .. })));
+    assert_eq!(get(&engine).unwrap(), b"new");
+    assert!(!bench.quarantined().exists());
+}
+
+#[test]
 fn what_was_verified_is_verified_again_after_a_change() {
     let bench = Bench::new();
     let engine = bench.engine();
@@ -239,7 +252,7 @@ fn the_reserve_is_for_upkeep_and_deletions() {
     let engine = bench.engine();
     put(&engine, 1, b"hello").unwrap();
     let mut config = bench.config();
-    config.reserve = Reserve::Percent(99.9);
+    config.reserve = Reserve::Percent(100.0);
     let full = bench.start(config);
     let error = put(&full, 2, b"x").unwrap_err();
     assert!(matches!(error, EngineError::NoSpace { .. }), "{error}");

@@ -149,7 +149,12 @@ fn look(
     } = data;
     let (first, reader) = match options {
         OpenOptions::HEAD => (Bytes::new(), None),
-        _ => begin(Body::new(state, key, path, &info, &data_metadata), file, &info, options)?,
+        _ => begin(
+            Body::new(state, key, (path, &names[data_at]), &info, &data_metadata),
+            file,
+            &info,
+            options,
+        )?,
     };
     Ok(Found {
         metadata,

@@ -22,6 +22,7 @@ pub(super) struct Body {
     state: Arc<State>,
     key: ObjectKey,
     directory: PathBuf,
+    name: String,
     info: FileInfo,
     etag: Vec<u8>,
     verify: bool,
@@ -31,7 +32,7 @@ impl Body {
     pub(super) fn new(
         state: &Arc<State>,
         key: &ObjectKey,
-        directory: &Path,
+        (directory, name): (&Path, &str),
         info: &FileInfo,
         metadata: &Metadata,
     ) -> Self {
@@ -40,6 +41,7 @@ impl Body {
             state: state.clone(),
             key: key.clone(),
             directory: directory.to_owned(),
+            name: name.to_owned(),
             info: *info,
             etag: metadata.get(ETAG).unwrap_or_default().to_vec(),
             verify: state.is_chosen_for_check() && !state.verified.holds(info, elapsed),
@@ -70,9 +72,19 @@ impl Body {
         self.state.io("read", &self.directory, error)
     }
 
-    /// Quarantines the object after part of it was handed out.
+    /// Quarantines the object after part of it was handed out, unless another has taken its place.
     fn corrupt(&self, why: String) -> EngineError {
-        let path = self.directory.display().to_string();
+        let file = self.directory.join(&self.name);
+        let path = file.display().to_string();
+        let still_there = self
+            .state
+            .device
+            .files()
+            .info(&file)
+            .is_ok_and(|info| info.inode == self.info.inode);
+        if !still_there {
+            return EngineError::Corrupt { path, why };
+        }
         match read::distrust(&self.state, &self.key, &self.directory, why) {
             EngineError::Quarantined { why, .. } => EngineError::Corrupt { path, why },
             other => other,
