@@ -7,7 +7,23 @@
 //! not say has been taken off it before any feature below `gatekeeper` sees it.
 //! Deliberately absent: rings, nodes, quorums, disks; how accounts and containers are looked up
 //! (that is [`InfoSource`], which the gateway provides).
+//!
+//! | question | file |
+//! |---|---|
+//! | which features are there, and in which order do they stand | `registry.rs` |
+//! | how does a request run through them | `request.rs`, `pipeline.rs`, `info.rs`, `reply.rs` |
+//! | transaction ids, panics, short bodies | `catch_errors.rs` |
+//! | headers that clients may not send or see | `gatekeeper.rs` |
+//! | `/healthcheck`, `/info` | `healthcheck.rs`, `swift_info.rs` |
+//! | the access log | `proxy_logging.rs`, `access_line.rs`, `notes.rs` |
+//! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
+//! | who asks, may they | `tempauth.rs` |
+//! | pages from elsewhere | `cors.rs` (the gateway calls it) |
+//! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
+//!
+//! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
+pub mod access_line;
 pub mod catch_errors;
 pub mod cors;
 pub mod gatekeeper;
@@ -18,7 +34,9 @@ pub mod listing_formats;
 pub mod listing_rows;
 pub mod notes;
 pub mod pipeline;
+pub mod proxy_logging;
 pub mod python_json;
+pub mod registry;
 pub mod reply;
 pub mod request;
 pub mod swift_info;
