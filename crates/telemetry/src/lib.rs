@@ -1,1 +1,26 @@
-//! Logs, transaction ids and the access-log line.
+//! What Martlet tells its operators: logs, transaction ids, the line about each request.
+//!
+//! Comes in: facts about a request that is over; events. Goes out: lines on standard error, and the
+//! ids that tie the lines of one request together across servers.
+//! Always holds: lines are OpenStack Swift's, so that its operators' tools read them; tokens and
+//! signatures are cut short in them; writing a line allocates nothing but the line.
+//! Deliberately absent: metrics (an issue of their own), syslog, deciding what is worth logging.
+//!
+//! | question | file |
+//! |---|---|
+//! | where do events go | `log.rs` |
+//! | the proxy's line per request | `access.rs` |
+//! | a storage server's line per request | `storage.rs` |
+//! | ids of requests | `transaction.rs` |
+//!
+//! Tests: beside the code, and `tests/` against OpenStack's own lines.
+
+pub mod access;
+mod fields;
+pub mod log;
+pub mod storage;
+pub mod transaction;
+
+pub use access::AccessLine;
+pub use storage::StorageLine;
+pub use transaction::transaction_id;

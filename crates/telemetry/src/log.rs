@@ -1,0 +1,128 @@
+//! Where events go: standard error, one line each.
+//!
+//! `2026-11-20T12:23:46.123456Z INFO request{txn=tx…}: message field=value`; lines about requests
+//! ([`access`], [`storage`]) stand after the time as they are.
+//! The time on a line is the machine's own and decides nothing.
+
+use crate::access::AccessLine;
+use crate::storage::StorageLine;
+use settings::LogLevel;
+use std::fmt;
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Target of lines that carry their own format.
+const REQUESTS: &str = "requests";
+
+/// Starts logging at `level` and above; only the first call counts.
+pub fn start(level: LogLevel) {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(filter(level))
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .event_format(Lines(Format::default().with_target(false).with_ansi(false)))
+        .finish();
+    // A second start (in tests) keeps the first one's settings.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Logs a request to the proxy.
+pub fn access(line: &AccessLine<'_>) {
+    tracing::info!(target: REQUESTS, "{line}");
+}
+
+/// Logs a request to a storage server.
+pub fn storage(line: &StorageLine<'_>) {
+    tracing::info!(target: REQUESTS, "{line}");
+}
+
+/// Whether lines about requests are written at all; spares collecting what they need.
+pub fn logs_requests() -> bool {
+    tracing::enabled!(target: REQUESTS, tracing::Level::INFO)
+}
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Info | LogLevel::Notice => LevelFilter::INFO,
+        LogLevel::Warning => LevelFilter::WARN,
+        LogLevel::Error | LogLevel::Critical => LevelFilter::ERROR,
+    }
+}
+
+struct Lines(Format<Full>);
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        if event.metadata().target() != REQUESTS {
+            return self.0.format_event(context, writer, event);
+        }
+        SystemTime.format_time(&mut writer)?;
+        writer.write_char(' ')?;
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use captured::Captured;
+
+    /// A writer that keeps what is written.
+    mod captured {
+        use std::io;
+        use std::sync::{Arc, Mutex};
+
+        #[derive(Clone, Default)]
+        pub struct Captured(pub Arc<Mutex<Vec<u8>>>);
+
+        impl io::Write for Captured {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+    }
+
+    #[test]
+    fn events_and_request_lines() {
+        let captured = Captured::default();
+        let writer = captured.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(filter(LogLevel::Notice))
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .event_format(Lines(Format::default().with_target(false).with_ansi(false)))
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let span = tracing::info_span!("request", txn = "tx1");
+            let _entered = span.enter();
+            tracing::warn!(device = "sdb1", "device is slow");
+            tracing::debug!("not shown");
+            tracing::info!(target: REQUESTS, "{}", "1.2.3.4 - GET /");
+        });
+        let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(
+            lines[0].contains("WARN request{txn=\"tx1\"}: device is slow device=\"sdb1\""),
+            "{text}"
+        );
+        let (time, rest) = lines[1].split_once(' ').unwrap();
+        assert!(time.starts_with("20") && time.ends_with('Z'), "{text}");
+        assert_eq!(rest, "1.2.3.4 - GET /");
+    }
+}

@@ -1,0 +1,95 @@
+//! A storage server's line about a request, in OpenStack's default `log_format`.
+//!
+//! ```text
+//! remote_addr - - [20/Nov/2026:12:23:19 +0000] "PUT /sda1/7/a/c/o" 201 - "referer" "txn" "agent" 0.0123 "info" pid policy
+//! ```
+
+use crate::fields::{Count, Moment, Plain, Policy};
+use http::HeaderMap;
+use http::header::{REFERER, USER_AGENT};
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+/// A request that is over. [`Display`] is its line.
+#[derive(Clone, Copy)]
+pub struct StorageLine<'a> {
+    /// Who the connection is from, without port; empty when unknown.
+    pub remote: &'a str,
+    /// The verb.
+    pub method: &'a str,
+    /// The path as sent (percent-encoded), without query.
+    pub path: &'a str,
+    /// What was answered.
+    pub status: u16,
+    /// `Content-Length` of the answer.
+    pub length: u64,
+    /// The request's headers: referer, transaction id and agent are taken from them.
+    pub headers: &'a HeaderMap,
+    /// Remarks.
+    pub info: &'a str,
+    /// How long it took.
+    pub took: Duration,
+    /// When it ended, in seconds since 1970.
+    pub ended: u64,
+    /// The storage policy it touched.
+    pub policy: Option<u32>,
+    /// Of this process.
+    pub pid: u32,
+}
+
+impl Display for StorageLine<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let ended = Moment {
+            seconds: self.ended,
+            separators: (':', ':'),
+        };
+        let header = |name: &str| Plain(self.headers.get(name).map_or(b"", |v| v.as_bytes()));
+        write!(
+            f,
+            "{} - - [{ended} +0000] \"{} {}\" {} {} \"{}\" \"{}\" \"{}\" {:.4} \"{}\" {} {}",
+            Plain(self.remote.as_bytes()),
+            self.method,
+            Plain(self.path.as_bytes()),
+            self.status,
+            Count(self.length),
+            header(REFERER.as_str()),
+            header("x-trans-id"),
+            header(USER_AGENT.as_str()),
+            self.took.as_secs_f64(),
+            Plain(self.info.as_bytes()),
+            self.pid,
+            Policy(self.policy),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn a_whole_line() {
+        let mut headers = HeaderMap::new();
+        headers.insert("referer", HeaderValue::from_static("GET http://x/y z"));
+        headers.insert("x-trans-id", HeaderValue::from_static("tx1"));
+        let line = StorageLine {
+            remote: "1.2.3.4",
+            method: "GET",
+            path: "/sda1/1/a/c/o%20x",
+            status: 200,
+            length: 3,
+            headers: &headers,
+            info: "",
+            took: Duration::from_micros(123_456),
+            ended: 1_795_177_399,
+            policy: Some(1),
+            pid: 31037,
+        };
+        assert_eq!(
+            line.to_string(),
+            "1.2.3.4 - - [20/Nov/2026:12:23:19 +0000] \"GET /sda1/1/a/c/o%20x\" 200 3 \"GET http://x/y z\" \
+             \"tx1\" \"-\" 0.1235 \"-\" 31037 1"
+        );
+    }
+}
