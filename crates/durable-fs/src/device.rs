@@ -196,12 +196,16 @@ impl Device {
         renamed.map_err(FsError::io("name a file", to))
     }
 
-    /// Syncs a directory that got an entry, and the parents of every directory made for it.
+    /// Syncs a directory that got an entry, and the parents of every directory made for it unless the
+    /// file system has done that along with it (each saves a flush of the drive).
     pub(crate) fn settle(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
         let fresh = self.fresh.chain(directory, &self.root);
         let opened = self.sync_directory(directory)?;
+        let done = !fresh.is_empty() && self.files.syncs_ancestors(directory);
         for (made, generation) in fresh {
-            self.sync_directory(made.parent().unwrap_or(&self.root))?;
+            if !done {
+                self.sync_directory(made.parent().unwrap_or(&self.root))?;
+            }
             self.fresh.settled(&made, generation);
         }
         Ok(opened)

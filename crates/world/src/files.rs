@@ -128,6 +128,12 @@ pub trait FileSystem: Send + Sync {
     /// The room on the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<Space>;
 
+    /// Whether syncing a directory on the file system of `path` makes earlier changes to the
+    /// directories above it durable too. False where that is not known for certain.
+    fn syncs_ancestors(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// The whole content of a file, refused with `FileTooLarge` beyond `limit` bytes.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let file = self.open(path, Purpose::Read)?;

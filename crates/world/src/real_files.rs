@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 
 const OBJECT_MODE: Mode = Mode::from_raw_mode(0o777);
 const RECORD_MODE: Mode = Mode::from_raw_mode(0o666);
+/// File systems that write changes to directories to one log in the order they were made, so that a
+/// sync that reaches a later change has reached the earlier ones: ext4 (and 3), XFS; and btrfs, which
+/// logs new ancestors along with what is below them.
+const ONE_ORDERED_LOG: [u32; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
 /// Holds the entries of every hash directory and a good part of a suffix directory at once.
 const LIST_BUFFER: usize = 8 * 1024;
 /// A lock is usually held for microseconds: yield that often before sleeping.
@@ -91,6 +95,10 @@ impl FileSystem for RealFiles {
             total: stat.f_blocks.saturating_mul(stat.f_frsize),
             available: stat.f_bavail.saturating_mul(stat.f_frsize),
         })
+    }
+
+    fn syncs_ancestors(&self, path: &Path) -> bool {
+        fs::statfs(path).is_ok_and(|stat| ONE_ORDERED_LOG.contains(&(stat.f_type as u32)))
     }
 }
 
