@@ -52,10 +52,8 @@ impl Server {
     pub(crate) async fn session<'a>(&'a self, world: &'a World, options: &'a Options) -> Option<Session<'a>> {
         let permit = match world.timeout(options.pool_timeout, self.permits.acquire()).await {
             Ok(permit) => permit.ok()?,
-            Err(_) => {
-                self.failed(world, options, &Fault::Timeout);
-                return None;
-            }
+            // Too many of us at once is no fault of the server's, so it does not count as one.
+            Err(_) => return None,
         };
         let idle = self.idle.lock().pop();
         let connection = match idle {
