@@ -1,1 +1,48 @@
-//! The object server's verbs on one node.
+//! The object server: the verbs of Swift's backend protocol on the objects of one node.
+//!
+//! Comes in: a [`peer::Call`] for an object on a device, by direct call or over HTTP. Goes out: the
+//! answer OpenStack Swift 2.38 would give. Listing rows go to container servers, or into the device's
+//! pending records when those do not answer in time.
+//! Always holds: disk work runs on the device's own I/O workers, never on an async thread; a request
+//! body is not touched before the request is accepted; nothing is acknowledged that is not durable;
+//! a body that was cut short leaves nothing behind. A small PUT or GET costs one hop to the workers.
+//! Deliberately absent: rings, quorums, other nodes' objects, the layout on disk (`object-engine`),
+//! sockets (`peer`). REPLICATE, SSYNC and erasure-coded policies answer 501.
+//!
+//! | question | file |
+//! |---|---|
+//! | which verb, and what is logged | `service.rs` |
+//! | what a request must have before anything else happens | `request.rs` |
+//! | a device comes, goes and comes back | `devices.rs` |
+//! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs` |
+//! | PUT | `put.rs`; how the body arrives: `incoming.rs`; footers and commits: `wrapped.rs`, `mime.rs` |
+//! | POST and DELETE | `post.rs`, `delete.rs` |
+//! | which headers stay with an object | `kept.rs` |
+//! | when an object expires, and who is told | `expiry.rs` |
+//! | listing rows | `updates.rs` |
+//! | what refusals look like | `refusal.rs` |
+//!
+//! Pages: `docs/journeys/put-object.md`, `docs/journeys/get-object.md`. Tests: `tests/`, of which
+//! `as_openstack.rs` asks OpenStack's own object server the same questions.
+
+mod delete;
+mod devices;
+mod expiry;
+mod incoming;
+mod kept;
+mod mime;
+mod options;
+mod outgoing;
+mod post;
+mod put;
+mod read;
+mod refusal;
+mod request;
+mod service;
+mod sink;
+mod updates;
+mod wrapped;
+
+pub use devices::{DeviceSource, OpenDevice, PendingLog, PendingUpdate};
+pub use options::ObjectServerOptions;
+pub use service::{AccessLog, AccessRecord, ObjectServer};

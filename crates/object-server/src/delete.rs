@@ -1,0 +1,165 @@
+//! DELETE: leave a tombstone, unless something newer is here.
+
+use crate::devices::OpenDevice;
+use crate::expiry::{self, Change};
+use crate::refusal::{Refusal, X_BACKEND_TIMESTAMP, empty, page, put_header};
+use crate::request::Request;
+use crate::service::Shared;
+use crate::updates::{Operation, Row};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use object_engine::{EngineError, ObjectKey, OpenOptions};
+use peer::Response;
+use std::sync::Arc;
+use vocabulary::Timestamp;
+
+const X_BACKEND_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-content-type");
+
+/// Answers a DELETE.
+pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
+    let deletion = Deletion {
+        timestamp: request.timestamp()?,
+        only_if: request.headers.get("x-if-delete-at").cloned(),
+        opens_expired: request.opens_expired(),
+    };
+    let (key, timestamp) = (request.key.clone(), deletion.timestamp);
+    let ran = shared
+        .devices
+        .run(&request.device, move |open| deletion.carry_out(open, &key))
+        .await;
+    let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
+    let done = done?;
+    if done.won {
+        let row = Row::of_object(&request, Operation::Delete, timestamp, HeaderMap::new());
+        let change = Change {
+            old: done.delete_at,
+            new: None,
+            size: 0,
+            timestamp,
+            content_type_timestamp: timestamp,
+        };
+        let mut rows = expiry::queue_rows(&request, &shared.options, &change);
+        rows.extend(row);
+        shared.updates.tell(rows, &device).await;
+    }
+    Ok(done.into_response())
+}
+
+struct Deletion {
+    timestamp: Timestamp,
+    /// `X-If-Delete-At`: the expirer deletes only what still expires when it thinks.
+    only_if: Option<HeaderValue>,
+    opens_expired: bool,
+}
+
+/// What was there.
+struct Before {
+    /// Clients could see it.
+    visible: bool,
+    timestamp: Option<Timestamp>,
+    delete_at: Option<i64>,
+    content_type: Vec<u8>,
+}
+
+struct Done {
+    status: StatusCode,
+    /// A tombstone was left.
+    won: bool,
+    newest: Timestamp,
+    delete_at: Option<i64>,
+    content_type: Vec<u8>,
+}
+
+impl Deletion {
+    /// Blocks.
+    fn carry_out(&self, open: &OpenDevice, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
+        let before = self.look(open, key)?;
+        let confirmed = match self.check_condition(&before) {
+            Ok(confirmed) => confirmed,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let won = before.timestamp.is_none_or(|old| old < self.timestamp);
+        if won {
+            open.engine.delete(key, self.timestamp)?;
+        }
+        let status = match (before.visible || confirmed, won) {
+            (true, true) => StatusCode::NO_CONTENT,
+            (true, false) => StatusCode::CONFLICT,
+            (false, _) => StatusCode::NOT_FOUND,
+        };
+        Ok(Ok(Done {
+            status,
+            won,
+            newest: before.timestamp.unwrap_or_default().max(self.timestamp),
+            delete_at: before.delete_at,
+            content_type: before.content_type,
+        }))
+    }
+
+    fn look(&self, open: &OpenDevice, key: &ObjectKey) -> Result<Before, EngineError> {
+        let found = match open.engine.open(key, OpenOptions::HEAD) {
+            Ok(found) => found,
+            Err(EngineError::NotFound { deleted_at }) => return Ok(Before::nothing(deleted_at)),
+            Err(EngineError::Quarantined { .. }) => return Ok(Before::nothing(None)),
+            Err(error) => return Err(error),
+        };
+        let visible = self.opens_expired || !expiry::has_expired(&found.metadata, self.timestamp);
+        // A newer POST does not save the body: its metadata are for what was PUT.
+        let timestamp = match visible {
+            true => found.timestamps.data,
+            false => found.timestamps.newest(),
+        };
+        Ok(Before {
+            visible,
+            timestamp: Some(timestamp),
+            delete_at: expiry::delete_at(&found.metadata),
+            content_type: found.metadata.get("Content-Type").unwrap_or_default().to_vec(),
+        })
+    }
+
+    /// Whether `X-If-Delete-At` is there and agrees.
+    fn check_condition(&self, before: &Before) -> Result<bool, Refusal> {
+        let Some(wanted) = &self.only_if else {
+            return Ok(false);
+        };
+        let wanted = expiry::whole_number(wanted.as_bytes());
+        let wanted = wanted.ok_or(Refusal::Html(
+            StatusCode::BAD_REQUEST,
+            "Bad X-If-Delete-At header value",
+        ))?;
+        if before.timestamp.is_none() {
+            return Err(Refusal::not_found(None));
+        }
+        if before.delete_at != Some(wanted) {
+            return Err(Refusal::Html(
+                StatusCode::PRECONDITION_FAILED,
+                "X-If-Delete-At and X-Delete-At do not match",
+            ));
+        }
+        Ok(true)
+    }
+}
+
+impl Before {
+    fn nothing(deleted_at: Option<Timestamp>) -> Self {
+        Self {
+            visible: false,
+            timestamp: deleted_at,
+            delete_at: None,
+            content_type: Vec::new(),
+        }
+    }
+}
+
+impl Done {
+    fn into_response(self) -> Response {
+        let mut response = match self.status {
+            StatusCode::NO_CONTENT => empty(self.status),
+            status => page(status),
+        };
+        put_header(&mut response, X_BACKEND_TIMESTAMP, &self.newest.internal());
+        if let Ok(value) = HeaderValue::from_bytes(&self.content_type) {
+            response.headers_mut().insert(X_BACKEND_CONTENT_TYPE, value);
+        }
+        response
+    }
+}

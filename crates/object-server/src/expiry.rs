@@ -1,0 +1,204 @@
+//! When an object expires, and the rows of the queue that the expirer works through.
+//!
+//! The queue is a hidden account; its containers are days, its objects `<when>-<account>/<container>/<object>`.
+//! A container's name is shifted by a number below 100 that depends on the object, so that all nodes
+//! agree on it and one day's expirations spread over many containers.
+//! Source: `doc/source/overview_expiring_objects.rst` and the requests OpenStack's server sends.
+
+use crate::options::ObjectServerOptions;
+use crate::refusal::Refusal;
+use crate::request::{Request, is_true};
+use crate::updates::{Delivery, Operation, Row, nodes};
+use http::HeaderValue;
+use object_engine::Metadata;
+use vocabulary::{EntityPath, PathHash, Timestamp};
+
+const X_DELETE_AT: &str = "x-delete-at";
+/// Beyond this a queue row's name would no longer sort by time.
+const LATEST: i64 = 9_999_999_999;
+const EMPTY_ETAG: HeaderValue = HeaderValue::from_static("d41d8cd98f00b204e9800998ecf8427e");
+
+/// Reads and checks the `X-Delete-After` and `X-Delete-At` of a PUT, and leaves the second in the headers.
+pub(crate) fn settle_delete_at(request: &mut Request, now: Timestamp) -> Result<(), Refusal> {
+    if let Some(after) = request.headers.remove("x-delete-after") {
+        let after = whole_number(after.as_bytes());
+        let after = after.ok_or_else(|| Refusal::bad_request("Non-integer X-Delete-After"))?;
+        if after <= 0 {
+            return Err(Refusal::bad_request("X-Delete-After in past"));
+        }
+        let at = seconds(now).saturating_add(after);
+        request.headers.insert(X_DELETE_AT, HeaderValue::from(at));
+    }
+    check_delete_at(request, |at| is_past(at, now))
+}
+
+/// Checks the `X-Delete-At` of a POST, which may name its own very second; `X-Delete-After` is not for it.
+pub(crate) fn check_posted_delete_at(request: &Request, now: Timestamp) -> Result<(), Refusal> {
+    check_delete_at(request, |at| {
+        u64::try_from(at).is_ok_and(|at| Timestamp::from_seconds(at) < now) || at < 0
+    })
+}
+
+fn check_delete_at(request: &Request, is_past: impl Fn(i64) -> bool) -> Result<(), Refusal> {
+    let Some(at) = request.headers.get(X_DELETE_AT) else {
+        return Ok(());
+    };
+    let at = whole_number(at.as_bytes()).ok_or_else(|| Refusal::bad_request("Non-integer X-Delete-At"))?;
+    if is_past(at) && !request.is_replication() {
+        return Err(Refusal::bad_request("X-Delete-At in past"));
+    }
+    Ok(())
+}
+
+/// When the object these are the metadata of expires.
+pub(crate) fn delete_at(metadata: &Metadata) -> Option<i64> {
+    whole_number(metadata.get("X-Delete-At")?)
+}
+
+/// Whether it has expired at `now`.
+pub(crate) fn has_expired(metadata: &Metadata, now: Timestamp) -> bool {
+    delete_at(metadata).is_some_and(|at| is_past(at, now))
+}
+
+fn is_past(at: i64, now: Timestamp) -> bool {
+    at <= seconds(now)
+}
+
+fn seconds(timestamp: Timestamp) -> i64 {
+    i64::try_from(timestamp.seconds()).unwrap_or(i64::MAX)
+}
+
+/// A number as Python's `int` reads it, as far as anyone writes one.
+pub(crate) fn whole_number(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    text.parse().ok()
+}
+
+/// What changed about an object's expiry.
+pub(crate) struct Change<'a> {
+    /// What it was before.
+    pub(crate) old: Option<i64>,
+    /// The metadata it has now; `None` when it is deleted.
+    pub(crate) new: Option<&'a Metadata>,
+    /// Its size, which the queue row tells the expirer.
+    pub(crate) size: u64,
+    /// When it happened.
+    pub(crate) timestamp: Timestamp,
+    /// When the object's content type was set.
+    pub(crate) content_type_timestamp: Timestamp,
+}
+
+/// The queue rows that follow from a change.
+pub(crate) fn queue_rows(request: &Request, options: &ObjectServerOptions, change: &Change<'_>) -> Vec<Row> {
+    let new = change.new.and_then(delete_at);
+    let added = new.and_then(|at| added_row(request, options, change, at));
+    let cleans = request
+        .text("x-backend-clean-expiring-object-queue")
+        .is_none_or(is_true);
+    let removed = change.old.filter(|old| cleans && new != Some(*old));
+    let removed = removed.map(|at| {
+        // Where the row was put is not known any more. The best guess goes to the updater; when it is
+        // wrong, the expirer finds that the object's X-Delete-At does not match and leaves it alone.
+        let mut row = queue_row(request, options, change, at, None);
+        row.operation = Operation::Delete;
+        row
+    });
+    added.into_iter().chain(removed).collect()
+}
+
+/// Only when the gateway says where to: it tells as many object servers as are needed.
+fn added_row(request: &Request, options: &ObjectServerOptions, change: &Change<'_>, at: i64) -> Option<Row> {
+    let hosts = request.text("x-delete-at-host")?;
+    let devices = request.text("x-delete-at-device").unwrap_or_default();
+    let partition = request.text("x-delete-at-partition").unwrap_or_default();
+    let mut row = queue_row(request, options, change, at, request.text("x-delete-at-container"));
+    row.delivery = nodes(hosts, devices, partition)?;
+    let headers = &mut row.headers;
+    headers.insert("x-size", HeaderValue::from(0));
+    headers.insert("x-etag", EMPTY_ETAG);
+    let note = format!("text/plain;swift_expirer_bytes={}", change.size);
+    for (name, text) in [
+        ("x-content-type", note),
+        ("x-content-type-timestamp", change.content_type_timestamp.internal()),
+    ] {
+        // Digits and plain words only: always a header value.
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            headers.insert(name, value);
+        }
+    }
+    Some(row)
+}
+
+fn queue_row(
+    request: &Request,
+    options: &ObjectServerOptions,
+    change: &Change<'_>,
+    at: i64,
+    container: Option<&str>,
+) -> Row {
+    let at = at.clamp(0, LATEST);
+    let path = format!("{}/{}/{}", request.account(), request.container(), request.object());
+    let account = &options.expiring_objects_account;
+    let container = match container.filter(|name| !name.is_empty() && !name.contains('/')) {
+        Some(name) => name.to_owned(),
+        None => queue_container(at, &request.key.hash, options.expiring_objects_container_divisor),
+    };
+    let object = format!("{at:010}-{path}");
+    let mut headers = Row::common_headers(request, change.timestamp);
+    headers.insert("x-backend-storage-policy-index", HeaderValue::from(0));
+    Row {
+        operation: Operation::Put,
+        policy: request.key.policy,
+        hash: options.hash_prefix.object(account, &container, &object),
+        timestamp: change.timestamp,
+        path: EntityPath::account(account)
+            .with_container(container)
+            .with_object(object),
+        container_path: None,
+        db_state: None,
+        headers,
+        delivery: Delivery::LaterOnly,
+    }
+}
+
+fn queue_container(at: i64, hash: &PathHash, divisor: u64) -> String {
+    let divisor = i64::try_from(divisor).unwrap_or(i64::MAX).max(1);
+    let shift = (u128::from_be_bytes(hash.0) % 100) as i64;
+    format!("{:010}", (at / divisor * divisor - shift).clamp(0, LATEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Recorded from OpenStack's object server.
+    #[test]
+    fn the_queue_container_is_openstacks() {
+        let prefix = vocabulary::HashPrefix::new("before", "after").unwrap();
+        let hash = prefix.object("a", "c", "r1795175080");
+        assert_eq!(queue_container(1_795_175_085, &hash, 86_400), "1795132718");
+        assert_eq!(queue_container(LATEST, &hash, 86_400), "9999935918");
+    }
+
+    #[test]
+    fn an_object_expires_with_its_second() {
+        let metadata = Metadata::new().with("X-Delete-At", "100");
+        let at = |text: &str| text.parse().unwrap();
+        assert!(!has_expired(&metadata, at("99.99999")));
+        assert!(has_expired(&metadata, at("100")));
+        assert!(!has_expired(&Metadata::new(), at("100")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_read_or_refused(text in "\\PC*") {
+            let _ = whole_number(text.as_bytes());
+        }
+
+        #[test]
+        fn containers_have_ten_digits(at in i64::MIN..i64::MAX, hash: [u8; 16], divisor in 0u64..100_000) {
+            prop_assert_eq!(queue_container(at.clamp(0, LATEST), &PathHash(hash), divisor).len(), 10);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which headers stay with an object, how they are spelled on disk, and how many may be.
+//!
+//! Always holds: what the engine keeps under names of its own (`X-Timestamp`, `Content-Length`, …) is
+//! never taken from a header of the same name.
+
+use crate::refusal::Refusal;
+use http::HeaderMap;
+use object_engine::Metadata;
+use vocabulary::Limits;
+use vocabulary::metadata::{Entity, is_transient_system_meta};
+
+/// Names that the server itself decides about.
+const OWN: [&str; 7] = [
+    "x-timestamp",
+    "content-type",
+    "content-length",
+    "content-type-timestamp",
+    "etag",
+    "name",
+    "deleted",
+];
+
+/// Adds the headers of a PUT that stay: user and system metadata, allowed headers, and what a
+/// replicator names in `X-Backend-Replication-Headers`.
+pub(crate) fn keep_for_put(metadata: &mut Metadata, headers: &HeaderMap, allowed: &[String]) {
+    keep(metadata, headers, |name| {
+        Entity::Object.is_user_or_system_meta(name) || is_transient_system_meta(name)
+    });
+    keep_named(metadata, headers, allowed);
+}
+
+/// Adds the headers of a POST that stay; system metadata stays that of the PUT.
+pub(crate) fn keep_for_post(metadata: &mut Metadata, headers: &HeaderMap, allowed: &[String]) {
+    keep(metadata, headers, |name| {
+        Entity::Object.is_user_meta(name) || is_transient_system_meta(name)
+    });
+    keep_named(metadata, headers, allowed);
+}
+
+fn keep(metadata: &mut Metadata, headers: &HeaderMap, stays: impl Fn(&str) -> bool) {
+    for (name, value) in headers {
+        if stays(name.as_str()) {
+            metadata.set(title(name.as_str()), value.as_bytes());
+        }
+    }
+}
+
+fn keep_named(metadata: &mut Metadata, headers: &HeaderMap, allowed: &[String]) {
+    let replicated = headers.get("x-backend-replication-headers");
+    let replicated = replicated.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    for name in replicated.split_whitespace().chain(allowed.iter().map(String::as_str)) {
+        if OWN.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        if let Some(value) = headers.get(name) {
+            metadata.set(title(name), value.as_bytes());
+        }
+    }
+}
+
+/// Whether an item of an object's metadata is shown to who reads the object.
+pub(crate) fn is_shown(name: &str, allowed: &[String]) -> bool {
+    Entity::Object.is_user_or_system_meta(name)
+        || is_transient_system_meta(name)
+        || allowed.iter().any(|allowed| allowed == name)
+}
+
+/// The spelling on disk: every letter that does not follow a letter is a capital, as Python's `title` has it.
+pub(crate) fn title(name: &str) -> String {
+    let mut after_letter = false;
+    name.chars()
+        .map(|c| {
+            let cased = match after_letter {
+                true => c.to_ascii_lowercase(),
+                false => c.to_ascii_uppercase(),
+            };
+            after_letter = c.is_ascii_alphabetic();
+            cased
+        })
+        .collect()
+}
+
+/// `[swift-constraints]` on the client's metadata.
+pub(crate) fn check_limits(headers: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {
+    let (mut count, mut size) = (0, 0);
+    for (name, value) in headers {
+        let Some(short) = name.as_str().strip_prefix(Entity::Object.user_prefix()) else {
+            continue;
+        };
+        count += 1;
+        size += short.len() + value.len();
+        let spelled = || format!("x-object-meta-{}", title(short));
+        let refusal = if short.is_empty() {
+            "Metadata name cannot be empty".to_owned()
+        } else if short.len() > limits.max_meta_name_length {
+            format!("Metadata name too long: {}", spelled())
+        } else if value.len() > limits.max_meta_value_length {
+            format!(
+                "Metadata value longer than {}: {}",
+                limits.max_meta_value_length,
+                spelled()
+            )
+        } else if count > limits.max_meta_count {
+            format!("Too many metadata items; max {}", limits.max_meta_count)
+        } else if size > limits.max_meta_overall_size {
+            format!("Total metadata too large; max {}", limits.max_meta_overall_size)
+        } else {
+            continue;
+        };
+        return Err(Refusal::bad_request(refusal));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_spelled_as_python_spells_them() {
+        assert_eq!(title("x-object-meta-a1b_c"), "X-Object-Meta-A1B_C");
+        assert_eq!(title("ETAG"), "Etag");
+    }
+
+    #[test]
+    fn what_stays() {
+        let allowed = ["content-encoding".to_owned(), "etag".to_owned()];
+        let headers: HeaderMap = [
+            ("x-object-meta-a", "1"),
+            ("x-object-sysmeta-b", "2"),
+            ("x-object-transient-sysmeta-c", "3"),
+            ("content-encoding", "gzip"),
+            ("etag", "no"),
+            ("x-foo", "4"),
+            ("x-bar", "5"),
+            ("x-backend-replication-headers", "X-Foo etag"),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
+        .collect();
+        let names = |metadata: &Metadata| metadata.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+        let mut put = Metadata::new();
+        keep_for_put(&mut put, &headers, &allowed);
+        let expected = [
+            "X-Object-Meta-A",
+            "X-Object-Sysmeta-B",
+            "X-Object-Transient-Sysmeta-C",
+            "X-Foo",
+            "Content-Encoding",
+        ];
+        assert_eq!(names(&put), expected);
+        let mut post = Metadata::new();
+        keep_for_post(&mut post, &headers, &allowed);
+        assert!(post.get("X-Object-Sysmeta-B").is_none() && post.len() == 4);
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_spelled(name in "\\PC*") {
+            prop_assert_eq!(title(&name).to_ascii_lowercase(), name.to_ascii_lowercase());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What an operator may set about an object server, with Swift's defaults.
+
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{HashPrefix, Limits, Policies};
+
+/// The options of `[app:object-server]`, and what it needs of `swift.conf`.
+#[derive(Debug, Clone)]
+pub struct ObjectServerOptions {
+    /// The cluster's hash prefix and suffix.
+    pub hash_prefix: HashPrefix,
+    /// The cluster's storage policies.
+    pub policies: Arc<Policies>,
+    /// `[swift-constraints]`.
+    pub limits: Limits,
+    /// How long a container server may take for a connection (`conn_timeout`).
+    pub conn_timeout: Duration,
+    /// How long a container server may take for an answer (`node_timeout`).
+    pub node_timeout: Duration,
+    /// How long an acknowledgement waits for container servers (`container_update_timeout`).
+    pub container_update_timeout: Duration,
+    /// How long the next piece of a request body may take (`client_timeout`).
+    pub client_timeout: Duration,
+    /// How long a whole upload may take (`max_upload_time`).
+    pub max_upload_time: Duration,
+    /// Headers besides `X-Object-Meta-*` and the system's that stay with an object, in lower case
+    /// (`allowed_headers`).
+    pub allowed_headers: Vec<String>,
+    /// The account whose containers say what expires when.
+    pub expiring_objects_account: String,
+    /// How many seconds of expirations share a container.
+    pub expiring_objects_container_divisor: u64,
+    /// I/O threads per device.
+    pub threads_per_disk: usize,
+    /// Jobs that may wait for those threads before the device counts as overloaded (503).
+    pub queue_per_disk: usize,
+    /// Whether requests are written to the access log (`log_requests`).
+    pub log_requests: bool,
+}
+
+/// `allowed_headers` of a server that sets none.
+const ALLOWED_HEADERS: [&str; 9] = [
+    "content-disposition",
+    "content-encoding",
+    "x-delete-at",
+    "x-object-manifest",
+    "x-static-large-object",
+    "cache-control",
+    "content-language",
+    "expires",
+    "x-robots-tag",
+];
+
+impl ObjectServerOptions {
+    /// Swift's defaults for a cluster with this hash prefix and these policies.
+    pub fn new(hash_prefix: HashPrefix, policies: Arc<Policies>) -> Self {
+        Self {
+            hash_prefix,
+            policies,
+            limits: Limits::default(),
+            conn_timeout: Duration::from_millis(500),
+            node_timeout: Duration::from_secs(3),
+            container_update_timeout: Duration::from_secs(1),
+            client_timeout: Duration::from_secs(60),
+            max_upload_time: Duration::from_secs(86_400),
+            allowed_headers: ALLOWED_HEADERS.map(String::from).to_vec(),
+            expiring_objects_account: ".expiring_objects".into(),
+            expiring_objects_container_divisor: 86_400,
+            threads_per_disk: 4,
+            queue_per_disk: 256,
+            log_requests: true,
+        }
+    }
+}

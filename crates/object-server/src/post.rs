@@ -1,0 +1,157 @@
+//! POST: replace what a client says about an object, leaving its bytes alone.
+
+use crate::devices::OpenDevice;
+use crate::expiry::{self, Change};
+use crate::kept;
+use crate::put::overrides;
+use crate::refusal::{Refusal, page};
+use crate::request::Request;
+use crate::service::Shared;
+use crate::updates::{Operation, Row, set};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use object_engine::{EngineError, Found, Metadata, MetadataUpdate, ObjectKey, OpenOptions};
+use peer::Response;
+use std::sync::Arc;
+use vocabulary::Timestamp;
+use vocabulary::metadata::Entity;
+
+/// Answers a POST.
+pub(crate) async fn post(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
+    let timestamp = request.timestamp()?;
+    expiry::check_posted_delete_at(&request, timestamp)?;
+    kept::check_limits(&request.headers, &shared.options.limits)?;
+    let change = Posting::of(&request, timestamp, &shared.options.allowed_headers);
+    let key = request.key.clone();
+    let ran = shared
+        .devices
+        .run(&request.device, move |open| change.carry_out(open, &key))
+        .await;
+    let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
+    let done = done?;
+    shared.updates.tell(done.rows(&request, shared), &device).await;
+    Ok(done.into_response())
+}
+
+struct Posting {
+    timestamp: Timestamp,
+    opens_expired: bool,
+    /// `X-Timestamp` and what stays of the headers.
+    metadata: Metadata,
+    content_type: Option<Vec<u8>>,
+}
+
+struct Done {
+    timestamp: Timestamp,
+    found: Found,
+    posted: Metadata,
+    content_type: Vec<u8>,
+    content_type_timestamp: Timestamp,
+}
+
+impl Posting {
+    fn of(request: &Request, timestamp: Timestamp, allowed: &[String]) -> Self {
+        let mut metadata = Metadata::new().with("X-Timestamp", timestamp.internal());
+        kept::keep_for_post(&mut metadata, &request.headers, allowed);
+        let content_type = request.headers.get(http::header::CONTENT_TYPE);
+        Self {
+            timestamp,
+            opens_expired: request.opens_expired(),
+            metadata,
+            content_type: content_type.map(|v| v.as_bytes().to_vec()).filter(|v| !v.is_empty()),
+        }
+    }
+
+    /// Blocks.
+    fn carry_out(self, open: &OpenDevice, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
+        let found = match open.engine.open(key, OpenOptions::HEAD) {
+            // A POST is not told when the object was deleted.
+            Err(EngineError::NotFound { .. }) => return Ok(Err(Refusal::not_found(None))),
+            found => found?,
+        };
+        if !self.opens_expired && expiry::has_expired(&found.metadata, self.timestamp) {
+            return Ok(Err(Refusal::not_found(None)));
+        }
+        let newest = found.timestamps.newest();
+        if newest >= self.timestamp {
+            return Ok(Err(Refusal::conflict(newest)));
+        }
+        let (content_type, content_type_timestamp) = match self.content_type {
+            Some(content_type) => (content_type, self.timestamp),
+            None => {
+                let current = found.metadata.get("Content-Type").unwrap_or_default();
+                (current.to_vec(), found.timestamps.content_type)
+            }
+        };
+        // The PUT's own content type stays in the body's metadata; only a later one is written again.
+        let set_since = content_type_timestamp > found.timestamps.data;
+        let mut metadata = self.metadata.clone();
+        if set_since {
+            metadata.set("Content-Type", content_type.clone());
+        }
+        let update = MetadataUpdate {
+            timestamp: self.timestamp,
+            metadata,
+            content_type_timestamp: set_since.then_some(content_type_timestamp),
+        };
+        open.engine.write_metadata(key, update)?;
+        Ok(Ok(Done {
+            timestamp: self.timestamp,
+            found,
+            posted: self.metadata,
+            content_type,
+            content_type_timestamp,
+        }))
+    }
+}
+
+impl Done {
+    fn rows(&self, request: &Request, shared: &Shared) -> Vec<Row> {
+        let mut more = HeaderMap::with_capacity(8);
+        let value = |bytes: &[u8]| HeaderValue::from_bytes(bytes).ok();
+        for (name, bytes) in [
+            ("x-content-type", Some(self.content_type.as_slice())),
+            ("x-etag", self.found.metadata.get("ETag")),
+        ] {
+            if let Some(value) = bytes.and_then(value) {
+                more.insert(name, value);
+            }
+        }
+        // The row is the PUT's still, brought up to date.
+        set(&mut more, "x-timestamp", &self.found.timestamps.data.internal());
+        set(&mut more, "x-size", &self.found.size.to_string());
+        set(
+            &mut more,
+            "x-content-type-timestamp",
+            &self.content_type_timestamp.internal(),
+        );
+        set(&mut more, "x-meta-timestamp", &self.timestamp.internal());
+        overrides(&mut more, &HeaderMap::new(), &self.found.data_metadata);
+        let change = Change {
+            old: expiry::delete_at(&self.found.metadata),
+            new: Some(&self.posted),
+            size: self.found.size,
+            timestamp: self.timestamp,
+            content_type_timestamp: self.content_type_timestamp,
+        };
+        let mut rows = expiry::queue_rows(request, &shared.options, &change);
+        rows.extend(Row::of_object(request, Operation::Put, self.timestamp, more));
+        rows
+    }
+
+    fn into_response(self) -> Response {
+        let mut response = page(StatusCode::ACCEPTED);
+        let headers = response.headers_mut();
+        if let Ok(value) = HeaderValue::from_bytes(&self.content_type) {
+            headers.insert(HeaderName::from_static("x-backend-content-type"), value);
+        }
+        for (name, value) in self.found.data_metadata.iter() {
+            if let Ok(name) = HeaderName::from_bytes(name.as_bytes())
+                && Entity::Object.is_system_meta(name.as_str())
+                && let Ok(value) = HeaderValue::from_bytes(value)
+            {
+                headers.insert(name, value);
+            }
+        }
+        response
+    }
+}

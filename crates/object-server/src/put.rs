@@ -1,0 +1,361 @@
+//! PUT: accept, receive and write, commit, tell the listings.
+//!
+//! Three ways for the bytes, one set of rules: a small body is received first and costs one hop to the
+//! device's workers; a long one streams in batches, the next received while the one before is written;
+//! one wrapped in MIME says in its footer what became known on the way.
+//! Always holds: what decides without the body (timestamps, conditions, space) is asked before a long
+//! body, or one the sender holds back, is touched; once the bytes are there the rest happens whether or
+//! not the sender still waits, so that no object lacks its listing row.
+
+use crate::devices::{Device, OpenDevice};
+use crate::expiry::{self, Change};
+use crate::incoming::{Incoming, Limits, too_large};
+use crate::kept;
+use crate::refusal::{Refusal, empty};
+use crate::request::Request;
+use crate::service::Shared;
+use crate::sink::Sink;
+use crate::updates::{Operation, Row, set};
+use bytes::Bytes;
+use futures_util::future::join;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPECT, IF_NONE_MATCH, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use md5::{Digest as _, Md5};
+use object_engine::{Commit, EngineError, Metadata, ObjectEngine, ObjectKey, OpenOptions};
+use peer::{Body, Digest, Interim, Response};
+use std::sync::Arc;
+use vocabulary::conditional::bare_etag;
+use vocabulary::limits::LimitError;
+use vocabulary::{Conditions, Outcome, Timestamp};
+
+/// A body this small is received before the device is asked anything.
+const SMALL: u64 = 64 * 1024;
+const BACKEND_OVERRIDE: &str = "x-backend-container-update-override-";
+const SYSTEM_OVERRIDE: &str = "x-object-sysmeta-container-update-override-";
+
+/// Answers a PUT.
+pub(crate) async fn put(
+    shared: &Arc<Shared>,
+    mut request: Request,
+    body: Body,
+    interim: Option<Interim>,
+) -> Result<Response, Refusal> {
+    let timestamp = request.timestamp()?;
+    let length = promised_length(&request, &body, interim.is_some())?;
+    check_creation(&mut request, length, timestamp, shared)?;
+    let wrapping = crate::wrapped::Wrapping::of(&request)?;
+    let upload = Upload {
+        intent: Arc::new(Intent::of(&request, timestamp, &shared.options.allowed_headers)),
+        request,
+        shared: shared.clone(),
+    };
+    match wrapping {
+        Some(wrapping) => upload.wrapped(body, length, wrapping, interim).await,
+        None if upload.is_small(&body, length) => upload.at_once(body, length).await,
+        None => upload.streamed(body, length).await,
+    }
+}
+
+/// What the sender says about the body's length; `None` for chunked bodies.
+fn promised_length(request: &Request, body: &Body, came_by_wire: bool) -> Result<Option<u64>, Refusal> {
+    match request.text(TRANSFER_ENCODING.as_str()) {
+        Some(encoding) if encoding.eq_ignore_ascii_case("chunked") => return Ok(None),
+        Some(_) => return Err(Refusal::bad_request("Invalid Transfer-Encoding header value")),
+        None => {}
+    }
+    match request.headers.get(CONTENT_LENGTH) {
+        Some(value) => {
+            let length = value.to_str().ok().and_then(|text| text.parse().ok());
+            length
+                .map(Some)
+                .ok_or_else(|| Refusal::bad_request("Invalid Content-Length header value"))
+        }
+        None if came_by_wire => Err(Refusal::Text(
+            StatusCode::LENGTH_REQUIRED,
+            "Missing Content-Length header.".into(),
+        )),
+        None => Ok(body.length()),
+    }
+}
+
+/// What can be refused before any device is asked, in OpenStack's order.
+fn check_creation(
+    request: &mut Request,
+    length: Option<u64>,
+    timestamp: Timestamp,
+    shared: &Shared,
+) -> Result<(), Refusal> {
+    let limits = &shared.options.limits;
+    if length.is_some_and(|length| length > limits.max_file_size) {
+        return Err(too_large());
+    }
+    match limits.check_names(&request.path) {
+        Err(error @ LimitError::TooLong { what: "Object", .. }) => return Err(Refusal::bad_request(error.to_string())),
+        _ => {}
+    }
+    if request.text(CONTENT_TYPE.as_str()).is_none_or(str::is_empty) {
+        return Err(Refusal::bad_request("Invalid Content-Type"));
+    }
+    expiry::settle_delete_at(request, timestamp)?;
+    kept::check_limits(&request.headers, limits)
+}
+
+/// What is to be written, as far as the request's head says.
+#[derive(Clone)]
+pub(crate) struct Intent {
+    key: ObjectKey,
+    timestamp: Timestamp,
+    content_type: Vec<u8>,
+    conditions: Conditions,
+    /// The checksum the sender expects.
+    pub(crate) etag: Option<String>,
+    /// Headers that stay.
+    pub(crate) kept: Metadata,
+}
+
+/// What was there before.
+pub(crate) struct Prior {
+    delete_at: Option<i64>,
+}
+
+/// What is there now.
+pub(crate) struct Written {
+    etag: String,
+    size: u64,
+    metadata: Metadata,
+}
+
+impl Intent {
+    fn of(request: &Request, timestamp: Timestamp, allowed: &[String]) -> Self {
+        let mut kept = Metadata::new();
+        kept::keep_for_put(&mut kept, &request.headers, allowed);
+        let content_type = request.headers.get(CONTENT_TYPE);
+        Self {
+            key: request.key.clone(),
+            timestamp,
+            content_type: content_type.map(|value| value.as_bytes().to_vec()).unwrap_or_default(),
+            conditions: Conditions::new(None, request.text(IF_NONE_MATCH.as_str()), None, None),
+            etag: request.text(ETAG.as_str()).map(|etag| bare_etag(etag).to_owned()),
+            kept,
+        }
+    }
+
+    /// Whether the write may happen. Blocks.
+    fn look(&self, engine: &dyn ObjectEngine) -> Result<Result<Prior, Refusal>, EngineError> {
+        let nothing = Prior { delete_at: None };
+        let found = match engine.open(&self.key, OpenOptions::HEAD) {
+            Ok(found) => found,
+            Err(EngineError::NotFound { deleted_at }) => {
+                let newer = deleted_at.filter(|deleted| *deleted >= self.timestamp);
+                return Ok(newer.map_or(Ok(nothing), |newer| Err(Refusal::conflict(newer))));
+            }
+            Err(EngineError::Quarantined { .. }) => return Ok(Ok(nothing)),
+            Err(error) => return Err(error),
+        };
+        let expired = expiry::has_expired(&found.metadata, self.timestamp);
+        let etag = found.metadata.text("ETag").unwrap_or_default();
+        let unwanted = || self.conditions.check_read(&[etag], found.timestamps.data) != Outcome::Proceed;
+        if !expired && unwanted() {
+            return Ok(Err(Refusal::Page(StatusCode::PRECONDITION_FAILED)));
+        }
+        if found.timestamps.data >= self.timestamp {
+            return Ok(Err(Refusal::conflict(found.timestamps.data)));
+        }
+        let delete_at = expiry::delete_at(&found.metadata).filter(|_| !expired);
+        Ok(Ok(Prior { delete_at }))
+    }
+
+    /// What to commit, once the bytes' checksum and number are known.
+    pub(crate) fn commit(&self, etag: &str, size: u64) -> Result<Commit, Refusal> {
+        if self.etag.as_deref().is_some_and(|expected| expected != etag) {
+            return Err(Refusal::Page(StatusCode::UNPROCESSABLE_ENTITY));
+        }
+        let mut metadata = Metadata::new()
+            .with("X-Timestamp", self.timestamp.internal())
+            .with("Content-Type", self.content_type.clone())
+            .with("Content-Length", size.to_string())
+            .with("ETag", etag);
+        self.kept.iter().for_each(|(name, value)| metadata.set(name, value));
+        Ok(Commit {
+            timestamp: self.timestamp,
+            metadata,
+        })
+    }
+}
+
+impl Written {
+    pub(crate) fn of(commit: &Commit, etag: String, size: u64) -> Self {
+        let metadata = commit.metadata.clone();
+        Self { etag, size, metadata }
+    }
+}
+
+/// A PUT that was accepted.
+pub(crate) struct Upload {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) request: Request,
+    pub(crate) intent: Arc<Intent>,
+}
+
+impl Upload {
+    fn is_small(&self, body: &Body, length: Option<u64>) -> bool {
+        let is_here = body.as_whole().is_some();
+        is_here || (length.is_some_and(|length| length <= SMALL) && !self.request.headers.contains_key(EXPECT))
+    }
+
+    pub(crate) fn incoming(&self, body: Body, length: Option<u64>) -> Incoming {
+        let options = &self.shared.options;
+        let limits = Limits {
+            patience: options.client_timeout,
+            whole: options.max_upload_time,
+            bytes: options.limits.max_file_size,
+        };
+        Incoming::new(&self.shared.world, body, length, limits)
+    }
+
+    /// Receive, then look and write in one hop.
+    async fn at_once(self, body: Body, length: Option<u64>) -> Result<Response, Refusal> {
+        let digest = body.digest();
+        let bytes = self.incoming(body, length).all().await?;
+        let shared = self.shared.clone();
+        shared.to_its_end(self.write_at_once(bytes, digest)).await?
+    }
+
+    async fn write_at_once(self, bytes: Bytes, digest: Option<Digest>) -> Result<Response, Refusal> {
+        let intent = self.intent.clone();
+        let job = move |open: &OpenDevice| {
+            let prior = match intent.look(&*open.engine)? {
+                Ok(prior) => prior,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let known = digest.as_ref().and_then(Digest::get).map(str::to_owned);
+            let etag = known.unwrap_or_else(|| hex(&Md5::digest(&bytes)));
+            let size = bytes.len() as u64;
+            Ok(match intent.commit(&etag, size) {
+                Ok(commit) => {
+                    let written = Written::of(&commit, etag, size);
+                    open.engine.put(&intent.key, &bytes, commit)?;
+                    Ok((prior, written))
+                }
+                Err(refusal) => Err(refusal),
+            })
+        };
+        let ran = self.shared.devices.run(&self.request.device, job).await;
+        let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &self.request.device))?;
+        let (prior, written) = done?;
+        Ok(self.tell(prior, written, &device).await)
+    }
+
+    /// Look, then receive and write in turns.
+    async fn streamed(self, body: Body, length: Option<u64>) -> Result<Response, Refusal> {
+        let digest = body.digest();
+        let (prior, sink) = self.begin(length, digest).await?;
+        let mut incoming = self.incoming(body, length);
+        let mut batch = incoming.batch().await?;
+        while !batch.is_empty() {
+            let (written, next) = join(sink.write(batch), incoming.batch()).await;
+            written?;
+            batch = next?;
+        }
+        self.finish(prior, sink).await
+    }
+
+    /// Asks everything that can be asked without the body, and begins to write.
+    pub(crate) async fn begin(
+        &self,
+        expected_size: Option<u64>,
+        digest: Option<Digest>,
+    ) -> Result<(Prior, Sink), Refusal> {
+        let intent = self.intent.clone();
+        let job = move |open: &OpenDevice| match intent.look(&*open.engine)? {
+            Ok(prior) => Ok(Ok((prior, open.engine.create(&intent.key, expected_size)?))),
+            Err(refusal) => Ok(Err(refusal)),
+        };
+        let ran = self.shared.devices.run(&self.request.device, job).await;
+        let (begun, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &self.request.device))?;
+        let (prior, writer) = begun?;
+        Ok((prior, Sink::new(&self.shared.world, device, writer, digest)))
+    }
+
+    /// Commits and tells.
+    pub(crate) async fn finish(self, prior: Prior, sink: Sink) -> Result<Response, Refusal> {
+        let shared = self.shared.clone();
+        let finishing = async move {
+            let written = sink.commit(self.intent.clone()).await?;
+            Ok(self.tell(prior, written, sink.device()).await)
+        };
+        shared.to_its_end(finishing).await?
+    }
+
+    async fn tell(self, prior: Prior, written: Written, device: &Arc<Device>) -> Response {
+        let timestamp = self.intent.timestamp;
+        let change = Change {
+            old: prior.delete_at,
+            new: Some(&written.metadata),
+            size: written.size,
+            timestamp,
+            content_type_timestamp: timestamp,
+        };
+        let mut rows = expiry::queue_rows(&self.request, &self.shared.options, &change);
+        rows.extend(Row::of_object(
+            &self.request,
+            Operation::Put,
+            timestamp,
+            self.listing_headers(&written),
+        ));
+        self.shared.updates.tell(rows, device).await;
+        let mut response = empty(StatusCode::CREATED);
+        if let Ok(value) = HeaderValue::from_str(&format!("\"{}\"", written.etag)) {
+            response.headers_mut().insert(ETAG, value);
+        }
+        response
+    }
+
+    fn listing_headers(&self, written: &Written) -> HeaderMap {
+        let mut more = HeaderMap::with_capacity(6);
+        set(&mut more, "x-size", &written.size.to_string());
+        set(&mut more, "x-etag", &written.etag);
+        if let Ok(value) = HeaderValue::from_bytes(&self.intent.content_type) {
+            more.insert("x-content-type", value);
+        }
+        overrides(&mut more, &self.request.headers, &written.metadata);
+        more
+    }
+}
+
+/// What the listing is to show instead: headers for this purpose, and above them what was stored with the
+/// object for it.
+pub(crate) fn overrides(more: &mut HeaderMap, headers: &HeaderMap, stored: &Metadata) {
+    let mut replace = |name: &str, value: &[u8]| {
+        if name.is_empty() {
+            return;
+        }
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::try_from(format!("x-{name}")),
+            HeaderValue::from_bytes(value),
+        ) {
+            more.insert(name, value);
+        }
+    };
+    for (name, value) in headers {
+        if let Some(name) = name.as_str().strip_prefix(BACKEND_OVERRIDE) {
+            replace(name, value.as_bytes());
+        }
+    }
+    for (name, value) in stored.iter() {
+        let lower = name.to_ascii_lowercase();
+        if let Some(name) = lower.strip_prefix(SYSTEM_OVERRIDE) {
+            replace(name, value);
+        }
+    }
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
+}

@@ -1,0 +1,197 @@
+//! [`ObjectServer`]: one call in, one answer out, one line in the access log.
+
+use crate::delete::delete;
+use crate::devices::{DeviceSource, Devices};
+use crate::options::ObjectServerOptions;
+use crate::post::post;
+use crate::put::put;
+use crate::read::read;
+use crate::refusal::{Refusal, empty};
+use crate::request::Request;
+use crate::updates::ListingUpdates;
+use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use peer::{Call, Peers, Response, Service, Timeouts};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use vocabulary::Timestamp;
+use world::World;
+
+const VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, SSYNC");
+const NAME: HeaderValue = HeaderValue::from_static(concat!("object-server/", env!("CARGO_PKG_VERSION")));
+
+/// The objects of this node, behind [`Service`].
+pub struct ObjectServer {
+    shared: Arc<Shared>,
+    access_log: OnceLock<Arc<dyn AccessLog>>,
+}
+
+/// What all verbs use.
+pub(crate) struct Shared {
+    pub(crate) world: World,
+    pub(crate) options: ObjectServerOptions,
+    pub(crate) devices: Devices,
+    pub(crate) updates: ListingUpdates,
+}
+
+/// Takes a record of every request.
+pub trait AccessLog: Send + Sync {
+    /// One request has been answered.
+    fn record(&self, record: &AccessRecord<'_>);
+}
+
+/// A request and its answer, as the access log shows them.
+#[derive(Debug)]
+pub struct AccessRecord<'a> {
+    /// The verb.
+    pub method: &'a Method,
+    /// The URL path, encoded.
+    pub path: &'a str,
+    /// The answer.
+    pub status: StatusCode,
+    /// The answer's length, when it has one.
+    pub content_length: Option<u64>,
+    /// The request's headers, for its transaction id, referer and user agent.
+    pub headers: &'a HeaderMap,
+    /// When it came.
+    pub began: Timestamp,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl ObjectServer {
+    /// A server for the devices of `source`; an error when the system has no threads left.
+    pub fn new(
+        world: World,
+        options: ObjectServerOptions,
+        source: Arc<dyn DeviceSource>,
+    ) -> std::io::Result<Arc<Self>> {
+        let timeouts = Timeouts {
+            connect: options.conn_timeout,
+            response: options.node_timeout,
+        };
+        let updates = ListingUpdates::new(world.clone(), timeouts, options.container_update_timeout);
+        let devices = Devices::new(source, options.threads_per_disk, options.queue_per_disk)?;
+        Ok(Arc::new(Self {
+            shared: Arc::new(Shared {
+                world,
+                options,
+                devices,
+                updates,
+            }),
+            access_log: OnceLock::new(),
+        }))
+    }
+
+    /// Who to reach container servers through. Before this is called, and for servers that never get
+    /// any, listing rows go to the pending log.
+    pub fn set_peers(&self, peers: Arc<Peers>) {
+        self.shared.updates.set_peers(peers);
+    }
+
+    /// Where requests are recorded; the first log counts.
+    pub fn set_access_log(&self, log: Arc<dyn AccessLog>) {
+        // A second log would only repeat the first: a process has one.
+        let _ = self.access_log.set(log);
+    }
+
+    async fn answer(&self, call: Call) -> Response {
+        let verb = call.method.clone();
+        let answered = match verb.as_str() {
+            "OPTIONS" => Ok(options()),
+            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => self.on_object(call).await,
+            "REPLICATE" | "SSYNC" => Err(Refusal::Text(
+                StatusCode::NOT_IMPLEMENTED,
+                format!("this object server does not speak {verb} yet; let OpenStack's replicate this device"),
+            )),
+            _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
+        };
+        let mut response = answered.unwrap_or_else(Refusal::into_response);
+        if verb == Method::HEAD {
+            response = without_body(response);
+        }
+        response
+    }
+
+    async fn on_object(&self, call: Call) -> Result<Response, Refusal> {
+        let Call {
+            method,
+            address,
+            headers,
+            body,
+            interim,
+            ..
+        } = call;
+        let request = Request::new(method, address, headers, &self.shared.options)?;
+        let shared = self.shared.clone();
+        match request.method.as_str() {
+            "PUT" => put(&shared, request, body, interim).await,
+            "POST" => {
+                let work = async move { post(&shared, request).await };
+                self.shared.to_its_end(work).await?
+            }
+            "DELETE" => {
+                let work = async move { delete(&shared, request).await };
+                self.shared.to_its_end(work).await?
+            }
+            _ => read(&shared, request).await,
+        }
+    }
+}
+
+impl Shared {
+    /// Runs `work` to its end even when the caller goes away meanwhile.
+    pub(crate) async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (done, result) = tokio::sync::oneshot::channel();
+        // Nobody listening any more is what this is for.
+        self.world.spawn(async move { drop(done.send(work.await)) });
+        result
+            .await
+            .map_err(|_| Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR))
+    }
+}
+
+fn options() -> Response {
+    let mut response = empty(StatusCode::OK);
+    response.headers_mut().insert(ALLOW, VERBS);
+    response.headers_mut().insert(SERVER, NAME);
+    response
+}
+
+/// HEAD: the length stays, but not that of a standard page.
+fn without_body(mut response: Response) -> Response {
+    let is_page = |body: bytes::Bytes| body.starts_with(b"<html>");
+    if response.body().as_whole().is_some_and(is_page) {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    response.map(|_| peer::Body::empty())
+}
+
+#[async_trait::async_trait]
+impl Service for ObjectServer {
+    async fn call(&self, call: Call) -> Response {
+        let log = self.access_log.get().filter(|_| self.shared.options.log_requests);
+        let Some(log) = log else {
+            return self.answer(call).await;
+        };
+        let clock = &self.shared.world.clock;
+        let (began, start) = (clock.now(), clock.elapsed());
+        let (method, headers) = (call.method.clone(), call.headers.clone());
+        let path = call.address.url_path();
+        let response = self.answer(call).await;
+        let length = response.headers().get(CONTENT_LENGTH);
+        log.record(&AccessRecord {
+            method: &method,
+            path: &path,
+            status: response.status(),
+            content_length: length.and_then(|value| value.to_str().ok()?.parse().ok()),
+            headers: &headers,
+            began,
+            took: clock.elapsed().saturating_sub(start),
+        });
+        response
+    }
+}

@@ -1,0 +1,128 @@
+//! [`Sink`]: an object being written through the device's workers.
+//!
+//! Always holds: a sink that is dropped before its commit leaves nothing behind, and cleaning up happens
+//! on the workers, too; every byte passes MD5 once, here, unless the sender in this process does it.
+
+use crate::devices::{Device, OpenDevice};
+use crate::put::{Intent, Written, hex};
+use crate::refusal::Refusal;
+use bytes::Bytes;
+use http::StatusCode;
+use md5::{Digest as _, Md5};
+use object_engine::ObjectWriter;
+use parking_lot::Mutex;
+use peer::Digest;
+use std::sync::Arc;
+use world::World;
+
+/// An object being written.
+pub(crate) struct Sink {
+    world: World,
+    device: Arc<Device>,
+    /// Shared with the job that writes, so that a refused job does not take it along.
+    writing: Arc<Mutex<Option<Writing>>>,
+}
+
+struct Writing {
+    writer: Box<dyn ObjectWriter>,
+    checksum: Checksum,
+}
+
+enum Checksum {
+    Ours(Md5),
+    Senders(Digest),
+}
+
+impl Sink {
+    pub(crate) fn new(
+        world: &World,
+        device: Arc<Device>,
+        writer: Box<dyn ObjectWriter>,
+        digest: Option<Digest>,
+    ) -> Self {
+        let checksum = digest.map_or_else(|| Checksum::Ours(Md5::new()), Checksum::Senders);
+        Self {
+            world: world.clone(),
+            device,
+            writing: Arc::new(Mutex::new(Some(Writing { writer, checksum }))),
+        }
+    }
+
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Appends.
+    pub(crate) async fn write(&self, pieces: Vec<Bytes>) -> Result<(), Refusal> {
+        let pieces = Arc::new(pieces);
+        let job = || {
+            let (writing, pieces) = (self.writing.clone(), pieces.clone());
+            move |_: &OpenDevice| {
+                let mut writing = writing.lock();
+                let Some(writing) = writing.as_mut() else { return Ok(()) };
+                for piece in pieces.iter() {
+                    writing.writer.write(piece)?;
+                    if let Checksum::Ours(md5) = &mut writing.checksum {
+                        md5.update(piece);
+                    }
+                }
+                Ok(())
+            }
+        };
+        let written = self.device.run_patiently(&self.world, job).await;
+        written.map_err(|trouble| Refusal::from_trouble(trouble, &self.device.name))
+    }
+
+    /// Makes it an object.
+    pub(crate) async fn commit(&self, intent: Arc<Intent>) -> Result<Written, Refusal> {
+        let job = || {
+            let (writing, intent) = (self.writing.clone(), intent.clone());
+            move |_: &OpenDevice| {
+                let Some(Writing { writer, checksum }) = writing.lock().take() else {
+                    return Ok(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)));
+                };
+                let Some(etag) = checksum.hex() else {
+                    tracing::error!("the sender in this process ended a body without its checksum");
+                    return Ok(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)));
+                };
+                let size = writer.written();
+                Ok(match intent.commit(&etag, size) {
+                    Ok(commit) => {
+                        let written = Written::of(&commit, etag, size);
+                        writer.commit(commit)?;
+                        Ok(written)
+                    }
+                    Err(refusal) => Err(refusal),
+                })
+            }
+        };
+        let committed = self.device.run_patiently(&self.world, job).await;
+        committed.map_err(|trouble| Refusal::from_trouble(trouble, &self.device.name))?
+    }
+}
+
+impl Checksum {
+    fn hex(self) -> Option<String> {
+        match self {
+            Checksum::Ours(md5) => Some(hex(&md5.finalize())),
+            Checksum::Senders(digest) => digest.get().map(str::to_owned),
+        }
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        // When the lock is taken a job is running; it drops the writer when it ends.
+        let unfinished = self.writing.try_lock().and_then(|mut writing| writing.take());
+        if let Some(unfinished) = unfinished {
+            let device = self.device.clone();
+            self.world.spawn(async move {
+                let cleaning = device.run(move |_| {
+                    drop(unfinished);
+                    Ok(())
+                });
+                drop(cleaning.await);
+            });
+        }
+    }
+}

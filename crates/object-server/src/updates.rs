@@ -1,0 +1,409 @@
+//! Telling the container servers: one row per write, and a durable record when they do not answer.
+//!
+//! An acknowledgement waits for them at most `container_update_timeout`. Whatever has not succeeded by
+//! then is kept in the device's pending log for the updater; requests still under way go on, for a row
+//! that arrives twice changes nothing.
+//! Always holds: when [`ListingUpdates::tell`] returns, every row is either with all its container
+//! servers or in the pending log (or the log's failure is in ours).
+//! Deliberately absent: retries; those are the updater's.
+
+use crate::devices::{Device, PendingUpdate};
+use crate::kept::title;
+use crate::request::{Request, is_true};
+use futures_util::future::join_all;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use peer::{Call, PeerError, Peers, Response, Target, Timeouts};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use vocabulary::names::unquote;
+use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
+use world::{BoxFuture, World};
+
+/// What is to happen to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Put,
+    Delete,
+}
+
+/// A container server and its device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Node {
+    ip: String,
+    port: u16,
+    device: String,
+    partition: u32,
+}
+
+/// Who is to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// These; the flag says that the gateway meant more of them, but we cannot make out where they are.
+    Now(Vec<Node>, bool),
+    /// Nobody now: the updater finds out.
+    LaterOnly,
+}
+
+/// A row of a listing, on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) operation: Operation,
+    /// The object's policy: chooses the pending log's directory.
+    pub(crate) policy: PolicyIndex,
+    /// Of `path`.
+    pub(crate) hash: PathHash,
+    pub(crate) timestamp: Timestamp,
+    /// The row's own path.
+    pub(crate) path: EntityPath,
+    /// `account/container` of the shard it belongs to.
+    pub(crate) container_path: Option<String>,
+    pub(crate) db_state: Option<String>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) delivery: Delivery,
+}
+
+impl Row {
+    /// The row of the request's own container; `None` when the gateway gave this node none to tell.
+    pub(crate) fn of_object(
+        request: &Request,
+        operation: Operation,
+        timestamp: Timestamp,
+        more: HeaderMap,
+    ) -> Option<Self> {
+        let text = |name| request.text(name).unwrap_or_default();
+        let partition = text("x-container-partition");
+        if partition.is_empty() {
+            return None;
+        }
+        let delivery = nodes(text("x-container-host"), text("x-container-device"), partition)?;
+        let mut headers = Self::common_headers(request, timestamp);
+        headers.insert(
+            "x-backend-storage-policy-index",
+            HeaderValue::from(request.key.policy.0),
+        );
+        headers.extend(more);
+        let quoted = request.text("x-backend-quoted-container-path");
+        let quoted = quoted.and_then(|path| unquote(path).ok());
+        let plain = request.text("x-backend-container-path").map(str::to_owned);
+        Some(Self {
+            operation,
+            policy: request.key.policy,
+            hash: request.key.hash,
+            timestamp,
+            path: (*request.path).clone(),
+            container_path: quoted.or(plain).filter(|path| shard(path).is_some()),
+            db_state: request.text("x-container-root-db-state").map(str::to_owned),
+            headers,
+            delivery,
+        })
+    }
+
+    /// What every row carries.
+    pub(crate) fn common_headers(request: &Request, timestamp: Timestamp) -> HeaderMap {
+        let host = request.text("host").unwrap_or("localhost");
+        let referer = format!(
+            "{} http://{host}/{}/{}{}",
+            request.method,
+            request.device,
+            request.partition,
+            request.path.quoted()
+        );
+        let mut headers = HeaderMap::with_capacity(12);
+        set(&mut headers, "x-timestamp", &timestamp.internal());
+        set(&mut headers, "x-trans-id", request.trans_id());
+        set(&mut headers, "referer", &referer);
+        headers.insert("user-agent", user_agent());
+        headers
+    }
+
+    /// The row's place: the shard's when it has one.
+    fn target(&self) -> EntityPath {
+        let object = self.path.object.clone().unwrap_or_default();
+        match self.container_path.as_deref().and_then(shard) {
+            Some(container) => container.with_object(object),
+            None => self.path.clone(),
+        }
+    }
+
+    fn pending(self, redirect: Option<Redirect>) -> PendingUpdate {
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        PendingUpdate {
+            policy: self.policy,
+            hash: self.hash,
+            timestamp: self.timestamp,
+            operation: match self.operation {
+                Operation::Put => "PUT",
+                Operation::Delete => "DELETE",
+            },
+            account: self.path.account,
+            container: self.path.container.unwrap_or_default(),
+            object: self.path.object.unwrap_or_default(),
+            headers: self
+                .headers
+                .iter()
+                .map(|(name, value)| (title(name.as_str()), text(value)))
+                .collect(),
+            container_path: redirect.map(|to| to.container_path).or(self.container_path),
+            db_state: self.db_state,
+        }
+    }
+}
+
+/// Sets a header from text; text that HTTP cannot carry is left out.
+pub(crate) fn set(headers: &mut HeaderMap, name: &'static str, text: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}
+
+fn user_agent() -> HeaderValue {
+    static AGENT: OnceLock<HeaderValue> = OnceLock::new();
+    let make = || HeaderValue::from_str(&format!("object-server {}", std::process::id()));
+    let agent = AGENT.get_or_init(|| make().unwrap_or(HeaderValue::from_static("object-server")));
+    agent.clone()
+}
+
+/// `account/container`.
+fn shard(path: &str) -> Option<EntityPath> {
+    let path = EntityPath::split(path).ok()?;
+    (path.container.is_some() && path.object.is_none()).then_some(path)
+}
+
+/// The container servers of comma lists; `None` when the lists do not belong together.
+pub(crate) fn nodes(hosts: &str, devices: &str, partition: &str) -> Option<Delivery> {
+    let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
+    let devices: Vec<&str> = devices.split(',').map(str::trim).collect();
+    if hosts.len() != devices.len() {
+        tracing::error!(
+            "{} container hosts but {} devices: no listing update",
+            hosts.len(),
+            devices.len()
+        );
+        return None;
+    }
+    let node = |(host, device): (&&str, &&str)| {
+        let (ip, port) = host.rsplit_once(':')?;
+        Some(Node {
+            ip: ip.to_owned(),
+            port: port.parse().ok()?,
+            device: (!device.is_empty()).then(|| (*device).to_owned())?,
+            partition: partition.trim().parse().ok()?,
+        })
+    };
+    let known: Vec<Node> = hosts.iter().zip(&devices).filter_map(node).collect();
+    let some_missing = known.len() < hosts.len();
+    Some(Delivery::Now(known, some_missing))
+}
+
+/// A container server says that the row belongs to a shard.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Redirect {
+    /// First, so that the newest is the greatest: it knows best.
+    timestamp: Timestamp,
+    container_path: String,
+}
+
+struct Outcome {
+    delivered: bool,
+    redirect: Option<Redirect>,
+}
+
+/// Delivers rows.
+pub(crate) struct ListingUpdates {
+    world: World,
+    peers: Arc<OnceLock<Arc<Peers>>>,
+    timeouts: Timeouts,
+    patience: Duration,
+}
+
+impl ListingUpdates {
+    pub(crate) fn new(world: World, timeouts: Timeouts, patience: Duration) -> Self {
+        let peers = Arc::default();
+        Self {
+            world,
+            peers,
+            timeouts,
+            patience,
+        }
+    }
+
+    /// Who to reach container servers through; the first word counts.
+    pub(crate) fn set_peers(&self, peers: Arc<Peers>) {
+        // A second set of peers would only repeat the first: a process has one.
+        let _ = self.peers.set(peers);
+    }
+
+    /// Delivers the rows, or keeps them on `device`.
+    pub(crate) async fn tell(&self, rows: Vec<Row>, device: &Arc<Device>) {
+        match rows.len() {
+            0 => {}
+            1 => {
+                for row in rows {
+                    self.tell_one(row, device).await;
+                }
+            }
+            _ => drop(join_all(rows.into_iter().map(|row| self.tell_one(row, device))).await),
+        }
+    }
+
+    async fn tell_one(&self, row: Row, device: &Arc<Device>) {
+        let Delivery::Now(nodes, some_missing) = &row.delivery else {
+            return keep(row, None, device).await;
+        };
+        let Some(peers) = self.peers.get().filter(|_| !nodes.is_empty()) else {
+            return keep(row, None, device).await;
+        };
+        let mut sending = send_all(peers.clone(), row.clone(), nodes.clone(), self.timeouts);
+        match self.world.timeout(self.patience, &mut sending).await {
+            Ok(outcome) if outcome.delivered && !some_missing => {}
+            Ok(outcome) => keep(row, outcome.redirect, device).await,
+            Err(_) => {
+                keep(row, None, device).await;
+                self.world.spawn(async move { drop(sending.await) });
+            }
+        }
+    }
+}
+
+async fn keep(row: Row, redirect: Option<Redirect>, device: &Arc<Device>) {
+    let update = row.pending(redirect);
+    let what = format!(
+        "{} /{}/{}/{}",
+        update.operation, update.account, update.container, update.object
+    );
+    if let Err(trouble) = device.run(move |open| open.pending.save(&update)).await {
+        tracing::error!("device {} lost the listing update {what}: {trouble:?}", device.name);
+    }
+}
+
+fn send_all(peers: Arc<Peers>, row: Row, nodes: Vec<Node>, timeouts: Timeouts) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let target = Arc::new(row.target());
+        let calls = nodes.into_iter().map(|node| {
+            let (row, target, peers) = (&row, target.clone(), &peers);
+            async move {
+                let answer = peers
+                    .send(&node.ip, node.port, call(row, &node, target), timeouts)
+                    .await;
+                judge(row, &node, answer)
+            }
+        });
+        let outcomes = join_all(calls).await;
+        Outcome {
+            delivered: outcomes.iter().all(|outcome| outcome.delivered),
+            redirect: outcomes.into_iter().filter_map(|outcome| outcome.redirect).max(),
+        }
+    })
+}
+
+fn call(row: &Row, node: &Node, path: Arc<EntityPath>) -> Call {
+    let method = match row.operation {
+        Operation::Put => Method::PUT,
+        Operation::Delete => Method::DELETE,
+    };
+    let target = Target {
+        device: node.device.clone(),
+        partition: node.partition,
+        path,
+    };
+    Call::new(method, target, row.headers.clone())
+}
+
+fn judge(row: &Row, node: &Node, answer: Result<Response, PeerError>) -> Outcome {
+    let (delivered, redirect) = match &answer {
+        Ok(response) if response.status().is_success() => (true, None),
+        Ok(response) if response.status() == StatusCode::MOVED_PERMANENTLY => (false, redirect(response)),
+        Ok(_) | Err(_) => (false, None),
+    };
+    if !delivered {
+        let why = answer.map_or_else(|error| error.to_string(), |response| response.status().to_string());
+        tracing::info!(
+            "container server {}:{}/{} did not take {}: {why}; the updater will try again",
+            node.ip,
+            node.port,
+            node.device,
+            row.path.path()
+        );
+    }
+    Outcome { delivered, redirect }
+}
+
+fn redirect(response: &Response) -> Option<Redirect> {
+    let text = |name: &str| response.headers().get(name)?.to_str().ok();
+    let timestamp = text("x-backend-redirect-timestamp")?.parse().ok()?;
+    let location = text("location")?;
+    let path = match location.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?.1,
+        None => location.trim_start_matches('/'),
+    };
+    let quoted = text("x-backend-location-is-quoted").is_some_and(is_true);
+    let container_path = if quoted { unquote(path).ok()? } else { path.to_owned() };
+    shard(&container_path)?;
+    Some(Redirect {
+        timestamp,
+        container_path,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lists_belong_together_or_are_left_alone() {
+        let Some(Delivery::Now(two, false)) = nodes("10.0.0.1:6201, fe80::1:6201", "sda,sdb", "7") else {
+            panic!("two nodes expected");
+        };
+        assert_eq!(
+            (two[1].ip.as_str(), two[1].port, two[1].partition),
+            ("fe80::1", 6201, 7)
+        );
+        assert_eq!(nodes("10.0.0.1:6201", "sda,sdb", "7"), None);
+        for (host, device, partition) in [
+            ("", "sda", "7"),
+            ("h:1", "", "7"),
+            ("h:1", "sda", "x"),
+            ("h", "sda", "7"),
+        ] {
+            assert_eq!(
+                nodes(host, device, partition),
+                Some(Delivery::Now(vec![], true)),
+                "{host}"
+            );
+        }
+    }
+
+    #[test]
+    fn redirects_are_read() {
+        let mut response = Response::new(peer::Body::empty());
+        for (location, quoted, expected) in [
+            ("/.shards_a/y", false, Some(".shards_a/y")),
+            ("http://h/.shards_a/y", false, Some(".shards_a/y")),
+            ("/.shards_a/y%20z", false, Some(".shards_a/y%20z")),
+            ("/.shards_a/y%20z", true, Some(".shards_a/y z")),
+            ("/onlyone", false, None),
+            ("", false, None),
+        ] {
+            let headers = response.headers_mut();
+            set(headers, "location", location);
+            set(headers, "x-backend-redirect-timestamp", "1700000000.00000");
+            set(
+                headers,
+                "x-backend-location-is-quoted",
+                if quoted { "true" } else { "no" },
+            );
+            let found = redirect(&response).map(|to| to.container_path);
+            assert_eq!(found.as_deref(), expected, "{location}");
+        }
+        response.headers_mut().remove("x-backend-redirect-timestamp");
+        assert_eq!(redirect(&response), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_lists_are_read_or_refused(hosts in "[\\PC,:]{0,40}", devices in "[\\PC,]{0,40}", partition in "\\PC{0,12}") {
+            let _ = nodes(&hosts, &devices, &partition);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! PUTs whose body is wrapped in MIME: footers, and the commit in a second phase.
+//!
+//! The server announces in its first `100 Continue` what it understands, and asks for the commit with a
+//! second one. Footers win over headers: a checksum, listing overrides and metadata known only at the end.
+
+use crate::incoming::{Incoming, Wrapped};
+use crate::kept;
+use crate::mime::Head;
+use crate::put::{Upload, hex};
+use crate::refusal::Refusal;
+use crate::request::Request;
+use futures_util::future::join;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use md5::{Digest as _, Md5};
+use peer::{Body, Interim, Response};
+use std::sync::Arc;
+use vocabulary::conditional::bare_etag;
+
+const X_OBJ_METADATA_FOOTER: HeaderName = HeaderName::from_static("x-obj-metadata-footer");
+const X_OBJ_MULTIPHASE_COMMIT: HeaderName = HeaderName::from_static("x-obj-multiphase-commit");
+const YES: HeaderValue = HeaderValue::from_static("yes");
+/// Bytes that a footer may have: all metadata twice over, and room for encoding.
+const MAX_DOCUMENT: usize = 256 * 1024;
+
+/// How a body is wrapped.
+pub(crate) struct Wrapping {
+    boundary: String,
+    has_footer: bool,
+    has_commit: bool,
+    /// Bytes of the object itself, when known.
+    size: Option<u64>,
+}
+
+impl Wrapping {
+    /// `None` for a body that is not wrapped.
+    pub(crate) fn of(request: &Request) -> Result<Option<Self>, Refusal> {
+        let has_footer = request.is_true("x-backend-obj-metadata-footer");
+        let has_commit = request.is_true("x-backend-obj-multiphase-commit");
+        if !has_footer && !has_commit {
+            return Ok(None);
+        }
+        let boundary = request.text("x-backend-obj-multipart-mime-boundary");
+        let boundary = boundary.filter(|boundary| !boundary.is_empty());
+        let boundary = boundary.ok_or(Refusal::Html(StatusCode::BAD_REQUEST, "no MIME boundary"))?;
+        let size = request.text("x-backend-obj-content-length");
+        let read = |text: &str| {
+            let wrong = || Refusal::bad_request(format!("invalid literal for int() with base 10: '{text}'"));
+            text.trim().parse().map_err(|_| wrong())
+        };
+        Ok(Some(Self {
+            boundary: boundary.to_owned(),
+            has_footer,
+            has_commit,
+            size: size.map(read).transpose()?,
+        }))
+    }
+
+    fn announcement(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if self.has_commit {
+            headers.insert(X_OBJ_MULTIPHASE_COMMIT, YES);
+        }
+        if self.has_footer {
+            headers.insert(X_OBJ_METADATA_FOOTER, YES);
+        }
+        headers
+    }
+}
+
+impl Upload {
+    /// Look, receive the object's part and write it, then its footer, then the commit.
+    pub(crate) async fn wrapped(
+        mut self,
+        body: Body,
+        length: Option<u64>,
+        wrapping: Wrapping,
+        interim: Option<Interim>,
+    ) -> Result<Response, Refusal> {
+        let (prior, sink) = self.begin(wrapping.size, None).await?;
+        if let Some(interim) = &interim {
+            interim.send_continue(&wrapping.announcement(), true);
+        }
+        let incoming: Incoming = self.incoming(body, length);
+        let mut wrapped = Wrapped::new(incoming, &wrapping.boundary);
+        wrapped.part().await?.ok_or(missing("couldn't find object MIME doc"))?;
+        let mut size = 0;
+        let mut batch = wrapped.batch().await?;
+        while !batch.is_empty() {
+            size += batch.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            let (written, next) = join(sink.write(batch), wrapped.batch()).await;
+            written?;
+            batch = next?;
+        }
+        if wrapping.size.is_some_and(|promised| promised != size) {
+            return Err(Refusal::client_disconnect());
+        }
+        if wrapping.has_footer {
+            let footers = read_footers(&mut wrapped).await?;
+            self.take_footers(footers);
+        }
+        if wrapping.has_commit {
+            if let Some(interim) = &interim {
+                interim.send_continue(&HeaderMap::new(), false);
+            }
+            read_commit(&mut wrapped).await?;
+        }
+        wrapped.drain().await;
+        self.finish(prior, sink).await
+    }
+
+    fn take_footers(&mut self, footers: HeaderMap) {
+        let intent = Arc::make_mut(&mut self.intent);
+        if let Some(etag) = footers.get(http::header::ETAG).and_then(|etag| etag.to_str().ok()) {
+            intent.etag = Some(bare_etag(etag).to_owned());
+        }
+        kept::keep_for_put(&mut intent.kept, &footers, &[]);
+        for (name, value) in footers {
+            if let Some(name) = name.filter(|name| name.as_str().starts_with("x-backend-")) {
+                self.request.headers.insert(name, value);
+            }
+        }
+    }
+}
+
+fn missing(what: &'static str) -> Refusal {
+    Refusal::Html(StatusCode::BAD_REQUEST, what)
+}
+
+async fn next_document(wrapped: &mut Wrapped, what: &str, otherwise: &'static str) -> Result<Head, Refusal> {
+    let head = wrapped.part().await?;
+    let is_it = |head: &Head| head.get("x-document").is_none_or(|document| document == what);
+    head.filter(is_it).ok_or(missing(otherwise))
+}
+
+async fn read_footers(wrapped: &mut Wrapped) -> Result<HeaderMap, Refusal> {
+    let head = next_document(wrapped, "object metadata", "couldn't find footer MIME doc").await?;
+    let document = wrapped.document(MAX_DOCUMENT).await?;
+    let checksum = head.get("content-md5");
+    let checksum = checksum.ok_or(missing("no Content-MD5 in footer"))?;
+    if !checksum.eq_ignore_ascii_case(&hex(&Md5::digest(&document))) {
+        return Err(Refusal::Html(StatusCode::UNPROCESSABLE_ENTITY, "footer MD5 mismatch"));
+    }
+    parse_footers(&document).ok_or(missing("invalid JSON for footer doc"))
+}
+
+fn parse_footers(document: &[u8]) -> Option<HeaderMap> {
+    let parsed: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(document).ok()?;
+    let header = |(name, value): (String, serde_json::Value)| {
+        let text = match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Some((
+            HeaderName::try_from(name).ok()?,
+            HeaderValue::from_bytes(text.as_bytes()).ok()?,
+        ))
+    };
+    parsed.into_iter().map(header).collect()
+}
+
+async fn read_commit(wrapped: &mut Wrapped) -> Result<(), Refusal> {
+    next_document(wrapped, "put commit", "couldn't find PUT commit MIME doc").await?;
+    wrapped.document(MAX_DOCUMENT).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn footers_are_an_object_of_headers() {
+        let footers = parse_footers(br#"{"Etag": "x", "X-Object-Sysmeta-A": "b", "N": 5}"#).unwrap();
+        assert_eq!(
+            (footers["etag"].to_str().unwrap(), footers["n"].to_str().unwrap()),
+            ("x", "5")
+        );
+        for bad in [&b"[1]"[..], b"not json", b"", br#"{"a b": "c"}"#, br#"{"a": "x\n"}"#] {
+            assert!(parse_footers(bad).is_none());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_footer_is_read_or_refused(text in "\\PC*") {
+            let _ = parse_footers(text.as_bytes());
+        }
+    }
+}
