@@ -8,11 +8,13 @@ openstack OpenStack Swift itself: proves the tests, so that a failure of the oth
 
 import pytest
 
-from harness.client import Client
-from harness.cluster import Cluster
-from harness.layout import Layout
-from harness.martlet_up import MartletUp
-from harness.memcached import Memcached
+pytest.register_assert_rewrite("harness")
+
+from harness.client import Client  # noqa: E402
+from harness.cluster import Cluster  # noqa: E402
+from harness.layout import Layout  # noqa: E402
+from harness.martlet_up import MartletUp  # noqa: E402
+from harness.memcached import Memcached  # noqa: E402
 
 
 def pytest_addoption(parser):

@@ -22,6 +22,10 @@ USERS = {
     "user_test_tester6": "testing6 .reseller_admin",
 }
 
+# A busy machine is no dead one: without this a late answer becomes a handoff or a pending update, and no daemon runs
+# in the tests to settle those.
+PATIENCE = {"conn_timeout": 5, "node_timeout": 20}
+
 
 class Layout:
     """A directory with etc/ and srv/: `nodes` storage nodes share `devices` devices between them.
@@ -93,7 +97,7 @@ class Layout:
             "DEFAULT": self._common(self.proxy_port),
             "pipeline:main": {"pipeline": PIPELINE},
             "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true",
-                                 "allow_account_management": "true"},
+                                 "allow_account_management": "true", **PATIENCE},
             "filter:tempauth": {"use": "egg:swift#tempauth", "reseller_prefix": "AUTH, SERVICE",
                                 "SERVICE_require_group": "service", **USERS},
             "filter:cache": cache,
@@ -105,7 +109,8 @@ class Layout:
             "DEFAULT": {**self._common(self.ports[role, node]), "devices": self.srv, "mount_check": "false",
                         "recon_cache_path": self.run},
             "pipeline:main": {"pipeline": f"healthcheck recon {role}-server"},
-            f"app:{role}-server": {"use": f"egg:swift#{role}"},
+            f"app:{role}-server": {"use": f"egg:swift#{role}", **(PATIENCE if role == "object" else {}),
+                                   **({"container_update_timeout": 10} if role == "object" else {})},
             "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": self.run},
             "filter:healthcheck": {"use": "egg:swift#healthcheck"},
             f"{role}-replicator": {}, f"{role}-auditor": {},
