@@ -1,1 +1,44 @@
-fn main() {}
+//! The `martlet` command: wiring, start-up and shutdown. Alone reads the environment.
+//!
+//! | question | file |
+//! |---|---|
+//! | what can be said on the command line | `cli.rs` |
+//! | a whole cluster in one process | `up.rs`, its first start `first_start.rs` |
+//! | one server of a cluster | `server.rs` |
+//! | from configuration to a gateway | `proxy.rs` |
+//! | from configuration to storage services | `storage.rs` |
+//! | ring files | `rings.rs` |
+//! | threads, privileges, signals | `process.rs` |
+//! | logs | `logging.rs` |
+//! | why a start failed | `failure.rs` |
+
+mod cli;
+mod failure;
+mod first_start;
+mod logging;
+mod process;
+mod proxy;
+mod rings;
+mod server;
+mod storage;
+mod up;
+
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let result = match Cli::from_args(std::env::args_os()).command {
+        Command::Up(up) => up::run(&up),
+        Command::ProxyServer(server) => server::proxy(&server.conf),
+        Command::AccountServer(server) => server::account(&server.conf),
+        Command::ContainerServer(server) => server::container(&server.conf),
+        Command::ObjectServer(server) => server::object(&server.conf),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("martlet: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

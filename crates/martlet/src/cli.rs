@@ -1,0 +1,121 @@
+//! The command line: what `martlet` can be told, and how it acts under another name.
+//!
+//! Called through a link named `swift-object-server` (and the like) it behaves as that command, so
+//! that `swift-init`, unit files and OpenStack's tests start it.
+//! Always holds: the flags are those of DESIGN §8; scripts rely on them.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Names of links begin with this.
+const LINK_PREFIX: &str = "swift-";
+
+/// An object store that is OpenStack Swift's architecture, API, rings and disk formats in one program.
+#[derive(Debug, Parser)]
+#[command(name = "martlet", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a whole cluster in this process: storage and gateway, ready for clients.
+    ///
+    /// On the first start it writes DIR/etc (swift.conf, rings, builders, server configurations: files
+    /// any Swift operator recognises and could start as separate services) and DIR/srv/<device>. Later
+    /// starts serve what is there. It prints one line that begins with "ready " and holds the auth URL,
+    /// then the accounts. Ctrl-C or SIGTERM finish running requests and exit 0.
+    Up(Up),
+    /// Run the gateway (proxy server) that CONF describes.
+    ProxyServer(Server),
+    /// Run the account server that CONF describes.
+    AccountServer(Server),
+    /// Run the container server that CONF describes.
+    ContainerServer(Server),
+    /// Run the object server that CONF describes.
+    ObjectServer(Server),
+}
+
+/// `martlet up`.
+#[derive(Debug, Args)]
+pub struct Up {
+    /// Where the cluster lives: its configuration and its data.
+    #[arg(long, default_value = "./martlet-data", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Address and port for clients. Bound to anything but loopback, the first start makes random keys.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "IP:PORT")]
+    pub bind: String,
+    /// Devices (directories under DIR/srv) to make on the first start.
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub devices: u32,
+    /// Copies of everything, decided on the first start.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    pub replicas: u32,
+    /// Partitions are 2^P, decided on the first start: about 100 per device at the cluster's final size.
+    #[arg(long, default_value_t = 10, value_name = "P")]
+    pub part_power: u32,
+}
+
+/// A server with a configuration file.
+#[derive(Debug, Args)]
+pub struct Server {
+    /// The server's configuration: a file such as /etc/swift/proxy-server.conf, or a conf.d directory.
+    #[arg(value_name = "CONF")]
+    pub conf: PathBuf,
+    /// Accepted for compatibility with swift-init; logs always go to standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+impl Cli {
+    /// Reads the program's arguments, the name it was called by first. Ends the process on `--help`,
+    /// `--version` and mistakes.
+    pub fn from_args(args: impl Iterator<Item = OsString>) -> Self {
+        Self::parse_from(as_martlet(args.collect()))
+    }
+}
+
+/// `swift-object-server CONF …` → `martlet object-server CONF …`.
+fn as_martlet(mut args: Vec<OsString>) -> Vec<OsString> {
+    let name = args
+        .first()
+        .map(Path::new)
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
+    if let Some(command) = name.and_then(|name| name.strip_prefix(LINK_PREFIX)).map(OsString::from) {
+        args.splice(..1, ["martlet".into(), command]);
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_link_acts_as_its_command() {
+        let cli = Cli::from_args(
+            ["/usr/bin/swift-object-server", "/etc/swift/object-server.conf", "-v"]
+                .map(Into::into)
+                .into_iter(),
+        );
+        match cli.command {
+            Command::ObjectServer(server) => assert_eq!(server.conf, Path::new("/etc/swift/object-server.conf")),
+            other => panic!("{other:?}"),
+        }
+        let cli = Cli::from_args(["martlet", "up"].map(Into::into).into_iter());
+        match cli.command {
+            Command::Up(up) => assert_eq!((up.devices, up.replicas, up.part_power), (4, 3, 10)),
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Why a start failed: one message that names the thing and the remedy.
+
+use std::path::{Path, PathBuf};
+
+/// See the variants; each is printed as it stands.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A configuration file.
+    #[error("{0}")]
+    Settings(#[from] settings::SettingsError),
+    /// Settings that would lose data or open doors.
+    #[error("{0}\nrefusing to start; change that and start again")]
+    Unsafe(String),
+    /// A ring file.
+    #[error("{path}: {error}")]
+    Ring {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: placement::RingError,
+    },
+    /// Making rings for a new cluster.
+    #[error("cannot make rings for a new cluster: {0}")]
+    Builder(#[from] placement::BuilderError),
+    /// The file system.
+    #[error("cannot {doing} {path}: {error}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {address}: {error}; is another server running there?")]
+    Listen {
+        /// Where.
+        address: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Something the command line got wrong.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Failure {
+    /// For `map_err`.
+    pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::Io { doing, path, error }
+    }
+}

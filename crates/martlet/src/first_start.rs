@@ -1,0 +1,160 @@
+//! The first start of `martlet up`: configuration, rings and builders for a new cluster.
+//!
+//! Always holds: `DIR/etc` appears whole or not at all (it is written beside its place, synced and
+//! renamed), so that an interrupted first start is simply repeated and the path secrets of data that
+//! exists are never made anew.
+
+use crate::cli::Up;
+use crate::failure::Failure;
+use placement::{Device, RingBuilder};
+use settings::tempauth::TempAuthUser;
+use settings::write::{self, NewCluster};
+use std::net::SocketAddr;
+use std::path::Path;
+use world::World;
+use world::random::Random;
+
+/// Where the storage servers are, as far as rings and configurations say.
+const STORAGE_IP: &str = "127.0.0.1";
+/// Ports of the storage servers in rings and configurations; within `up` nobody listens there.
+const OBJECT_PORT: u16 = 6200;
+const CONTAINER_PORT: u16 = 6201;
+const ACCOUNT_PORT: u16 = 6202;
+
+/// Ring builders move a partition again only after so many hours.
+const MIN_PART_HOURS: u32 = 1;
+
+/// What a new cluster consists of besides its configuration files.
+pub const RING_NAMES: [(&str, u16); 3] = [
+    ("account", ACCOUNT_PORT),
+    ("container", CONTAINER_PORT),
+    ("object", OBJECT_PORT),
+];
+
+/// Makes `etc` (complete) and the device directories (each of which may exist).
+pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &Path) -> Result<(), Failure> {
+    check(up)?;
+    for number in 1..=up.devices {
+        let device = srv.join(device_name(number));
+        std::fs::create_dir_all(&device).map_err(Failure::io("create", &device))?;
+    }
+    let draft = etc.with_extension(format!("{:016x}.new", world.random.next_u64()));
+    std::fs::create_dir_all(&draft).map_err(Failure::io("create", &draft))?;
+    write_configuration(world, bind, &draft, etc, srv)?;
+    write_rings(world, up, &draft)?;
+    sync_directory(&draft)?;
+    std::fs::rename(&draft, etc).map_err(Failure::io("put in place", etc))?;
+    sync_directory(etc.parent().unwrap_or(etc))
+}
+
+/// `sdb1`, `sdb2`, …: names like those of Swift's all-in-one set-up.
+fn device_name(number: u32) -> String {
+    format!("sdb{number}")
+}
+
+fn check(up: &Up) -> Result<(), Failure> {
+    let refuse = |text: String| Err(Failure::Usage(text));
+    if up.devices == 0 || up.devices > 10_000 {
+        return refuse(format!("--devices {}: choose 1 to 10000", up.devices));
+    }
+    if up.replicas == 0 || up.replicas > up.devices {
+        let Up { devices, replicas, .. } = up;
+        return refuse(format!(
+            "--replicas {replicas}: choose 1 to {devices}, the number of --devices"
+        ));
+    }
+    if !(1..=24).contains(&up.part_power) {
+        return refuse(format!("--part-power {}: choose 1 to 24", up.part_power));
+    }
+    Ok(())
+}
+
+fn write_configuration(world: &World, bind: SocketAddr, draft: &Path, etc: &Path, srv: &Path) -> Result<(), Failure> {
+    let random = &*world.random;
+    let users = if bind.ip().is_loopback() {
+        write::test_users()
+    } else {
+        users_with_random_keys(random)
+    };
+    let cluster = NewCluster {
+        swift_dir: etc,
+        devices: srv,
+        bind_ip: &bind.ip().to_string(),
+        storage_ip: STORAGE_IP,
+        proxy_port: bind.port(),
+        object_port: OBJECT_PORT,
+        container_port: CONTAINER_PORT,
+        account_port: ACCOUNT_PORT,
+        hash_prefix: &secret(random),
+        hash_suffix: &secret(random),
+        users: &users,
+        memcache_servers: &[],
+    };
+    for (name, text) in write::files(&cluster) {
+        write_file(&draft.join(name), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn users_with_random_keys(random: &dyn Random) -> Vec<TempAuthUser> {
+    let mut users = write::test_users();
+    for user in &mut users {
+        user.key = secret(random);
+    }
+    users
+}
+
+/// 128 random bits in letters and digits.
+fn secret(random: &dyn Random) -> String {
+    format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
+}
+
+fn write_rings(world: &World, up: &Up, draft: &Path) -> Result<(), Failure> {
+    let now = i64::try_from(world.clock.now().seconds()).unwrap_or(i64::MAX);
+    for (name, port) in RING_NAMES {
+        let mut builder = RingBuilder::new(up.part_power, f64::from(up.replicas), MIN_PART_HOURS)?;
+        for number in 1..=up.devices {
+            builder.add(Device {
+                region: 1,
+                zone: number,
+                weight: 100.0,
+                ip: STORAGE_IP.into(),
+                port,
+                replication_ip: STORAGE_IP.into(),
+                replication_port: port,
+                device: device_name(number),
+                ..Device::default()
+            })?;
+        }
+        builder.rebalance(world.random.next_u64(), now)?;
+        let path = draft.join(format!("{name}.ring.gz"));
+        let ring = builder.to_ring()?.to_bytes_v1().map_err(|error| Failure::Ring {
+            path: path.clone(),
+            error,
+        })?;
+        write_file(&path, &ring)?;
+        write_file(&draft.join(format!("{name}.builder")), &builder.to_bytes())?;
+    }
+    Ok(())
+}
+
+/// Readable by the owner only: the files hold secrets.
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(Failure::io("create", path))?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(Failure::io("write", path))
+}
+
+fn sync_directory(path: &Path) -> Result<(), Failure> {
+    std::fs::File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(Failure::io("sync", path))
+}

@@ -1,0 +1,21 @@
+//! Where logs go: standard error, from the level that the configuration says.
+
+use crate::failure::Failure;
+use settings::report::Warning;
+use settings::server::ServerCommon;
+
+/// Starts logging; later calls change nothing.
+pub fn start(common: &ServerCommon) {
+    telemetry::log::start(common.log_level);
+}
+
+/// Logs what the configuration asks for and will not get; refuses what would be dangerous to ignore.
+pub fn warn_of(warnings: &[Warning]) -> Result<(), Failure> {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    match settings::unsafe_to_start(warnings).next() {
+        Some(warning) => Err(Failure::Unsafe(warning.to_string())),
+        None => Ok(()),
+    }
+}

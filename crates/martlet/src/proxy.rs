@@ -1,0 +1,120 @@
+//! From `proxy-server.conf` to a gateway.
+//!
+//! Always holds: what the configuration says and Martlet serves is in force; the rest has been named
+//! in a warning by `settings`.
+
+use crate::failure::Failure;
+use gateway::{Gateway, GatewayOptions, NodeCount, Rings, Shared, SharedCache};
+use identity::TokenCache;
+use memcache::Memcache;
+use peer::{Peers, ServerOptions};
+use serde_json::Value;
+use settings::{CacheSettings, ProxyConf, SwiftConf};
+use std::sync::Arc;
+use std::time::Duration;
+use world::World;
+
+/// The gateway that `conf` describes, over these rings and peers.
+pub fn build(
+    world: &World,
+    conf: &ProxyConf,
+    swift: &SwiftConf,
+    rings: Rings,
+    peers: Arc<Peers>,
+) -> Result<Arc<Gateway>, Failure> {
+    let memcached = conf.cache.as_ref().map(|cache| connect(world, cache)).transpose()?;
+    let shared_cache = memcached
+        .clone()
+        .map(|memcached| Arc::new(GatewayCache(memcached)) as Arc<dyn SharedCache>);
+    let shared = Shared::new(world.clone(), options(conf, swift), rings, peers, shared_cache);
+    let tokens = memcached.map(|memcached| Arc::new(GatewayCache(memcached)) as Arc<dyn TokenCache>);
+    let features = features::registry::build(conf, swift, world, tokens);
+    Ok(Arc::new(Gateway::new(shared, features)))
+}
+
+/// Bounds on clients' connections.
+pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
+    ServerOptions {
+        max_clients: conf.common.max_clients.0,
+        max_headers: swift.limits.max_header_count(),
+        max_head_size: 16 * swift.limits.max_header_size,
+        head_timeout: conf.proxy.keepalive_timeout(),
+    }
+}
+
+fn options(conf: &ProxyConf, swift: &SwiftConf) -> GatewayOptions {
+    let proxy = &conf.proxy;
+    GatewayOptions {
+        account_autocreate: proxy.account_autocreate,
+        allow_account_management: proxy.allow_account_management,
+        node_timeout: proxy.node_timeout,
+        recoverable_node_timeout: proxy.recoverable_node_timeout(),
+        conn_timeout: proxy.conn_timeout,
+        client_timeout: proxy.client_timeout,
+        post_quorum_timeout: proxy.post_quorum_timeout,
+        recheck_account_existence: proxy.recheck_account_existence,
+        recheck_container_existence: proxy.recheck_container_existence,
+        error_suppression_interval: proxy.error_suppression_interval,
+        error_suppression_limit: u32::try_from(proxy.error_suppression_limit).unwrap_or(u32::MAX),
+        request_node_count: match proxy.request_node_count {
+            settings::NodeCount::TimesReplicas(times) => NodeCount::TimesReplicas(times),
+            settings::NodeCount::Fixed(count) => NodeCount::Fixed(count),
+        },
+        max_containers_per_account: proxy.max_containers_per_account,
+        swift_owner_headers: proxy
+            .swift_owner_headers
+            .0
+            .iter()
+            .map(|name| name.to_ascii_lowercase())
+            .collect(),
+        auto_create_account_prefix: swift.auto_create_account_prefix.clone(),
+        limits: swift.limits.clone(),
+        trans_id_suffix: proxy.trans_id_suffix.clone(),
+        cors: proxy.into(),
+        ..GatewayOptions::default()
+    }
+}
+
+fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, Failure> {
+    let options = memcache::Options {
+        servers: cache.memcache_servers.clone(),
+        max_connections: cache.memcache_max_connections.0,
+        connect_timeout: cache.connect_timeout,
+        pool_timeout: cache.pool_timeout,
+        io_timeout: cache.io_timeout,
+        tries: cache.tries,
+        error_interval: cache.error_suppression_interval,
+        error_limit: cache.error_suppression_limit,
+    };
+    let memcached = Memcache::new(world.clone(), options).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(Arc::new(memcached))
+}
+
+/// memcached as the gateway's shared cache.
+struct GatewayCache(Arc<Memcache>);
+
+#[async_trait::async_trait]
+impl SharedCache for GatewayCache {
+    async fn get(&self, key: &str) -> Option<Value> {
+        self.0.get_json(key).await
+    }
+
+    async fn set(&self, key: &str, value: &Value, keep: Duration) {
+        self.0.set_json(key, value, keep).await;
+    }
+
+    async fn delete(&self, key: &str) {
+        self.0.delete(key).await;
+    }
+}
+
+#[async_trait::async_trait]
+impl TokenCache for GatewayCache {
+    async fn get(&self, key: &str) -> Option<Value> {
+        self.0.get_json(key).await
+    }
+
+    async fn set(&self, key: &str, value: &Value, ttl: Duration) {
+        self.0.set_json(key, value, ttl).await;
+    }
+}

@@ -1,0 +1,83 @@
+//! Ring files: read at start, read again when they change.
+//!
+//! Always holds: a file that has become unreadable leaves the ring in force as it is, with one
+//! warning per change.
+
+use crate::failure::Failure;
+use arc_swap::ArcSwap;
+use gateway::{LiveRing, Rings};
+use placement::Ring;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use vocabulary::{HashPrefix, Policies};
+use world::World;
+
+/// How often ring files are looked at, as in Swift.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+
+/// The rings of a cluster and the files they came from.
+pub struct RingFiles {
+    files: Vec<(PathBuf, LiveRing)>,
+}
+
+impl RingFiles {
+    /// Reads account, container and all object rings below `swift_dir`.
+    pub fn load(swift_dir: &Path, policies: &Policies, hash: &HashPrefix) -> Result<(Rings, Self), Failure> {
+        let mut files = Vec::new();
+        let mut load = |name: &str| -> Result<LiveRing, Failure> {
+            let path = swift_dir.join(format!("{name}.ring.gz"));
+            let ring = Arc::new(ArcSwap::from_pointee(read(&path)?));
+            files.push((path, ring.clone()));
+            Ok(ring)
+        };
+        let (account, container) = (load("account")?, load("container")?);
+        let mut objects = BTreeMap::new();
+        for policy in policies.iter() {
+            objects.insert(policy.index, load(&policy.index.ring_name())?);
+        }
+        let rings = Rings {
+            account,
+            container,
+            objects,
+            policies: policies.clone(),
+            hash: hash.clone(),
+        };
+        Ok((rings, Self { files }))
+    }
+
+    /// Reads files that change from now on, for ever.
+    pub async fn watch(self, world: World) {
+        let mut seen: Vec<Option<SystemTime>> = self.files.iter().map(|(path, _)| modified(path)).collect();
+        loop {
+            world.clock.sleep(LOOK_EVERY).await;
+            for ((path, ring), seen) in self.files.iter().zip(&mut seen) {
+                let now = modified(path);
+                if now == *seen {
+                    continue;
+                }
+                *seen = now;
+                match read(path) {
+                    Ok(fresh) => {
+                        ring.store(Arc::new(fresh));
+                        tracing::info!("{} has changed and is in force", path.display());
+                    }
+                    Err(error) => tracing::warn!("{error}; the ring read before stays in force"),
+                }
+            }
+        }
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
+}
+
+fn read(path: &Path) -> Result<Ring, Failure> {
+    let bytes = std::fs::read(path).map_err(Failure::io("read the ring", path))?;
+    Ring::from_bytes(&bytes).map_err(|error| Failure::Ring {
+        path: path.to_owned(),
+        error,
+    })
+}

@@ -1,0 +1,211 @@
+//! From server configurations to storage services.
+//!
+//! Always holds: a service finds its devices by itself, as they come and go; nothing here touches one
+//! before a request does.
+
+use crate::failure::Failure;
+use listing_server::{Kind, ListingServer, ListingServerOptions};
+use object_engine::{EngineError, FilesConfig, FilesEngine, ListingUpdate, ObjectEngine};
+use object_server::{DeviceSource, ObjectServer, ObjectServerOptions, OpenDevice, PendingLog, PendingUpdate};
+use peer::{Peers, Service};
+use settings::server::{ServerCommon, StorageCommon};
+use settings::{AccountConf, ContainerConf, FallocateReserve, ObjectConf, ObjectServerSettings, SwiftConf};
+
+use std::sync::Arc;
+use world::{Listener, World};
+
+/// What all storage services of this process are made with.
+#[derive(Clone, Copy)]
+pub struct Storage<'a> {
+    /// The outside.
+    pub world: &'a World,
+    /// What the cluster agrees on.
+    pub swift: &'a SwiftConf,
+}
+
+/// A storage service, and how it learns whom it can reach.
+pub struct Made {
+    /// For [`Peers::register`] and for HTTP.
+    pub service: Arc<dyn Service>,
+    set_peers: Box<dyn FnOnce(Arc<Peers>)>,
+}
+
+impl Made {
+    /// From now on the service informs others of what it stored.
+    pub fn connect(self, peers: Arc<Peers>) -> Arc<dyn Service> {
+        (self.set_peers)(peers);
+        self.service
+    }
+}
+
+impl Storage<'_> {
+    /// All three services, reached by function calls under the addresses their configurations name.
+    pub fn all_near(
+        self,
+        object: &ObjectConf,
+        container: &ContainerConf,
+        account: &AccountConf,
+    ) -> Result<Arc<Peers>, Failure> {
+        let mut peers = Peers::new(self.world.clone());
+        let services = [
+            (&object.common, self.object_server(object)?),
+            (&container.common, self.container_server(container)?),
+            (&account.common, self.account_server(account)?),
+        ];
+        for (common, made) in &services {
+            peers.register(&common.bind_ip, common.bind_port, made.service.clone());
+        }
+        let peers = Arc::new(peers);
+        for (_, made) in services {
+            made.connect(peers.clone());
+        }
+        Ok(peers)
+    }
+
+    /// The object server that `conf` describes.
+    pub fn object_server(self, conf: &ObjectConf) -> Result<Made, Failure> {
+        let settings = &conf.settings;
+        let options = ObjectServerOptions {
+            limits: self.swift.limits.clone(),
+            conn_timeout: settings.conn_timeout,
+            node_timeout: settings.node_timeout,
+            container_update_timeout: settings.container_update_timeout,
+            client_timeout: settings.client_timeout,
+            max_upload_time: settings.max_upload_time,
+            allowed_headers: settings
+                .allowed_headers
+                .0
+                .iter()
+                .map(|name| name.to_ascii_lowercase())
+                .collect(),
+            log_requests: conf.storage.log_requests,
+            ..ObjectServerOptions::new(self.swift.hash.clone(), Arc::new(self.swift.policies.clone()))
+        };
+        let source = Devices {
+            world: self.world.clone(),
+            storage: conf.storage.clone(),
+            settings: settings.clone(),
+        };
+        let server = ObjectServer::new(self.world.clone(), options, Arc::new(source)).map_err(no_threads)?;
+        let service: Arc<dyn Service> = server.clone();
+        Ok(Made {
+            service,
+            set_peers: Box::new(move |peers| server.set_peers(peers)),
+        })
+    }
+
+    /// The container server that `conf` describes.
+    pub fn container_server(self, conf: &ContainerConf) -> Result<Made, Failure> {
+        let options = ListingServerOptions {
+            conn_timeout: conf.settings.conn_timeout,
+            node_timeout: conf.settings.node_timeout,
+            allowed_sync_hosts: conf.settings.allowed_sync_hosts.clone(),
+            ..self.listing_options(&conf.storage)
+        };
+        self.listing_server(Kind::Container, options)
+    }
+
+    /// The account server that `conf` describes.
+    pub fn account_server(self, conf: &AccountConf) -> Result<Made, Failure> {
+        self.listing_server(Kind::Account, self.listing_options(&conf.storage))
+    }
+
+    fn listing_options(self, storage: &StorageCommon) -> ListingServerOptions {
+        let SwiftConf { hash, policies, .. } = self.swift;
+        ListingServerOptions {
+            mount_check: storage.mount_check,
+            fallocate_reserve: match storage.fallocate_reserve {
+                FallocateReserve::Bytes(bytes) => listing_server::Reserve::Bytes(bytes),
+                FallocateReserve::Percent(percent) => listing_server::Reserve::Percent(percent),
+            },
+            limits: self.swift.limits.clone(),
+            auto_create_account_prefix: self.swift.auto_create_account_prefix.clone(),
+            log_requests: storage.log_requests,
+            ..ListingServerOptions::new(storage.devices.clone(), hash.clone(), Arc::new(policies.clone()))
+        }
+    }
+
+    fn listing_server(self, kind: Kind, options: ListingServerOptions) -> Result<Made, Failure> {
+        let server = ListingServer::new(self.world.clone(), kind, options).map_err(no_threads)?;
+        let service: Arc<dyn Service> = server.clone();
+        Ok(Made {
+            service,
+            set_peers: Box::new(move |peers| server.set_peers(peers)),
+        })
+    }
+}
+
+fn no_threads(error: std::io::Error) -> Failure {
+    Failure::Io {
+        doing: "start I/O threads for",
+        path: "the devices".into(),
+        error,
+    }
+}
+
+/// Opens devices with the `files` engine.
+struct Devices {
+    world: World,
+    storage: StorageCommon,
+    settings: ObjectServerSettings,
+}
+
+impl DeviceSource for Devices {
+    fn open(&self, name: &str) -> Result<OpenDevice, EngineError> {
+        let config = FilesConfig {
+            mount_check: self.storage.mount_check,
+            fallocate: !self.storage.disable_fallocate,
+            reserve: match self.storage.fallocate_reserve {
+                FallocateReserve::Bytes(bytes) => object_engine::Reserve::Bytes(bytes),
+                FallocateReserve::Percent(percent) => object_engine::Reserve::Percent(percent),
+            },
+            sync_every: self.settings.mb_per_sync << 20,
+            keep_cache_size: self.settings.keep_cache_size,
+            reclaim_age: self.settings.reclaim_age,
+            etag_validate_percent: self.settings.etag_validate_pct,
+            ..FilesConfig::new(name, self.storage.devices.join(name))
+        };
+        let engine = Arc::new(FilesEngine::start(config, self.world.clone()));
+        engine.check()?;
+        Ok(OpenDevice {
+            pending: Arc::new(AsyncPending(engine.clone())),
+            engine,
+        })
+    }
+}
+
+/// The device's `async_pending` directories.
+struct AsyncPending(Arc<FilesEngine>);
+
+impl PendingLog for AsyncPending {
+    fn save(&self, update: &PendingUpdate) -> Result<(), EngineError> {
+        let update = update.clone();
+        self.0.save_listing_update(&ListingUpdate {
+            policy: update.policy,
+            hash: update.hash,
+            timestamp: update.timestamp,
+            op: update.operation.to_owned(),
+            account: update.account,
+            container: update.container,
+            object: update.object,
+            headers: update
+                .headers
+                .into_iter()
+                .map(|(name, value)| (name, value.into_bytes()))
+                .collect(),
+            db_state: update.db_state,
+            container_path: update.container_path,
+        })
+    }
+}
+
+/// Listens, or says why not.
+pub fn listen(world: &World, common: &ServerCommon, ip: &str, port: u16) -> Result<Box<dyn Listener>, Failure> {
+    world
+        .network
+        .listen(ip, port, common.backlog)
+        .map_err(|error| Failure::Listen {
+            address: format!("{ip}:{port}"),
+            error,
+        })
+}

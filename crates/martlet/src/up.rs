@@ -1,0 +1,199 @@
+//! `martlet up`: a whole cluster in one process.
+//!
+//! Start and its mirror: lock the directory → make the cluster if there is none → read its
+//! configuration → open storage → build the gateway over it → listen → say "ready"; then signals →
+//! stop accepting → finish what runs → exit.
+//! Always holds: one process per directory; the published test keys are never served beyond loopback.
+
+use crate::cli::Up;
+use crate::failure::Failure;
+use crate::first_start::make_cluster;
+use crate::process;
+use crate::rings::RingFiles;
+use crate::storage::{self, Storage};
+use crate::{logging, proxy};
+use peer::HttpService;
+use peer::http_server::{Shutdown, serve};
+use settings::tempauth::{TempAuthSettings, TempAuthUser};
+use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, SwiftConf};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use world::World;
+
+/// What `DIR/etc` describes.
+struct Cluster {
+    swift: SwiftConf,
+    proxy: ProxyConf,
+    object: ObjectConf,
+    container: ContainerConf,
+    account: AccountConf,
+}
+
+/// Runs until SIGTERM or Ctrl-C.
+pub fn run(up: &Up) -> Result<(), Failure> {
+    let bind: SocketAddr = up
+        .bind
+        .parse()
+        .map_err(|_| Failure::Usage(format!("--bind {:?}: expected an address like 127.0.0.1:8080", up.bind)))?;
+    let world = World::real();
+    std::fs::create_dir_all(&up.dir).map_err(Failure::io("create", &up.dir))?;
+    let dir = up.dir.canonicalize().map_err(Failure::io("find", &up.dir))?;
+    let _lock = lock(&dir)?;
+    let (etc, srv) = (dir.join("etc"), dir.join("srv"));
+    let first = !etc.exists();
+    if first {
+        make_cluster(&world, up, bind, &etc, &srv)?;
+    }
+    let cluster = Cluster::load(&etc)?;
+    logging::start(&cluster.proxy.common);
+    cluster.warn()?;
+    let users = cluster
+        .proxy
+        .tempauth
+        .as_ref()
+        .map_or(&[][..], |auth| auth.users.as_slice());
+    refuse_published_keys(bind, users, &etc)?;
+    process::run(
+        process::threads(cluster.proxy.common.workers),
+        serve_cluster(world, &cluster, bind, &etc, first),
+    )
+}
+
+/// The lock lasts as long as the file is open.
+fn lock(dir: &Path) -> Result<std::fs::File, Failure> {
+    let path = dir.join("lock");
+    let file = std::fs::File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(Failure::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Failure::Usage(format!(
+            "{} is served by another martlet; stop that one, or choose another --dir",
+            dir.display()
+        ))),
+        Err(std::fs::TryLockError::Error(error)) => Err(Failure::Io {
+            doing: "lock",
+            path,
+            error,
+        }),
+    }
+}
+
+impl Cluster {
+    fn load(etc: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            swift: SwiftConf::load_from_dir(etc)?,
+            proxy: ProxyConf::load(&etc.join("proxy-server.conf"))?,
+            object: ObjectConf::load(&etc.join("object-server.conf"))?,
+            container: ContainerConf::load(&etc.join("container-server.conf"))?,
+            account: AccountConf::load(&etc.join("account-server.conf"))?,
+        })
+    }
+
+    fn warn(&self) -> Result<(), Failure> {
+        let Self {
+            swift,
+            proxy,
+            object,
+            container,
+            account,
+        } = self;
+        for warnings in [
+            &swift.warnings,
+            &proxy.warnings,
+            &object.warnings,
+            &container.warnings,
+            &account.warnings,
+        ] {
+            logging::warn_of(warnings)?;
+        }
+        Ok(())
+    }
+}
+
+fn refuse_published_keys(bind: SocketAddr, users: &[TempAuthUser], etc: &Path) -> Result<(), Failure> {
+    let published = settings::write::test_users();
+    let is_published = |user: &TempAuthUser| {
+        published
+            .iter()
+            .any(|p| (&p.account, &p.user, &p.key) == (&user.account, &user.user, &user.key))
+    };
+    match users
+        .iter()
+        .find(|user| is_published(user))
+        .filter(|_| !bind.ip().is_loopback())
+    {
+        None => Ok(()),
+        Some(user) => Err(Failure::Usage(format!(
+            "{bind} can be reached from outside, but user {}:{} still has the key that everybody knows from Swift's \
+             documentation; change the keys in {}, or bind to 127.0.0.1",
+            user.account,
+            user.user,
+            etc.join("proxy-server.conf").display()
+        ))),
+    }
+}
+
+async fn serve_cluster(
+    world: World,
+    cluster: &Cluster,
+    bind: SocketAddr,
+    etc: &Path,
+    first: bool,
+) -> Result<(), Failure> {
+    let shutdown = Shutdown::default();
+    let (rings, ring_files) = RingFiles::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
+    world.spawn(ring_files.watch(world.clone()));
+    let storage = Storage {
+        world: &world,
+        swift: &cluster.swift,
+    };
+    let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account)?;
+    let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings, peers)?;
+    let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
+    let address = listener
+        .address()
+        .map_err(Failure::io("ask for the address of", Path::new("the listener")))?;
+    let options = proxy::server_options(&cluster.proxy, &cluster.swift);
+    world.spawn(serve(
+        world.clone(),
+        listener,
+        gateway as Arc<dyn HttpService>,
+        options,
+        shutdown.watch(),
+    ));
+    say_ready(address, cluster.proxy.tempauth.as_ref(), first)?;
+    process::asked_to_end().await?;
+    shutdown.begin();
+    if world.timeout(process::PATIENCE, shutdown.finished()).await.is_err() {
+        tracing::warn!(
+            "some requests did not finish in {:?} and were cut off",
+            process::PATIENCE
+        );
+    }
+    Ok(())
+}
+
+/// The line scripts wait for, then who may log in. Keys are shown when they are the published ones or
+/// have just been made.
+fn say_ready(address: SocketAddr, auth: Option<&TempAuthSettings>, first: bool) -> Result<(), Failure> {
+    let mut text = format!("ready http://{address}/auth/v1.0\n");
+    for user in auth.map_or(&[][..], |auth| auth.users.as_slice()) {
+        let key = if first || address.ip().is_loopback() {
+            user.key.as_str()
+        } else {
+            "(key in etc/proxy-server.conf)"
+        };
+        let groups = user.groups.join(" ");
+        text.push_str(&format!("  {}:{} {key} {groups}\n", user.account, user.user).replace(" \n", "\n"));
+    }
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::io("write to", &PathBuf::from("standard output")))
+}
