@@ -15,7 +15,7 @@
 //! | transaction ids, panics, short bodies | `catch_errors.rs` |
 //! | headers that clients may not send or see | `gatekeeper.rs` |
 //! | `/healthcheck`, `/info` | `healthcheck.rs`, `swift_info.rs` |
-//! | the access log | `proxy_logging.rs`, `access_line.rs`, `notes.rs` |
+//! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | who asks, may they | `tempauth.rs` |
 //! | pages from elsewhere | `cors.rs` (the gateway calls it) |
@@ -23,7 +23,6 @@
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
-pub mod access_line;
 pub mod catch_errors;
 pub mod cors;
 pub mod gatekeeper;

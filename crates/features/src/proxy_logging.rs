@@ -1,45 +1,83 @@
 //! The access log: one line per request, once the client has all of the answer or has gone.
 //!
-//! The line goes to tracing's target `access`. Where the filter stands twice in a pipeline, the outer
-//! one writes the line of what a client asked, the inner one those of what features ask by themselves.
+//! Where the filter stands twice in a pipeline, the outer one writes the line of what a client asked,
+//! the inner one those of what features ask by themselves.
 //! Always holds: every request that came this far has exactly one line, with the bytes that passed and
-//! the status the client got: 499 when it went away, 500 when the answer broke off. Answers in memory
-//! stay in memory and are logged at once.
-//! Deliberately absent: the format (`access_line.rs`).
+//! the status the client got: 499 when it went away, 500 when the answer broke off. The path and query
+//! are the client's own, whatever features made of them. Answers in memory stay in memory and are
+//! logged at once.
+//! Deliberately absent: the line's format and where it goes (`telemetry`).
 
-use crate::access_line::{Begun, Over};
+use crate::notes::Notes;
 use crate::watched::{End, Watcher, declared_length, watch};
 use crate::{ClientRequest, Feature, Next, Response, reply};
-use http::{HeaderMap, Method, StatusCode};
-use settings::{LogLevel, ProxyLoggingSettings};
+use http::header::{ETAG, REFERER, USER_AGENT};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
+use settings::ProxyLoggingSettings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracing::{Level, enabled};
-use vocabulary::PolicyIndex;
+use std::time::Duration;
+use telemetry::AccessLine;
+use telemetry::access::Style;
+use vocabulary::Timestamp;
 use world::Clock;
 
 /// Swift's `proxy_logging`.
 pub struct ProxyLogging {
-    settings: ProxyLoggingSettings,
+    style: Arc<Style>,
     clock: Arc<dyn Clock>,
 }
 
+/// OpenStack's server says so of every request, whatever the client spoke.
+const PROTOCOL: &str = "HTTP/1.0";
+
+/// Headers that every line needs.
+const IN_EVERY_LINE: [HeaderName; 6] = [
+    ETAG,
+    REFERER,
+    USER_AGENT,
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-cluster-client-ip"),
+    HeaderName::from_static("x-forwarded-for"),
+];
+
 impl ProxyLogging {
     /// As configured.
-    pub fn new(settings: ProxyLoggingSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings, clock }
+    pub fn new(settings: &ProxyLoggingSettings, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            style: Arc::new(Style::from(settings)),
+            clock,
+        }
     }
 
-    fn begin(&self, request: &ClientRequest, received: Arc<AtomicU64>) -> Pending {
+    fn begin(&self, request: &ClientRequest) -> Pending {
+        let headers = match self.style.headers {
+            true => request.headers.clone(),
+            false => some_headers(&request.headers),
+        };
         Pending {
-            begun: Begun::new(request, &self.settings),
-            over: Over::default(),
-            received,
-            level: self.settings.access_log_level,
+            style: self.style.clone(),
             clock: self.clock.clone(),
+            remote: request.from.ip().to_string(),
+            method: request.method.clone(),
+            path: request.path.clone(),
+            query: request.query.clone(),
+            headers,
+            trans_id: request.trans_id.clone(),
+            began: request.began,
+            notes: request.notes.clone(),
+            received: Arc::default(),
+            sent: 0,
+            status: reply::CLIENT_DISCONNECT,
+            policy: None,
             written: false,
         }
     }
+}
+
+fn some_headers(all: &HeaderMap) -> HeaderMap {
+    let found = |name: HeaderName| Some((name.clone(), all.get(name)?.clone()));
+    IN_EVERY_LINE.into_iter().filter_map(found).collect()
 }
 
 #[async_trait::async_trait]
@@ -49,15 +87,15 @@ impl Feature for ProxyLogging {
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next<'_>) -> Response {
-        if !is_heard(self.settings.access_log_level) || !request.notes.claim_line() {
+        if !telemetry::log::logs_requests() || !request.notes.claim_line() {
             return next.run(request).await;
         }
-        let received = Arc::new(AtomicU64::new(0));
-        let mut pending = self.begin(&request, received.clone());
+        let mut pending = self.begin(&request);
         let is_head = request.method == Method::HEAD;
-        request.body = watch(request.body, None, Received(received));
+        request.body = watch(request.body, None, Received(pending.received.clone()));
         let response = next.run(request).await;
-        pending.answered(&response);
+        pending.status = response.status().as_u16();
+        pending.policy = policy(response.headers());
         let length = declared_length(response.headers());
         if is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             pending.ended(End::Whole);
@@ -77,40 +115,63 @@ impl Watcher for Received {
     fn ended(&mut self, _how: End) {}
 }
 
-/// A line to be written.
+/// A line to be written: what is known when a request comes in, and what became of it so far.
 struct Pending {
-    begun: Begun,
-    over: Over,
-    received: Arc<AtomicU64>,
-    level: LogLevel,
+    style: Arc<Style>,
     clock: Arc<dyn Clock>,
+    remote: String,
+    method: Method,
+    path: String,
+    query: String,
+    headers: HeaderMap,
+    trans_id: String,
+    began: (Duration, Timestamp),
+    notes: Notes,
+    received: Arc<AtomicU64>,
+    sent: u64,
+    status: u16,
+    policy: Option<u32>,
     written: bool,
 }
 
 impl Pending {
-    fn answered(&mut self, response: &Response) {
-        self.over.status = response.status().as_u16();
-        self.over.policy = policy(response.headers());
-    }
-
     fn write(&mut self) {
         self.written = true;
-        self.over.received = self.received.load(Ordering::Relaxed);
-        self.over.at = self.clock.elapsed();
-        emit(self.level, &self.begun.line(&self.over));
+        let noted = self.notes.read();
+        let start = Duration::from_micros(self.began.1.ticks() * 10);
+        let took = self.clock.elapsed().saturating_sub(self.began.0);
+        telemetry::log::access(&AccessLine {
+            remote: &self.remote,
+            method: self.method.as_str(),
+            path: &self.path,
+            query: Some(&self.query),
+            protocol: PROTOCOL,
+            status: self.status,
+            headers: &self.headers,
+            received: self.received.load(Ordering::Relaxed),
+            sent: self.sent,
+            transaction_id: &self.trans_id,
+            source: noted.source.unwrap_or_default(),
+            info: &noted.remarks.join(","),
+            start,
+            end: start + took,
+            policy: self.policy.or(noted.policy.map(|policy| policy.0)),
+            user: noted.user.as_deref().unwrap_or_default(),
+            style: &self.style,
+        });
     }
 }
 
 impl Watcher for Pending {
     fn passed(&mut self, bytes: u64) {
-        self.over.sent += bytes;
+        self.sent += bytes;
     }
 
     fn ended(&mut self, how: End) {
         match how {
             End::Whole => {}
-            End::Failed => self.over.status = 500,
-            End::Left => self.over.status = reply::CLIENT_DISCONNECT,
+            End::Failed => self.status = 500,
+            End::Left => self.status = reply::CLIENT_DISCONNECT,
         }
         self.write();
     }
@@ -127,27 +188,9 @@ impl Drop for Pending {
 }
 
 /// Which storage policy the core says it was about.
-fn policy(headers: &HeaderMap) -> Option<PolicyIndex> {
+fn policy(headers: &HeaderMap) -> Option<u32> {
     let value = headers.get("x-backend-storage-policy-index")?;
-    value.to_str().ok()?.parse().ok().map(PolicyIndex)
-}
-
-fn is_heard(level: LogLevel) -> bool {
-    match level {
-        LogLevel::Debug => enabled!(target: "access", Level::DEBUG),
-        LogLevel::Info | LogLevel::Notice => enabled!(target: "access", Level::INFO),
-        LogLevel::Warning => enabled!(target: "access", Level::WARN),
-        LogLevel::Error | LogLevel::Critical => enabled!(target: "access", Level::ERROR),
-    }
-}
-
-fn emit(level: LogLevel, line: &str) {
-    match level {
-        LogLevel::Debug => tracing::debug!(target: "access", "{line}"),
-        LogLevel::Info | LogLevel::Notice => tracing::info!(target: "access", "{line}"),
-        LogLevel::Warning => tracing::warn!(target: "access", "{line}"),
-        LogLevel::Error | LogLevel::Critical => tracing::error!(target: "access", "{line}"),
-    }
+    value.to_str().ok()?.parse().ok()
 }
 
 #[cfg(test)]

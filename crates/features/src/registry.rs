@@ -34,7 +34,7 @@ pub const FEATURES: &[(&str, Make)] = &[
         Some(Arc::new(Healthcheck::new(settings, parts.world.files.clone())))
     }),
     ("proxy_logging", |parts| {
-        let settings = parts.conf.proxy_logging.clone()?;
+        let settings = parts.conf.proxy_logging.as_ref()?;
         Some(Arc::new(ProxyLogging::new(settings, parts.world.clock.clone())))
     }),
     ("listing_formats", |parts| {

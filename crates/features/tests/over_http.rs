@@ -1,6 +1,8 @@
 //! The pipeline behind a real connection: what a client sees, and what the access log says of clients
 //! that go away. Loopback only.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bytes::Bytes;
 use features::catch_errors::CatchErrors;
 use features::proxy_logging::ProxyLogging;
@@ -107,7 +109,7 @@ impl Visit for Message {
 
 impl tracing::Subscriber for Log {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target() == "access"
+        metadata.target() == "requests"
     }
     fn new_span(&self, _span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
         tracing::span::Id::from_u64(1)
@@ -150,7 +152,7 @@ async fn what_clients_and_the_log_see() {
     let world = World::real();
     let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
     let address = listener.address().unwrap();
-    let logging = ProxyLogging::new(ProxyLoggingSettings::default(), world.clock.clone());
+    let logging = ProxyLogging::new(&ProxyLoggingSettings::default(), world.clock.clone());
     let pipeline = Pipeline::new(vec![Arc::new(CatchErrors), Arc::new(logging)], Arc::new(Odd));
     let shutdown = Shutdown::default();
     let server = serve(

@@ -12,7 +12,7 @@ use tracing::field::{Field, Visit};
 use tracing::subscriber::{DefaultGuard, set_default};
 use world::clock::RealClock;
 
-/// Collects lines of the target `access`.
+/// Collects lines about requests.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -28,7 +28,7 @@ impl Visit for Message {
 
 impl tracing::Subscriber for Log {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target() == "access"
+        metadata.target() == "requests"
     }
     fn new_span(&self, _span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
         tracing::span::Id::from_u64(1)
@@ -62,7 +62,7 @@ impl Log {
 }
 
 fn logging() -> ProxyLogging {
-    ProxyLogging::new(ProxyLoggingSettings::default(), Arc::new(RealClock::new()))
+    ProxyLogging::new(&ProxyLoggingSettings::default(), Arc::new(RealClock::new()))
 }
 
 fn streamed(length: &'static str, chunks: Vec<Result<Bytes, BodyError>>) -> Response {
@@ -147,7 +147,7 @@ async fn uploads_are_counted_and_the_outer_of_two_writes() {
     );
     pipeline.run(asked).await;
     let asked = pipeline.run(request("GET", "/hang"));
-    let given_up = tokio::time::timeout(std::time::Duration::from_millis(1), asked).await;
+    let given_up = tokio::time::timeout(Duration::from_millis(1), asked).await;
     assert!(given_up.is_err());
     assert_eq!(log.lines(), ["201 2 -", "499 - -"]);
 }
