@@ -4,6 +4,8 @@
 //! the content type of another, the parameter stays with the data. Parsing never fails: what is no
 //! parameter is dropped, as OpenStack drops it.
 
+use std::borrow::Cow;
+
 /// The content type of `typed` with the `swift_bytes` of `data`.
 pub(crate) fn combine(typed: &str, data: &str) -> String {
     let (mut text, parameters) = split(typed);
@@ -18,8 +20,17 @@ pub(crate) fn combine(typed: &str, data: &str) -> String {
     text
 }
 
+/// A content type as listings show it, and the size that `swift_bytes` says the data has.
+pub fn listed(content_type: &str) -> (Cow<'_, str>, Option<u64>) {
+    if !content_type.contains(';') {
+        return (Cow::Borrowed(content_type), None);
+    }
+    let size = swift_bytes(content_type).and_then(|bytes| bytes.trim_matches('"').parse().ok());
+    (Cow::Owned(combine(content_type, "")), size)
+}
+
 /// The value of the last `swift_bytes` parameter, unless it is empty.
-pub fn swift_bytes(content_type: &str) -> Option<String> {
+pub(crate) fn swift_bytes(content_type: &str) -> Option<String> {
     let (_, parameters) = split(content_type);
     let last = parameters.into_iter().rev().find(|(key, _)| *key == "swift_bytes");
     last.map(|(_, value)| value.to_owned())

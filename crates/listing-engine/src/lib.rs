@@ -52,7 +52,7 @@ mod row;
 pub use broker::Broker;
 pub use brokers::Brokers;
 pub use chexor::chexor;
-pub use content_type::swift_bytes;
+pub use content_type::listed as listed_content_type;
 pub use create::NewDatabase;
 pub use error::{Blame, Error};
 pub use info::{Info, PolicyStat};

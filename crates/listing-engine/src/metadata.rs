@@ -58,6 +58,15 @@ impl Metadata {
         }
     }
 
+    /// Both, the newer item of each name.
+    fn merged_with(&self, updates: &Metadata) -> Self {
+        let mut merged = self.clone();
+        for (name, item) in updates.iter() {
+            merged.set(name, item.value.as_str(), item.timestamp);
+        }
+        merged
+    }
+
     /// Reads the stored text. Empty text is no metadata.
     pub fn from_json(text: &str) -> Result<Self, String> {
         if text.is_empty() {
@@ -148,35 +157,36 @@ impl Broker {
 
     /// Merges `updates` in; an empty value removes.
     pub fn update_metadata(&self, updates: &Metadata) -> Result<(), Error> {
-        if updates.is_empty() {
-            return Ok(());
-        }
-        self.change_metadata(|stored| {
-            let mut changed = stored.clone();
-            for (name, item) in updates.iter() {
-                changed.set(name, item.value.as_str(), item.timestamp);
-            }
-            changed
-        })
+        let merged = self.update_metadata_checked(updates, |_| Ok::<(), ()>(()))?;
+        debug_assert!(merged.is_ok(), "nothing was checked");
+        Ok(())
     }
 
-    /// Replaces the metadata by what `change` makes of it, in one transaction.
-    fn change_metadata(&self, change: impl FnOnce(&Metadata) -> Metadata) -> Result<(), Error> {
+    /// Merges `updates` in if `check` accepts what comes out; else changes nothing and says why.
+    pub fn update_metadata_checked<R>(
+        &self,
+        updates: &Metadata,
+        check: impl FnOnce(&Metadata) -> Result<(), R>,
+    ) -> Result<Result<(), R>, Error> {
+        if updates.is_empty() {
+            return Ok(Ok(()));
+        }
         let kind = self.location().kind();
-        let parsed = self.with(|database| {
+        let outcome = self.with(|database| {
             database.write("write the metadata of", |transaction| {
                 let stored = match Metadata::from_json(&read(kind, transaction)?) {
                     Ok(stored) => stored,
                     Err(detail) => return Ok(Err(detail)),
                 };
-                let changed = change(&stored);
-                if changed != stored {
+                let changed = stored.merged_with(updates);
+                let accepted = check(&changed);
+                if accepted.is_ok() && changed != stored {
                     write(kind, transaction, &changed)?;
                 }
-                Ok(Ok(()))
+                Ok(Ok(accepted))
             })
         })?;
-        parsed.map_err(|detail| self.bad_metadata(detail))
+        outcome.map_err(|detail| self.bad_metadata(detail))
     }
 
     pub(crate) fn parse_metadata(&self, text: &str) -> Result<Metadata, Error> {

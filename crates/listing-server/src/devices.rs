@@ -1,0 +1,114 @@
+//! The devices of this node: each with its own I/O workers, started when it is first asked for.
+//!
+//! Every job first looks whether the device is there (and mounted, if it must be): 507 otherwise.
+//! The looking happens on the device's own workers too, for a dying drive may hang on it.
+//! Always holds: one set of workers per device name, and only for names that were once there.
+
+use crate::options::{ListingServerOptions, Reserve};
+use crate::reply::Refusal;
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use world::files::Kind as FileKind;
+use world::{Workers, World};
+
+/// Threads that look at devices nobody has asked for yet.
+const SCOUTS: usize = 4;
+/// Looks that may wait for them.
+const MAX_SCOUTING: usize = 256;
+
+/// A device that was there when the job began.
+pub(crate) struct Device {
+    pub(crate) name: String,
+    pub(crate) root: PathBuf,
+}
+
+pub(crate) struct Devices {
+    world: World,
+    options: Arc<ListingServerOptions>,
+    known: RwLock<HashMap<String, Arc<Workers>>>,
+    scouts: Workers,
+}
+
+impl Devices {
+    pub(crate) fn new(world: World, options: Arc<ListingServerOptions>) -> std::io::Result<Self> {
+        Ok(Self {
+            world,
+            options,
+            known: RwLock::default(),
+            scouts: Workers::start("scout", SCOUTS, MAX_SCOUTING)?,
+        })
+    }
+
+    /// Runs `job` on the workers of the device `name`.
+    pub(crate) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        name: &str,
+        job: impl FnOnce(&Device) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let workers = self.workers(name).await?;
+        let device = self.device(name);
+        let devices = self.clone();
+        let done = workers.run(move || match devices.is_there(&device.root) {
+            true => job(&device),
+            false => Err(Refusal::Device(device.name)),
+        });
+        done.await
+            .unwrap_or_else(|error| Err(Refusal::from_workers(error, name)))
+    }
+
+    /// Refuses when the device has no room to spare.
+    pub(crate) fn check_room(&self, device: &Device) -> Result<(), Refusal> {
+        let Ok(space) = self.world.files.space(&device.root) else {
+            return Err(Refusal::Device(device.name.clone()));
+        };
+        let enough = match self.options.fallocate_reserve {
+            Reserve::Bytes(bytes) => bytes == 0 || space.available > bytes,
+            Reserve::Percent(percent) => {
+                percent <= 0.0 || space.available as f64 > space.total as f64 * percent / 100.0
+            }
+        };
+        match enough {
+            true => Ok(()),
+            false => Err(Refusal::Device(device.name.clone())),
+        }
+    }
+
+    fn device(&self, name: &str) -> Device {
+        Device {
+            name: name.to_owned(),
+            root: self.options.devices.join(name),
+        }
+    }
+
+    fn is_there(&self, root: &Path) -> bool {
+        let files = &self.world.files;
+        match self.options.mount_check {
+            true => files.is_mount_point(root).unwrap_or(false),
+            false => files.info(root).is_ok_and(|info| info.kind == FileKind::Directory),
+        }
+    }
+
+    async fn workers(self: &Arc<Self>, name: &str) -> Result<Arc<Workers>, Refusal> {
+        if let Some(workers) = self.known.read().get(name) {
+            return Ok(workers.clone());
+        }
+        let (devices, device) = (self.clone(), self.device(name));
+        let looked = self.scouts.run(move || devices.is_there(&device.root)).await;
+        if !looked.map_err(|error| Refusal::from_workers(error, name))? {
+            return Err(Refusal::Device(name.to_owned()));
+        }
+        let mut known = self.known.write();
+        if let Some(workers) = known.get(name) {
+            return Ok(workers.clone());
+        }
+        let started = Workers::start(name, self.options.threads_per_disk, self.options.queue_per_disk);
+        let workers = Arc::new(started.map_err(|error| {
+            tracing::error!("no threads for device {name}: {error}");
+            Refusal::Page(http::StatusCode::SERVICE_UNAVAILABLE)
+        })?);
+        known.insert(name.to_owned(), workers.clone());
+        Ok(workers)
+    }
+}

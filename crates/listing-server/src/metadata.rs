@@ -1,0 +1,117 @@
+//! Which headers stay with an account or a container, and how many may.
+//!
+//! Names are stored as OpenStack's servers store them, in Title-Case.
+
+use crate::reply::{Refusal, put_named};
+use crate::request::Request;
+use listing_engine::{Kind, Metadata};
+use peer::Response;
+use vocabulary::metadata::Entity;
+use vocabulary::{Limits, Timestamp};
+
+/// Headers of containers that are kept besides metadata.
+const KEPT: [&str; 4] = [
+    "x-container-read",
+    "x-container-write",
+    "x-container-sync-key",
+    "x-container-sync-to",
+];
+
+/// The name under which the sync target is stored.
+pub(crate) const SYNC_TO: &str = "X-Container-Sync-To";
+
+fn entity(kind: Kind) -> Entity {
+    match kind {
+        Kind::Account => Entity::Account,
+        Kind::Container => Entity::Container,
+    }
+}
+
+fn is_kept(kind: Kind, name: &str) -> bool {
+    entity(kind).is_user_or_system_meta(name) || (kind == Kind::Container && KEPT.contains(&name))
+}
+
+/// What the request sets, or removes with empty values.
+pub(crate) fn from_request(kind: Kind, request: &Request, timestamp: Timestamp) -> Result<Metadata, Refusal> {
+    let mut metadata = Metadata::default();
+    for (name, value) in &request.headers {
+        if is_kept(kind, name.as_str()) {
+            let value = std::str::from_utf8(value.as_bytes())
+                .map_err(|_| Refusal::bad_request("Metadata must be valid UTF-8"))?;
+            metadata.set(title(name.as_str()), value, timestamp);
+        }
+    }
+    Ok(metadata)
+}
+
+/// Whether what clients set is within the limits. System metadata is not counted.
+pub(crate) fn check(kind: Kind, metadata: &Metadata, limits: &Limits) -> Result<(), Refusal> {
+    let prefix = entity(kind).user_prefix();
+    let (mut count, mut size) = (0, 0);
+    for (name, item) in metadata.iter() {
+        let is_user = name
+            .get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+        if is_user && !item.value.is_empty() {
+            count += 1;
+            size += name.len() - prefix.len() + item.value.len();
+        }
+    }
+    if count > limits.max_meta_count {
+        let text = format!("Too many metadata items; max {}", limits.max_meta_count);
+        return Err(Refusal::bad_request(text));
+    }
+    if size > limits.max_meta_overall_size {
+        let text = format!("Total metadata too large; max {}", limits.max_meta_overall_size);
+        return Err(Refusal::bad_request(text));
+    }
+    Ok(())
+}
+
+/// Sets the stored metadata as headers of the answer, removed items left out.
+pub(crate) fn to_response(kind: Kind, metadata: &Metadata, response: &mut Response) {
+    for (name, item) in metadata.iter() {
+        let lower = name.to_ascii_lowercase();
+        if !item.value.is_empty() && is_kept(kind, &lower) {
+            put_named(response, &lower, &item.value);
+        }
+    }
+}
+
+/// `x-container-meta-foo_bar2baz` → `X-Container-Meta-Foo-Bar2Baz`, as headers come out of WSGI.
+fn title(name: &str) -> String {
+    let mut after_letter = false;
+    name.chars()
+        .map(|c| {
+            let c = if c == '_' { '-' } else { c };
+            let titled = if after_letter { c } else { c.to_ascii_uppercase() };
+            after_letter = c.is_ascii_alphabetic();
+            titled
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_titled_as_python_does() {
+        assert_eq!(title("x-container-meta-foo_bar2baz"), "X-Container-Meta-Foo-Bar2Baz");
+        assert_eq!(title("x-container-meta-q's"), "X-Container-Meta-Q'S");
+    }
+
+    #[test]
+    fn only_the_clients_items_count_and_only_what_is_behind_the_prefix() {
+        let limits = Limits::default();
+        let time = Timestamp::from_seconds(1);
+        let mut metadata = Metadata::default();
+        metadata.set("X-Container-Sysmeta-Big", "v".repeat(10_000), time);
+        metadata.set("X-Container-Meta-K", "v".repeat(4_095), time);
+        assert!(check(Kind::Container, &metadata, &limits).is_ok());
+        metadata.set("X-Container-Meta-L", "", time);
+        assert!(check(Kind::Container, &metadata, &limits).is_ok());
+        metadata.set("X-Container-Meta-M", "v", time);
+        assert!(check(Kind::Container, &metadata, &limits).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! Rows of a container: PUT and DELETE from object servers, UPDATE with many at once.
+//!
+//! The hot path of the whole cluster: every object PUT and DELETE comes by here once per replica.
+//! A row goes to the device's workers once, joins whatever batch is under way there, and the answer
+//! follows the batch's one sync without holding a thread.
+
+use crate::reply::{Refusal, page};
+use crate::request::Request;
+use crate::service::{Desk, Shared};
+use http::{Method, StatusCode};
+use listing_engine::{Error, ObjectRow, Row};
+use peer::{Body, Response};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use vocabulary::timestamp::decode_series;
+use vocabulary::{PolicyIndex, Timestamp};
+
+/// The most bytes of rows in one UPDATE.
+const MAX_UPDATE: u64 = 64 << 20;
+
+/// PUT or DELETE of one row.
+pub(crate) async fn write(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response, Refusal> {
+    let timestamp = request.timestamp()?;
+    let policy = request.policy(&shared.options)?.unwrap_or(PolicyIndex::LEGACY);
+    let (row, status) = match request.method == Method::PUT {
+        true => (put_row(&request, timestamp, policy)?, StatusCode::CREATED),
+        false => {
+            let name = request.object().unwrap_or_default();
+            (ObjectRow::deleted(name, timestamp, policy), StatusCode::NO_CONTENT)
+        }
+    };
+    store(shared, &request, vec![Row::Object(row)], timestamp, policy).await?;
+    Ok(page(status))
+}
+
+fn put_row(request: &Request, timestamp: Timestamp, policy: PolicyIndex) -> Result<ObjectRow, Refusal> {
+    Ok(ObjectRow {
+        name: request.object().unwrap_or_default().to_owned(),
+        timestamp,
+        size: request.number("x-size")?,
+        content_type: request.required("x-content-type")?.to_owned(),
+        etag: request.required("x-etag")?.to_owned(),
+        deleted: false,
+        policy,
+        content_type_timestamp: request.optional_time("x-content-type-timestamp")?,
+        meta_timestamp: request.optional_time("x-meta-timestamp")?,
+    })
+}
+
+/// Many rows as JSON.
+pub(crate) async fn update(shared: &Arc<Shared>, request: Arc<Request>, body: Body) -> Result<Response, Refusal> {
+    let timestamp = request.timestamp()?;
+    let policy = request.policy(&shared.options)?.unwrap_or(PolicyIndex::LEGACY);
+    let bytes = body.collect(MAX_UPDATE).await;
+    let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let listed: Vec<Value> = serde_json::from_slice(&bytes).map_err(|e| Refusal::bad_request(e.to_string()))?;
+    let parsed: Option<Vec<Row>> = listed.iter().map(|item| update_row(item).map(Row::Object)).collect();
+    let rows = parsed.ok_or_else(|| Refusal::bad_request("an item is no row of a container"))?;
+    store(shared, &request, rows, timestamp, policy).await?;
+    Ok(page(StatusCode::ACCEPTED))
+}
+
+fn update_row(item: &Value) -> Option<ObjectRow> {
+    let text = |key: &str| item.get(key)?.as_str().map(str::to_owned);
+    let number = |key: &str| item.get(key).map_or(Some(0), Value::as_u64);
+    let [data, content_type, meta] = decode_series(item.get("created_at")?.as_str()?).ok()?;
+    let explicit = |key: &str| {
+        item.get(key)
+            .and_then(Value::as_str)
+            .map(str::parse::<Timestamp>)
+            .transpose()
+            .ok()
+    };
+    Some(ObjectRow {
+        name: text("name")?,
+        timestamp: data,
+        size: number("size")?,
+        content_type: text("content_type")?,
+        etag: text("etag")?,
+        deleted: number("deleted")? != 0,
+        policy: PolicyIndex(u32::try_from(number("storage_policy_index")?).ok()?),
+        content_type_timestamp: explicit("ctype_timestamp")?.or((content_type != data).then_some(content_type)),
+        meta_timestamp: explicit("meta_timestamp")?.or((meta != content_type).then_some(meta)),
+    })
+}
+
+/// Returns once the rows are durable.
+async fn store(
+    shared: &Arc<Shared>,
+    request: &Arc<Request>,
+    rows: Vec<Row>,
+    timestamp: Timestamp,
+    policy: PolicyIndex,
+) -> Result<(), Refusal> {
+    let (done, stored) = oneshot::channel::<Result<(), Error>>();
+    let job = move |desk: &Desk<'_>| {
+        desk.shared.devices.check_room(desk.device)?;
+        let may_create = desk.request.may_create_container(&desk.shared.options);
+        let broker = match may_create {
+            true => desk.find_or_create(timestamp, policy)?.0,
+            false => desk.open()?,
+        };
+        // Nobody listening any more is fine: the rows themselves are stored.
+        if broker.enqueue(rows, move |result| drop(done.send(result))) {
+            broker.flush();
+        }
+        Ok(())
+    };
+    shared.run(request, job).await?;
+    match stored.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Refusal::from_engine(&error, &request.device)),
+        Err(_) => Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn update_rows_are_those_of_openstack() {
+        let mut item = json!({
+            "name": "o", "created_at": "1700000002.00000+1+2", "size": 1, "content_type": "t",
+            "etag": "e", "deleted": 0, "storage_policy_index": 1,
+        });
+        let row = update_row(&item).unwrap();
+        assert_eq!(row.policy, PolicyIndex(1));
+        assert_eq!(
+            row.meta_timestamp.map(Timestamp::normal).as_deref(),
+            Some("1700000002.00003")
+        );
+        item["meta_timestamp"] = json!("1700000009");
+        assert_eq!(
+            update_row(&item)
+                .unwrap()
+                .meta_timestamp
+                .map(Timestamp::normal)
+                .as_deref(),
+            Some("1700000009.00000")
+        );
+        for (key, wrong) in [("name", json!(1)), ("created_at", json!("x")), ("size", json!(-1))] {
+            let mut item = item.clone();
+            item[key] = wrong;
+            assert_eq!(update_row(&item), None, "{key}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What an operator may set about an account or container server, with Swift's defaults.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{HashPrefix, Limits, Policies};
+
+/// How much room on a device stays free (`fallocate_reserve`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reserve {
+    /// Of the whole device.
+    Percent(f64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// The options of `[app:account-server]` or `[app:container-server]`, and what they need of `swift.conf`.
+#[derive(Debug, Clone)]
+pub struct ListingServerOptions {
+    /// Where the devices are mounted (`devices`).
+    pub devices: PathBuf,
+    /// Whether a device must be a mount point (`mount_check`).
+    pub mount_check: bool,
+    /// Room that stays free; below it PUT answers 507.
+    pub fallocate_reserve: Reserve,
+    /// The cluster's hash prefix and suffix.
+    pub hash_prefix: HashPrefix,
+    /// The cluster's storage policies.
+    pub policies: Arc<Policies>,
+    /// `[swift-constraints]`.
+    pub limits: Limits,
+    /// Accounts and containers below it appear when first written to (`auto_create_account_prefix`).
+    pub auto_create_account_prefix: String,
+    /// How long an account server may take for a connection (`conn_timeout`).
+    pub conn_timeout: Duration,
+    /// How long an account server may take for an answer (`node_timeout`).
+    pub node_timeout: Duration,
+    /// Hosts that containers may be synced to (`allowed_sync_hosts`).
+    pub allowed_sync_hosts: Vec<String>,
+    /// Databases kept open, over all devices.
+    pub open_databases: usize,
+    /// I/O threads per device.
+    pub threads_per_disk: usize,
+    /// Jobs that may wait for those threads before the device counts as overloaded (503).
+    pub queue_per_disk: usize,
+    /// Whether requests are written to the access log (`log_requests`).
+    pub log_requests: bool,
+}
+
+impl ListingServerOptions {
+    /// Swift's defaults for devices below `devices` in a cluster with this hash prefix and these policies.
+    pub fn new(devices: impl Into<PathBuf>, hash_prefix: HashPrefix, policies: Arc<Policies>) -> Self {
+        Self {
+            devices: devices.into(),
+            mount_check: true,
+            fallocate_reserve: Reserve::Percent(1.0),
+            hash_prefix,
+            policies,
+            limits: Limits::default(),
+            auto_create_account_prefix: ".".into(),
+            conn_timeout: Duration::from_millis(500),
+            node_timeout: Duration::from_secs(3),
+            allowed_sync_hosts: vec!["127.0.0.1".into()],
+            open_databases: 512,
+            threads_per_disk: 4,
+            queue_per_disk: 1024,
+            log_requests: true,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What listings look like: plain names, JSON as Python spells it, XML as ElementTree does.
+//!
+//! Entries are written as they come from the database; the whole listing is one buffer.
+//! Always holds: plain text inside JSON and XML is escaped, so no name can break out of its place.
+
+use crate::accept::Format;
+use listing_engine::{ContainerEntry, Entry, ObjectEntry, listed_content_type};
+use std::fmt::Write;
+use vocabulary::Policies;
+
+/// A listing under construction.
+pub(crate) struct Listing {
+    format: Format,
+    text: String,
+    count: usize,
+    /// The element that XML wraps a listing in, and the name of what is listed.
+    of: (&'static str, String),
+}
+
+const XML_HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+
+impl Listing {
+    /// Of the objects of a container.
+    pub(crate) fn of_container(format: Format, name: &str) -> Self {
+        Self::new(format, "container", name)
+    }
+
+    /// Of the containers of an account.
+    pub(crate) fn of_account(format: Format, name: &str) -> Self {
+        Self::new(format, "account", name)
+    }
+
+    fn new(format: Format, element: &'static str, name: &str) -> Self {
+        Self {
+            format,
+            text: String::new(),
+            count: 0,
+            of: (element, name.to_owned()),
+        }
+    }
+
+    /// Whether anything is listed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The whole text.
+    pub(crate) fn finish(self) -> String {
+        let (element, name) = &self.of;
+        match (self.format, *element) {
+            (Format::Plain, _) => self.text,
+            (Format::Json, _) => format!("[{}]", self.text),
+            (_, "account") => {
+                let name = attribute(name);
+                format!("{XML_HEAD}<account name=\"{name}\">\n{}</account>", self.text)
+            }
+            _ if self.count == 0 => format!("{XML_HEAD}<container name=\"{}\" />", attribute(name)),
+            _ => format!(
+                "{XML_HEAD}<container name=\"{}\">{}</container>",
+                attribute(name),
+                self.text
+            ),
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.format == Format::Json && self.count > 0 {
+            self.text.push_str(", ");
+        }
+        self.count += 1;
+    }
+
+    fn shared(&mut self, prefix: &str) {
+        match (self.format, self.of.0) {
+            (Format::Plain, _) => self.plain(prefix),
+            (Format::Json, _) => {
+                self.text.push_str("{\"subdir\": ");
+                json(&mut self.text, prefix);
+                self.text.push('}');
+            }
+            (_, "account") => {
+                self.text.push_str("<subdir name=\"");
+                self.text.push_str(&attribute(prefix));
+                self.text.push_str("\" />\n");
+            }
+            _ => {
+                self.text.push_str("<subdir name=\"");
+                self.text.push_str(&attribute(prefix));
+                self.text.push_str("\"><name>");
+                xml(&mut self.text, prefix);
+                self.text.push_str("</name></subdir>");
+            }
+        }
+    }
+
+    fn plain(&mut self, name: &str) {
+        self.text.push_str(name);
+        self.text.push('\n');
+    }
+
+    /// Adds a line of a container's listing.
+    pub(crate) fn object(&mut self, entry: Entry<'_, ObjectEntry<'_>>) {
+        self.begin();
+        let object = match entry {
+            Entry::Shared(prefix) => return self.shared(prefix),
+            Entry::Item(object) => object,
+        };
+        let (content_type, size) = listed_content_type(object.content_type);
+        let (size, modified) = (size.unwrap_or(object.size), object.timestamp.iso());
+        let text = &mut self.text;
+        match self.format {
+            Format::Plain => self.plain(object.name),
+            Format::Json => {
+                number(text, "{\"bytes\": ", size);
+                json_field(text, ", \"hash\": ", object.etag);
+                json_field(text, ", \"name\": ", object.name);
+                json_field(text, ", \"content_type\": ", &content_type);
+                json_field(text, ", \"last_modified\": ", &modified);
+                text.push('}');
+            }
+            Format::Xml | Format::TextXml => {
+                xml_field(text, "<object><name>", object.name);
+                xml_field(text, "</name><hash>", object.etag);
+                number(text, "</hash><bytes>", size);
+                xml_field(text, "</bytes><content_type>", &content_type);
+                xml_field(text, "</content_type><last_modified>", &modified);
+                text.push_str("</last_modified></object>");
+            }
+        }
+    }
+
+    /// Adds a line of an account's listing.
+    pub(crate) fn container(&mut self, entry: Entry<'_, ContainerEntry<'_>>, policies: &Policies) {
+        self.begin();
+        let container = match entry {
+            Entry::Shared(prefix) => return self.shared(prefix),
+            Entry::Item(container) => container,
+        };
+        let modified = container.put_timestamp.iso();
+        let policy = policies.get(container.policy).map(|policy| policy.name.as_str());
+        let text = &mut self.text;
+        match self.format {
+            Format::Plain => self.plain(container.name),
+            Format::Json => {
+                json_field(text, "{\"name\": ", container.name);
+                number(text, ", \"count\": ", container.object_count);
+                number(text, ", \"bytes\": ", container.bytes_used);
+                json_field(text, ", \"last_modified\": ", &modified);
+                if let Some(policy) = policy {
+                    json_field(text, ", \"storage_policy\": ", policy);
+                }
+                text.push('}');
+            }
+            Format::Xml | Format::TextXml => {
+                xml_field(text, "<container><name>", container.name);
+                number(text, "</name><count>", container.object_count);
+                number(text, "</count><bytes>", container.bytes_used);
+                xml_field(text, "</bytes><last_modified>", &modified);
+                text.push_str("</last_modified>");
+                if let Some(policy) = policy {
+                    xml_field(text, "<storage_policy>", policy);
+                    text.push_str("</storage_policy>");
+                }
+                text.push_str("</container>\n");
+            }
+        }
+    }
+}
+
+fn number(text: &mut String, before: &str, number: u64) {
+    text.push_str(before);
+    // Writing to a String cannot fail.
+    let _ = write!(text, "{number}");
+}
+
+fn json_field(text: &mut String, before: &str, value: &str) {
+    text.push_str(before);
+    json(text, value);
+}
+
+fn xml_field(text: &mut String, before: &str, value: &str) {
+    text.push_str(before);
+    xml(text, value);
+}
+
+/// A JSON string in ASCII only, as Python writes it. Stretches that need no escape are copied whole.
+fn json(text: &mut String, value: &str) {
+    text.push('"');
+    let mut rest = value;
+    while let Some(at) = rest
+        .bytes()
+        .position(|b| !matches!(b, b' '..=b'~') || b == b'"' || b == b'\\')
+    {
+        text.push_str(&rest[..at]);
+        let Some(c) = rest[at..].chars().next() else { break };
+        json_escape(text, c);
+        rest = &rest[at + c.len_utf8()..];
+    }
+    text.push_str(rest);
+    text.push('"');
+}
+
+fn json_escape(text: &mut String, c: char) {
+    match c {
+        '"' => text.push_str("\\\""),
+        '\\' => text.push_str("\\\\"),
+        '\n' => text.push_str("\\n"),
+        '\r' => text.push_str("\\r"),
+        '\t' => text.push_str("\\t"),
+        '\x08' => text.push_str("\\b"),
+        '\x0c' => text.push_str("\\f"),
+        _ => {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        }
+    }
+}
+
+fn xml(text: &mut String, value: &str) {
+    for c in value.chars() {
+        match c {
+            '&' => text.push_str("&amp;"),
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            _ => text.push(c),
+        }
+    }
+}
+
+/// The inside of an attribute as ElementTree writes it.
+fn attribute(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    xml(&mut text, value);
+    let quoted = text.replace('"', "&quot;").replace('\r', "&#13;");
+    quoted.replace('\n', "&#10;").replace('\t', "&#09;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use vocabulary::{PolicyIndex, Timestamp};
+
+    fn entry(name: &str) -> ObjectEntry<'_> {
+        ObjectEntry {
+            name,
+            timestamp: Timestamp::from_seconds(1_700_000_000),
+            size: 7,
+            content_type: "text/plain;swift_bytes=77;charset=x",
+            etag: "e",
+            deleted: false,
+            policy: PolicyIndex(0),
+        }
+    }
+
+    #[test]
+    fn spelled_as_openstack_spells_them() {
+        let mut listing = Listing::of_container(Format::Json, "c");
+        listing.object(Entry::Item(entry("x\"\\ ö\u{1}")));
+        listing.object(Entry::Shared("𝄞/"));
+        assert_eq!(
+            listing.finish(),
+            "[{\"bytes\": 77, \"hash\": \"e\", \"name\": \"x\\\"\\\\ \\u00f6\\u0001\", \
+             \"content_type\": \"text/plain;charset=x\", \"last_modified\": \"2023-11-14T22:13:20.000000\"}, \
+             {\"subdir\": \"\\ud834\\udd1e/\"}]"
+        );
+        let mut listing = Listing::of_container(Format::Xml, "c<\"");
+        listing.object(Entry::Item(entry("a&b")));
+        listing.object(Entry::Shared("s/"));
+        assert_eq!(
+            listing.finish(),
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<container name=\"c&lt;&quot;\"><object><name>a&amp;b</name>\
+             <hash>e</hash><bytes>77</bytes><content_type>text/plain;charset=x</content_type>\
+             <last_modified>2023-11-14T22:13:20.000000</last_modified></object>\
+             <subdir name=\"s/\"><name>s/</name></subdir></container>"
+        );
+        assert!(Listing::of_container(Format::Plain, "c").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_stays_in_its_place(name in any::<String>()) {
+            let mut listing = Listing::of_container(Format::Json, &name);
+            listing.object(Entry::Item(entry(&name)));
+            let parsed: serde_json::Value = serde_json::from_str(&listing.finish()).unwrap();
+            prop_assert_eq!(parsed[0]["name"].as_str(), Some(name.as_str()));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Where a container may be synced to (`X-Container-Sync-To`): the hosts an operator allows.
+//!
+//! Realms (`container-sync-realms.conf`) are not read yet, so `//realm/…` names an unknown one.
+
+use crate::reply::Refusal;
+
+/// Refuses a target that container-sync must not send to.
+pub(crate) fn check(value: Option<&str>, allowed_hosts: &[String]) -> Result<(), Refusal> {
+    let Some(value) = value.map(str::trim_end).filter(|v| !v.is_empty()) else {
+        return Ok(());
+    };
+    if let Some(realm_path) = value.strip_prefix("//") {
+        let parts: Vec<&str> = realm_path.split('/').collect();
+        return Err(Refusal::labelled_bad_request(match parts.as_slice() {
+            [realm, _, _, _] => format!("No realm key for '{realm}'"),
+            _ => format!("Invalid X-Container-Sync-To format '{value}'"),
+        }));
+    }
+    check_url(value, allowed_hosts).map_err(Refusal::labelled_bad_request)
+}
+
+fn check_url(url: &str, allowed_hosts: &[String]) -> Result<(), String> {
+    let (scheme, rest) = url.split_once("://").unwrap_or_else(|| match url.split_once(':') {
+        Some((scheme, _)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => (scheme, ""),
+        _ => ("", url),
+    });
+    let scheme = scheme.to_ascii_lowercase();
+    if scheme != "http" && scheme != "https" {
+        return Err(format!(
+            "Invalid scheme '{scheme}' in X-Container-Sync-To, must be \"//\", \"http\", or \"https\"."
+        ));
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if !path.starts_with('/') {
+        return Err("Path required in X-Container-Sync-To".into());
+    }
+    if path.contains(['?', '#', ';']) {
+        return Err("Params, queries, and fragments not allowed in X-Container-Sync-To".into());
+    }
+    let host = host_of(authority);
+    match allowed_hosts.contains(&host) {
+        true => Ok(()),
+        false => Err(format!("Invalid host '{host}' in X-Container-Sync-To")),
+    }
+}
+
+/// Without user, password and port, in lower case.
+fn host_of(authority: &str) -> String {
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split_once(']').map_or(bracketed, |(host, _)| host),
+        None => host.split_once(':').map_or(host, |(host, _)| host),
+    };
+    host.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_allowed_hosts_by_http() {
+        let allowed = ["127.0.0.1".to_owned(), "::1".to_owned()];
+        let table = [
+            ("", true),
+            ("http://127.0.0.1/v1/a/c", true),
+            ("https://u:p@127.0.0.1:8080/v1/a/c", true),
+            ("http://[::1]:80/v1/a/c", true),
+            ("http://127.0.0.1", false),
+            ("http://127.0.0.1/v1/a/c?x", false),
+            ("http://1.2.3.4/v1/a/c", false),
+            ("ftp://127.0.0.1/v1/a/c", false),
+            ("//realm/cluster/a/c", false),
+            ("//x/y", false),
+            ("127.0.0.1/v1", false),
+        ];
+        for (value, fine) in table {
+            assert_eq!(check(Some(value), &allowed).is_ok(), fine, "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(value in "\\PC*") {
+            let _ = check(Some(&value), &[]);
+        }
+    }
+}
