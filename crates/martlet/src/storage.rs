@@ -5,8 +5,8 @@
 
 use crate::failure::Failure;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
-use object_engine::{EngineError, FilesConfig, FilesEngine, ListingUpdate, ObjectEngine};
-use object_server::{DeviceSource, ObjectServer, ObjectServerOptions, OpenDevice, PendingLog, PendingUpdate};
+use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
+use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use peer::{Peers, Service};
 use settings::server::{ServerCommon, StorageCommon};
 use settings::{AccountConf, ContainerConf, FallocateReserve, ObjectConf, ObjectServerSettings, SwiftConf};
@@ -151,7 +151,7 @@ struct Devices {
 }
 
 impl DeviceSource for Devices {
-    fn open(&self, name: &str) -> Result<OpenDevice, EngineError> {
+    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
         let config = FilesConfig {
             mount_check: self.storage.mount_check,
             fallocate: !self.storage.disable_fallocate,
@@ -165,37 +165,7 @@ impl DeviceSource for Devices {
             etag_validate_percent: self.settings.etag_validate_pct,
             ..FilesConfig::new(name, self.storage.devices.join(name))
         };
-        let engine = Arc::new(FilesEngine::start(config, self.world.clone()));
-        engine.check()?;
-        Ok(OpenDevice {
-            pending: Arc::new(AsyncPending(engine.clone())),
-            engine,
-        })
-    }
-}
-
-/// The device's `async_pending` directories.
-struct AsyncPending(Arc<FilesEngine>);
-
-impl PendingLog for AsyncPending {
-    fn save(&self, update: &PendingUpdate) -> Result<(), EngineError> {
-        let update = update.clone();
-        self.0.save_listing_update(&ListingUpdate {
-            policy: update.policy,
-            hash: update.hash,
-            timestamp: update.timestamp,
-            op: update.operation.to_owned(),
-            account: update.account,
-            container: update.container,
-            object: update.object,
-            headers: update
-                .headers
-                .into_iter()
-                .map(|(name, value)| (name, value.into_bytes()))
-                .collect(),
-            db_state: update.db_state,
-            container_path: update.container_path,
-        })
+        Ok(Arc::new(FilesEngine::start(config, self.world.clone())))
     }
 }
 

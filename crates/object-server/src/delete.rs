@@ -1,13 +1,12 @@
 //! DELETE: leave a tombstone, unless something newer is here.
 
-use crate::devices::OpenDevice;
 use crate::expiry::{self, Change};
 use crate::refusal::{Refusal, X_BACKEND_TIMESTAMP, empty, page, put_header};
 use crate::request::Request;
 use crate::service::Shared;
 use crate::updates::{Operation, Row};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, ObjectKey, OpenOptions};
+use object_engine::{EngineError, ObjectEngine, ObjectKey, OpenOptions};
 use peer::Response;
 use std::sync::Arc;
 use vocabulary::Timestamp;
@@ -24,7 +23,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Res
     let (key, timestamp) = (request.key.clone(), deletion.timestamp);
     let ran = shared
         .devices
-        .run(&request.device, move |open| deletion.carry_out(open, &key))
+        .run(&request.device, move |engine| deletion.carry_out(engine, &key))
         .await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
     let done = done?;
@@ -71,15 +70,15 @@ struct Done {
 
 impl Deletion {
     /// Blocks.
-    fn carry_out(&self, open: &OpenDevice, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
-        let before = self.look(open, key)?;
+    fn carry_out(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
+        let before = self.look(engine, key)?;
         let confirmed = match self.check_condition(&before) {
             Ok(confirmed) => confirmed,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let won = before.timestamp.is_none_or(|old| old < self.timestamp);
         if won {
-            open.engine.delete(key, self.timestamp)?;
+            engine.delete(key, self.timestamp)?;
         }
         let status = match (before.visible || confirmed, won) {
             (true, true) => StatusCode::NO_CONTENT,
@@ -95,8 +94,8 @@ impl Deletion {
         }))
     }
 
-    fn look(&self, open: &OpenDevice, key: &ObjectKey) -> Result<Before, EngineError> {
-        let found = match open.engine.open(key, OpenOptions::HEAD) {
+    fn look(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Before, EngineError> {
+        let found = match engine.open(key, OpenOptions::HEAD) {
             Ok(found) => found,
             Err(EngineError::NotFound { deleted_at }) => return Ok(Before::nothing(deleted_at)),
             Err(EngineError::Quarantined { .. }) => return Ok(Before::nothing(None)),

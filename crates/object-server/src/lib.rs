@@ -43,6 +43,6 @@ mod sink;
 mod updates;
 mod wrapped;
 
-pub use devices::{DeviceSource, OpenDevice, PendingLog, PendingUpdate};
+pub use devices::DeviceSource;
 pub use options::ObjectServerOptions;
-pub use service::{AccessLog, AccessRecord, ObjectServer};
+pub use service::ObjectServer;

@@ -4,9 +4,9 @@
 //! streams through a channel that holds one chunk.
 //! Always holds: a body ends properly only when every byte promised has been sent.
 
-use crate::devices::{Device, OpenDevice, Trouble};
+use crate::devices::{Device, Trouble};
 use bytes::{Bytes, BytesMut};
-use object_engine::{EngineError, Found, ObjectReader};
+use object_engine::{EngineError, Found, ObjectEngine, ObjectReader};
 use parking_lot::Mutex;
 use peer::{Body, BodyError, Feed};
 use std::sync::Arc;
@@ -189,7 +189,7 @@ impl Pump {
     async fn read(&self, offset: Option<u64>, want: usize) -> Result<Bytes, BodyError> {
         let job = || {
             let reader = self.reader.clone();
-            move |_: &OpenDevice| match offset {
+            move |_: &dyn ObjectEngine| match offset {
                 Some(offset) => reader.lock().read_at(offset, want),
                 None => reader.lock().read(want),
             }

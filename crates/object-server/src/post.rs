@@ -1,6 +1,5 @@
 //! POST: replace what a client says about an object, leaving its bytes alone.
 
-use crate::devices::OpenDevice;
 use crate::expiry::{self, Change};
 use crate::kept;
 use crate::put::overrides;
@@ -9,7 +8,7 @@ use crate::request::Request;
 use crate::service::Shared;
 use crate::updates::{Operation, Row, set};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, Found, Metadata, MetadataUpdate, ObjectKey, OpenOptions};
+use object_engine::{EngineError, Found, Metadata, MetadataUpdate, ObjectEngine, ObjectKey, OpenOptions};
 use peer::Response;
 use std::sync::Arc;
 use vocabulary::Timestamp;
@@ -24,7 +23,7 @@ pub(crate) async fn post(shared: &Arc<Shared>, request: Request) -> Result<Respo
     let key = request.key.clone();
     let ran = shared
         .devices
-        .run(&request.device, move |open| change.carry_out(open, &key))
+        .run(&request.device, move |engine| change.carry_out(engine, &key))
         .await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
     let done = done?;
@@ -62,8 +61,8 @@ impl Posting {
     }
 
     /// Blocks.
-    fn carry_out(self, open: &OpenDevice, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
-        let found = match open.engine.open(key, OpenOptions::HEAD) {
+    fn carry_out(self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
+        let found = match engine.open(key, OpenOptions::HEAD) {
             // A POST is not told when the object was deleted.
             Err(EngineError::NotFound { .. }) => return Ok(Err(Refusal::not_found(None))),
             found => found?,
@@ -93,7 +92,7 @@ impl Posting {
             metadata,
             content_type_timestamp: set_since.then_some(content_type_timestamp),
         };
-        open.engine.write_metadata(key, update)?;
+        engine.write_metadata(key, update)?;
         Ok(Ok(Done {
             timestamp: self.timestamp,
             found,

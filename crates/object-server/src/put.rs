@@ -7,7 +7,7 @@
 //! body, or one the sender holds back, is touched; once the bytes are there the rest happens whether or
 //! not the sender still waits, so that no object lacks its listing row.
 
-use crate::devices::{Device, OpenDevice};
+use crate::devices::Device;
 use crate::expiry::{self, Change};
 use crate::incoming::{Incoming, Limits, too_large};
 use crate::kept;
@@ -89,9 +89,8 @@ fn check_creation(
     if length.is_some_and(|length| length > limits.max_file_size) {
         return Err(too_large());
     }
-    match limits.check_names(&request.path) {
-        Err(error @ LimitError::TooLong { what: "Object", .. }) => return Err(Refusal::bad_request(error.to_string())),
-        _ => {}
+    if let Err(error @ LimitError::TooLong { what: "Object", .. }) = limits.check_names(&request.path) {
+        return Err(Refusal::bad_request(error.to_string()));
     }
     if request.text(CONTENT_TYPE.as_str()).is_none_or(str::is_empty) {
         return Err(Refusal::bad_request("Invalid Content-Type"));
@@ -223,8 +222,8 @@ impl Upload {
 
     async fn write_at_once(self, bytes: Bytes, digest: Option<Digest>) -> Result<Response, Refusal> {
         let intent = self.intent.clone();
-        let job = move |open: &OpenDevice| {
-            let prior = match intent.look(&*open.engine)? {
+        let job = move |engine: &dyn ObjectEngine| {
+            let prior = match intent.look(engine)? {
                 Ok(prior) => prior,
                 Err(refusal) => return Ok(Err(refusal)),
             };
@@ -234,7 +233,7 @@ impl Upload {
             Ok(match intent.commit(&etag, size) {
                 Ok(commit) => {
                     let written = Written::of(&commit, etag, size);
-                    open.engine.put(&intent.key, &bytes, commit)?;
+                    engine.put(&intent.key, &bytes, commit)?;
                     Ok((prior, written))
                 }
                 Err(refusal) => Err(refusal),
@@ -267,8 +266,8 @@ impl Upload {
         digest: Option<Digest>,
     ) -> Result<(Prior, Sink), Refusal> {
         let intent = self.intent.clone();
-        let job = move |open: &OpenDevice| match intent.look(&*open.engine)? {
-            Ok(prior) => Ok(Ok((prior, open.engine.create(&intent.key, expected_size)?))),
+        let job = move |engine: &dyn ObjectEngine| match intent.look(engine)? {
+            Ok(prior) => Ok(Ok((prior, engine.create(&intent.key, expected_size)?))),
             Err(refusal) => Ok(Err(refusal)),
         };
         let ran = self.shared.devices.run(&self.request.device, job).await;

@@ -27,7 +27,7 @@ pub(crate) async fn read(shared: &Arc<Shared>, request: Request) -> Result<Respo
     let boundary = question.boundary.clone();
     let looked = shared
         .devices
-        .run(&request.device, move |open| question.look(&*open.engine, &key))
+        .run(&request.device, move |engine| question.look(engine, &key))
         .await;
     let absent = |timestamp| match insists {
         true => Refusal::NothingMatches(timestamp),

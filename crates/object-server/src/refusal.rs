@@ -54,7 +54,6 @@ impl Refusal {
     /// What went wrong on `device`, as an answer.
     pub(crate) fn from_trouble(trouble: Trouble, device: &str) -> Self {
         match trouble {
-            Trouble::Unavailable => Self::Device(device.to_owned()),
             Trouble::Busy => Self::Text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("device {device} has more requests than it can take; try another"),

@@ -13,7 +13,7 @@ use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, PolicyIndex, PolicyKind, Timestamp};
 
 const X_TIMESTAMP: &str = "x-timestamp";
-const X_POLICY_INDEX: &str = "x-backend-storage-policy-index";
+pub(crate) const X_POLICY_INDEX: &str = "x-backend-storage-policy-index";
 
 /// A request for an object, its body aside.
 #[derive(Debug)]

@@ -7,14 +7,13 @@ use crate::post::post;
 use crate::put::put;
 use crate::read::read;
 use crate::refusal::{Refusal, empty};
-use crate::request::Request;
+use crate::request::{Request, X_POLICY_INDEX};
 use crate::updates::ListingUpdates;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use peer::{Call, Peers, Response, Service, Timeouts};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-use vocabulary::Timestamp;
+use std::sync::Arc;
+use telemetry::StorageLine;
 use world::World;
 
 const VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, SSYNC");
@@ -23,7 +22,6 @@ const NAME: HeaderValue = HeaderValue::from_static(concat!("object-server/", env
 /// The objects of this node, behind [`Service`].
 pub struct ObjectServer {
     shared: Arc<Shared>,
-    access_log: OnceLock<Arc<dyn AccessLog>>,
 }
 
 /// What all verbs use.
@@ -32,31 +30,6 @@ pub(crate) struct Shared {
     pub(crate) options: ObjectServerOptions,
     pub(crate) devices: Devices,
     pub(crate) updates: ListingUpdates,
-}
-
-/// Takes a record of every request.
-pub trait AccessLog: Send + Sync {
-    /// One request has been answered.
-    fn record(&self, record: &AccessRecord<'_>);
-}
-
-/// A request and its answer, as the access log shows them.
-#[derive(Debug)]
-pub struct AccessRecord<'a> {
-    /// The verb.
-    pub method: &'a Method,
-    /// The URL path, encoded.
-    pub path: &'a str,
-    /// The answer.
-    pub status: StatusCode,
-    /// The answer's length, when it has one.
-    pub content_length: Option<u64>,
-    /// The request's headers, for its transaction id, referer and user agent.
-    pub headers: &'a HeaderMap,
-    /// When it came.
-    pub began: Timestamp,
-    /// How long it took.
-    pub took: Duration,
 }
 
 impl ObjectServer {
@@ -72,27 +45,19 @@ impl ObjectServer {
         };
         let updates = ListingUpdates::new(world.clone(), timeouts, options.container_update_timeout);
         let devices = Devices::new(source, options.threads_per_disk, options.queue_per_disk)?;
-        Ok(Arc::new(Self {
-            shared: Arc::new(Shared {
-                world,
-                options,
-                devices,
-                updates,
-            }),
-            access_log: OnceLock::new(),
-        }))
+        let shared = Arc::new(Shared {
+            world,
+            options,
+            devices,
+            updates,
+        });
+        Ok(Arc::new(Self { shared }))
     }
 
     /// Who to reach container servers through. Before this is called, and for servers that never get
-    /// any, listing rows go to the pending log.
+    /// any, listing rows go to the pending records.
     pub fn set_peers(&self, peers: Arc<Peers>) {
         self.shared.updates.set_peers(peers);
-    }
-
-    /// Where requests are recorded; the first log counts.
-    pub fn set_access_log(&self, log: Arc<dyn AccessLog>) {
-        // A second log would only repeat the first: a process has one.
-        let _ = self.access_log.set(log);
     }
 
     async fn answer(&self, call: Call) -> Response {
@@ -173,25 +138,36 @@ fn without_body(mut response: Response) -> Response {
 #[async_trait::async_trait]
 impl Service for ObjectServer {
     async fn call(&self, call: Call) -> Response {
-        let log = self.access_log.get().filter(|_| self.shared.options.log_requests);
-        let Some(log) = log else {
+        if !self.logs(&call) {
             return self.answer(call).await;
-        };
+        }
         let clock = &self.shared.world.clock;
-        let (began, start) = (clock.now(), clock.elapsed());
+        let start = clock.elapsed();
         let (method, headers) = (call.method.clone(), call.headers.clone());
         let path = call.address.url_path();
         let response = self.answer(call).await;
         let length = response.headers().get(CONTENT_LENGTH);
-        log.record(&AccessRecord {
-            method: &method,
+        let policy = headers.get(X_POLICY_INDEX);
+        telemetry::log::storage(&StorageLine {
+            remote: "",
+            method: method.as_str(),
             path: &path,
-            status: response.status(),
-            content_length: length.and_then(|value| value.to_str().ok()?.parse().ok()),
+            status: response.status().as_u16(),
+            length: length.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0),
             headers: &headers,
-            began,
+            info: "",
             took: clock.elapsed().saturating_sub(start),
+            ended: clock.now().seconds(),
+            policy: policy.and_then(|value| value.to_str().ok()?.parse().ok()),
+            pid: std::process::id(),
         });
         response
+    }
+}
+
+impl ObjectServer {
+    /// Calls from within the process are part of a request that the gateway's own line is about.
+    fn logs(&self, call: &Call) -> bool {
+        self.shared.options.log_requests && call.interim.is_some() && telemetry::log::logs_requests()
     }
 }

@@ -3,13 +3,13 @@
 //! Always holds: a sink that is dropped before its commit leaves nothing behind, and cleaning up happens
 //! on the workers, too; every byte passes MD5 once, here, unless the sender in this process does it.
 
-use crate::devices::{Device, OpenDevice};
+use crate::devices::Device;
 use crate::put::{Intent, Written, hex};
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use http::StatusCode;
 use md5::{Digest as _, Md5};
-use object_engine::ObjectWriter;
+use object_engine::{ObjectEngine, ObjectWriter};
 use parking_lot::Mutex;
 use peer::Digest;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Sink {
         let pieces = Arc::new(pieces);
         let job = || {
             let (writing, pieces) = (self.writing.clone(), pieces.clone());
-            move |_: &OpenDevice| {
+            move |_: &dyn ObjectEngine| {
                 let mut writing = writing.lock();
                 let Some(writing) = writing.as_mut() else { return Ok(()) };
                 for piece in pieces.iter() {
@@ -77,7 +77,7 @@ impl Sink {
     pub(crate) async fn commit(&self, intent: Arc<Intent>) -> Result<Written, Refusal> {
         let job = || {
             let (writing, intent) = (self.writing.clone(), intent.clone());
-            move |_: &OpenDevice| {
+            move |_: &dyn ObjectEngine| {
                 let Some(Writing { writer, checksum }) = writing.lock().take() else {
                     return Ok(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)));
                 };

@@ -1,17 +1,18 @@
 //! Telling the container servers: one row per write, and a durable record when they do not answer.
 //!
 //! An acknowledgement waits for them at most `container_update_timeout`. Whatever has not succeeded by
-//! then is kept in the device's pending log for the updater; requests still under way go on, for a row
+//! then is kept in the device's pending records for the updater; requests still under way go on, for a row
 //! that arrives twice changes nothing.
 //! Always holds: when [`ListingUpdates::tell`] returns, every row is either with all its container
-//! servers or in the pending log (or the log's failure is in ours).
+//! servers or in the device's pending records (or why not is in the log).
 //! Deliberately absent: retries; those are the updater's.
 
-use crate::devices::{Device, PendingUpdate};
+use crate::devices::Device;
 use crate::kept::title;
 use crate::request::{Request, is_true};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use object_engine::ListingUpdate;
 use peer::{Call, PeerError, Peers, Response, Target, Timeouts};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -24,6 +25,15 @@ use world::{BoxFuture, World};
 pub(crate) enum Operation {
     Put,
     Delete,
+}
+
+impl Operation {
+    fn verb(self) -> Method {
+        match self {
+            Operation::Put => Method::PUT,
+            Operation::Delete => Method::DELETE,
+        }
+    }
 }
 
 /// A container server and its device.
@@ -48,7 +58,7 @@ pub(crate) enum Delivery {
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) operation: Operation,
-    /// The object's policy: chooses the pending log's directory.
+    /// The object's policy: chooses the directory of pending records.
     pub(crate) policy: PolicyIndex,
     /// Of `path`.
     pub(crate) hash: PathHash,
@@ -125,23 +135,19 @@ impl Row {
         }
     }
 
-    fn pending(self, redirect: Option<Redirect>) -> PendingUpdate {
-        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        PendingUpdate {
+    fn pending(self, redirect: Option<Redirect>) -> ListingUpdate {
+        ListingUpdate {
             policy: self.policy,
             hash: self.hash,
             timestamp: self.timestamp,
-            operation: match self.operation {
-                Operation::Put => "PUT",
-                Operation::Delete => "DELETE",
-            },
+            op: self.operation.verb().to_string(),
             account: self.path.account,
             container: self.path.container.unwrap_or_default(),
             object: self.path.object.unwrap_or_default(),
             headers: self
                 .headers
                 .iter()
-                .map(|(name, value)| (title(name.as_str()), text(value)))
+                .map(|(name, value)| (title(name.as_str()), value.as_bytes().to_vec()))
                 .collect(),
             container_path: redirect.map(|to| to.container_path).or(self.container_path),
             db_state: self.db_state,
@@ -266,12 +272,9 @@ impl ListingUpdates {
 }
 
 async fn keep(row: Row, redirect: Option<Redirect>, device: &Arc<Device>) {
+    let what = format!("{} {}", row.operation.verb(), row.path.path());
     let update = row.pending(redirect);
-    let what = format!(
-        "{} /{}/{}/{}",
-        update.operation, update.account, update.container, update.object
-    );
-    if let Err(trouble) = device.run(move |open| open.pending.save(&update)).await {
+    if let Err(trouble) = device.run(move |engine| engine.save_listing_update(&update)).await {
         tracing::error!("device {} lost the listing update {what}: {trouble:?}", device.name);
     }
 }
@@ -297,16 +300,12 @@ fn send_all(peers: Arc<Peers>, row: Row, nodes: Vec<Node>, timeouts: Timeouts) -
 }
 
 fn call(row: &Row, node: &Node, path: Arc<EntityPath>) -> Call {
-    let method = match row.operation {
-        Operation::Put => Method::PUT,
-        Operation::Delete => Method::DELETE,
-    };
     let target = Target {
         device: node.device.clone(),
         partition: node.partition,
         path,
     };
-    Call::new(method, target, row.headers.clone())
+    Call::new(row.operation.verb(), target, row.headers.clone())
 }
 
 fn judge(row: &Row, node: &Node, answer: Result<Response, PeerError>) -> Outcome {

@@ -16,6 +16,7 @@ pub struct Oracle {
 
 impl Oracle {
     /// `None`, with the reason printed, where OpenStack Swift is not installed.
+    #[allow(clippy::print_stdout, reason = "a skipped test says why")]
     pub fn start() -> Option<Self> {
         let Some(bin) = bin() else {
             println!("skipped: no swift-object-server in $MARTLET_ORACLE_BIN, /opt/oracle/bin or .venv/bin");
@@ -75,20 +76,25 @@ impl Oracle {
         }
     }
 
-    /// Its pending records as JSON, oldest name first; they are removed.
-    pub fn take_pending(&self) -> Vec<serde_json::Value> {
+    /// Where its devices are.
+    pub fn devices(&self) -> PathBuf {
+        self.root.path().join("srv")
+    }
+
+    /// The pending records of `sda` in `devices`, as OpenStack reads them, oldest name first; they are removed.
+    pub fn take_pending(&self, devices: &Path) -> Vec<serde_json::Value> {
         let script = "import glob, json, os, pickle, sys\n\
             from swift.common.utils import Timestamp\n\
             out = []\n\
-            for path in sorted(glob.glob(sys.argv[1] + '/srv/sda/async_pending*/*/*')):\n\
+            for path in sorted(glob.glob(sys.argv[1] + '/sda/async_pending*/*/*')):\n\
             \x20   record = pickle.load(open(path, 'rb'))\n\
-            \x20   record['file'] = path.split('/srv/sda/')[1]\n\
+            \x20   record['file'] = path.split('/sda/')[1]\n\
             \x20   out.append(record)\n\
             \x20   os.unlink(path)\n\
             print(json.dumps(out))\n";
         let run = Command::new(self.bin.join("python"))
             .args(["-W", "ignore", "-c", script])
-            .arg(self.root.path())
+            .arg(devices)
             .output()
             .unwrap();
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));

@@ -1,56 +1,51 @@
 //! Our object server on a loopback port, its devices in memory or in a directory.
 
-use object_engine::{EngineError, MemoryEngine};
-use object_server::{DeviceSource, ObjectServer, ObjectServerOptions, OpenDevice, PendingLog, PendingUpdate};
+use object_engine::{EngineError, FilesConfig, FilesEngine, MemoryEngine, ObjectEngine};
+use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use parking_lot::Mutex;
 use peer::http_server::{Shutdown, serve};
 use peer::{Peers, ServerOptions, StorageDoor};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{HashPrefix, Policies, Policy, PolicyIndex};
 use world::World;
 
-/// Devices in memory, each open until it is taken away.
+/// Devices in memory.
 #[derive(Default)]
-pub struct MemoryDevices {
-    devices: Mutex<HashMap<String, OpenDevice>>,
-    pub pending: Arc<Pending>,
-}
-
-/// Pending records in memory.
-#[derive(Default)]
-pub struct Pending(pub Mutex<Vec<PendingUpdate>>);
-
-impl PendingLog for Pending {
-    fn save(&self, update: &PendingUpdate) -> Result<(), EngineError> {
-        self.0.lock().push(update.clone());
-        Ok(())
-    }
-}
+pub struct MemoryDevices(Mutex<HashMap<String, Arc<dyn ObjectEngine>>>);
 
 impl MemoryDevices {
     pub fn with(names: &[&str]) -> Arc<Self> {
         let devices = Self::default();
         for name in names {
-            let engine = Arc::new(MemoryEngine::new());
-            let pending = devices.pending.clone();
-            devices
-                .devices
-                .lock()
-                .insert((*name).into(), OpenDevice { engine, pending });
+            devices.0.lock().insert((*name).into(), Arc::new(MemoryEngine::new()));
         }
         Arc::new(devices)
     }
 }
 
 impl DeviceSource for MemoryDevices {
-    fn open(&self, name: &str) -> Result<OpenDevice, EngineError> {
-        let found = self.devices.lock().get(name).cloned();
+    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+        let found = self.0.lock().get(name).cloned();
         found.ok_or_else(|| EngineError::DeviceUnavailable {
             device: name.into(),
             why: "there is none".into(),
         })
+    }
+}
+
+/// Devices in a directory, with the `files` engine.
+pub struct FileDevices(pub PathBuf);
+
+impl DeviceSource for FileDevices {
+    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+        let config = FilesConfig {
+            mount_check: false,
+            ..FilesConfig::new(name, self.0.join(name))
+        };
+        Ok(Arc::new(FilesEngine::start(config, World::real())))
     }
 }
 
