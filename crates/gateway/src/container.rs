@@ -79,6 +79,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
 /// Turns a container server's headers into those clients see.
 fn show(shared: &Shared, request: &ClientRequest, headers: &mut HeaderMap) {
     headers.insert("accept-ranges", HeaderValue::from_static("bytes"));
+    headers.remove("x-put-timestamp");
     let policy = header(headers, "x-backend-storage-policy-index").and_then(|index| index.parse().ok());
     if let Some(policy) = policy.and_then(|index| shared.rings.policies.get(PolicyIndex(index))) {
         headers.insert("x-storage-policy", text(&policy.name));

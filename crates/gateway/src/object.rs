@@ -18,6 +18,7 @@ use features::{ClientRequest, ContainerInfo, InfoSource, Response, reply};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
 use std::sync::Arc;
+use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, PolicyIndex};
 
@@ -163,6 +164,13 @@ fn shown(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for name in ["connection", "keep-alive", "transfer-encoding", "date", "server"] {
         headers.remove(name);
+    }
+    // Swift's clients know entity tags without quotes.
+    if let Some(bare) = header(headers, "etag")
+        .filter(|etag| etag.starts_with('"'))
+        .map(|etag| text(bare_etag(etag)))
+    {
+        headers.insert("etag", bare);
     }
     match code {
         412 => {
