@@ -74,6 +74,8 @@ def make_system(request, tmp_path_factory):
 
     def factory(kind=None, **options):
         kind = kind or request.config.getoption("--sut").split(",")[0]
+        if kind == "openstack":  # its TempAuth keeps tokens nowhere else
+            options["memcached_port"] = request.getfixturevalue("memcached").port
         system = make(kind, tmp_path_factory.mktemp("private"), **options)
         made.append(system)
         return system

@@ -1,6 +1,7 @@
 """A small Swift client for tests that must know exactly what was asked and answered: no retries, no magic."""
 
 import http.client
+import time
 from urllib.parse import quote, urlsplit
 
 from harness.wire import Reply
@@ -14,7 +15,7 @@ class Client:
 
     def __init__(self, auth_url, user="test:tester", timeout=60):
         self.port, self.timeout = urlsplit(auth_url).port, timeout
-        self.connection = None
+        self.connection, self.used = None, 0.0
         self.token = None
         reply = self.send("GET", "/auth/v1.0", headers={"X-Auth-User": user, "X-Auth-Key": KEYS[user]})
         if reply.status != 200:
@@ -24,6 +25,8 @@ class Client:
     def send(self, method, target, body=None, headers=None):
         """One request to an absolute target; connection errors are the caller's to see."""
         headers = {**({"X-Auth-Token": self.token} if self.token else {}), **(headers or {})}
+        if time.monotonic() - self.used > 10:  # the server may have closed an idle one
+            self.close()
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
         try:
@@ -33,6 +36,8 @@ class Client:
         except BaseException:
             self.close()
             raise
+        finally:
+            self.used = time.monotonic()
 
     def close(self):
         if self.connection:

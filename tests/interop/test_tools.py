@@ -27,7 +27,7 @@ def tool(system, name, *arguments, **options):
 
 def test_get_nodes_finds_our_objects(written):
     system, kept = written
-    for (container, name), (body, _) in kept.items():
+    for (container, name), (body, _) in list(kept.items())[::4]:
         policy = container.split()[-1]
         told = tool(system, "swift-get-nodes", "-d", system.etc, "-P", policy, "AUTH_test", container, name).stdout
         primaries = [Path(system.srv) / folder for folder in re.findall(r'^ssh .*\}/([^"\s]+)"$', told, re.MULTILINE)]
@@ -40,7 +40,7 @@ def test_object_info_verifies_our_objects(written):
     system, kept = written
     files = [path for path in disk.objects(system.srv) if disk.metadata(path)[b"name"].startswith(b"/AUTH_test/tools ")]
     assert len(files) == 3 * sum(body is not None for body, _ in kept.values())
-    for path in files[::5]:
+    for path in files[::9]:
         told = tool(system, "swift-object-info", "-d", system.etc, path).stdout
         assert "(valid)" in told and "Content-Length: " in told, told
         assert "Path: /AUTH_test/tools " in told

@@ -1,0 +1,59 @@
+"""One of four devices removed under load: no request fails; with it back, old and new data are served."""
+
+import time
+
+from harness.client import Client
+from harness.load import Load
+from harness.waiting import until
+
+
+def go_on(load, changes):
+    """Wait until the load has made this many more changes."""
+    before = load.acknowledged
+    until(lambda: load.acknowledged >= before + changes or load.failed, within=90, what="the load going on")
+
+
+def test_a_device_goes_and_comes_back(make_system):
+    system = make_system()
+    system.start()
+    early = Load(system.auth_url, container="early", seed=1, deletes=False)
+    with early:
+        go_on(early, 100)
+
+    load = Load(system.auth_url, container="load", seed=2)
+    device, away = system.srv / "sdb2", system.root / "sdb2-away"
+    with load:
+        go_on(load, 50)
+        device.rename(away)
+        go_on(load, 300)
+        early.read_all()
+        if device.exists():  # nobody may have built a new one on the root disk in its place
+            assert not any(device.iterdir())
+            device.rmdir()
+        away.rename(device)
+        go_on(load, 300)
+    assert not load.failed, load.failed[:5]
+    assert not load.wrong and not early.wrong, (load.wrong + early.wrong)[:5]
+
+    load.read_all()
+    early.read_all()
+    assert not load.wrong and not early.wrong, (load.wrong + early.wrong)[:5]
+    listed = Client(system.auth_url).get("early").decode().splitlines()
+    assert len(listed) == len(early.expected)
+
+
+def test_the_other_devices_serve_what_the_lost_one_held(make_system):
+    """Each of the four gone in its turn: reads go on as if nothing were."""
+    system = make_system()
+    system.start()
+    load = Load(system.auth_url, seed=3)
+    with load:
+        go_on(load, 100)
+    for name in ("sdb1", "sdb2", "sdb3", "sdb4"):
+        away = system.root / "away"
+        (system.srv / name).rename(away)
+        started = time.monotonic()
+        load.read_all()
+        assert not load.failed and not load.wrong, (load.failed + load.wrong)[:5]
+        assert time.monotonic() - started < 60
+        away.rename(system.srv / name)

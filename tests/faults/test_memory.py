@@ -1,0 +1,98 @@
+"""A 5 GiB object streams up and down while the process's resident memory grows by less than 64 MiB."""
+
+import hashlib
+import http.client
+import threading
+
+import pytest
+
+from harness.client import Client
+from harness.waiting import until
+
+SIZE = 5 * 2**30
+BLOCK = hashlib.shake_256(b"martlet").digest(2**20)
+LIMIT = 64 * 2**20
+
+
+class Watch(threading.Thread):
+    """Looks at the resident memory ten times a second; `most` is the most it saw."""
+
+    def __init__(self, system):
+        super().__init__(daemon=True)
+        self.system, self.first, self.most, self.done = system, system.rss(), 0, threading.Event()
+
+    def run(self):
+        while not self.done.wait(0.1):
+            self.most = max(self.most, self.system.rss())
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.join()
+
+    def growth(self):
+        return self.most - self.first
+
+
+def blocks(size):
+    for _ in range(size // len(BLOCK)):
+        yield BLOCK
+
+
+def expected_etag(size):
+    digest = hashlib.md5()
+    for block in blocks(size):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+@pytest.mark.timeout(1200)
+def test_five_gibibytes_up_and_down(make_system):
+    system = make_system()
+    system.start()
+    client = Client(system.auth_url, timeout=600)
+    client.put("big")
+    client.put("big", "warm", body=BLOCK * 4)
+    assert client.get("big", "warm") == BLOCK * 4
+    with Watch(system) as up:
+        reply = client.do("PUT", "big", "object", body=blocks(SIZE), headers={"Content-Length": str(SIZE)}, expect=201)
+    assert reply["Etag"] == expected_etag(SIZE)
+    assert up.growth() < LIMIT, f"uploading grew memory by {up.growth() >> 20} MiB"
+
+    with Watch(system) as down:
+        connection = http.client.HTTPConnection("127.0.0.1", system.port, timeout=600)
+        connection.request("GET", client.path("big", "object"), headers={"X-Auth-Token": client.token})
+        response = connection.getresponse()
+        count = 0
+        while piece := response.read(len(BLOCK)):
+            assert piece == BLOCK, f"wrong bytes at {count}"
+            count += len(piece)
+    assert count == SIZE
+    assert down.most - up.first < LIMIT, f"downloading grew memory by {down.growth() >> 20} MiB"
+    client.do("DELETE", "big", "object", expect=204)
+    until(lambda: not any(path.stat().st_size > 2**30 for path in system.srv.rglob("*.data")), what="the space being given back")
+
+
+def test_a_slow_reader_is_not_buffered_for(make_system):
+    """Many readers that stop reading in mid-body: what they do not take is not held in memory."""
+    system = make_system()
+    system.start()
+    client = Client(system.auth_url, timeout=120)
+    client.put("slow")
+    client.do("PUT", "slow", "object", body=blocks(2**26), headers={"Content-Length": str(2**26)}, expect=201)
+    with Watch(system) as watch:
+        readers = []
+        for _ in range(30):
+            connection = http.client.HTTPConnection("127.0.0.1", system.port, timeout=60)
+            connection.request("GET", client.path("slow", "object"), headers={"X-Auth-Token": client.token})
+            response = connection.getresponse()
+            assert response.read(1000) == BLOCK[:1000]
+            readers.append((connection, response))
+        for connection, response in readers[::10]:
+            assert response.read(2**20) == (BLOCK + BLOCK)[1000:2**20 + 1000]
+    for connection, _ in readers:
+        connection.close()
+    assert watch.growth() < LIMIT + 30 * 2**20

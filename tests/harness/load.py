@@ -1,0 +1,91 @@
+"""Writers and readers at work while something goes wrong, keeping exact account of what was acknowledged."""
+
+import hashlib
+import http.client
+import random
+import threading
+
+from harness.client import Client
+
+SIZES = [0, 1, 100, 4096, 4096, 4096, 65536, 65537, 300_000, 1_500_000]
+
+
+class Load:
+    """`threads` users that store, replace, describe, read and delete objects of their own until stopped.
+
+    `expected` maps a name to the bodies it may have now: one when the last change was acknowledged, more (None for
+    deleted) when a change was cut off and may or may not have happened. A wrong read is recorded in `wrong`, a
+    failed request in `failed`.
+    """
+
+    def __init__(self, auth_url, *, threads=6, container="load", seed=0, deletes=True):
+        self.auth_url, self.container, self.deletes = auth_url, container, deletes
+        self.expected, self.wrong, self.failed = {}, [], []
+        self.acknowledged = 0
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self._work, args=(f"{seed}-{number}",), daemon=True) for number in range(threads)]
+
+    def __enter__(self):
+        Client(self.auth_url).put(self.container)
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(120)
+            assert not thread.is_alive(), "a user of the load hangs"
+
+    def _work(self, user):
+        dice, client, counter = random.Random(user), None, 0
+        while not self.stopping.is_set():
+            counter += 1
+            name = f"{user} {counter if dice.random() < 0.6 else dice.randrange(1, counter + 1)}"
+            try:
+                client = client or Client(self.auth_url, timeout=90)
+                self._step(client, dice, name)
+            except (OSError, http.client.HTTPException) as error:
+                self.failed.append(f"{name}: {error!r}")
+                client = None
+                self.stopping.wait(0.05)
+            except AssertionError as error:
+                self.failed.append(f"{name}: {error}")
+
+    def _step(self, client, dice, name):
+        known = self.expected.get(name)
+        deed = dice.random()
+        if known is None or deed < 0.5:
+            self._change(client, name, dice.randbytes(dice.choice(SIZES)))
+        elif deed < 0.6 and self.deletes:
+            self._change(client, name, None)
+        else:
+            self.read(client, name)
+
+    def _change(self, client, name, body):
+        before = self.expected.get(name, (None,))
+        self.expected[name] = (*before, body)  # until it is acknowledged, either may be there
+        if body is None:
+            client.do("DELETE", self.container, name, expect=(204, 404))
+        else:
+            client.do("PUT", self.container, name, body=body, headers={"Etag": hashlib.md5(body).hexdigest()}, expect=201)
+        self.expected[name] = (body,)
+        self.acknowledged += 1
+
+    def read(self, client, name):
+        """Read one object and hold it against what may be there."""
+        reply = client.do("GET", self.container, name, expect=(200, 404))
+        found = reply.body if reply.status == 200 else None
+        if found not in self.expected[name]:
+            wanted = [body and (len(body), hashlib.md5(body).hexdigest()) for body in self.expected[name]]
+            self.wrong.append(f"{name}: {reply.status} {found and (len(found), hashlib.md5(found).hexdigest())} instead of {wanted}")
+
+    def read_all(self):
+        """Read everything ever written; what is found after an unacknowledged change is what counts from now on."""
+        client = Client(self.auth_url)
+        for name in list(self.expected):
+            self.read(client, name)
+        return len(self.expected)
