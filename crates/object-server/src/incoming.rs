@@ -125,17 +125,19 @@ impl Incoming {
 pub(crate) struct Wrapped {
     incoming: Incoming,
     splitter: Splitter,
+    /// The part has been read to its end.
+    part_over: bool,
+    /// It was the last.
     over: bool,
 }
 
 impl Wrapped {
     pub(crate) fn new(incoming: Incoming, boundary: &str) -> Self {
-        let splitter = Splitter::new(boundary);
-        let over = false;
         Self {
             incoming,
-            splitter,
-            over,
+            splitter: Splitter::new(boundary),
+            part_over: true,
+            over: false,
         }
     }
 
@@ -158,7 +160,10 @@ impl Wrapped {
             return Ok(None);
         }
         match self.event().await? {
-            Event::Part(head) => Ok(Some(head)),
+            Event::Part(head) => {
+                self.part_over = false;
+                Ok(Some(head))
+            }
             _ => Ok(None),
         }
     }
@@ -166,17 +171,16 @@ impl Wrapped {
     /// The next bytes of the part, enough for a write; none at its end.
     pub(crate) async fn batch(&mut self) -> Result<Vec<Bytes>, Refusal> {
         let (mut pieces, mut size) = (Vec::new(), 0);
-        while size < BATCH {
+        while size < BATCH && !self.part_over {
             match self.event().await? {
                 Event::Data(bytes) => {
                     size += bytes.len();
                     pieces.push(bytes);
                 }
-                Event::End => {
-                    self.over = true;
-                    break;
+                end => {
+                    self.part_over = true;
+                    self.over = end == Event::End;
                 }
-                _ => break,
             }
         }
         Ok(pieces)

@@ -1,0 +1,440 @@
+//! What no comparison with OpenStack shows: long bodies, bodies cut short, devices that come and go,
+//! direct calls, and what happens when somebody loses patience.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+mod support;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use object_engine::{
+    Commit, EngineError, Found, ListingUpdate, MemoryEngine, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter,
+    OpenOptions,
+};
+use object_server::{DeviceSource, ObjectServer};
+use parking_lot::Mutex;
+use peer::{Body, BodyError, Call, Digest, Peers, Response, Service, Target};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use support::Times;
+use support::container::Container;
+use support::ours::{FileDevices, MemoryDevices, options};
+use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
+use world::World;
+
+fn call(method: &str, device: &str, headers: &[(&str, String)]) -> Call {
+    let target = Target {
+        device: device.into(),
+        partition: 1,
+        path: Arc::new(EntityPath::split("a/c/o").unwrap()),
+    };
+    let headers: HeaderMap = headers
+        .iter()
+        .map(|(name, value)| {
+            (
+                name.parse::<HeaderName>().unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        })
+        .collect();
+    Call::new(Method::from_bytes(method.as_bytes()).unwrap(), target, headers)
+}
+
+fn put(seconds: f64, body: Body) -> Call {
+    let timestamp = ("x-timestamp", Times::new().at(seconds));
+    call("PUT", "sda", &[timestamp, ("content-type", "t/t".into())]).with_body(body)
+}
+
+fn get(range: Option<&str>) -> Call {
+    let headers: Vec<_> = range.map(|range| ("range", range.to_owned())).into_iter().collect();
+    call("GET", "sda", &headers)
+}
+
+async fn read(response: Response) -> Bytes {
+    response.into_body().collect(u64::MAX).await.unwrap()
+}
+
+fn on_files(root: &Path) -> Arc<ObjectServer> {
+    std::fs::create_dir_all(root.join("sda")).unwrap();
+    ObjectServer::new(World::real(), options(), Arc::new(FileDevices(root.into()))).unwrap()
+}
+
+fn in_memory() -> Arc<ObjectServer> {
+    ObjectServer::new(World::real(), options(), MemoryDevices::with(&["sda"])).unwrap()
+}
+
+/// Files below `root`, directories aside.
+fn files(root: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(root) else {
+        return vec![];
+    };
+    let mut found = Vec::new();
+    for entry in entries.map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push(entry.path().display().to_string()),
+        }
+    }
+    found
+}
+
+fn pattern(length: usize) -> Bytes {
+    (0..length).map(|i| (i % 251) as u8).collect()
+}
+
+/// Feeds `bytes` in pieces and then ends as told.
+fn fed(bytes: Bytes, length: Option<u64>, end: Option<BodyError>) -> Body {
+    let (feed, body) = Body::channel(2, length);
+    tokio::spawn(async move {
+        for piece in bytes.chunks(10_000) {
+            if !feed.send(Bytes::copy_from_slice(piece)).await {
+                return;
+            }
+        }
+        match end {
+            None => drop(feed.finish().await),
+            Some(error) => feed.fail(error).await,
+        }
+    });
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_bodies_stream_both_ways() {
+    let place = tempfile::tempdir().unwrap();
+    for server in [on_files(place.path()), in_memory()] {
+        let bytes = pattern(3_000_000);
+        for (seconds, length) in [(1.0, Some(3_000_000)), (2.0, None)] {
+            let written = server.call(put(seconds, fed(bytes.clone(), length, None))).await;
+            assert_eq!(written.status(), StatusCode::CREATED);
+            let whole = server.call(get(None)).await;
+            assert_eq!(whole.headers()["content-length"], "3000000");
+            assert_eq!(read(whole).await, bytes);
+        }
+        for (range, start, end) in [
+            ("bytes=100-2000000", 100, 2_000_001),
+            ("bytes=2999990-", 2_999_990, 3_000_000),
+        ] {
+            let part = server.call(get(Some(range))).await;
+            assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
+            assert_eq!(read(part).await, bytes.slice(start..end));
+        }
+        let parts = server
+            .call(get(Some("bytes=0-499999,1000000-1999999,70000-70009")))
+            .await;
+        let promised: usize = parts.headers()["content-length"].to_str().unwrap().parse().unwrap();
+        let parts = read(parts).await;
+        assert_eq!(parts.len(), promised);
+        for (start, end) in [(0, 500_000), (1_000_000, 2_000_000), (70_000, 70_010)] {
+            assert!(parts.windows(end - start).any(|window| window == &bytes[start..end]));
+        }
+        // A reader that goes away in the middle leaves the server as it was.
+        let mut left = server.call(get(None)).await.into_body();
+        assert!(left.next().await.unwrap().is_ok());
+        drop(left);
+        assert_eq!(
+            server.call(get(Some("bytes=0-0"))).await.status(),
+            StatusCode::PARTIAL_CONTENT
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_cut_short_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let server = on_files(place.path());
+    for (error, status) in [
+        (BodyError::Abandoned, 499),
+        (BodyError::Broken("reset".into()), 499),
+        (BodyError::TimedOut, 408),
+    ] {
+        for (length, bytes) in [
+            (Some(900_000), pattern(600_000)),
+            (Some(900), pattern(600)),
+            (None, pattern(600_000)),
+        ] {
+            let answer = server.call(put(1.0, fed(bytes, length, Some(error.clone())))).await;
+            assert_eq!(answer.status().as_u16(), status, "{error}");
+        }
+    }
+    let short = server.call(put(1.0, fed(pattern(600_000), Some(900_000), None))).await;
+    assert_eq!(short.status().as_u16(), 499, "ended early");
+    let long = server.call(put(1.0, fed(pattern(600_000), Some(300_000), None))).await;
+    assert_eq!(long.status(), StatusCode::BAD_REQUEST, "longer than promised");
+    let mut wrong = put(1.0, fed(pattern(600_000), None, None));
+    wrong
+        .headers
+        .insert("etag", HeaderValue::from_static("d41d8cd98f00b204e9800998ecf8427e"));
+    assert_eq!(server.call(wrong).await.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(server.call(get(None)).await.status(), StatusCode::NOT_FOUND);
+    until(|| files(&place.path().join("sda")).is_empty()).await;
+}
+
+async fn until(done: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(5), "it does not come true");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_vanishes_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let server = on_files(place.path());
+    let (feed, body) = Body::channel(1, None);
+    let writing = tokio::spawn({
+        let server = server.clone();
+        async move { server.call(put(1.0, body)).await.status() }
+    });
+    for _ in 0..100 {
+        assert!(feed.send(pattern(10_000)).await);
+    }
+    // As when a connection breaks: the call is dropped where it stands.
+    writing.abort();
+    drop(writing.await);
+    until(|| files(&place.path().join("sda")).is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_come_and_go() {
+    let place = tempfile::tempdir().unwrap();
+    let server = on_files(place.path());
+    let unavailable = |answer: Response| async {
+        assert_eq!(answer.status(), StatusCode::INSUFFICIENT_STORAGE);
+        assert!(read(answer).await.ends_with(b"Drive: sda</p></html>"));
+    };
+    assert_eq!(
+        server.call(put(1.0, Body::whole("one"))).await.status(),
+        StatusCode::CREATED
+    );
+    let (here, away) = (place.path().join("sda"), place.path().join("away"));
+    std::fs::rename(&here, &away).unwrap();
+    unavailable(server.call(get(None)).await).await;
+    unavailable(server.call(put(2.0, Body::whole("two"))).await).await;
+    unavailable(server.call(put(2.0, fed(pattern(100_000), None, None))).await).await;
+    let timestamp = ("x-timestamp", Times::new().at(2.0));
+    unavailable(server.call(call("POST", "sda", std::slice::from_ref(&timestamp))).await).await;
+    unavailable(
+        server
+            .call(call("DELETE", "sda", std::slice::from_ref(&timestamp)))
+            .await,
+    )
+    .await;
+    assert!(!here.exists(), "nothing is made below a mount point");
+    std::fs::rename(&away, &here).unwrap();
+    assert_eq!(read(server.call(get(None)).await).await, "one");
+    assert_eq!(
+        server.call(put(3.0, Body::whole("three"))).await.status(),
+        StatusCode::CREATED
+    );
+    // A new drive in its place.
+    std::fs::rename(&here, &away).unwrap();
+    std::fs::create_dir(&here).unwrap();
+    assert_eq!(server.call(get(None)).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(
+        server.call(put(4.0, Body::whole("four"))).await.status(),
+        StatusCode::CREATED
+    );
+    assert_eq!(read(server.call(get(None)).await).await, "four");
+    // Names that are no device cost nothing and make nothing.
+    let stranger = server.call(call("GET", "sdz", &[])).await;
+    assert_eq!(stranger.status(), StatusCode::INSUFFICIENT_STORAGE);
+    assert!(!place.path().join("sdz").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_back_body_is_not_touched_before_it_is_wanted() {
+    let server = in_memory();
+    assert_eq!(
+        server.call(put(5.0, Body::whole("new"))).await.status(),
+        StatusCode::CREATED
+    );
+    for (seconds, length, wanted) in [(1.0, 10, false), (1.0, 100_000, false), (6.0, 10, true)] {
+        let (mut feed, body) = Body::channel(1, Some(length));
+        let mut held = put(seconds, body);
+        held.headers.insert("expect", HeaderValue::from_static("100-continue"));
+        held.headers.insert("content-length", HeaderValue::from(length));
+        let feeding = async move {
+            let started = feed.started().await;
+            if started {
+                assert!(feed.send(pattern(10)).await);
+                feed.finish().await;
+            }
+            started
+        };
+        let (answer, started) = tokio::join!(server.call(held), feeding);
+        assert_eq!((answer.status() == StatusCode::CREATED, started), (wanted, wanted));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checksum_computed_next_door_is_taken() {
+    let server = in_memory();
+    let digest = "0123456789abcdef0123456789abcdef";
+    for (seconds, body) in [(1.0, Body::whole("x")), (2.0, fed(pattern(100_000), None, None))] {
+        let known = server.call(put(seconds, body.with_digest(Digest::known(digest)))).await;
+        assert_eq!(known.headers()["etag"], format!("\"{digest}\""));
+    }
+}
+
+/// The row goes out, or is kept, even when whoever asked has gone; and a slow listing holds nobody up.
+#[tokio::test(flavor = "multi_thread")]
+async fn listings_are_told_whatever_happens() {
+    let slow = Container::start("201 Created", String::new(), Duration::from_secs(2));
+    let quick = Container::start("201 Created", String::new(), Duration::ZERO);
+    let place = tempfile::tempdir().unwrap();
+    let server = on_files(place.path());
+    server.set_peers(Arc::new(Peers::new(World::real())));
+    let telling = |seconds: f64, container: &Container| {
+        let mut call = put(seconds, Body::whole("x"));
+        for (name, value) in [
+            ("x-container-host", format!("127.0.0.1:{}", container.port)),
+            ("x-container-device", "sdb".to_owned()),
+            ("x-container-partition", "3".to_owned()),
+        ] {
+            call.headers
+                .insert(HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap());
+        }
+        call
+    };
+    let pending = || {
+        let mut found = files(&place.path().join("sda"));
+        found.retain(|file| file.contains("async_pending"));
+        found.len()
+    };
+    let began = Instant::now();
+    assert_eq!(server.call(telling(1.0, &slow)).await.status(), StatusCode::CREATED);
+    let took = began.elapsed();
+    assert!(
+        took > Duration::from_millis(900) && took < Duration::from_millis(1900),
+        "{took:?}"
+    );
+    assert_eq!((slow.take().len(), pending()), (1, 1));
+    assert_eq!(server.call(telling(2.0, &quick)).await.status(), StatusCode::CREATED);
+    assert_eq!((quick.take().len(), pending()), (1, 1));
+    // The gateway had its quorum and left.
+    let left = tokio::spawn({
+        let (server, call) = (server.clone(), telling(3.0, &quick));
+        async move { server.call(call).await }
+    });
+    tokio::task::yield_now().await;
+    left.abort();
+    drop(left.await);
+    let told = Instant::now();
+    while quick.take().is_empty() {
+        // Aborted before it began, nothing was written either.
+        let untouched = server.call(get(None)).await.headers()["x-timestamp"] == Times::new().at(2.0).as_str();
+        assert!(untouched || told.elapsed() < Duration::from_secs(5));
+        if untouched && told.elapsed() > Duration::from_millis(500) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn verbs_that_are_not_spoken_say_so() {
+    let server = in_memory();
+    for verb in ["REPLICATE", "SSYNC"] {
+        let answer = server.call(call(verb, "sda", &[])).await;
+        assert_eq!(answer.status(), StatusCode::NOT_IMPLEMENTED);
+        assert!(read(answer).await.starts_with(b"this object server does not speak"));
+    }
+    let answer = server.call(call("BREW", "sda", &[])).await;
+    assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
+
+/// A device whose reads hang until they are let go.
+struct Hanging {
+    memory: MemoryEngine,
+    gate: Arc<Mutex<()>>,
+    waiting: AtomicU32,
+}
+
+impl ObjectEngine for Hanging {
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        drop(self.gate.lock());
+        self.memory.open(key, options)
+    }
+    fn create(&self, key: &ObjectKey, expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {
+        self.memory.create(key, expected_size)
+    }
+    fn put(&self, key: &ObjectKey, body: &[u8], commit: Commit) -> Result<(), EngineError> {
+        self.memory.put(key, body, commit)
+    }
+    fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
+        self.memory.write_metadata(key, update)
+    }
+    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
+        self.memory.delete(key, timestamp)
+    }
+    fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {
+        self.memory.quarantine(key, why)
+    }
+    fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError> {
+        self.memory.save_listing_update(update)
+    }
+    fn check(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
+        self.memory.partitions(policy)
+    }
+    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+        self.memory.suffixes(policy, partition)
+    }
+    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+        self.memory.hashes(policy, partition, suffix)
+    }
+}
+
+struct OneHangs(Arc<Hanging>);
+
+impl DeviceSource for OneHangs {
+    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+        Ok(match name {
+            "sda" => self.0.clone(),
+            _ => Arc::new(MemoryEngine::new()),
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hung_drive_costs_only_its_own_requests() {
+    let gate = Arc::new(Mutex::new(()));
+    let hanging = Arc::new(Hanging {
+        memory: MemoryEngine::new(),
+        gate: gate.clone(),
+        waiting: AtomicU32::new(0),
+    });
+    let options = object_server::ObjectServerOptions {
+        threads_per_disk: 1,
+        queue_per_disk: 1,
+        ..options()
+    };
+    let server = ObjectServer::new(World::real(), options, Arc::new(OneHangs(hanging.clone()))).unwrap();
+    let held = tokio::task::spawn_blocking(move || {
+        let _held = gate.lock();
+        std::thread::sleep(Duration::from_millis(500));
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let ask = |device: &'static str| {
+        let server = server.clone();
+        tokio::spawn(async move { server.call(call("GET", device, &[])).await.status() })
+    };
+    let running = ask("sda");
+    while hanging.waiting.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let queued = ask("sda");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(ask("sda").await.unwrap(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ask("sdb").await.unwrap(), StatusCode::NOT_FOUND);
+    assert_eq!(running.await.unwrap(), StatusCode::NOT_FOUND);
+    assert_eq!(queued.await.unwrap(), StatusCode::NOT_FOUND);
+    held.await.unwrap();
+}
