@@ -169,7 +169,8 @@ impl Broker {
 
     fn quarantine(&self, reason: String) -> Error {
         let path = self.location.db_file();
-        match files::quarantine(&self.location.hash_dir(), &self.location.quarantine_dir()) {
+        let place = &self.location;
+        match files::quarantine(&place.hash_dir(), &place.quarantine_dir(), place.device()) {
             Ok(quarantined) => {
                 tracing::error!(
                     path = %path.display(),

@@ -9,6 +9,9 @@ use rusqlite::Connection;
 use std::path::Path;
 use vocabulary::{PolicyIndex, Timestamp};
 
+/// How temporary files begin, as everywhere on our devices.
+const TEMPORARY_PREFIX: &str = ".martlet-";
+
 /// What a new database is told about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDatabase {
@@ -33,19 +36,38 @@ pub(crate) fn create(location: &Location, new: &NewDatabase) -> Result<(), Error
             path: location.db_file(),
         });
     }
-    files::make_dirs(&location.tmp_dir())?;
-    let staged = location
-        .tmp_dir()
-        .join(format!("{}-{}.db", location.kind().word(), new.unique));
+    files::make_dirs(&location.tmp_dir(), location.device())?;
+    let name = format!("{TEMPORARY_PREFIX}{}-{}.db", location.kind().word(), new.unique);
+    let staged = location.tmp_dir().join(name);
+    // The lock tells a sweep that this file has a writer.
+    let alive = files::lock(&staged)?;
     let made = fill(location, new, &staged).and_then(|()| publish(location, &staged));
     if made.is_err() {
         files::discard(&staged);
     }
+    drop(alive);
     made
 }
 
+/// Removes what creations left on `device` that were cut short by a crash; how many files.
+pub fn sweep(device: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(device.join("tmp")) else {
+        return 0;
+    };
+    let ours = |name: &str| {
+        let kinds = [Kind::Account, Kind::Container];
+        let rest = name.strip_prefix(TEMPORARY_PREFIX).unwrap_or_default();
+        kinds.iter().any(|kind| rest.starts_with(kind.word()))
+    };
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.to_owned()));
+    let staged = names
+        .filter(|name| ours(name))
+        .map(|name| device.join("tmp").join(name));
+    staged.filter(|path| files::remove_if_abandoned(path)).count()
+}
+
 fn publish(location: &Location, staged: &Path) -> Result<(), Error> {
-    files::make_dirs(&location.hash_dir())?;
+    files::make_dirs(&location.hash_dir(), location.device())?;
     let _lock = files::lock(&location.lock_file())?;
     let target = location.db_file();
     if location.newest_file().is_some() {
@@ -55,7 +77,6 @@ fn publish(location: &Location, staged: &Path) -> Result<(), Error> {
 }
 
 fn fill(location: &Location, new: &NewDatabase, staged: &Path) -> Result<(), Error> {
-    files::discard(staged);
     let work = || {
         let mut connection = Connection::open(staged)?;
         // Nothing else knows the file yet, and it is synced before anything does.

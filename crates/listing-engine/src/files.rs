@@ -16,15 +16,17 @@ use std::time::Duration;
 const LOCK_TRIES: u32 = 2_000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Makes `dir` and its missing parents, each durable.
-pub(crate) fn make_dirs(dir: &Path) -> Result<(), Error> {
+/// Makes `dir` and its missing parents, each durable. `device` itself is never made: when it is not
+/// mounted, writing must fail instead of filling the disk below the mount point.
+pub(crate) fn make_dirs(dir: &Path, device: &Path) -> Result<(), Error> {
     if dir.is_dir() {
         return Ok(());
     }
     let parent = dir
         .parent()
-        .ok_or_else(|| Error::io("make the directory", dir, io::ErrorKind::NotFound.into()))?;
-    make_dirs(parent)?;
+        .filter(|_| dir != device)
+        .ok_or_else(|| Error::io("find the device", device, io::ErrorKind::NotFound.into()))?;
+    make_dirs(parent, device)?;
     match fs::create_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("make the directory", dir, error)),
         _ => sync_dir(parent),
@@ -106,13 +108,14 @@ pub(crate) fn identity(path: &Path) -> Result<Identity, Error> {
     }
 }
 
-/// Holds the advisory lock of a database's directory until dropped.
-pub(crate) struct DirLock {
+/// Holds an advisory lock until dropped.
+pub(crate) struct Lock {
     _file: File,
 }
 
-/// Takes the lock that OpenStack's services take before they touch the pending file.
-pub(crate) fn lock(path: &Path) -> Result<DirLock, Error> {
+/// Takes the lock of a file, made when missing. On `.lock` it is the one that OpenStack's services take
+/// before they touch the pending file.
+pub(crate) fn lock(path: &Path) -> Result<Lock, Error> {
     let file = match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -122,7 +125,7 @@ pub(crate) fn lock(path: &Path) -> Result<DirLock, Error> {
     };
     for _ in 0..LOCK_TRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(DirLock { _file: file }),
+            Ok(()) => return Ok(Lock { _file: file }),
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => sleep(LOCK_PAUSE),
             Err(error) => return Err(Error::io("lock", path, error.into())),
         }
@@ -130,10 +133,16 @@ pub(crate) fn lock(path: &Path) -> Result<DirLock, Error> {
     Err(Error::Busy { path: path.to_owned() })
 }
 
+/// Removes a file unless somebody holds its lock.
+pub(crate) fn remove_if_abandoned(path: &Path) -> bool {
+    let abandoned = File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok());
+    abandoned && fs::remove_file(path).is_ok()
+}
+
 /// Moves a damaged database's directory to `wanted`, or beside it when that is taken.
-pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path, device: &Path) -> Result<PathBuf, Error> {
     let parent = wanted.parent().unwrap_or(wanted);
-    make_dirs(parent)?;
+    make_dirs(parent, device)?;
     for attempt in 0..1_000 {
         let target = match attempt {
             0 => wanted.to_owned(),

@@ -53,7 +53,7 @@ pub use broker::Broker;
 pub use brokers::Brokers;
 pub use chexor::chexor;
 pub use content_type::listed as listed_content_type;
-pub use create::NewDatabase;
+pub use create::{NewDatabase, sweep};
 pub use error::{Blame, Error};
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};

@@ -82,6 +82,28 @@ fn creating_twice_is_refused_and_leaves_no_temporary_file() {
 }
 
 #[test]
+fn a_creation_cut_short_is_swept_away_and_a_running_one_is_not() {
+    let device = tempfile::tempdir().unwrap();
+    let tmp = device.path().join("tmp");
+    assert_eq!(listing_engine::sweep(device.path()), 0);
+    fs::create_dir(&tmp).unwrap();
+    for name in [
+        ".martlet-account-1.db",
+        ".martlet-container-2.db",
+        ".martlet-object",
+        "theirs",
+    ] {
+        fs::write(tmp.join(name), b"half").unwrap();
+    }
+    let alive = fs::File::open(tmp.join(".martlet-container-2.db")).unwrap();
+    rustix::fs::flock(&alive, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert_eq!(listing_engine::sweep(device.path()), 1);
+    drop(alive);
+    assert_eq!(listing_engine::sweep(device.path()), 1);
+    assert_eq!(fs::read_dir(&tmp).unwrap().count(), 2);
+}
+
+#[test]
 fn what_is_absent_is_said_to_be() {
     let device = tempfile::tempdir().unwrap();
     let place = location(device.path(), Kind::Container);

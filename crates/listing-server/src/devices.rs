@@ -90,12 +90,22 @@ impl Devices {
         }
     }
 
+    /// The first look at a device: whether it is there, and what a crash has left on it.
+    fn meet(&self, device: &Device) -> bool {
+        let there = self.is_there(&device.root);
+        if there {
+            let swept = listing_engine::sweep(&device.root);
+            tracing::info!("device {} serves; {swept} unfinished databases removed", device.name);
+        }
+        there
+    }
+
     async fn workers(self: &Arc<Self>, name: &str) -> Result<Arc<Workers>, Refusal> {
         if let Some(workers) = self.known.read().get(name) {
             return Ok(workers.clone());
         }
         let (devices, device) = (self.clone(), self.device(name));
-        let looked = self.scouts.run(move || devices.is_there(&device.root)).await;
+        let looked = self.scouts.run(move || devices.meet(&device)).await;
         if !looked.map_err(|error| Refusal::from_workers(error, name))? {
             return Err(Refusal::Device(name.to_owned()));
         }

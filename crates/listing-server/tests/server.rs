@@ -1,0 +1,189 @@
+//! What no comparison with OpenStack shows: accounts being told, devices that go, rows in a crowd.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is test code")]
+
+mod support;
+
+use listing_server::{Kind, ListingServer, ListingServerOptions, Reserve};
+use peer::Peers;
+use std::fs;
+use std::sync::Arc;
+use std::time::Instant;
+use support::{Asked, Both, ask, options};
+use world::World;
+
+fn t(n: u64) -> String {
+    format!("{:010}.00000", 1_700_000_000 + n)
+}
+
+fn container(method: &str, path: &str, at: u64) -> Asked {
+    Asked::new("container", method, path).with("X-Timestamp", &t(at))
+}
+
+fn row(path: &str, at: u64) -> Asked {
+    container("PUT", path, at)
+        .with("X-Size", "5")
+        .with("X-Content-Type", "text/plain")
+        .with("X-Etag", "d41d8cd98f00b204e9800998ecf8427e")
+}
+
+fn told(asked: Asked, hosts: &str, devices: &str) -> Asked {
+    asked
+        .with("X-Account-Host", hosts)
+        .with("X-Account-Device", devices)
+        .with("X-Account-Partition", "0")
+}
+
+async fn status(both: &Both, asked: &Asked) -> u64 {
+    ask(both, asked).await["status"].as_u64().unwrap()
+}
+
+fn connected() -> Both {
+    let both = Both::new();
+    let mut peers = Peers::new(World::real());
+    peers.register("127.0.0.1", 6202, both.account.clone());
+    both.container.set_peers(Arc::new(peers));
+    both
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_account_hears_of_its_containers() {
+    let both = connected();
+    let create = told(container("PUT", "/sda1/0/a/c", 1), "127.0.0.1:6202", "sda1");
+    assert_eq!(status(&both, &create).await, 404, "there is no account yet");
+    let account = Asked::new("account", "PUT", "/sda1/0/a").with("X-Timestamp", &t(1));
+    assert_eq!(status(&both, &account).await, 201);
+    let again = told(container("PUT", "/sda1/0/a/c", 2), "127.0.0.1:6202", "sda1");
+    assert_eq!(
+        status(&both, &again).await,
+        202,
+        "the container itself was made the first time"
+    );
+    let list = Asked::new("account", "GET", "/sda1/0/a?format=json");
+    let listed = ask(&both, &list).await["body"].as_str().unwrap().to_owned();
+    assert!(listed.contains("\"name\": \"c\", \"count\": 0"), "{listed}");
+    let delete = told(container("DELETE", "/sda1/0/a/c", 3), "127.0.0.1:6202", "sda1");
+    assert_eq!(status(&both, &delete).await, 204);
+    assert_eq!(ask(&both, &list).await["body"], "[]");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_server_that_is_away_costs_nothing_but_the_news() {
+    let both = connected();
+    let create = told(
+        container("PUT", "/sda1/0/a/c", 1),
+        "127.0.0.1:1,127.0.0.1:6202",
+        "sda1,sda1",
+    );
+    assert_eq!(
+        status(&both, &create).await,
+        201,
+        "one of two does not answer, the other says 404"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_goes_is_507_and_may_come_back() {
+    let both = Both::new();
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 201);
+    let (device, away) = (both.devices.path().join("sda1"), both.devices.path().join("away"));
+    fs::rename(&device, &away).unwrap();
+    for asked in [
+        row("/sda1/0/a/c/o", 2),
+        container("HEAD", "/sda1/0/a/c", 2),
+        container("PUT", "/sda1/0/a/d", 2),
+    ] {
+        assert_eq!(status(&both, &asked).await, 507, "{asked:?}");
+    }
+    assert!(!device.exists(), "nothing is written below a mount point");
+    fs::rename(&away, &device).unwrap();
+    assert_eq!(status(&both, &row("/sda1/0/a/c/o", 2)).await, 201);
+}
+
+fn server_with(both: &Both, change: impl FnOnce(&mut ListingServerOptions)) -> Arc<ListingServer> {
+    let mut options = options(both.devices.path());
+    change(&mut options);
+    ListingServer::new(World::real(), Kind::Container, options).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unmounted_and_full_devices_are_507() {
+    let mut both = Both::new();
+    both.container = server_with(&both, |options| options.mount_check = true);
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 507);
+    both.container = server_with(&both, |options| options.fallocate_reserve = Reserve::Percent(100.0));
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 507);
+    assert_eq!(fs::read_dir(both.devices.path().join("sda1")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_database_is_an_error_once_and_absent_then() {
+    let both = Both::new();
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 201);
+    let database = walk(&both.devices.path().join("sda1/containers"));
+    fs::write(&database, b"rubbish".repeat(1_000)).unwrap();
+    let head = container("HEAD", "/sda1/0/a/c", 1);
+    assert_eq!(status(&both, &head).await, 500);
+    assert_eq!(status(&both, &head).await, 404);
+    assert!(walk(&both.devices.path().join("sda1/quarantined")).exists());
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 2)).await, 201);
+}
+
+/// The first `.db` file below `directory`.
+fn walk(directory: &std::path::Path) -> std::path::PathBuf {
+    let mut entries: Vec<_> = fs::read_dir(directory).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    let found = entries.iter().find(|path| path.extension().is_some_and(|e| e == "db"));
+    found.cloned().unwrap_or_else(|| walk(&entries[0]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verbs_that_are_not_spoken_say_so() {
+    let both = Both::new();
+    for server in ["account", "container"] {
+        assert_eq!(
+            status(&both, &Asked::new(server, "REPLICATE", "/sda1/0/abc")).await,
+            501
+        );
+        let options = ask(&both, &Asked::new(server, "OPTIONS", "/sda1/0/a/c")).await;
+        assert!(options["headers"]["allow"].as_str().unwrap().contains("REPLICATE"));
+    }
+    let rubbish = Asked {
+        body: "rubbish".into(),
+        ..container("UPDATE", "/sda1/0/a/c", 1)
+    };
+    assert_eq!(status(&both, &rubbish).await, 400);
+}
+
+/// Every acknowledged row is listed, and a crowd of them shares syncs. The bound is loose: it
+/// catches one sync per row, not a slow machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_rows_is_stored_and_seen() {
+    const CLIENTS: usize = 32;
+    const ROWS: usize = 60;
+    let both = Arc::new(Both::new());
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 201);
+    let began = Instant::now();
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let both = both.clone();
+            tokio::spawn(async move {
+                for i in 0..ROWS {
+                    let asked = row(&format!("/sda1/0/a/c/{client:02}/{i:04}"), 2);
+                    assert_eq!(status(&both, &asked).await, 201);
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+    let rate = (CLIENTS * ROWS) as f64 / began.elapsed().as_secs_f64();
+    println!("{rate:.0} rows per second into one container");
+    let head = ask(&both, &container("HEAD", "/sda1/0/a/c", 1)).await;
+    assert_eq!(
+        head["headers"]["x-container-object-count"],
+        (CLIENTS * ROWS).to_string()
+    );
+    assert!(rate > 100.0, "{rate} rows per second");
+}
