@@ -518,6 +518,50 @@ fn expiry() {
     b.finish();
 }
 
+/// Both servers on one device: what one writes, the other serves, changes and deletes.
+#[test]
+fn one_device_two_servers() {
+    let Some(oracle) = Oracle::start() else { return };
+    let ours = Ours::start(Arc::new(FileDevices(oracle.devices())));
+    let t = Times::new();
+    for (number, (one, other)) in [(oracle.port, ours.port), (ours.port, oracle.port)]
+        .into_iter()
+        .enumerate()
+    {
+        let o = format!("/sda/1/a/c/sh%C3%A4red{number}");
+        let at = |seconds: f64| t.at(100.0 * number as f64 + seconds);
+        let read_the_same = |status: u16| {
+            let [theirs, ours] = [one, other].map(|port| ask("GET", &o).send(port).comparable());
+            assert_eq!(theirs, ours);
+            assert_eq!(theirs.status, status);
+        };
+        let put = |seconds: f64, body: &[u8]| {
+            ask("PUT", &o)
+                .with("X-Timestamp", at(seconds))
+                .with("Content-Type", "text/plain; x=ü")
+                .with("X-Object-Meta-A", "ü € \u{1d11e}")
+                .with("X-Object-Sysmeta-Long", "x".repeat(3000))
+                .body(body)
+        };
+        assert_eq!(put(1.0, &[b'x'; 200_000]).send(one).status, 201);
+        read_the_same(200);
+        let post = ask("POST", &o)
+            .with("X-Timestamp", at(2.0))
+            .with("X-Object-Meta-B", "ö");
+        assert_eq!(post.with("Content-Type", "a/b").send(other).status, 202);
+        read_the_same(200);
+        assert_eq!(ask("POST", &o).with("X-Timestamp", at(3.0)).send(one).status, 202);
+        read_the_same(200);
+        assert_eq!(put(2.5, b"").send(other).status, 201);
+        read_the_same(200);
+        assert_eq!(ask("DELETE", &o).with("X-Timestamp", at(4.0)).send(one).status, 204);
+        read_the_same(404);
+        assert_eq!(put(3.5, b"").send(other).status, 409);
+        assert_eq!(put(5.0, b"again").send(other).status, 201);
+        read_the_same(200);
+    }
+}
+
 /// What each server told its container servers, and what it kept for later.
 #[test]
 fn listing_updates() {

@@ -283,7 +283,7 @@ async fn a_checksum_computed_next_door_is_taken() {
 /// The row goes out, or is kept, even when whoever asked has gone; and a slow listing holds nobody up.
 #[tokio::test(flavor = "multi_thread")]
 async fn listings_are_told_whatever_happens() {
-    let slow = Container::start("201 Created", String::new(), Duration::from_secs(2));
+    let slow = Container::start("201 Created", String::new(), Duration::from_secs(8));
     let quick = Container::start("201 Created", String::new(), Duration::ZERO);
     let place = tempfile::tempdir().unwrap();
     let server = on_files(place.path());
@@ -309,7 +309,7 @@ async fn listings_are_told_whatever_happens() {
     assert_eq!(server.call(telling(1.0, &slow)).await.status(), StatusCode::CREATED);
     let took = began.elapsed();
     assert!(
-        took > Duration::from_millis(900) && took < Duration::from_millis(1900),
+        took > Duration::from_millis(900) && took < Duration::from_secs(7),
         "{took:?}"
     );
     assert_eq!((slow.take().len(), pending()), (1, 1));
