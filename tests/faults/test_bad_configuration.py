@@ -24,7 +24,7 @@ def broken(tmp_path, kind, memcached):
 
     def refuses(role):
         process = cluster.launch(role)
-        until(lambda: not process.alive(), within=40, what=f"{role} giving up")
+        until(lambda: not process.alive(), within=30 if cluster.strict else 5, what=f"{role} giving up")
         return process.child.returncode, process.text()
 
     cluster.refuses = refuses
@@ -159,10 +159,11 @@ def test_a_missing_object_ring_fails_only_its_policy(broken):
 
 
 def test_a_port_that_is_taken_is_named(broken):
+    if not broken.strict:
+        pytest.skip("OpenStack tries again for ever")
     broken.start_service("object")
     second = broken.services.pop(("object", 0))
     status, said = broken.refuses("object")
     second.stop()
     assert status != 0
-    if broken.strict:
-        assert str(broken.layout.ports["object", 0]) in said and "panicked" not in said
+    assert str(broken.layout.ports["object", 0]) in said and "panicked" not in said

@@ -21,11 +21,11 @@ def bring_back(away, device):
 def test_a_device_goes_and_comes_back(make_system):
     system = make_system()
     system.start()
-    early = Load(system.auth_url, container="early", seed=1, deletes=False)
+    early = Load(system.auth_url, container="early", seed=1, rewrites=False)
     with early:
         go_on(early, 100)
 
-    load = Load(system.auth_url, container="load", seed=2)
+    load = Load(system.auth_url, container="load", seed=2, rewrites=False)
     device, away = system.srv / "sdb2", system.root / "sdb2-away"
     with load:
         go_on(load, 50)

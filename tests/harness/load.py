@@ -15,11 +15,12 @@ class Load:
 
     `expected` maps a name to the bodies it may have now: one when the last change was acknowledged, more (None for
     deleted) when a change was cut off and may or may not have happened. A wrong read is recorded in `wrong`, a
-    failed request in `failed`.
+    failed request in `failed`. Without `rewrites` every name is written once: for clusters where a replica may be
+    out of date, which Swift lets a reader see.
     """
 
-    def __init__(self, auth_url, *, threads=6, container="load", seed=0, deletes=True):
-        self.auth_url, self.container, self.deletes = auth_url, container, deletes
+    def __init__(self, auth_url, *, threads=6, container="load", seed=0, rewrites=True):
+        self.auth_url, self.container, self.rewrites = auth_url, container, rewrites
         self.expected, self.wrong, self.failed = {}, [], []
         self.acknowledged = 0
         self.stopping = threading.Event()
@@ -44,7 +45,7 @@ class Load:
         dice, client, counter = random.Random(user), None, 0
         while not self.stopping.is_set():
             counter += 1
-            name = f"{user} {counter if dice.random() < 0.6 else dice.randrange(1, counter + 1)}"
+            name = f"{user} {counter if dice.random() < 0.6 else dice.randrange(1, counter + 1)}"  # some old, some new
             try:
                 client = client or Client(self.auth_url, timeout=90)
                 self._step(client, dice, name)
@@ -58,9 +59,9 @@ class Load:
     def _step(self, client, dice, name):
         known = self.expected.get(name)
         deed = dice.random()
-        if known is None or deed < 0.5:
+        if known is None or (deed < 0.5 and self.rewrites):
             self._change(client, name, dice.randbytes(dice.choice(SIZES)))
-        elif deed < 0.6 and self.deletes:
+        elif deed < 0.6 and self.rewrites:
             self._change(client, name, None)
         else:
             self.read(client, name)
