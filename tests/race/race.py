@@ -1,0 +1,187 @@
+"""OpenStack Swift and Martlet on one machine, asked the same by the same loader, turn and turn about.
+
+    python tests/race/race.py [--seconds 10] [--rounds 2] [--only martlet] [--events PUT GET] [--write FILE]
+
+Every event alternates between the two. A run with a single answer that is not 2xx, or a broken connection, is void
+and ends the race. What is acknowledged has been synced on both sides: neither is told to be careless.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness.places import REPOSITORY  # noqa: E402
+from race.sides import Martlet, OpenStack  # noqa: E402
+
+KIB, MIB = 2**10, 2**20
+
+
+@dataclass
+class Event:
+    """One discipline. `names` is how many objects there are to read; 0 makes a new name for each request."""
+
+    name: str
+    verb: str
+    container: str
+    connections: int
+    size: int = 0
+    names: int = 0
+    floor: float | None = None
+
+    def prepare(self, side):
+        """Store what is to be read."""
+        for number in range(self.names):
+            side.client.put(self.container, f"read-1-{number + 1}", body=b"m" * self.size)
+
+    def run(self, side, seconds, mark, limits=(0,)):
+        mark = "read-" if self.names else mark
+        before = side.cpu_seconds()
+        told = result(side.wrk(self.verb, self.container, connections=self.connections, seconds=seconds, size=self.size, names=self.names,
+                               limits=limits, mark=mark))
+        told["cpu"] = side.cpu_seconds() - before
+        os.sync()  # what one run left dirty is not the next one's burden
+        return told
+
+
+SMALL = dict(container="small", connections=32)
+EVENTS = [
+    Event("PUT 4 KiB", "PUT", size=4 * KIB, floor=10, **SMALL),
+    Event("DELETE 4 KiB", "DELETE", floor=10, **SMALL),
+    Event("GET 4 KiB", "GET", size=4 * KIB, names=500, floor=30, **SMALL),
+    Event("HEAD 4 KiB", "HEAD", size=4 * KIB, names=500, floor=30, **SMALL),
+    Event("PUT 1 MiB", "PUT", "large", 8, size=MIB, floor=4),
+    Event("GET 1 MiB", "GET", "large", 8, size=MIB, names=20, floor=5),
+    Event("listing of 100,000", "LIST", "listing", 8),
+]
+
+
+def result(output):
+    """What the loader measured; anything but plain success is an error."""
+    told = json.loads(re.search(r"RESULT (\{.*\})", output).group(1))
+    if told["wrong"] or told["broken"]:
+        raise SystemExit(f"void: {told['wrong']} answers were not 2xx, {told['broken']} connections broke\n{output}")
+    return told
+
+
+class Score:
+    """What one side did in one event, over all its rounds."""
+
+    def __init__(self):
+        self.rounds = []
+
+    def add(self, told):
+        self.rounds.append(told)
+
+    def rate(self):
+        return sum(told["requests"] for told in self.rounds) / sum(told["microseconds"] for told in self.rounds) * 1e6
+
+    def milliseconds(self, percentile):
+        return sum(told[percentile] for told in self.rounds) / len(self.rounds) / 1000
+
+    def cpu_per_thousand(self):
+        return sum(told["cpu"] for told in self.rounds) / sum(told["requests"] for told in self.rounds) * 1000
+
+    def cells(self):
+        return [f"{self.rate():,.0f}", f"{self.milliseconds('p50'):.2f}", f"{self.milliseconds('p99'):.2f}", f"{self.cpu_per_thousand():.3f}"]
+
+
+def race(sides, events, seconds, rounds):
+    """Run it all; {event name: {side name: Score}}."""
+    for side in sides:
+        side.start()
+        if any(event.verb == "LIST" for event in events):
+            side.fill_listing()
+    scores = {event.name: {side.name: Score() for side in sides} for event in events}
+    created = {}
+    for event in events:
+        for side in sides:
+            event.prepare(side)
+        for number in range(rounds):
+            for side in sides:
+                mark, limits = f"{event.size}-{number}-", (0,)
+                if event.verb == "DELETE":  # deletes what the PUTs of the same round made, and stops when there is no more
+                    mark, limits = created.get((side.name, number)) or make_some(side, seconds, number)
+                told = event.run(side, seconds, mark, limits)
+                if event.verb == "PUT" and event.size == 4 * KIB:
+                    created[side.name, number] = mark, surely_made(told, event.connections)
+                scores[event.name][side.name].add(told)
+                print(f"{event.name:20} {side.name:10} {told['requests'] / told['microseconds'] * 1e6:10,.0f}/s", flush=True)
+    return scores
+
+
+def surely_made(told, connections):
+    """How many objects each thread of a PUT run has certainly stored: not the last ones, which were cut off."""
+    return [max(1, counter - connections) for counter in told["counters"]]
+
+
+def make_some(side, seconds, number):
+    """Objects to delete when the PUT event was not run."""
+    mark = f"doomed-{number}-"
+    told = result(side.wrk("PUT", "small", connections=32, seconds=seconds, size=4 * KIB, mark=mark))
+    return mark, surely_made(told, 32)
+
+
+def table(scores, sides, events):
+    """The result as Markdown."""
+    units = ["ops/s", "p50 ms", "p99 ms", "CPU s/1000"]
+    head = ["", *(f"{side.name} {unit}" for side in sides for unit in units), *(["ratio", "floor"] if len(sides) == 2 else [])]
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    for event in events:
+        by_side = [scores[event.name][side.name] for side in sides]
+        cells = [cell for score in by_side for cell in score.cells()]
+        if len(sides) == 2:
+            ratio = by_side[1].rate() / by_side[0].rate()
+            cells += [f"**{ratio:.1f}×**", f"{event.floor}×" if event.floor else "—"]
+        lines.append("| " + " | ".join([event.name, *cells]) + " |")
+    return "\n".join(lines)
+
+
+def machine():
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return f"{os.cpu_count()} × {model.group(1) if model else platform.machine()}, Linux {platform.release()}"
+
+
+def write(path, text):
+    """Put the text between the markers of the page."""
+    page = path.read_text()
+    begin, end = "<!-- race: begin -->", "<!-- race: end -->"
+    head, _, rest = page.partition(begin)
+    path.write_text(head + begin + "\n" + text + "\n" + end + rest.partition(end)[2])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", choices=["martlet", "openstack"])
+    parser.add_argument("--events", nargs="+", help="only events whose name contains one of these")
+    parser.add_argument("--write", type=Path, help="the page that holds the table")
+    parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race", help="where both keep their devices")
+    options = parser.parse_args()
+    events = [event for event in EVENTS if not options.events or any(part in event.name for part in options.events)]
+    kinds = {"openstack": OpenStack, "martlet": Martlet}
+    if options.only:
+        kinds, options.rounds = {options.only: kinds[options.only]}, 1
+    sides = []
+    try:
+        for name, kind in kinds.items():
+            sides.append(kind({"openstack": "OpenStack", "martlet": "Martlet"}[name], options.dir / name))
+        scores = race(sides, events, options.seconds, options.rounds)
+    finally:
+        for side in sides:
+            side.stop()
+    text = table(scores, sides, events)
+    print("\n" + text)
+    if options.write:
+        write(options.write, f"Made by `make race` on {machine()}; {options.rounds} rounds of {options.seconds} s for each cell.\n\n{text}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The two who race: each started as its operator would, measured by its process tree."""
+
+import configparser
+import shutil
+import subprocess
+import urllib.parse
+from pathlib import Path
+
+from harness import disk
+from harness.client import Client
+from harness.cluster import Cluster
+from harness.layout import Layout
+from harness.martlet_up import MartletUp
+from harness.memcached import Memcached
+
+ROWS = 100_000
+LUA = Path(__file__).with_name("load.lua")
+
+
+class Side:
+    """A store with a memcached, a token, and a container for each event."""
+
+    def __init__(self, name, root):
+        self.name, self.root = name, root
+        shutil.rmtree(root, ignore_errors=True)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        self.memcached = Memcached().start()
+        self.system = self.make()
+
+    def start(self):
+        self.system.start()
+        self.client = Client(self.system.auth_url)
+        for container in ("small", "large", "listing"):
+            self.client.put(container)
+
+    def url(self):
+        return f"http://127.0.0.1:{self.system.port}"
+
+    def cpu_seconds(self):
+        return self.system.cpu_seconds()
+
+    def fill_listing(self):
+        """Give the container its rows through OpenStack's own database library: both read the same format."""
+        self.system.stop()
+        rows = [{"name": f"object-{number:06d}", "created_at": "1700000000.00000", "size": 4096, "content_type": "application/octet-stream",
+                 "etag": "d41d8cd98f00b204e9800998ecf8427e", "deleted": 0, "storage_policy_index": 0} for number in range(ROWS)]
+        from swift.container.backend import ContainerBroker
+        filled = 0
+        for path in disk.databases(self.system.srv, "containers"):
+            broker = ContainerBroker(str(path))
+            if broker.get_info()["container"] == "listing":
+                broker.merge_items(list(rows))
+                filled += 1
+        assert filled == 3, f"{filled} databases of the container"
+        self.start()
+
+    def stop(self):
+        self.system.stop()
+        self.memcached.stop()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def wrk(self, verb, container, *, connections, seconds, size=0, names=0, limits=(0,), mark=""):
+        """One run of the loader; its RESULT."""
+        prefix = self.client.path(container) if verb == "LIST" else self.client.path(container, mark)
+        command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "--latency", "--timeout", "30s",
+                   "-s", str(LUA), self.url(), "--", verb, urllib.parse.quote(prefix), self.client.token, str(size), str(names),
+                   ",".join(map(str, limits))]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+class OpenStack(Side):
+    """OpenStack Swift from PyPI, as many workers as processors in every server."""
+
+    def make(self):
+        layout = Layout(self.root, part_power=10, policies=("Policy-0",), memcached_port=self.memcached.port, workers="auto")
+        return Cluster(layout.write(), "openstack", verbose=False)
+
+
+class Martlet(Side):
+    """`martlet up` on a new directory, with memcached written into its configuration as an operator would."""
+
+    def make(self):
+        up = MartletUp(self.root).start()
+        up.stop()
+        path = up.etc / "proxy-server.conf"
+        conf = configparser.RawConfigParser(strict=False)
+        conf.optionxform = str
+        conf.read(path)
+        section = next(name for name in conf.sections() if conf.get(name, "use", fallback="") == "egg:swift#memcache")
+        conf.set(section, "memcache_servers", f"127.0.0.1:{self.memcached.port}")
+        with open(path, "w") as file:
+            conf.write(file)
+        return up
+
+
+
