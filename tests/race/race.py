@@ -43,7 +43,7 @@ class Event:
     def run(self, side, seconds, mark, limits=(0,)):
         mark = "read-" if self.names else mark
         before = side.cpu_seconds()
-        told = result(side.wrk(self.verb, self.container, connections=self.connections, seconds=seconds, size=self.size, names=self.names,
+        told = result(side.load(self.verb, self.container, connections=self.connections, seconds=seconds, size=self.size, names=self.names,
                                limits=limits, mark=mark))
         told["cpu"] = side.cpu_seconds() - before
         os.sync()  # what one run left dirty is not the next one's burden
@@ -124,7 +124,7 @@ def surely_made(told, connections):
 def make_some(side, seconds, number):
     """Objects to delete when the PUT event was not run."""
     mark = f"doomed-{number}-"
-    told = result(side.wrk("PUT", "small", connections=32, seconds=seconds, size=4 * KIB, mark=mark))
+    told = result(side.load("PUT", "small", connections=32, seconds=seconds, size=4 * KIB, mark=mark))
     return mark, surely_made(told, 32)
 
 

@@ -12,6 +12,7 @@ from harness.cluster import Cluster
 from harness.layout import Layout
 from harness.martlet_up import MartletUp
 from harness.memcached import Memcached
+from harness.places import REPOSITORY
 
 ROWS = 100_000
 LUA = Path(__file__).with_name("load.lua")
@@ -59,13 +60,26 @@ class Side:
         self.memcached.stop()
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def wrk(self, verb, container, *, connections, seconds, size=0, names=0, limits=(0,), mark=""):
+    def load(self, verb, container, *, connections, seconds, size=0, names=0, limits=(0,), mark=""):
         """One run of the loader; its RESULT."""
+        if verb == "HEAD":
+            arguments = [self.system.port, urllib.parse.quote(self.client.path(container, mark)), self.client.token, names, connections, seconds]
+            return subprocess.run([head_load(), *map(str, arguments)], capture_output=True, text=True, check=True).stdout
         prefix = self.client.path(container) if verb == "LIST" else self.client.path(container, mark)
         command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "--latency", "--timeout", "30s",
                    "-s", str(LUA), self.url(), "--", verb, urllib.parse.quote(prefix), self.client.token, str(size), str(names),
                    ",".join(map(str, limits))]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def head_load():
+    """The loader for HEAD, compiled when first wanted."""
+    binary = REPOSITORY / "target/race/head_load"
+    source = Path(__file__).with_name("head_load.c")
+    if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["gcc", "-O2", "-Wall", "-o", str(binary), str(source)], check=True)
+    return str(binary)
 
 
 class OpenStack(Side):
