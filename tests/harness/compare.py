@@ -133,6 +133,10 @@ def shape(reply: Reply, ask: Ask):
         found["body"] = body.decode("utf-8", "backslashreplace")
         if "multipart/byteranges" in headers.get("content-type", ""):
             headers.pop("content-length", None)
+    if reply.status == 204:
+        # RFC 9110 §8.6: a 204 has no Content-Length. OpenStack sends one all the same.
+        headers.pop("content-length", None)
+        found["headers"].pop("content-length", None)
     return found
 
 
