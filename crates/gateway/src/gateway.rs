@@ -12,7 +12,7 @@ use crate::rings::Rings;
 use crate::{account, container, object};
 use features::pipeline::Core;
 use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, cors, reply};
-use http::{HeaderValue, Method};
+use http::{HeaderValue, Method, StatusCode};
 use peer::{Body, HttpService, Peers};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -116,16 +116,18 @@ impl Core for CoreVerbs {
 }
 
 impl CoreVerbs {
-    /// A verb, and what a browser's page from elsewhere may see of its answer.
+    /// A verb, and what a browser's page from elsewhere may see of its answer, by what the container
+    /// said before.
     async fn verb(&self, request: ClientRequest) -> Response {
-        let origin = cors::origin(&request.headers).cloned();
-        let entity = request.entity.clone();
+        let page = match (cors::origin(&request.headers), &request.entity) {
+            (Some(origin), Some(entity)) => match &entity.container {
+                Some(container) => Some((origin.clone(), self.shared.container(&entity.account, container).await)),
+                None => None,
+            },
+            _ => None,
+        };
         let mut response = dispatch(&self.shared, request).await;
-        if let (Some(origin), Some(entity)) = (origin, entity)
-            && let Some(container) = &entity.container
-            && response.status() != http::StatusCode::METHOD_NOT_ALLOWED
-        {
-            let container = self.shared.container(&entity.account, container).await;
+        if let Some((origin, container)) = page.filter(|_| response.status() != StatusCode::METHOD_NOT_ALLOWED) {
             cors::decorate(&mut response, &origin, &container, &self.shared.options.cors);
         }
         response

@@ -96,6 +96,7 @@ fn place(
         .header("x-backend-storage-policy-index")
         .and_then(|index| index.parse().ok());
     let policy = chosen.map_or(container.policy, PolicyIndex);
+    request.notes.set_policy(policy);
     let (name, object) = (
         path.container.as_deref().unwrap_or(""),
         path.object.as_deref().unwrap_or(""),

@@ -55,6 +55,9 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pla
         Ok(checked) => checked,
         Err(refusal) => return refusal,
     };
+    if let Some(at) = deletion {
+        request.notes.remark(format!("x-delete-at:{at}"));
+    }
     let timestamp = shared.new_timestamp();
     let headers = storage_headers(&request, &place, timestamp);
     let promised = header(&request.headers, "etag")
