@@ -38,9 +38,8 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, acc
     if let Err(refusal) = authorise(shared, &mut request, None).await {
         return refusal;
     }
-    if account.len() > shared.options.limits.max_account_name_length {
-        let (length, limit) = (account.len(), shared.options.limits.max_account_name_length);
-        return reply::html(400, format!("Account name length of {length} longer than {limit}"));
+    if let Err(error) = shared.options.limits.check_names(&EntityPath::account(account)) {
+        return reply::html(400, error.to_string());
     }
     match request.method {
         Method::GET | Method::HEAD => get_or_head(shared, &request, account).await,
@@ -82,6 +81,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
         response
             .headers_mut()
             .insert("accept-ranges", HeaderValue::from_static("bytes"));
+        response.headers_mut().remove("x-put-timestamp");
         reveal_access_control(request, response.headers_mut());
         hide_from_others(shared, request, response.headers_mut());
     }
@@ -219,7 +219,13 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str) ->
         return reply::status(400);
     }
     let headers = base_headers(&request.trans_id, shared.new_timestamp());
-    tidy(send(shared, Method::DELETE, headers, account, "").await)
+    let response = tidy(send(shared, Method::DELETE, headers, account, "").await);
+    match response.status() {
+        StatusCode::NOT_FOUND if !response.headers().contains_key("x-account-status") => {
+            reply::html(404, String::new())
+        }
+        _ => response,
+    }
 }
 
 /// A backend's answer to a write as clients get it: its status, Swift's page for it, and what the

@@ -171,12 +171,12 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, co
         Ok(policy) => policy,
         Err(refusal) => return refusal,
     };
-    let limit = shared.options.limits.max_container_name_length;
-    if container.len() > limit {
-        return reply::html(
-            400,
-            format!("Container name length of {} longer than {limit}", container.len()),
-        );
+    if let Err(error) = shared
+        .options
+        .limits
+        .check_names(&EntityPath::account(account).with_container(container))
+    {
+        return reply::html(400, error.to_string());
     }
     drop_owners_headers(shared, &mut request);
     if let Err(refusal) = account::exists_or_created(shared, &request.trans_id, account).await {

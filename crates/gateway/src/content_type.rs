@@ -53,6 +53,7 @@ fn guess(object: &str) -> Option<&'static str> {
     match extension.to_ascii_lowercase().as_str() {
         "tgz" => Some("application/x-tar"),
         "js" => Some("application/javascript"),
+        "mjs" => Some("text/javascript"),
         "xml" => Some("text/xml"),
         "py" => Some("text/x-python"),
         extension => mime_guess::from_ext(extension).first_raw(),

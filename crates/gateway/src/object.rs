@@ -177,6 +177,7 @@ fn shown(mut response: Response) -> Response {
         412 => {
             headers.insert("content-type", HeaderValue::from_static("text/html; charset=UTF-8"));
             headers.insert("content-length", HeaderValue::from_static("0"));
+            response = response.map(|_| peer::Body::empty());
         }
         200..=399 | 416 => {
             headers.insert("accept-ranges", HeaderValue::from_static("bytes"));
@@ -264,17 +265,8 @@ impl Updates {
 
 /// Refuses names that are too long, as Swift words it.
 pub(crate) fn check_name(shared: &Shared, path: &EntityPath) -> Result<(), Response> {
-    let (length, limit) = (
-        path.object.as_deref().unwrap_or("").len(),
-        shared.options.limits.max_object_name_length,
-    );
-    match length > limit {
-        true => Err(reply::plain(
-            400,
-            format!("Object name length of {length} longer than {limit}"),
-        )),
-        false => Ok(()),
-    }
+    let checked = shared.options.limits.check_names(path);
+    checked.map_err(|error| reply::plain(400, error.to_string()))
 }
 
 /// A refusal of storage that speaks for itself, as the client gets it.

@@ -85,6 +85,16 @@ fn check(shared: &Shared, request: &mut ClientRequest, place: &Place) -> Result<
     {
         return Err(reply::plain(400, "If-None-Match only supports *"));
     }
+    if request.headers.contains_key("x-copy-from") {
+        // Storing the (usually empty) body instead would lose what the client meant to copy.
+        return Err(reply::plain(
+            501,
+            "X-Copy-From is not served yet: download the object and upload it again",
+        ));
+    }
+    if request.header("etag") == Some("") {
+        request.headers.remove("etag");
+    }
     let length = declared_length(request)?;
     let limits = &shared.options.limits;
     if length.is_some_and(|length| length > limits.max_file_size) {

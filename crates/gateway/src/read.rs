@@ -100,8 +100,8 @@ impl Ballot {
         };
         let refusal = self.refusals.swap_remove(index);
         match refusal.status().as_u16() {
-            // A condition that failed, or an account being deleted, comes with headers of its own.
-            412 | 410 => refusal.map(|_| Body::empty()),
+            // A condition or parameter that failed, or an account being deleted, has words of its own.
+            400 | 410 | 412 => refusal,
             code => {
                 let mut page = reply::status_for(method, code);
                 copy_account_status(&refusal, &mut page);

@@ -8,8 +8,8 @@ use features::{ClientRequest, Response, reply};
 use peer::Body;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use vocabulary::EntityPath;
 use vocabulary::names::unquote;
+use vocabulary::{EntityPath, Limits};
 use world::World;
 
 /// Reads the request's line and headers. The refusal is boxed: it is rare and large.
@@ -21,6 +21,9 @@ pub(crate) fn recognise(
     let (head, body) = request.into_parts();
     let began = (shared.world.clock.elapsed(), shared.world.clock.now());
     let trans_id = transaction_id(&shared.world, began.1.seconds(), &shared.options.trans_id_suffix);
+    if let Some(code) = oversized(&head, &shared.options.limits) {
+        return Err(Box::new(reply::status(code)));
+    }
     let raw_path = head.uri.path().to_owned();
     let path = unquote(&raw_path).ok().filter(|path| !path.contains('\0'));
     let Some(path) = path else {
@@ -60,6 +63,26 @@ pub(crate) fn recognise(
         is_reseller_admin: false,
         notes: features::Notes::default(),
     })
+}
+
+/// Bytes that all headers together may have, whatever the configuration says.
+const MAX_HEADERS_SIZE: usize = 64 * 1024;
+
+/// The status for a request whose line or headers are too long.
+fn oversized(head: &http::request::Parts, limits: &Limits) -> Option<u16> {
+    // "METHOD path?query HTTP/1.1\r\n"
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    if head.method.as_str().len() + target + 12 > limits.max_request_line {
+        return Some(414);
+    }
+    // "name: value\r\n"
+    let lengths = || {
+        head.headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 4)
+    };
+    (lengths().any(|length| length > limits.max_header_size) || lengths().sum::<usize>() > MAX_HEADERS_SIZE)
+        .then_some(400)
 }
 
 /// `/v1/a/c/o` → version and entity; no entity when a needed part is missing.

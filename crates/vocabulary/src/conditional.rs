@@ -50,10 +50,11 @@ impl Tags {
     }
 }
 
-/// An entity tag without white space, weakness mark and quotes.
+/// An entity tag without white space and quotes. A weak one (`W/"…"`) stays as it is and so matches
+/// nothing, as in Swift.
 pub fn bare_etag(text: &str) -> &str {
     let text = text.trim();
-    text.strip_prefix("W/").unwrap_or(text).trim_matches('"')
+    text.trim_matches('"')
 }
 
 impl Conditions {
@@ -137,6 +138,14 @@ mod tests {
             (None, None, None, Some(same), Proceed),
             (None, None, None, Some(earlier), PreconditionFailed),
             (None, None, None, Some(later), Proceed),
+            (
+                None,
+                None,
+                None,
+                Some("Thu, 01 Jan 0001 00:00:00 GMT"),
+                PreconditionFailed,
+            ),
+            (Some("W/\"x\""), None, None, None, PreconditionFailed),
         ];
         for (m, n, since, unmodified, expected) in table {
             let conditions = Conditions::new(m, n, since, unmodified);

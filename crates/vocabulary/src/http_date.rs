@@ -38,7 +38,7 @@ pub fn format(seconds: u64) -> String {
 }
 
 /// Reads `Tue, 14 Nov 2023 22:13:21 GMT`, `Tuesday, 14-Nov-23 22:13:21 GMT` and `Tue Nov 14 22:13:21 2023`;
-/// anything else is `None` (and a condition that cannot be read is ignored).
+/// anything else is `None` (and a condition that cannot be read is ignored). Before 1970 is 1970.
 pub fn parse(text: &str) -> Option<u64> {
     let words: Vec<&str> = text.split([' ', ',', '-']).filter(|w| !w.is_empty()).take(8).collect();
     match words[..] {
@@ -71,7 +71,10 @@ fn assemble(year: &str, month: &str, day: &str, time: &str) -> Option<u64> {
     let mut clock = time.splitn(3, ':').map(number);
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
     let day = number(day)?;
-    let sane = year >= 1970 && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
+    let sane = (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
+    if sane && year < 1970 {
+        return Some(0);
+    }
     sane.then(|| days_from_civil(year, month, day))
         .flatten()
         .map(|days| days * DAY + hour * 3600 + minute * 60 + second)

@@ -4,7 +4,7 @@
 
 use crate::names::{EntityPath, NameError};
 
-/// One field per option of `[swift-constraints]`. Lengths are bytes unless said otherwise.
+/// One field per option of `[swift-constraints]`. Names are counted in characters, all else in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the documented option names")]
 pub struct Limits {
@@ -56,9 +56,9 @@ pub enum LimitError {
     TooLong {
         /// `Account`, `Container` or `Object`.
         what: &'static str,
-        /// Bytes it has.
+        /// Characters it has.
         length: usize,
-        /// Bytes it may have.
+        /// Characters it may have.
         limit: usize,
     },
 }
@@ -72,7 +72,7 @@ impl Limits {
             ("Object", path.object.as_ref(), self.max_object_name_length),
         ];
         for (what, name, limit) in rows {
-            let length = name.map_or(0, String::len);
+            let length = name.map_or(0, |name| name.chars().count());
             if length > limit {
                 return Err(LimitError::TooLong { what, length, limit });
             }

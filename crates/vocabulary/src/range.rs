@@ -55,13 +55,7 @@ impl RangeSet {
         if !unit.trim().eq_ignore_ascii_case("bytes") {
             return None;
         }
-        let specs = list
-            .split(',')
-            .map(str::trim)
-            .filter(|s| !s.is_empty())
-            .map(parse_spec)
-            .collect::<Option<Vec<_>>>()?;
-        (!specs.is_empty()).then_some(Self(specs))
+        Some(Self(list.split(',').map(parse_spec).collect::<Option<Vec<_>>>()?))
     }
 
     /// The ranges inside an object of `length` bytes, in the order asked. An empty answer is 416.
