@@ -1,6 +1,6 @@
 """Fixtures every black-box test may use.
 
-`system` is what is being tested, `openstack` is OpenStack Swift beside it. --sut says what stands in as `system`:
+`system` is what is being tested; --sut says what stands in:
 up        `martlet up` on a prepared directory: gateway and storage in one process
 separate  four Martlet servers on the configuration files OpenStack reads
 openstack OpenStack Swift itself: proves the tests, so that a failure of the others means something
@@ -11,10 +11,8 @@ import pytest
 pytest.register_assert_rewrite("harness")
 
 from harness.client import Client  # noqa: E402
-from harness.cluster import Cluster  # noqa: E402
-from harness.layout import Layout  # noqa: E402
-from harness.martlet_up import MartletUp  # noqa: E402
 from harness.memcached import Memcached  # noqa: E402
+from harness.systems import make, running  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -27,36 +25,10 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("system", metafunc.config.getoption("--sut").split(","), indirect=True, scope="session")
 
 
-def make(kind, root, **options):
-    """A system of this kind on a new layout, not started."""
-    layout = Layout(root, **options).write()
-    if kind == "up":
-        return MartletUp(root, port=layout.proxy_port)
-    return Cluster(layout, "martlet" if kind == "separate" else "openstack")
-
-
-def running(kind, root, **options):
-    """Generator for fixtures: a started system with a memcached of its own, stopped at the end."""
-    memcached = Memcached().start()
-    system = make(kind, root, memcached_port=memcached.port, **options)
-    system.memcached = memcached
-    try:
-        yield system.start()
-    finally:
-        system.stop()
-        memcached.stop()
-
-
 @pytest.fixture(scope="session")
 def system(request, tmp_path_factory):
     """The system under test, shared by the whole run: a test cleans up or uses names of its own."""
     yield from running(request.param, tmp_path_factory.mktemp(request.param))
-
-
-@pytest.fixture(scope="session")
-def openstack(tmp_path_factory):
-    """An OpenStack cluster, shared by the whole run."""
-    yield from running("openstack", tmp_path_factory.mktemp("openstack"))
 
 
 @pytest.fixture

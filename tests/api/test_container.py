@@ -17,7 +17,7 @@ STORIES = [
         Ask("PUT", "{c}", {"X-Container-Meta-Colour": "blue"}), Ask("HEAD", "{c}"),
         Ask("POST", "{c}", {"X-Container-Meta-Size": "L", "X-Container-Meta-Colour": ""}), Ask("HEAD", "{c}"),
         Ask("POST", "{c}", {"X-Remove-Container-Meta-Size": "x"}), Ask("HEAD", "{c}"),
-        Ask("POST", "{c}", {"X-Container-Meta-Ünicode": "ü"}), Ask("HEAD", "{c}"),
+        Ask("POST", "{c}", {"X-Container-Meta-Unicode": "ü"}), Ask("HEAD", "{c}"),
         Ask("POST", "{c}", {"X-Container-Meta-": "nameless"}), Ask("POST", "{c}", {"X-Container-Meta-Under_score": "1"}),
         Ask("HEAD", "{c}"), Ask("POST", "{c}", {"X-Versions-Location": "elsewhere"}), Ask("HEAD", "{c}"),
         Ask("POST", "{c}", {"X-Container-Meta-Quota-Bytes": "10", "X-Container-Meta-Web-Index": "i.html"}),

@@ -49,9 +49,11 @@ STORIES = [
     ]),
     Story("bad chunks", [
         put(b"Transfer-Encoding: chunked", body=body, hang_up=True, also=STRICTER) for body in (
-            b"zz\r\nabc\r\n0\r\n\r\n", b"-3\r\nabc\r\n0\r\n\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"3\r\nabc", b"3\r\nabc\r\n",
+            b"zz\r\nabc\r\n0\r\n\r\n", b"-3\r\nabc\r\n0\r\n\r\n", b"3\r\nabc", b"3\r\nabc\r\n",
             b"ffffffffffffffffff\r\nabc", b"5\r\nabc\r\n0\r\n\r\n", b"\r\n", b"")
     ]),
+    Story("chunks that overrun", [
+        put(b"Transfer-Encoding: chunked", body=b"3\r\nabcd\r\n0\r\n\r\n", hang_up=True, also=(400, 499))]),  # OpenStack drops the d
     Story("cut short", [
         put(b"Content-Length: 10", body=b"12345", hang_up=True), put(b"Content-Length: 10", hang_up=True),
         put(b"Content-Length: 100000", body=b"y" * 70000, hang_up=True),
@@ -73,8 +75,12 @@ STORIES = [
         Ask("GET", "{c}/o", {"X-Backend-Open-Expired": "true"}), Ask("DELETE", "{c}/o", {"X-Backend-Allow-Reserved-Names": "true"}),
         Ask("PUT", "{a}/%00reserved", {"X-Backend-Allow-Reserved-Names": "true"}),
     ]),
+    Story("header names that HTTP does not allow", [
+        Ask(method, target, {f"X-{kind}-Meta-Ünï": "x"}, also=STRICTER)  # OpenStack takes them; the HTTP library here does not
+        for kind, method, target in (("Account", "POST", "{a}"), ("Container", "POST", "{c}"), ("Object", "PUT", "{c}/o"))
+    ]),
     Story("bad request lines", [
-        raw(b"GET /v1/AUTH_test HTTP/1.1"), raw(b"GET  /v1/AUTH_test HTTP/1.1"), raw(b"GET v1/AUTH_test HTTP/1.1"),
+        raw(b"GET /v1/AUTH_test HTTP/1.1"), raw(b"GET  /v1/AUTH_test HTTP/1.1"), raw(b"GET v1/AUTH_test HTTP/1.1", also=STRICTER),
         raw(b"GET /healthcheck\xff HTTP/1.1"), raw(b"GET http://other.example/v1/AUTH_test HTTP/1.1"), raw(b"GET * HTTP/1.1"),
         raw(b"GET /v1/AUTH_test?prefix=\xff HTTP/1.1"), raw(b"GET /v1/AUTH_test?\xc3\xbc=1 HTTP/1.1"),
         raw(b"GET /v1/AUTH_test#fragment HTTP/1.1", also=(200, 400)), raw(b"GET /v1/AUTH_test/.. HTTP/1.1"),
@@ -83,14 +89,13 @@ STORIES = [
     ], container=False),
     Story("bad header values", [
         put(b"X-Object-Meta-A: \xff\xfe", b"Content-Length: 1", body=b"x", level="all"), Ask("HEAD", "{c}/o"),
-        put(b"X-Object-Meta-\xc3\xbc: x", b"Content-Length: 1", body=b"x", level="all"),
         put(b"X-Object-Meta-Latin: \xe9", b"Content-Length: 1", body=b"x", level="all"),
         put(b"X-Object-Meta-Twice: 1", b"X-Object-Meta-Twice: 2", b"Content-Length: 1", body=b"x"), Ask("HEAD", "{c}/o"),
         put(b"X-Object-Meta-Spaces:    around   ", b"Content-Length: 1", body=b"x"), Ask("HEAD", "{c}/o"),
         put(b"Content-Type: \xff", b"Content-Length: 1", body=b"x", level="all"),
     ]),
     Story("bad tokens", [
-        raw(b"GET {a} HTTP/1.1", b"X-Auth-Token: \xff\xfe"),
+        Ask("GET", "{a}", {"X-Auth-Token": b"\xff\xfe"}, level="status"),
         Ask("GET", "{a}", {"X-Auth-Token": "AUTH_tk" + "0" * 5000}, level="status"), Ask("GET", "{a}", {"X-Auth-Token": "../../etc"}),
         Ask("GET", "/auth/v1.0", {"X-Auth-User": b"\xff:\xff", "X-Auth-Key": "x"}, user=None),
         Ask("GET", "/auth/v1.0", {"X-Auth-User": "ü:ü", "X-Auth-Key": "ü"}, user=None),

@@ -37,13 +37,13 @@ STORIES = [
     ]),
     Story("object headers kept", [
         Ask("PUT", "{c}/o", {"Content-Encoding": "gzip", "Content-Disposition": "attachment; filename=\"x\"",
-                             "X-Object-Manifest": "segments/o_", "Content-Language": "de", "Expires": "never",
+                             "Content-Language": "de", "Expires": "never",
                              "Cache-Control": "no-cache", "X-Robots-Tag": "noindex", "X-Static-Large-Object": "True",
-                             "X-Object-Meta-Colour": "blue", "X-Object-Meta-Ünï": "çødé", "X-Object-Meta-Empty": "",
+                             "X-Object-Meta-Colour": "blue", "X-Object-Meta-Uni": "çødé", "X-Object-Meta-Empty": "",
                              "X-Object-Meta-Under_Score": "x", "X-Other": "dropped", "Server": "none"}, b"abc"),
         Ask("HEAD", "{c}/o"), Ask("GET", "{c}/o"),
         Ask("POST", "{c}/o", {"X-Object-Meta-Size": "L"}), Ask("HEAD", "{c}/o"),
-        Ask("POST", "{c}/o", {"Content-Type": "text/new", "Content-Encoding": "x", "X-Object-Manifest": "s/p"}),
+        Ask("POST", "{c}/o", {"Content-Type": "text/new", "Content-Encoding": "x"}),
         Ask("HEAD", "{c}/o"), Ask("POST", "{c}/o", {"Content-Disposition": ""}), Ask("HEAD", "{c}/o"),
         Ask("POST", "{c}/o"), Ask("GET", "{c}/o"), Ask("POST", "{c}/o", {"X-Object-Meta-": "nameless"}),
         Ask("PUT", "{c}/p", {"X-Object-Meta-": "nameless"}, b"x"), Ask("POST", "{c}/o", {"X-Remove-Object-Meta-A": "x"}),
@@ -83,9 +83,9 @@ STORIES = [
                      "q%3Fq", "h%23h", "a;b=c", "%F0%9F%90%A6", "%0A", "%7F", "\u00fc", "(x)'y'!*", "a:b@c", "&=", "[x]", "%5C")
         for method in ("PUT", "GET", "HEAD", "DELETE")
     ]),
-    Story("object copying is not configured", [
-        Ask("PUT", "{c}/o", body=b"abc"), Ask("COPY", "{c}/o", {"Destination": "x/y"}),
-        Ask("PUT", "{c}/p", {"X-Copy-From": "/x/o", "Content-Length": 0}), Ask("GET", "{c}/p"),
+    Story("object copying, which OpenStack configures by itself", [
+        Ask("PUT", "{c}/o", body=b"abc"), Ask("COPY", "{c}/o", {"Destination": "x/y"}, also=(405,)),
+        Ask("PUT", "{c}/p", {"X-Copy-From": "/x/o", "Content-Length": 0}, also=(405, 501)), Ask("GET", "{c}/p"),
     ]),
     Story("object cors", [
         Ask("PUT", "{c}/o", body=b"abc"), Ask("POST", "{c}", {"X-Container-Meta-Access-Control-Allow-Origin": "http://good.example"}),
@@ -101,6 +101,18 @@ STORIES = [
         Ask("OPTIONS", "{c}/o", {"Origin": "http://good.example", "Access-Control-Request-Method": "GET"}),
     ]),
 ]
+
+
+def test_a_manifest_is_kept_as_metadata(pair, request):
+    """OpenStack puts its own filter for manifests in the pipeline, so this is not compared."""
+    if request.config.getoption("--sut") == "openstack":
+        pytest.skip("it serves the segments instead")
+    for ask, status in [(Ask("PUT", "{a}/manifest"), 201),
+                        (Ask("PUT", "{a}/manifest/o", {"X-Object-Manifest": "segments/o_"}, b"abc"), 201),
+                        (Ask("HEAD", "{a}/manifest/o"), 200)]:
+        reply = pair.ours.ask(ask)
+        assert reply.status == status
+    assert reply["X-Object-Manifest"] == "segments/o_"
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)

@@ -12,7 +12,7 @@ import sqlite3
 from dataclasses import dataclass, field
 
 from harness import disk
-from harness.wire import exchange, message
+from harness.wire import exchange, message, says_length
 
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 CLOCK = re.compile(rb"1[7-9]\d{8}\.\d{5}|\w{3}, \d\d \w{3} 20[2-5]\d \d\d:\d\d:\d\d GMT|20[2-5]\d-\d\d-\d\dT[0-9:]{8}\.\d{6}")
@@ -51,19 +51,21 @@ def call(port, request):
     return exchange(port, message(request.method, target, headers, request.body), method=request.method)
 
 
-def answer(reply, level="all"):
+def answer(reply, request):
     """What must agree between two servers' answers."""
-    if level == "status":
+    if request.level == "status":
         return {"status": reply.status}
     headers = {name.lower(): CLOCK.sub(b"CLOCK", value.encode("latin-1")).decode("latin-1")
                for name, value in reply.headers if name.lower() not in IGNORED}
+    if not says_length(request.method, reply.status):
+        headers.pop("content-length", None)
     body = reply.body
     boundary = re.search(r"boundary=\"?([^\";]+)", headers.get("content-type", ""))
     if boundary:
         body = body.replace(boundary.group(1).encode(), b"BOUNDARY")
         headers["content-type"] = "multipart"
         headers.pop("content-length", None)
-    return {"status": reply.status, **dict(sorted(headers.items())), **({"": CLOCK.sub(b"CLOCK", body)} if level == "all" else {})}
+    return {"status": reply.status, **dict(sorted(headers.items())), **({"": CLOCK.sub(b"CLOCK", body)} if request.level == "all" else {})}
 
 
 def tree(srv):

@@ -65,3 +65,8 @@ def read_reply(connection, method="GET"):
     except (http.client.BadStatusLine, ConnectionResetError):
         return Reply(0)
     return Reply(response.status, response.reason, response.getheaders(), body)
+
+
+def says_length(method, status):
+    """Whether Content-Length in such a reply says something: not where HTTP allows no body, nor of a body left out."""
+    return status not in (204, 304) and (method != "HEAD" or status in (200, 206))

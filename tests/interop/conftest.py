@@ -52,7 +52,7 @@ class Twins:
         wrong = []
         for request in calls:
             replies = [call(cluster.layout.ports[self.role, 0], request) for cluster in self.clusters]
-            theirs, ours = (answer(reply, request.level) for reply in replies)
+            theirs, ours = (answer(reply, request) for reply in replies)
             if theirs != ours and ours["status"] not in request.also:
                 differing = {key: (theirs.get(key), ours.get(key)) for key in theirs.keys() | ours.keys()
                              if theirs.get(key) != ours.get(key)}

@@ -26,8 +26,8 @@ STORIES = {
         Call("PUT", "/a", "5"), holds("c1", "6"), holds("c2", "6", "5", "50"), *look(), holds("c1", "6", "7", "70"), *look(),
         holds("c1", "6", "0", "0", deleted="8"), *look(), holds("c1", "9", "2", "20", deleted="8"), *look(),
         holds("silver", "10", **{"X-Backend-Storage-Policy-Index": "1"}), *look(), holds("%C3%BC", "10"), holds("with%20space", "10"), *look(),
-        holds("x", "10", **{"X-Account-Override-Deleted": "yes"}), Call("PUT", "/a/bad", "10"), Call("PUT", "/a/bad", "10", {"X-Put-Timestamp": "never"}),
-        Call("DELETE", "/a/c1", "11"), Call("GET", "/a/c1"), holds("p9", "10", **{"X-Backend-Storage-Policy-Index": "9"}),
+        holds("x", "10", **{"X-Account-Override-Deleted": "yes"}),
+        Call("DELETE", "/a/c1", "11"), Call("GET", "/a/c1"), holds("p9", "10", **{"X-Backend-Storage-Policy-Index": "9"}), *look(),
     ],
     "listings": [
         Call("PUT", "/q", "5"), *(holds(name, "6", account="/q") for name in ("a", "a-1", "a-2", "b", "%C3%BC", "%25"))] + [
@@ -37,11 +37,12 @@ STORIES = {
     "metadata": [
         Call("PUT", "/m", "5", {"X-Account-Meta-Colour": "blue", "X-Account-Sysmeta-S": "s"}), Call("HEAD", "/m"), Call("POST", "/m", "6", {"X-Account-Meta-Size": "L"}),
         Call("POST", "/m", "5.5", {"X-Account-Meta-Size": "late"}), Call("POST", "/m", "7", {"X-Account-Meta-Colour": ""}), Call("HEAD", "/m"), Call("GET", "/m?format=json"),
-        Call("PUT", "/m", "8", {"X-Account-Meta-Ünï": "çødé"}), Call("HEAD", "/m"), Call("POST", "/m", None), Call("POST", "/none", "5"),
+        Call("PUT", "/m", "8", {"X-Account-Meta-Uni": "çødé"}), Call("HEAD", "/m"), Call("POST", "/m", None), Call("POST", "/none", "5"),
     ],
     "autocreated": [holds("c", "5", account="/.auto"), *look("/.auto")],
     "refused": [Call("BREW", "/a", "5"), Call("GET", "/a", device="sdb9"), Call("PUT", "/%FF", "5"), Call("PUT", "/n%00", "5"), Call("PUT", "/a", None), Call("DELETE", "/a", None),
-                Call("GET", "/a/c/o"), Call("PUT", "/" + "n" * 256, "5"), Call("HEAD", "/a", partition="x")],
+                Call("PUT", "/r", "5"), Call("PUT", "/r/bad", "10", level="status", also=(400,)), Call("GET", "/a/c/o"),
+                Call("PUT", "/r/bad", "10", {"X-Put-Timestamp": "never"}, level="status", also=(400,)),  Call("PUT", "/" + "n" * 256, "5"), Call("HEAD", "/a", partition="x", also=(400,))],
 }
 
 
