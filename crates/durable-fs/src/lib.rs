@@ -9,6 +9,7 @@
 //! Deliberately absent: what files mean, where they live, who asks.
 //! No other crate renames or syncs. Tests sit beside the code; a fault-injecting disk is in `tests/`.
 
+mod aligned;
 mod device;
 mod error;
 mod fresh;

@@ -64,12 +64,21 @@ pub struct Space {
     pub available: u64,
 }
 
+/// What writes past the page cache must be aligned to: the largest sector of drives in use.
+pub const DIRECT_UNIT: usize = 4096;
+
 /// An open file. Dropping it closes it.
 pub trait File: Send + Sync {
     /// Reads at an offset; 0 at the end. May read less than asked.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all bytes at an offset (at the end for [`Purpose::Append`]).
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Writes at an offset past the page cache, for bodies too long to be worth caching: `true` when all
+    /// bytes were written, `false` when none were because the file system cannot (write them the other
+    /// way then). Place in memory, offset and length must be multiples of [`DIRECT_UNIT`].
+    fn write_direct_at(&self, _bytes: &[u8], _offset: u64) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Returns once content, length and attributes are on stable storage.
     fn sync(&self) -> io::Result<()>;
     /// What the file system knows about it.

@@ -122,6 +122,19 @@ impl File for RealFile {
         Ok(())
     }
 
+    fn write_direct_at(&self, bytes: &[u8], offset: u64) -> io::Result<bool> {
+        let flags = fs::fcntl_getfl(&self.fd)?;
+        if fs::fcntl_setfl(&self.fd, flags | OFlags::DIRECT).is_err() {
+            return Ok(false);
+        }
+        let written = self.write_all_at(bytes, offset);
+        fs::fcntl_setfl(&self.fd, flags)?;
+        match written {
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
     fn sync(&self) -> io::Result<()> {
         Ok(retry_on_intr(|| fs::fsync(&self.fd))?)
     }

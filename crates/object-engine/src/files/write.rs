@@ -23,6 +23,9 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// Below this the file system allocates well without being told.
 const WORTH_ALLOCATING: u64 = 64 * 1024;
 
+/// From this length on, copying through the page cache costs more than a reader saves by it.
+const TOO_LONG_FOR_THE_CACHE: u64 = 512 * 1024;
+
 /// An [`ObjectWriter`] over a staged file.
 pub(super) struct Writer {
     state: Arc<State>,
@@ -36,7 +39,10 @@ impl Writer {
     pub(super) fn begin(state: &Arc<State>, key: &ObjectKey, expected: Option<u64>) -> Result<Self, EngineError> {
         state.ready()?;
         state.admit(expected.unwrap_or(0))?;
-        let writer = Self::stage(state, key)?;
+        let mut writer = Self::stage(state, key)?;
+        if expected.is_some_and(|size| size >= TOO_LONG_FOR_THE_CACHE) {
+            writer.staged.bypass_cache();
+        }
         if let Some(size) = expected.filter(|size| state.config.fallocate && *size >= WORTH_ALLOCATING) {
             writer.staged.allocate(size).map_err(|error| state.blame(error))?;
         }
