@@ -6,6 +6,8 @@ separate  four Martlet servers on the configuration files OpenStack reads
 openstack OpenStack Swift itself: proves the tests, so that a failure of the others means something
 """
 
+import signal
+
 import pytest
 
 pytest.register_assert_rewrite("harness")
@@ -13,6 +15,10 @@ pytest.register_assert_rewrite("harness")
 from harness.client import Client  # noqa: E402
 from harness.memcached import Memcached  # noqa: E402
 from harness.systems import make, running  # noqa: E402
+
+
+def pytest_configure():
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to stop, stop what was started
 
 
 def pytest_addoption(parser):

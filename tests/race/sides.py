@@ -100,8 +100,12 @@ class Martlet(Side):
         conf = configparser.RawConfigParser(strict=False)
         conf.optionxform = str
         conf.read(path)
-        section = next(name for name in conf.sections() if conf.get(name, "use", fallback="") == "egg:swift#memcache")
-        conf.set(section, "memcache_servers", f"127.0.0.1:{self.memcached.port}")
+        if not conf.has_section("filter:cache"):
+            conf.add_section("filter:cache")
+            conf.set("filter:cache", "use", "egg:swift#memcache")
+            pipeline = conf.get("pipeline:main", "pipeline")
+            conf.set("pipeline:main", "pipeline", pipeline.replace("proxy-logging", "proxy-logging cache", 1))
+        conf.set("filter:cache", "memcache_servers", f"127.0.0.1:{self.memcached.port}")
         with open(path, "w") as file:
             conf.write(file)
         return up
