@@ -3,7 +3,8 @@
 //! Blocking by design: the caller owns the device's I/O workers and runs these there, one closure
 //! per request where it can (`open` then `put` in the same closure costs no extra thread hop).
 //! A small GET is one call ([`ObjectEngine::open`] brings the first bytes along), a small PUT is
-//! one call ([`ObjectEngine::put`]); big bodies stream through [`ObjectReader`] and [`ObjectWriter`].
+//! one call ([`ObjectEngine::put`]); what was read lately needs no worker at all
+//! ([`ObjectEngine::open_hot`]); big bodies stream through [`ObjectReader`] and [`ObjectWriter`].
 
 use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
@@ -131,6 +132,12 @@ pub struct MetadataUpdate {
 pub trait ObjectEngine: Send + Sync {
     /// Finds the object and brings its metadata and first bytes.
     fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError>;
+
+    /// What [`ObjectEngine::open`] would answer, when that is known without waiting for the device; `None`
+    /// says nothing about the object. Never blocks, so async threads may ask; the answer has no reader.
+    fn open_hot(&self, _key: &ObjectKey, _options: OpenOptions) -> Option<Found> {
+        None
+    }
 
     /// Begins a body of unknown or expected size; [`EngineError::NoSpace`] when the device's reserve
     /// would be touched.

@@ -2,12 +2,14 @@
 //!
 //! Names are spelled as OpenStack stores them (`X-Timestamp`, `Content-Length`, `ETag`, user headers
 //! in Title-Case) and looked up without regard to ASCII case; values are the raw bytes of the header.
-//! Always holds: no two items share a name.
+//! Always holds: no two items share a name. A clone costs nothing until one of the two is changed.
+
+use std::sync::Arc;
 
 /// An object's headers as they are kept, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
-    items: Vec<(String, Vec<u8>)>,
+    items: Arc<Vec<(String, Vec<u8>)>>,
 }
 
 impl Metadata {
@@ -32,13 +34,10 @@ impl Metadata {
     /// Sets a value, in place when the name exists, else at the end.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) {
         let (name, value) = (name.into(), value.into());
-        match self
-            .items
-            .iter_mut()
-            .find(|(found, _)| found.eq_ignore_ascii_case(&name))
-        {
+        let items = Arc::make_mut(&mut self.items);
+        match items.iter_mut().find(|(found, _)| found.eq_ignore_ascii_case(&name)) {
             Some(item) => item.1 = value,
-            None => self.items.push((name, value)),
+            None => items.push((name, value)),
         }
     }
 
@@ -55,7 +54,7 @@ impl Metadata {
             .items
             .iter()
             .position(|(found, _)| found.eq_ignore_ascii_case(name))?;
-        Some(self.items.remove(at).1)
+        Some(Arc::make_mut(&mut self.items).remove(at).1)
     }
 
     /// All items in order.

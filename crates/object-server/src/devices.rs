@@ -4,7 +4,7 @@
 //! open it stays: its engine notices when the drive goes (507) and when it is back.
 //! Always holds: a device is opened once, and a name without a device costs no thread.
 
-use object_engine::{EngineError, ObjectEngine};
+use object_engine::{EngineError, Found, ObjectEngine, ObjectKey, OpenOptions};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,6 +47,11 @@ impl Device {
             Err(WorkerError::Busy) => Err(Trouble::Busy),
             Err(WorkerError::Panicked) => Err(Trouble::Panicked),
         }
+    }
+
+    /// The object, when it is known without the workers. Does not block.
+    pub(crate) fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
+        self.engine.open_hot(key, options)
     }
 }
 
@@ -113,15 +118,19 @@ impl Devices {
         Ok((result, device))
     }
 
+    /// The device, when it is open.
+    pub(crate) fn opened(&self, name: &str) -> Option<Arc<Device>> {
+        self.open.read().get(name).cloned()
+    }
+
     async fn find(&self, name: &str) -> Result<Arc<Device>, Trouble> {
-        if let Some(device) = self.open.read().get(name) {
-            return Ok(device.clone());
+        if let Some(device) = self.opened(name) {
+            return Ok(device);
         }
         let turn = self.opening.lock().await.entry(name.to_owned()).or_default().clone();
         let opened = {
             let _mine = turn.lock().await;
-            let already = self.open.read().get(name).cloned();
-            match already {
+            match self.opened(name) {
                 Some(device) => Ok(device),
                 None => self.open(name).await,
             }

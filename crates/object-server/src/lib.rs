@@ -3,9 +3,10 @@
 //! Comes in: a [`peer::Call`] for an object on a device, by direct call or over HTTP. Goes out: the
 //! answer OpenStack Swift 2.38 would give. Listing rows go to container servers, or into the device's
 //! pending records when those do not answer in time.
-//! Always holds: disk work runs on the device's own I/O workers, never on an async thread; a request
+//! Always holds: what may wait for a disk runs on the device's own I/O workers, never on an async thread; a request
 //! body is not touched before the request is accepted; nothing is acknowledged that is not durable;
-//! a body that was cut short leaves nothing behind. A small PUT or GET costs one hop to the workers.
+//! a body that was cut short leaves nothing behind. A small PUT or GET costs one hop to the workers, a GET
+//! or HEAD of what was read lately none.
 //! Deliberately absent: rings, quorums, other nodes' objects, the layout on disk (`object-engine`),
 //! sockets (`peer`). REPLICATE, SSYNC and erasure-coded policies answer 501.
 //!

@@ -1,9 +1,11 @@
 //! GET and HEAD: look at the object, decide what to send, send it.
 //!
-//! The look, the decision and the first 64 KiB are one job on the device's workers.
+//! The look, the decision and the first 64 KiB are one job on the device's workers; of an object read
+//! lately the engine knows them without waiting for the drive, and there is no job.
 //! Source of the decisions' order: RFC 9110 §13.2.2 and OpenStack's answers: conditions before ranges,
 //! expiry before both.
 
+use crate::devices::Device;
 use crate::expiry;
 use crate::kept::is_shown;
 use crate::outgoing::{Piece, Sending};
@@ -12,7 +14,7 @@ use crate::request::Request;
 use crate::service::Shared;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use object_engine::{EngineError, Found, Metadata, ObjectKey, OpenOptions};
+use object_engine::{EngineError, Found, Metadata, ObjectEngine, OpenOptions};
 use peer::{Body, Response};
 use std::sync::Arc;
 use vocabulary::{ByteRange, Conditions, Outcome, RangeSet, Timestamp};
@@ -23,12 +25,15 @@ const DEFAULT_TYPE: &str = "application/octet-stream";
 pub(crate) async fn read(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
     let question = Question::of(&request, shared)?;
     let insists = question.insists_on_anything;
-    let key = request.key.clone();
     let boundary = question.boundary.clone();
-    let looked = shared
-        .devices
-        .run(&request.device, move |engine| question.look(engine, &key))
-        .await;
+    let looked = match look_hot(shared, &request, &question) {
+        Some(answered) => Ok(answered),
+        None => {
+            let key = request.key.clone();
+            let look = move |engine: &dyn ObjectEngine| question.answer(engine.open(&key, question.options())?);
+            shared.devices.run(&request.device, look).await
+        }
+    };
     let absent = |timestamp| match insists {
         true => Refusal::NothingMatches(timestamp),
         false => Refusal::not_found(timestamp),
@@ -63,6 +68,15 @@ pub(crate) async fn read(shared: &Arc<Shared>, request: Request) -> Result<Respo
             Ok(response)
         }
     }
+}
+
+/// The answer, when the engine knows the object without waiting for the drive.
+fn look_hot(shared: &Shared, request: &Request, question: &Question) -> Option<(Answer, Arc<Device>)> {
+    let device = shared.devices.opened(&request.device)?;
+    let found = device.open_hot(&request.key, question.options())?;
+    // Without a reader there is nothing in it that blocks, nor that can fail.
+    let answer = question.answer(found).ok()?;
+    Some((answer, device))
 }
 
 /// What the request wants to know.
@@ -129,10 +143,12 @@ impl Question {
         })
     }
 
-    /// Blocks.
-    fn look(&self, engine: &dyn object_engine::ObjectEngine, key: &ObjectKey) -> Result<Answer, EngineError> {
-        let options = if self.head { OpenOptions::HEAD } else { OpenOptions::GET };
-        let mut found = engine.open(key, options)?;
+    fn options(&self) -> OpenOptions {
+        if self.head { OpenOptions::HEAD } else { OpenOptions::GET }
+    }
+
+    /// Blocks where the object has more than its first bytes.
+    fn answer(&self, mut found: Found) -> Result<Answer, EngineError> {
         if !self.opens_expired && expiry::has_expired(&found.metadata, self.now) {
             return Ok(Answer::Expired(found.timestamps.newest()));
         }

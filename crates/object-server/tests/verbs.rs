@@ -8,8 +8,8 @@ mod support;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use object_engine::{
-    Commit, EngineError, Found, ListingUpdate, MemoryEngine, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter,
-    OpenOptions,
+    Commit, EngineError, FilesConfig, FilesEngine, Found, ListingUpdate, MemoryEngine, MetadataUpdate, ObjectEngine,
+    ObjectKey, ObjectWriter, OpenOptions,
 };
 use object_server::{DeviceSource, ObjectServer};
 use parking_lot::Mutex;
@@ -243,6 +243,100 @@ async fn devices_come_and_go() {
     let stranger = server.call(call("GET", "sdz", &[])).await;
     assert_eq!(stranger.status(), StatusCode::INSUFFICIENT_STORAGE);
     assert!(!place.path().join("sdz").exists());
+}
+
+/// A drive that hangs answers what was read lately, as it answered then, and its workers are not asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_lately_needs_no_worker() {
+    struct Hanging(FilesEngine, parking_lot::RwLock<()>);
+    impl ObjectEngine for Hanging {
+        fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+            drop(self.1.read());
+            self.0.open(key, options)
+        }
+        fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
+            self.0.open_hot(key, options)
+        }
+        fn create(&self, key: &ObjectKey, size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {
+            self.0.create(key, size)
+        }
+        fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
+            self.0.write_metadata(key, update)
+        }
+        fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
+            self.0.delete(key, timestamp)
+        }
+        fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {
+            self.0.quarantine(key, why)
+        }
+        fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError> {
+            self.0.save_listing_update(update)
+        }
+        fn check(&self) -> Result<(), EngineError> {
+            self.0.check()
+        }
+        fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
+            self.0.partitions(policy)
+        }
+        fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+            self.0.suffixes(policy, partition)
+        }
+        fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+            self.0.hashes(policy, partition, suffix)
+        }
+    }
+    struct One(Arc<Hanging>);
+    impl DeviceSource for One {
+        fn open(&self, _: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+            Ok(self.0.clone())
+        }
+    }
+    let place = tempfile::tempdir().unwrap();
+    if !World::real().files.can_glance(place.path()) {
+        return; // the tests run on a network file system or the like
+    }
+    let config = FilesConfig {
+        mount_check: false,
+        ..FilesConfig::new("sda", place.path())
+    };
+    let engine = Arc::new(Hanging(FilesEngine::start(config, World::real()), Default::default()));
+    let server = ObjectServer::new(World::real(), options(), Arc::new(One(engine.clone()))).unwrap();
+    server.call(put(1.0, Body::whole("abcdefgh"))).await;
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let questions = || {
+        let with = |name: &str, value: &str| call("GET", "sda", &[(name, value.to_owned())]);
+        let etag = "\"e8dc4081b13434b45189a720b77b6818\"";
+        [
+            get(None),
+            call("HEAD", "sda", &[]),
+            get(Some("bytes=2-4")),
+            get(Some("bytes=9-")),
+            with("if-none-match", etag),
+            with("if-match", "\"other\""),
+        ]
+    };
+    let ask = |question: Call| async {
+        let mut answer = server.call(question).await;
+        let headers = std::mem::take(answer.headers_mut());
+        (answer.status(), headers, read(answer).await)
+    };
+    let mut ordinary = vec![];
+    for question in questions() {
+        ordinary.push(ask(question).await);
+    }
+    let hanging = engine.clone();
+    let (release, hang) = std::sync::mpsc::channel::<()>();
+    let held = std::thread::spawn(move || {
+        let _hung = hanging.1.write();
+        drop(hang.recv());
+    });
+    until(|| engine.1.is_locked_exclusive()).await;
+    for (question, expected) in questions().into_iter().zip(ordinary) {
+        let answer = tokio::time::timeout(Duration::from_secs(5), ask(question)).await;
+        assert_eq!(answer.unwrap(), expected);
+    }
+    drop(release);
+    held.join().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,8 @@
 //! The file-system seam: what durable storage needs from a disk, and nothing more.
 //!
 //! [`FileSystem`] works on absolute paths; [`File`] and [`Directory`] are what it opens. Handles are
-//! short-lived, so that a device can be unmounted at any time. All calls block: they belong on a
-//! device's I/O workers. Errors are the system's own (`raw_os_error` is kept).
+//! short-lived, so that a device can be unmounted at any time. All calls block and belong on a
+//! device's I/O workers, but for [`FileSystem::glance`], which answers from memory or not at all. Errors are the system's own (`raw_os_error` is kept).
 //! Always holds: nothing here makes anything durable by itself except `sync`; no path is followed
 //! out of the directory it names by `..` that the caller did not write.
 //! Deliberately absent: the order of steps that makes a change durable; that is `durable-fs`.
@@ -53,6 +53,15 @@ pub struct FileInfo {
     pub changed: (i64, i64),
     /// When its content last changed: seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
+}
+
+/// What [`FileSystem::glance`] saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glance {
+    /// The directory.
+    pub directory: FileInfo,
+    /// The files asked for, in the order asked.
+    pub files: Vec<FileInfo>,
 }
 
 /// Room on a file system.
@@ -113,6 +122,10 @@ pub trait Directory: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Returns once its entries are on stable storage.
     fn sync(&self) -> io::Result<()>;
+    /// What the file system knows about it. Only needed where [`FileSystem::can_glance`].
+    fn info(&self) -> io::Result<FileInfo> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A file system.
@@ -141,6 +154,17 @@ pub trait FileSystem: Send + Sync {
     /// directories above it durable too. False where that is not known for certain.
     fn syncs_ancestors(&self, _path: &Path) -> bool {
         false
+    }
+
+    /// Whether [`FileSystem::glance`] at `path` keeps its word there.
+    fn can_glance(&self, _path: &Path) -> bool {
+        false
+    }
+
+    /// What is known about a directory and files in it without reading from the disk, waiting for it or
+    /// changing anything on it, so that async threads may ask. `None` unless that is known of all.
+    fn glance(&self, _directory: &Path, _names: &[String]) -> Option<Glance> {
+        None
     }
 
     /// The whole content of a file, refused with `FileTooLarge` beyond `limit` bytes.

@@ -3,10 +3,15 @@
 //! Always holds: every descriptor is close-on-exec; interrupted calls are repeated; new files and
 //! directories get the modes OpenStack Swift gives them (all bits the umask allows; records that are
 //! not objects without the execute bits).
+//! A glance takes nothing that could wait: paths are walked in the kernel's cache of names only
+//! (`RESOLVE_CACHED`), what is found is opened without asking the file system (`O_PATH`, which reads
+//! nothing and leaves the access time alone), and `fstat` copies what is in memory.
 
-use crate::files::{Directory, File, FileInfo, FileSystem, Kind, Purpose, Space};
-use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{self, Advice, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, XattrFlags};
+use crate::files::{Directory, File, FileInfo, FileSystem, Glance, Kind, Purpose, Space};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{
+    self, Advice, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, XattrFlags,
+};
 use rustix::io::{Errno, retry_on_intr};
 use std::ffi::OsStr;
 use std::io;
@@ -21,6 +26,9 @@ const RECORD_MODE: Mode = Mode::from_raw_mode(0o666);
 /// sync that reaches a later change has reached the earlier ones: ext4 (and 3), XFS; and btrfs, which
 /// logs new ancestors along with what is below them.
 const ONE_ORDERED_LOG: [u32; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
+/// File systems whose `fstat` neither takes locks nor reads: ext4, XFS, btrfs and tmpfs. Network file
+/// systems ask their server.
+const KNOWN_IN_MEMORY: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 /// Holds the entries of every hash directory and a good part of a suffix directory at once.
 const LIST_BUFFER: usize = 8 * 1024;
 /// A lock is usually held for microseconds: yield that often before sleeping.
@@ -99,6 +107,18 @@ impl FileSystem for RealFiles {
 
     fn syncs_ancestors(&self, path: &Path) -> bool {
         fs::statfs(path).is_ok_and(|stat| ONE_ORDERED_LOG.contains(&(stat.f_type as u32)))
+    }
+
+    fn can_glance(&self, path: &Path) -> bool {
+        fs::statfs(path).is_ok_and(|stat| KNOWN_IN_MEMORY.contains(&(stat.f_type as u32)))
+    }
+
+    fn glance(&self, directory: &Path, names: &[String]) -> Option<Glance> {
+        let opened = open_cached(CWD, directory, OFlags::DIRECTORY)?;
+        let look = |name: &String| Some(told(&fs::fstat(open_cached(&opened, name, OFlags::NOFOLLOW)?).ok()?));
+        let files = names.iter().map(look).collect::<Option<_>>()?;
+        let directory = told(&fs::fstat(&opened).ok()?);
+        Some(Glance { directory, files })
     }
 }
 
@@ -234,6 +254,16 @@ impl Directory for RealDirectory {
     fn sync(&self) -> io::Result<()> {
         Ok(retry_on_intr(|| fs::fsync(&self.fd))?)
     }
+
+    fn info(&self) -> io::Result<FileInfo> {
+        Ok(told(&fs::fstat(&self.fd)?))
+    }
+}
+
+/// Opens what the kernel has in memory, to look at and not to read.
+fn open_cached(at: impl AsFd, path: impl rustix::path::Arg, flags: OFlags) -> Option<OwnedFd> {
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    fs::openat2(at, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()
 }
 
 fn told(stat: &fs::Stat) -> FileInfo {
@@ -312,6 +342,28 @@ mod tests {
         );
         drop(first);
         second.lock(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_glance_sees_what_is_known_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        RealFiles.open(&path, Purpose::Create).unwrap();
+        std::os::unix::fs::symlink(&path, place.path().join("link")).unwrap();
+        if !RealFiles.can_glance(place.path()) {
+            return; // the tests run on a network file system or the like
+        }
+        let seen = RealFiles.glance(place.path(), &["file".to_owned()]).unwrap();
+        assert_eq!(
+            seen.directory,
+            RealFiles.open_directory(place.path()).unwrap().info().unwrap()
+        );
+        assert_eq!(seen.files, [RealFiles.info(&path).unwrap()]);
+        assert_eq!(RealFiles.glance(place.path(), &["absent".to_owned()]), None);
+        assert_eq!(RealFiles.glance(&path, &[]), None);
+        let link = RealFiles.glance(place.path(), &["link".to_owned()]).unwrap();
+        assert_eq!(link.files[0].kind, Kind::Other);
+        assert!(!RealFiles.can_glance(Path::new("/proc")));
     }
 
     #[test]

@@ -37,6 +37,10 @@ pub struct FilesConfig {
     pub verified_marks: usize,
     /// How long a file counts as verified.
     pub verified_for: Duration,
+    /// How many objects are kept in memory to answer without a worker; 0 for none.
+    pub hot_objects: usize,
+    /// Bytes they may take together.
+    pub hot_bytes: usize,
 }
 
 impl FilesConfig {
@@ -55,6 +59,8 @@ impl FilesConfig {
             // About 100 bytes each.
             verified_marks: 100_000,
             verified_for: Duration::from_secs(3600),
+            hot_objects: 16_384,
+            hot_bytes: 64 << 20,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! The layout is drawn in `docs/formats/object-files.md`; tests in `tests/files_*.rs`.
 
 mod config;
+mod hot;
 mod layout;
 mod read;
 mod reader;
@@ -24,6 +25,7 @@ use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, Obje
 use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use durable_fs::{Condition, Device, FsError};
+use hot::HotObjects;
 use layout::Layout;
 use space::SpaceGuard;
 use std::path::Path;
@@ -45,6 +47,7 @@ pub(crate) struct State {
     world: World,
     space: SpaceGuard,
     verified: VerifiedMarks,
+    hot: HotObjects,
 }
 
 impl FilesEngine {
@@ -56,6 +59,7 @@ impl FilesEngine {
             layout: Layout::new(&config.root),
             space: SpaceGuard::new(config.reserve),
             verified: VerifiedMarks::new(config.verified_marks, config.verified_for),
+            hot: HotObjects::new(config.hot_objects, config.hot_bytes),
             device,
             world,
             config,
@@ -132,6 +136,10 @@ impl State {
 impl ObjectEngine for FilesEngine {
     fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
         read::open(&self.state, key, options)
+    }
+
+    fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
+        self.state.open_hot(key, options)
     }
 
     fn create(&self, key: &ObjectKey, expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {

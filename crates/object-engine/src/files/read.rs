@@ -3,6 +3,7 @@
 //! Files come and go while this happens; a chosen file that vanished means that something newer
 //! came, so the directory is looked at again. What cannot be trusted is quarantined on the spot.
 
+use super::hot::Seen;
 use super::reader::{Body, Reader};
 use super::{State, write, xattrs};
 use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions};
@@ -41,12 +42,25 @@ pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) ->
     state.ready()?;
     let path = state.layout.hash_directory(key);
     for _ in 0..RETRIES {
+        let began = state.world.clock.now();
         let Some(directory) = open_directory(state, key, &path)? else {
             let deleted_at = None;
             return Err(EngineError::NotFound { deleted_at });
         };
         match look(state, key, &path, &*directory, options) {
-            Ok(found) => return Ok(found),
+            Ok((found, files)) => {
+                state.remember(
+                    key,
+                    &found,
+                    Seen {
+                        began,
+                        path,
+                        directory,
+                        files,
+                    },
+                );
+                return Ok(found);
+            }
             Err(Trouble::Changed) => {}
             Err(Trouble::Engine(error)) => return Err(error),
             Err(Trouble::Bad(why)) => return Err(distrust(state, key, &path, why)),
@@ -113,7 +127,7 @@ fn look(
     path: &Path,
     directory: &dyn Directory,
     options: OpenOptions,
-) -> Result<Found, Trouble> {
+) -> Result<(Found, Vec<(String, FileInfo)>), Trouble> {
     let (names, files) = match object_files(directory) {
         Ok(listed) => listed,
         Err(error) if is_damaged(&error) => return Err(Trouble::Bad(format!("it cannot be listed: {error}"))),
@@ -127,8 +141,15 @@ fn look(
     let data = Part::read(state, path, directory, &names[data_at])?;
     check_name(key, &data.metadata, || path.join(&names[data_at]).display().to_string())?;
     let (meta, typed) = read_posts(state, path, directory, &names, &choice)?;
-    let info = data.file.info().map_err(|error| state.io("look at", path, error))?;
+    let info_of = |part: &Part| part.file.info().map_err(|error| state.io("look at", path, error));
+    let info = info_of(&data)?;
     check_length(&data.metadata, &info)?;
+    let mut seen = vec![(names[data_at].clone(), info)];
+    for (at, part) in [(choice.meta, &meta), (choice.content_type, &typed)] {
+        if let (Some(at), Some(part)) = (at, part) {
+            seen.push((names[at].clone(), info_of(part)?));
+        }
+    }
     let kept = |at: Option<usize>, part: &Option<Part>| {
         at.zip(part.as_ref())
             .map(|(at, part)| (files[at], part.metadata.clone()))
@@ -156,14 +177,15 @@ fn look(
             options,
         )?,
     };
-    Ok(Found {
+    let found = Found {
         metadata,
         data_metadata,
         timestamps,
         size: info.size,
         first,
         reader,
-    })
+    };
+    Ok((found, seen))
 }
 
 struct Part {

@@ -46,6 +46,12 @@ fn identity(info: &FileInfo) -> Identity {
     }
 }
 
+/// Whether a change after `now` would show in the change time.
+pub(crate) fn is_settled(info: &FileInfo, now: Timestamp) -> bool {
+    let changed = u64::try_from(info.changed.0).unwrap_or(u64::MAX);
+    changed.saturating_add(COARSE) < now.seconds()
+}
+
 impl VerifiedMarks {
     pub(crate) fn new(capacity: usize, lasting: Duration) -> Self {
         let marks = NonZeroUsize::new(capacity).map(|capacity| Mutex::new(LruCache::new(capacity)));
@@ -61,9 +67,8 @@ impl VerifiedMarks {
 
     /// Remembers that the body, read after `info` was taken, matched.
     pub(crate) fn mark(&self, info: &FileInfo, elapsed: Duration, now: Timestamp) {
-        let changed = u64::try_from(info.changed.0).unwrap_or(u64::MAX);
         if let Some(marks) = &self.marks
-            && changed.saturating_add(COARSE) < now.seconds()
+            && is_settled(info, now)
         {
             marks.lock().put(identity(info), elapsed);
         }

@@ -96,6 +96,7 @@ impl Writer {
         }
         announce(&state, &directory)?;
         let opened = synced.publish(&file.to_string()).map_err(blame)?;
+        state.hot.forget(&key);
         remove_obsolete(&state, &key, &directory, &*opened);
         Ok(())
     }
@@ -139,6 +140,7 @@ pub(super) fn quarantine(
     announce(state, directory)?;
     match state.device.move_aside(directory, &state.layout.quarantined(key)) {
         Ok(place) => {
+            state.hot.forget(key);
             tracing::warn!(
                 device = state.config.name,
                 object = key.name,
