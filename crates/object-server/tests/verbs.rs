@@ -285,7 +285,7 @@ async fn what_was_read_lately_needs_no_worker() {
             self.0.hashes(policy, partition, suffix)
         }
     }
-    struct One(Arc<Hanging>);
+    struct One(Arc<dyn ObjectEngine>);
     impl DeviceSource for One {
         fn open(&self, _: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
             Ok(self.0.clone())
@@ -299,8 +299,14 @@ async fn what_was_read_lately_needs_no_worker() {
         mount_check: false,
         ..FilesConfig::new("sda", place.path())
     };
+    let forgetful = FilesConfig {
+        hot_objects: 0,
+        ..config.clone()
+    };
+    let forgetful = FilesEngine::start(forgetful, World::real());
     let engine = Arc::new(Hanging(FilesEngine::start(config, World::real()), Default::default()));
     let server = ObjectServer::new(World::real(), options(), Arc::new(One(engine.clone()))).unwrap();
+    let forgetful = ObjectServer::new(World::real(), options(), Arc::new(One(Arc::new(forgetful)))).unwrap();
     server.call(put(1.0, Body::whole("abcdefgh"))).await;
     tokio::time::sleep(Duration::from_millis(2_100)).await;
     let questions = || {
@@ -315,24 +321,25 @@ async fn what_was_read_lately_needs_no_worker() {
             with("if-match", "\"other\""),
         ]
     };
-    let ask = |question: Call| async {
+    let ask = async |server: &ObjectServer, question: Call| {
         let mut answer = server.call(question).await;
         let headers = std::mem::take(answer.headers_mut());
         (answer.status(), headers, read(answer).await)
     };
     let mut ordinary = vec![];
     for question in questions() {
-        ordinary.push(ask(question).await);
+        ordinary.push(ask(&forgetful, question).await);
     }
+    ask(&server, get(None)).await;
     let hanging = engine.clone();
     let (release, hang) = std::sync::mpsc::channel::<()>();
     let held = std::thread::spawn(move || {
         let _hung = hanging.1.write();
-        drop(hang.recv());
+        let _ = hang.recv();
     });
     until(|| engine.1.is_locked_exclusive()).await;
     for (question, expected) in questions().into_iter().zip(ordinary) {
-        let answer = tokio::time::timeout(Duration::from_secs(5), ask(question)).await;
+        let answer = tokio::time::timeout(Duration::from_secs(5), ask(&server, question)).await;
         assert_eq!(answer.unwrap(), expected);
     }
     drop(release);
