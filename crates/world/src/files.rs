@@ -80,6 +80,15 @@ pub const DIRECT_UNIT: usize = 4096;
 pub trait File: Send + Sync {
     /// Reads at an offset; 0 at the end. May read less than asked.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Appends to `buffer` what is read at an offset, as much as fits without growing it; how many bytes, 0
+    /// at the end. May read less than fits. Where it can be, room in the buffer is not cleared first.
+    fn append_to(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        let filled = buffer.len();
+        buffer.resize(buffer.capacity(), 0);
+        let read = self.read_at(&mut buffer[filled..], offset);
+        buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
+        read
+    }
     /// Writes all bytes at an offset (at the end for [`Purpose::Append`]).
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Writes at an offset past the page cache, for bodies too long to be worth caching: `true` when all
@@ -192,6 +201,20 @@ pub trait FileSystem: Send + Sync {
         let above = self.info(&path.join(".."))?;
         Ok(here.device != above.device || here.inode == above.inode)
     }
+}
+
+/// Reads `length` bytes, fewer only where the file ends.
+pub fn read_bytes_at(file: &dyn File, length: usize, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let place = offset + bytes.len() as u64;
+        if file.append_to(&mut bytes, place)? == 0 {
+            break;
+        }
+    }
+    // The allocator may give more room than was asked for.
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 /// Reads until `buffer` is full or the file ends; the number of bytes read.

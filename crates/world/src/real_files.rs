@@ -127,6 +127,12 @@ impl File for RealFile {
         Ok(retry_on_intr(|| rustix::io::pread(&self.fd, &mut *buffer, offset))?)
     }
 
+    fn append_to(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        Ok(retry_on_intr(|| {
+            rustix::io::pread(&self.fd, rustix::buffer::spare_capacity(buffer), offset)
+        })?)
+    }
+
     fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let count = retry_on_intr(|| match self.appends {
@@ -284,6 +290,7 @@ fn told(stat: &fs::Stat) -> FileInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::read_bytes_at;
 
     fn names(directory: &dyn Directory) -> Vec<String> {
         let mut names = vec![];
@@ -314,6 +321,8 @@ mod tests {
         let mut value = [0; 64];
         assert_eq!(read.get_attribute("user.test", &mut value).unwrap(), 5);
         assert_eq!(read.attribute_length("user.test").unwrap(), 5);
+        assert_eq!(read_bytes_at(&*read, 3, 1).unwrap(), b"ell");
+        assert_eq!(read_bytes_at(&*read, 30, 1).unwrap(), b"ello");
         assert_eq!(RealFiles.read(&place.path().join("named"), 5).unwrap(), b"hello");
         assert!(RealFiles.read(&place.path().join("named"), 4).is_err());
     }

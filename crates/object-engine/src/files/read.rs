@@ -15,7 +15,7 @@ use bytes::Bytes;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use world::files::{Directory, File, FileInfo, read_full_at};
+use world::files::{Directory, File, FileInfo, read_bytes_at};
 
 /// Each retry means that another writer finished in between.
 const RETRIES: usize = 50;
@@ -244,10 +244,9 @@ fn begin(
     options: OpenOptions,
 ) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), Trouble> {
     let wanted = usize::try_from(info.size).unwrap_or(usize::MAX).min(options.first);
-    let mut first = vec![0; wanted];
-    let filled = read_full_at(&*file, &mut first, 0).map_err(|error| body.failed(error))?;
-    if filled < wanted {
-        return Err(Trouble::Bad(format!("it ends after {filled} bytes")));
+    let first = read_bytes_at(&*file, wanted, 0).map_err(|error| body.failed(error))?;
+    if first.len() < wanted {
+        return Err(Trouble::Bad(format!("it ends after {} bytes", first.len())));
     }
     if wanted as u64 == info.size {
         body.verify_whole(&first).map_err(Trouble::Bad)?;

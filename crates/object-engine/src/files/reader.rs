@@ -10,7 +10,7 @@ use md5::{Digest, Md5};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vocabulary::PathHash;
-use world::files::{File, FileInfo, read_full_at};
+use world::files::{File, FileInfo, read_bytes_at};
 
 /// No single read is longer, whatever the caller asks, so that a worker answers in bounded time.
 const LONGEST_READ: usize = 4 << 20;
@@ -121,13 +121,12 @@ impl Reader {
         let length = length
             .min(LONGEST_READ)
             .min(usize::try_from(left).unwrap_or(usize::MAX));
-        let mut buffer = vec![0; length];
-        let filled = read_full_at(&*self.file, &mut buffer, offset).map_err(|error| self.body.failed(error))?;
-        match filled == length {
-            true => Ok(buffer),
+        let bytes = read_bytes_at(&*self.file, length, offset).map_err(|error| self.body.failed(error))?;
+        match bytes.len() == length {
+            true => Ok(bytes),
             false => Err(self
                 .body
-                .corrupt(format!("it ends after {} bytes", offset + filled as u64))),
+                .corrupt(format!("it ends after {} bytes", offset + bytes.len() as u64))),
         }
     }
 
