@@ -25,6 +25,7 @@ USERS = {
 # A busy machine is no dead one: without this a late answer becomes a handoff or a pending update, and no daemon runs
 # in the tests to settle those.
 PATIENCE = {"conn_timeout": 5, "node_timeout": 20}
+AUDIT_FAST = {"files_per_second": 10000, "bytes_per_second": 10**10}
 
 
 class Layout:
@@ -113,7 +114,7 @@ class Layout:
                                    **({"container_update_timeout": 10} if role == "object" else {})},
             "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": self.run},
             "filter:healthcheck": {"use": "egg:swift#healthcheck"},
-            f"{role}-replicator": {}, f"{role}-auditor": {},
+            f"{role}-replicator": {}, f"{role}-auditor": AUDIT_FAST if role == "object" else {},
             **({"account-reaper": {}} if role == "account" else {f"{role}-updater": {}}),
         }
 

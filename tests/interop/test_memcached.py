@@ -9,6 +9,7 @@ from harness.client import Client
 from harness.cluster import Cluster
 from harness.layout import Layout
 from harness.memcached import Memcached, RubbishMemcached
+from harness.waiting import free_port, until
 from harness.wire import exchange, message
 
 
@@ -48,7 +49,8 @@ def test_a_token_from_one_proxy_is_good_at_the_other(proxies, order):
 
 
 @pytest.mark.parametrize("order", ["theirs first", "ours first"])
-def test_what_one_proxy_changes_the_other_sees_at_once(proxies, order):
+def test_what_one_proxy_changes_the_other_sees_soon(proxies, order):
+    """At once through memcached; what a proxy keeps in its own memory besides it may trust for a second or two."""
     first, second = (proxies.theirs, proxies.ours) if order == "theirs first" else (proxies.ours, proxies.theirs)
     one, two = Client(first.auth_url), Client(second.auth_url)
 
@@ -59,12 +61,13 @@ def test_what_one_proxy_changes_the_other_sees_at_once(proxies, order):
     one.put("shared", "o", body=b"x")
     assert (anonymous(first), anonymous(second)) == (401, 401)  # both have the container's rights cached now
     one.do("POST", "shared", headers={"X-Container-Read": ".r:*"}, expect=204)
-    assert (anonymous(first), anonymous(second)) == (200, 200)
+    until(lambda: (anonymous(first), anonymous(second)) == (200, 200), within=5, what="both letting everybody read")
     two.do("POST", "shared", headers={"X-Container-Read": ""}, expect=204)
-    assert (anonymous(first), anonymous(second)) == (401, 401)
+    until(lambda: (anonymous(first), anonymous(second)) == (401, 401), within=5, what="both letting nobody read")
     two.do("DELETE", "shared", "o", expect=204)
     two.do("DELETE", "shared", expect=204)
-    assert one.do("PUT", "shared", "o", body=b"x").status == 404  # known missing, not remembered present
+    until(lambda: one.do("GET", "shared", "o").status == one.do("HEAD", "shared").status == 404, within=5, what="the container being gone")
+    until(lambda: one.do("POST", "shared", "o").status == 404, within=5, what="the container being known as gone")
 
 
 def work(client, tag):
@@ -114,21 +117,16 @@ def test_memcached_dies_under_load_and_comes_back(unharmed):
     work(Client(system.auth_url), "after")
 
 
-def test_memcached_answers_rubbish(unharmed):
-    system = unharmed
-    client = Client(system.auth_url)
-    work(client, "before")
-    system.memcached.process.kill()
-    try:
-        with RubbishMemcached(system.memcached.port) as rubbish:
-            for round in range(5):
-                fresh = Client(system.auth_url)
-                fresh.put("rubbish")
-                fresh.put("rubbish", f"o{round}", body=b"x")
-                assert fresh.get("rubbish", f"o{round}") == b"x"
-                fresh.do("DELETE", "rubbish", f"o{round}", expect=204)
-            fresh.do("DELETE", "rubbish", expect=204)
-            assert rubbish.asked > 0
-    finally:
-        system.memcached.start()
-    work(Client(system.auth_url), "after")
+def test_memcached_answers_rubbish(make_system, ours):
+    if ours == "openstack":
+        pytest.skip("OpenStack's TempAuth keeps its tokens in memcached alone")
+    port = free_port()
+    with RubbishMemcached(port) as rubbish:
+        for kind in ("up", "separate"):
+            system = make_system(kind, memcached_port=port)
+            system.start()
+            asked = rubbish.asked
+            for number in range(5):
+                work(Client(system.auth_url), f"o{number}")
+            assert rubbish.asked > asked, "nobody asked the cache"
+            assert system.alive()
