@@ -189,9 +189,14 @@ impl Drop for Staged {
 impl Staged {
     fn link(&self, target: &Path) -> Result<(), FsError> {
         let mut linked = self.file.link(target);
-        if matches!(&linked, Err(error) if error.kind() == io::ErrorKind::NotFound) {
-            // The directory was cleared away meanwhile (tombstone reclaimed, quarantine).
-            self.device.make_directories(&self.directory)?;
+        for _ in 0..MADE_IN_VAIN {
+            match &linked {
+                // The directory was cleared away meanwhile (tombstone reclaimed, quarantine).
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.device.make_directories(&self.directory)?
+                }
+                _ => break,
+            }
             linked = self.file.link(target);
         }
         match linked {
@@ -216,16 +221,21 @@ impl Staged {
     }
 }
 
+/// Directories made for a write may be taken away again by another write that was given up; so often
+/// in a row only when something is wrong.
+const MADE_IN_VAIN: usize = 16;
+
 fn open_unnamed(device: &Arc<Device>, directory: &Path) -> Result<Box<dyn File>, FsError> {
     let open = || device.files().open_unnamed(directory);
-    match open() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            device.make_directories(directory)?;
-            open()
+    let mut opened = open();
+    for _ in 0..MADE_IN_VAIN {
+        match &opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => device.make_directories(directory)?,
+            _ => break,
         }
-        other => other,
+        opened = open();
     }
-    .map_err(FsError::io("write a file in", directory))
+    opened.map_err(FsError::io("write a file in", directory))
 }
 
 fn open_named(device: &Arc<Device>, temporaries: &Path) -> Result<(Box<dyn File>, TemporaryName), FsError> {
