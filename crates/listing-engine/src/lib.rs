@@ -16,7 +16,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | where is it | `location.rs` |
+//! | where is it, and which are there | `location.rs`, `walk.rs` |
 //! | what happens to a row that arrives | `broker.rs` → `queue.rs` → `pending.rs` → `absorb.rs` → `merge.rs` |
 //! | how do two rows merge | `merge.rs`, `composite.rs`, `content_type.rs` |
 //! | what does it say about itself | `info.rs`, `metadata.rs` |
@@ -48,6 +48,7 @@ pub mod pending;
 mod query;
 mod queue;
 mod row;
+mod walk;
 
 pub use broker::Broker;
 pub use brokers::Brokers;

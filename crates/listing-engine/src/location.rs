@@ -116,6 +116,11 @@ impl Location {
         self.device.join("tmp")
     }
 
+    /// The hash of the account's or container's path.
+    pub fn hash(&self) -> PathHash {
+        self.hash
+    }
+
     /// The hash in hexadecimal.
     pub fn hash_hex(&self) -> String {
         self.hash.hex()

@@ -17,6 +17,7 @@ mod listing_update;
 pub mod memory;
 mod metadata;
 mod parts;
+mod pending_updates;
 pub mod rules;
 
 pub use engine::{
@@ -27,3 +28,4 @@ pub use files::{FilesConfig, FilesEngine, Reserve};
 pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;
 pub use metadata::Metadata;
+pub use pending_updates::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};

@@ -2,7 +2,7 @@
 //!
 //! `<device>/async_pending[-N]/<suffix>/<hash>-<timestamp>` holds a pickled dictionary that OpenStack
 //! Swift's object-updater (or ours) sends later. A newer record of the same object and moment
-//! replaces an older one. Golden files: `tests/golden/async.json`.
+//! replaces an older one. Reading them back and working through them: `pending_updates.rs`. Golden files: `tests/golden/async.json`.
 
 use crate::files::xattrs::latin1_to_utf8;
 use pickle::Value;
@@ -37,6 +37,11 @@ pub struct ListingUpdate {
 impl ListingUpdate {
     /// The record as OpenStack Swift pickles it.
     pub fn encode(&self) -> Vec<u8> {
+        pickle::dumps_protocol0(&Value::Dict(self.entries()))
+    }
+
+    /// What stands in the record, in OpenStack Swift's order.
+    pub(crate) fn entries(&self) -> Vec<(Value, Value)> {
         let text = |text: &str| Value::str(text);
         let header = |(name, value): &(String, Vec<u8>)| {
             let value = String::from_utf8_lossy(&latin1_to_utf8(value)).into_owned();
@@ -58,7 +63,7 @@ impl ListingUpdate {
                 .as_deref()
                 .map(|path| (text("container_path"), text(path))),
         );
-        pickle::dumps_protocol0(&Value::Dict(entries))
+        entries
     }
 
     /// The directory and name of the record on a device.

@@ -93,7 +93,7 @@ pub(crate) fn latin1_to_utf8(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What is not Latin-1 in UTF-8 stays as it is: it was not written through a header.
-fn utf8_to_latin1(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn utf8_to_latin1(bytes: &[u8]) -> Vec<u8> {
     if bytes.is_ascii() {
         return bytes.to_vec();
     }

@@ -1,0 +1,302 @@
+//! Working through a device's `async_pending` records: find, read, keep what is left, remove.
+//!
+//! An updater lists the suffix directories, then the records of one, reads each, sends it and comes
+//! back with what happened. All calls block.
+//! Always holds: a record is replaced by rename or removed, never changed in place; of several records
+//! of one object only the newest is handed out, and older ones are removed; a record that cannot be
+//! read goes to `quarantined/objects` as OpenStack Swift's updater puts it, with one line that names it;
+//! foreign names are left where they are.
+//! Deliberately absent: sending, retries, rings. Tests: `tests/pending_updates.rs`.
+
+use crate::ListingUpdate;
+use crate::files::xattrs::utf8_to_latin1;
+use durable_fs::{Device, FsError};
+use pickle::{Limits, Value};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{PathHash, PolicyIndex, Timestamp};
+use world::World;
+use world::files::Kind;
+
+/// How the directories of records begin.
+const DIRECTORY: &str = "async_pending";
+/// No record is longer: names and headers have far lower limits.
+const LONGEST: u64 = 1 << 20;
+/// How long an empty directory is left alone: somebody may be about to name a file in it.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// A record's content: the row, and who has it already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingUpdate {
+    /// The row.
+    pub update: ListingUpdate,
+    /// Ids of the ring's devices that have taken it.
+    pub successes: Vec<u32>,
+}
+
+/// A directory of records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingSuffix {
+    /// The objects' policy.
+    pub policy: PolicyIndex,
+    path: PathBuf,
+}
+
+/// A record by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingRecord {
+    /// The object's policy.
+    pub policy: PolicyIndex,
+    /// The hash of the object's path.
+    pub hash: PathHash,
+    /// When the object was written or deleted.
+    pub timestamp: Timestamp,
+    directory: PathBuf,
+    name: String,
+}
+
+impl PendingRecord {
+    /// Where it is.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join(&self.name)
+    }
+}
+
+impl PendingUpdate {
+    /// Reads what [`Self::encode`], [`ListingUpdate::encode`] or OpenStack Swift wrote.
+    ///
+    /// # Errors
+    /// What is missing or wrong, in words.
+    pub fn decode(policy: PolicyIndex, hash: PathHash, timestamp: Timestamp, bytes: &[u8]) -> Result<Self, String> {
+        let record = pickle::loads(bytes, &Limits::default()).map_err(|error| error.to_string())?;
+        let maybe = |key: &str| match record.get(key) {
+            None | Some(Value::None) => Ok(None),
+            Some(value) => value
+                .text()
+                .map(str::to_owned)
+                .map(Some)
+                .ok_or_else(|| format!("its {key:?} is no text")),
+        };
+        let text = |key: &str| maybe(key)?.ok_or_else(|| format!("it has no {key:?}"));
+        let headers = record
+            .get("headers")
+            .and_then(Value::entries)
+            .ok_or("it has no \"headers\"")?;
+        let successes = record.get("successes").and_then(Value::items).unwrap_or_default();
+        let update = ListingUpdate {
+            policy,
+            hash,
+            timestamp,
+            op: text("op").and_then(known_operation)?,
+            account: text("account")?,
+            container: text("container")?,
+            object: text("obj")?,
+            headers: headers.iter().map(header).collect::<Result<_, _>>()?,
+            db_state: maybe("db_state")?,
+            container_path: maybe("container_path")?,
+        };
+        let id = |value: &Value| value.int().and_then(|id| u32::try_from(id).ok());
+        Ok(Self {
+            update,
+            successes: successes.iter().filter_map(id).collect(),
+        })
+    }
+
+    /// The record as OpenStack Swift's updater writes it back.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut entries = self.update.entries();
+        if !self.successes.is_empty() {
+            let ids = self.successes.iter().map(|id| Value::Int(i64::from(*id)));
+            entries.push((Value::str("successes"), Value::List(ids.collect())));
+        }
+        pickle::dumps_protocol0(&Value::Dict(entries))
+    }
+}
+
+fn known_operation(op: String) -> Result<String, String> {
+    match op.as_str() {
+        "PUT" | "DELETE" => Ok(op),
+        _ => Err(format!("its operation is {op:?}")),
+    }
+}
+
+fn header((name, value): &(Value, Value)) -> Result<(String, Vec<u8>), String> {
+    let name = name.text().ok_or("a header's name is no text")?;
+    let value = match value {
+        Value::Str(text) => utf8_to_latin1(text.as_bytes()),
+        Value::Bytes(bytes) => bytes.clone(),
+        Value::Int(number) => number.to_string().into_bytes(),
+        _ => return Err(format!("its header {name:?} is no text")),
+    };
+    Ok((name.to_owned(), value))
+}
+
+/// The records of one device.
+pub struct PendingUpdates {
+    device: Arc<Device>,
+}
+
+impl PendingUpdates {
+    /// Of the device whose files are below `root`.
+    pub fn new(world: &World, root: impl Into<PathBuf>) -> Self {
+        Self {
+            device: Device::new(world.files.clone(), world.random.clone(), root),
+        }
+    }
+
+    /// The directories that may hold records, of all policies.
+    pub fn suffixes(&self) -> Result<Vec<PendingSuffix>, FsError> {
+        let root = self.device.root();
+        let mut found = vec![];
+        for name in self.names(root)? {
+            let Some(policy) = policy_of(&name) else { continue };
+            let directory = root.join(&name);
+            if !self.is(&directory, Kind::Directory) {
+                continue;
+            }
+            let suffixes = self.names(&directory)?.into_iter().filter(|name| is_suffix(name));
+            let suffix = |name| PendingSuffix {
+                policy,
+                path: directory.join(name),
+            };
+            found.extend(suffixes.map(suffix));
+        }
+        Ok(found)
+    }
+
+    /// The newest record of each object, oldest first; how many outdated ones were removed. A directory
+    /// that has been empty for a while is removed.
+    pub fn records(&self, suffix: &PendingSuffix, now: Timestamp) -> Result<(Vec<PendingRecord>, u64), FsError> {
+        if !self.is(&suffix.path, Kind::Directory) {
+            return Ok((vec![], 0));
+        }
+        let names = self.names(&suffix.path)?;
+        if names.is_empty() {
+            self.remove_quiet(&suffix.path, now)?;
+        }
+        let (mut newest, mut outdated) = (BTreeMap::<PathHash, PendingRecord>::new(), 0);
+        for name in names {
+            let Some(record) = named(suffix, &name) else {
+                tracing::warn!(
+                    "{}: not a pending listing update; left alone",
+                    suffix.path.join(name).display()
+                );
+                continue;
+            };
+            let older = match newest.get(&record.hash) {
+                Some(known) if known.timestamp >= record.timestamp => Some(record),
+                _ => newest.insert(record.hash, record),
+            };
+            if let Some(older) = older {
+                self.remove(&older)?;
+                outdated += 1;
+            }
+        }
+        let mut records: Vec<_> = newest.into_values().collect();
+        records.sort_by_key(|record| record.timestamp);
+        Ok((records, outdated))
+    }
+
+    /// Reads a record; `None` when it has gone meanwhile, or could not be read and is in quarantine now.
+    pub fn load(&self, record: &PendingRecord) -> Result<Option<PendingUpdate>, FsError> {
+        let path = record.path();
+        let bytes = match self.device.files().read(&path, LONGEST) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_rubbish(&error) => return self.quarantine(record, &error.to_string()).map(|()| None),
+            other => other.map_err(FsError::io("read", &path))?,
+        };
+        match PendingUpdate::decode(record.policy, record.hash, record.timestamp, &bytes) {
+            Ok(update) => Ok(Some(update)),
+            Err(why) => self.quarantine(record, &why).map(|()| None),
+        }
+    }
+
+    /// Writes a record back with what is left to do.
+    pub fn keep(&self, record: &PendingRecord, update: &PendingUpdate) -> Result<(), FsError> {
+        let temporaries = self.device.root().join(record.policy.directory("tmp"));
+        self.device
+            .write_file(&record.directory, &record.name, &temporaries, &update.encode())
+    }
+
+    /// Removes a record; one that has gone already is fine. A removal that a crash undoes only has the
+    /// row sent again.
+    pub fn remove(&self, record: &PendingRecord) -> Result<(), FsError> {
+        let path = record.path();
+        match self.device.files().remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other.map_err(FsError::io("remove", &path)),
+        }
+    }
+
+    fn quarantine(&self, record: &PendingRecord, why: &str) -> Result<(), FsError> {
+        let directory = self
+            .device
+            .root()
+            .join("quarantined")
+            .join(record.policy.directory("objects"));
+        let to = self.device.move_aside(&record.path(), &directory.join(&record.name))?;
+        tracing::error!(
+            "{}: cannot be read as a pending listing update ({why}); moved to {}",
+            record.path().display(),
+            to.display()
+        );
+        Ok(())
+    }
+
+    fn remove_quiet(&self, directory: &Path, now: Timestamp) -> Result<(), FsError> {
+        let Ok(info) = self.device.files().info(directory) else {
+            return Ok(());
+        };
+        let since = u64::try_from(info.modified.0).unwrap_or(0);
+        match now.seconds() > since.saturating_add(QUIET.as_secs()) {
+            true => self.device.remove_if_empty(directory),
+            false => Ok(()),
+        }
+    }
+
+    fn is(&self, path: &Path, kind: Kind) -> bool {
+        self.device.files().info(path).is_ok_and(|info| info.kind == kind)
+    }
+
+    fn names(&self, path: &Path) -> Result<Vec<String>, FsError> {
+        let mut names = vec![];
+        self.device
+            .files()
+            .open_directory(path)
+            .and_then(|directory| directory.list(&mut |name| names.push(name.to_string_lossy().into_owned())))
+            .map_err(FsError::io("list", path))?;
+        Ok(names)
+    }
+}
+
+/// `async_pending` or `async_pending-N`.
+fn policy_of(name: &str) -> Option<PolicyIndex> {
+    let rest = name.strip_prefix(DIRECTORY)?;
+    let policy = match rest.strip_prefix('-') {
+        None => PolicyIndex(0),
+        Some(number) => PolicyIndex(number.parse().ok()?),
+    };
+    (policy.directory(DIRECTORY) == name).then_some(policy)
+}
+
+fn is_suffix(name: &str) -> bool {
+    name.len() == 3 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn named(suffix: &PendingSuffix, name: &str) -> Option<PendingRecord> {
+    let (hash, timestamp) = name.split_once('-')?;
+    Some(PendingRecord {
+        policy: suffix.policy,
+        hash: PathHash::from_hex(hash)?,
+        timestamp: timestamp.parse().ok()?,
+        directory: suffix.path.clone(),
+        name: name.to_owned(),
+    })
+}
+
+fn is_rubbish(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::IsADirectory)
+}

@@ -1,0 +1,102 @@
+//! Records found, read, kept and removed on a real directory; decoding those of OpenStack Swift.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+use object_engine::{PendingUpdate, PendingUpdates};
+use proptest::prelude::*;
+use std::path::Path;
+use vocabulary::{PathHash, PolicyIndex, Timestamp};
+use world::World;
+
+#[derive(serde::Deserialize)]
+struct Golden {
+    path: String,
+    hash: String,
+    timestamp: String,
+    bytes: String,
+    headers: Vec<(String, String)>,
+}
+
+fn golden() -> Vec<Golden> {
+    serde_json::from_str(include_str!("golden/async.json")).unwrap()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digits).collect()
+}
+
+fn write(path: &Path, content: &[u8]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+#[test]
+fn what_openstack_wrote_is_read_and_written_back_alike() {
+    for case in golden() {
+        let (hash, timestamp) = (PathHash::from_hex(&case.hash).unwrap(), case.timestamp.parse().unwrap());
+        let mut read = PendingUpdate::decode(PolicyIndex(0), hash, timestamp, &bytes(&case.bytes)).unwrap();
+        assert_eq!(read.encode(), bytes(&case.bytes));
+        let headers: Vec<_> = case.headers.into_iter().map(|(n, v)| (n, v.into_bytes())).collect();
+        assert_eq!(read.update.headers, headers);
+        assert_eq!(read.successes, [0u32; 0]);
+        read.successes = vec![1, 0];
+        let again = PendingUpdate::decode(PolicyIndex(0), hash, timestamp, &read.encode()).unwrap();
+        assert_eq!(again, read);
+    }
+}
+
+/// As OpenStack Swift 2.38.3's updater was seen to treat the same files.
+#[test]
+fn the_newest_is_handed_out_and_rubbish_goes_to_quarantine() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = dir.path().join("sda");
+    let case = golden().remove(0);
+    let good = dir.path().join(&case.path);
+    write(&good, &bytes(&case.bytes));
+    let outdated = good.with_file_name(format!("{}-1600000000.00000", case.hash));
+    write(&outdated, &bytes(&case.bytes));
+    let pending = device.join("async_pending");
+    let rubbish = "06fbf0b514e5199dfc4e00f42eb5eabc-1700000000.12345";
+    write(&pending.join("abc").join(rubbish), b"rubbish");
+    write(&pending.join("abc/nodash"), b"x");
+    write(&pending.join("stray"), b"x");
+    std::fs::create_dir_all(device.join("async_pending-x/abc")).unwrap();
+    std::fs::create_dir_all(pending.join("fff")).unwrap();
+
+    let updates = PendingUpdates::new(&World::real(), &device);
+    let now = World::real().clock.now();
+    let (mut loaded, mut outdated_count) = (vec![], 0);
+    for suffix in updates.suffixes().unwrap() {
+        let (records, outdated) = updates.records(&suffix, now).unwrap();
+        outdated_count += outdated;
+        for record in records {
+            loaded.extend(updates.load(&record).unwrap().map(|update| (record, update)));
+        }
+    }
+    assert_eq!((loaded.len(), outdated_count), (1, 1));
+    assert!(good.exists() && !outdated.exists());
+    assert!(device.join("quarantined/objects").join(rubbish).exists());
+    assert!(pending.join("abc/nodash").exists() && pending.join("stray").exists());
+    assert!(pending.join("fff").exists(), "somebody may be about to use it");
+
+    let (record, mut update) = loaded.remove(0);
+    update.successes = vec![2];
+    updates.keep(&record, &update).unwrap();
+    assert_eq!(updates.load(&record).unwrap(), Some(update));
+    updates.remove(&record).unwrap();
+    assert_eq!(updates.load(&record).unwrap(), None);
+
+    let later = Timestamp::from_seconds(now.seconds() + 100);
+    for suffix in updates.suffixes().unwrap() {
+        updates.records(&suffix, later).unwrap();
+    }
+    assert!(!pending.join("fff").exists());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = PendingUpdate::decode(PolicyIndex(0), PathHash([0; 16]), Timestamp::ZERO, &bytes);
+    }
+}
