@@ -37,6 +37,10 @@ pub enum Command {
     ContainerServer(Server),
     /// Run the object server that CONF describes.
     ObjectServer(Server),
+    /// Deliver the listing updates that no container server took at once (CONF: object-server.conf).
+    ObjectUpdater(Upkeep),
+    /// Tell accounts how many objects and bytes their containers hold (CONF: container-server.conf).
+    ContainerUpdater(Upkeep),
 }
 
 /// `martlet up`.
@@ -68,6 +72,30 @@ pub struct Server {
     /// Accepted for compatibility with swift-init; logs always go to standard error.
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// Upkeep, configured in the file of a server.
+#[derive(Debug, Args)]
+pub struct Upkeep {
+    /// The server's configuration: a file such as /etc/swift/object-server.conf, or a conf.d directory.
+    #[arg(value_name = "CONF")]
+    pub conf: PathBuf,
+    /// One pass, then exit.
+    #[arg(short, long = "once")]
+    once_flag: bool,
+    /// The same, as swift-init says it.
+    #[arg(value_name = "once", value_parser = ["once"], hide = true)]
+    once_word: Option<String>,
+    /// Accepted for compatibility with swift-init; logs always go to standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+impl Upkeep {
+    /// One pass only?
+    pub fn once(&self) -> bool {
+        self.once_flag || self.once_word.is_some()
+    }
 }
 
 impl Cli {
@@ -111,6 +139,13 @@ mod tests {
         match cli.command {
             Command::ObjectServer(server) => assert_eq!(server.conf, Path::new("/etc/swift/object-server.conf")),
             other => panic!("{other:?}"),
+        }
+        for once in ["once", "--once"] {
+            let line = ["swift-object-updater", "/etc/swift/object-server.conf", once];
+            match Cli::from_args(line.map(Into::into).into_iter()).command {
+                Command::ObjectUpdater(upkeep) => assert!(upkeep.once()),
+                other => panic!("{other:?}"),
+            }
         }
         let cli = Cli::from_args(["martlet", "up"].map(Into::into).into_iter());
         match cli.command {

@@ -7,6 +7,7 @@
 //! | one server of a cluster | `server.rs` |
 //! | from configuration to a gateway | `proxy.rs` |
 //! | from configuration to storage services | `storage.rs` |
+//! | from configuration to upkeep | `upkeep.rs` |
 //! | ring files | `rings.rs` |
 //! | threads, privileges, signals | `process.rs` |
 //! | logs | `logging.rs` |
@@ -22,6 +23,7 @@ mod rings;
 mod server;
 mod storage;
 mod up;
+mod upkeep;
 
 use cli::{Cli, Command};
 use mimalloc::MiMalloc;
@@ -39,6 +41,8 @@ fn main() -> ExitCode {
         Command::AccountServer(server) => server::account(&server.conf),
         Command::ContainerServer(server) => server::container(&server.conf),
         Command::ObjectServer(server) => server::object(&server.conf),
+        Command::ObjectUpdater(upkeep) => upkeep::object_updater(&upkeep),
+        Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 //! `martlet up`: a whole cluster in one process.
 //!
 //! Start and its mirror: lock the directory → make the cluster if there is none → read its
-//! configuration → open storage → build the gateway over it → listen → say "ready"; then signals →
-//! stop accepting → finish what runs → exit.
+//! configuration → open storage → build the gateway over it → listen → say "ready" → begin upkeep; then
+//! signals → stop accepting, end upkeep → finish what runs → exit.
 //! Always holds: one process per directory; the published test keys are never served beyond loopback.
 
 use crate::cli::Up;
@@ -11,7 +11,7 @@ use crate::first_start::make_cluster;
 use crate::process;
 use crate::rings::RingFiles;
 use crate::storage::{self, Storage};
-use crate::{logging, proxy};
+use crate::{logging, proxy, upkeep};
 use peer::HttpService;
 use peer::http_server::{Shutdown, serve};
 use settings::tempauth::{TempAuthSettings, TempAuthUser};
@@ -154,7 +154,7 @@ async fn serve_cluster(
         swift: &cluster.swift,
     };
     let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account)?;
-    let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings, peers)?;
+    let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings.clone(), peers.clone())?;
     let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
     let address = listener
         .address()
@@ -168,6 +168,7 @@ async fn serve_cluster(
         shutdown.watch(),
     ));
     say_ready(address, cluster.proxy.tempauth.as_ref(), first)?;
+    upkeep::start_all(&world, etc, &rings, peers, &shutdown)?;
     process::asked_to_end().await?;
     shutdown.begin();
     if world.timeout(process::PATIENCE, shutdown.finished()).await.is_err() {

@@ -14,6 +14,7 @@
 //! | how is an option declared | `declare.rs`, `kinds.rs` |
 //! | which options does a server have | `server.rs`, `storage.rs`, `proxy.rs` |
 //! | which filters are there, and their options | `filters.rs`, `gateway_filters.rs`, `tempauth.rs` |
+//! | which options does upkeep have | `upkeep.rs` |
 //! | `swift.conf` | `swift_conf.rs` |
 //! | a whole file at once | `load.rs` |
 //! | which options are ignored, and how that is said | `check.rs`, `openstack.rs`, `report.rs` |
@@ -38,6 +39,7 @@ pub mod source;
 pub mod storage;
 pub mod swift_conf;
 pub mod tempauth;
+pub mod upkeep;
 pub mod write;
 
 pub use filters::{FilterSpec, Pipeline, Support};
@@ -51,3 +53,4 @@ pub use server::{ServerCommon, StorageCommon};
 pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
+pub use upkeep::{ContainerUpdaterSettings, ObjectUpdaterSettings, UpkeepConf};

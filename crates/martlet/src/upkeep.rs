@@ -1,0 +1,164 @@
+//! From configuration to upkeep: as commands of its own, and all of it within `martlet up`.
+//!
+//! Always holds: upkeep of `up` begins after the services it speaks to and ends with them; a file that
+//! says how fast to go is obeyed in both.
+
+use crate::cli::Upkeep;
+use crate::failure::Failure;
+use crate::rings::RingFiles;
+use crate::{logging, process};
+use gateway::Rings;
+use peer::http_server::Shutdown;
+use peer::{Peers, Timeouts};
+use settings::declare::Options;
+use settings::server::{ServerCommon, StorageCommon};
+use settings::{ContainerUpdaterSettings, ObjectUpdaterSettings, SwiftConf, UpkeepConf};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use upkeep::{Circle, ContainerUpdater, Daemon, Disks, ObjectUpdater, Pace};
+use world::World;
+
+const OBJECT_UPDATER: &str = "object-updater";
+const CONTAINER_UPDATER: &str = "container-updater";
+
+/// A pass over a cluster in one process costs little, and its user looks at the result at once.
+const UP_INTERVAL: Duration = Duration::from_secs(15);
+/// Likewise.
+const UP_PER_SECOND: f64 = 500.0;
+
+/// Whom upkeep speaks to, and how it finds them.
+struct Way<'a> {
+    world: &'a World,
+    rings: &'a Rings,
+    peers: Arc<Peers>,
+}
+
+/// `martlet object-updater`.
+pub fn object_updater(upkeep: &Upkeep) -> Result<(), Failure> {
+    let conf = UpkeepConf::<ObjectUpdaterSettings>::load(&upkeep.conf, OBJECT_UPDATER)?;
+    run(&conf.common, upkeep.once(), |way| way.object_updater(&conf))
+}
+
+/// `martlet container-updater`.
+pub fn container_updater(upkeep: &Upkeep) -> Result<(), Failure> {
+    let conf = UpkeepConf::<ContainerUpdaterSettings>::load(&upkeep.conf, CONTAINER_UPDATER)?;
+    run(&conf.common, upkeep.once(), |way| way.container_updater(&conf))
+}
+
+/// Starts all upkeep of a cluster in one process, whose files are in `etc`.
+pub fn start_all(
+    world: &World,
+    etc: &Path,
+    rings: &Rings,
+    peers: Arc<Peers>,
+    shutdown: &Shutdown,
+) -> Result<(), Failure> {
+    let mut object = load::<ObjectUpdaterSettings>(etc, "object-server.conf", OBJECT_UPDATER)?;
+    if !object.says("interval") {
+        object.settings.interval = UP_INTERVAL;
+    }
+    if !object.says("objects_per_second") {
+        object.settings.objects_per_second = UP_PER_SECOND;
+    }
+    let mut container = load::<ContainerUpdaterSettings>(etc, "container-server.conf", CONTAINER_UPDATER)?;
+    if !container.says("interval") {
+        container.settings.interval = UP_INTERVAL;
+    }
+    if !container.says("containers_per_second") {
+        container.settings.containers_per_second = UP_PER_SECOND;
+    }
+    let way = Way { world, rings, peers };
+    for daemon in [way.object_updater(&object), way.container_updater(&container)] {
+        world.spawn(daemon.run_forever(shutdown.watch()));
+    }
+    Ok(())
+}
+
+fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<S>, Failure> {
+    Ok(UpkeepConf::load(&etc.join(file), section)?)
+}
+
+/// Start and its mirror: give up root → rings → passes; then a signal → finish the step → exit.
+fn run(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Daemon) -> Result<(), Failure> {
+    logging::start(common);
+    let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
+    logging::warn_of(&swift.warnings)?;
+    // Two threads: it mostly waits, for disks and for others.
+    process::run(2, async {
+        process::drop_privileges(common.user.as_deref())?;
+        let world = World::real();
+        let (rings, ring_files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
+        world.spawn(ring_files.watch(world.clone()));
+        let daemon = make(&Way {
+            world: &world,
+            rings: &rings,
+            peers: Arc::new(Peers::new(world.clone())),
+        });
+        let shutdown = Shutdown::default();
+        world.spawn(work(daemon, once, shutdown.watch()));
+        tokio::select! {
+            () = shutdown.finished() => return Ok(()),
+            asked = process::asked_to_end() => asked?,
+        }
+        shutdown.begin();
+        if world.timeout(process::PATIENCE, shutdown.finished()).await.is_err() {
+            tracing::warn!("the step under way did not end in {:?}", process::PATIENCE);
+        }
+        Ok(())
+    })
+}
+
+async fn work(mut daemon: Daemon, once: bool, shutdown: watch::Receiver<bool>) {
+    match once {
+        true => drop(daemon.run_once(shutdown).await),
+        false => daemon.run_forever(shutdown).await,
+    }
+}
+
+impl Way<'_> {
+    fn object_updater(&self, conf: &UpkeepConf<ObjectUpdaterSettings>) -> Daemon {
+        let settings = &conf.settings;
+        let containers = Circle {
+            ring: self.rings.container.clone(),
+            ..self.circle(settings.conn_timeout, settings.node_timeout)
+        };
+        let policies = self.rings.policies.clone();
+        let chore = ObjectUpdater::new(self.disks(&conf.storage), containers, policies, settings.concurrency);
+        let pace = Pace {
+            per_second: settings.objects_per_second,
+            interval: settings.interval,
+        };
+        Daemon::new(self.world.clone(), chore, pace)
+    }
+
+    fn container_updater(&self, conf: &UpkeepConf<ContainerUpdaterSettings>) -> Daemon {
+        let settings = &conf.settings;
+        let chore = ContainerUpdater::new(
+            self.disks(&conf.storage),
+            self.circle(settings.conn_timeout, settings.node_timeout),
+            settings.concurrency,
+            settings.account_suppression_time,
+        );
+        let pace = Pace {
+            per_second: settings.containers_per_second,
+            interval: settings.interval,
+        };
+        Daemon::new(self.world.clone(), chore, pace)
+    }
+
+    fn disks(&self, storage: &StorageCommon) -> Disks {
+        Disks::new(self.world.clone(), &storage.devices, storage.mount_check)
+    }
+
+    /// Those who hold accounts.
+    fn circle(&self, connect: Duration, response: Duration) -> Circle {
+        Circle {
+            ring: self.rings.account.clone(),
+            hash: self.rings.hash.clone(),
+            peers: self.peers.clone(),
+            timeouts: Timeouts { connect, response },
+        }
+    }
+}

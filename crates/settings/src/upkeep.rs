@@ -1,0 +1,104 @@
+//! The options of upkeep: sections such as `[object-updater]` in the files of the servers.
+//!
+//! A section may be missing: then everything has its default. What stands in `[DEFAULT]` holds unless
+//! the section says otherwise.
+
+use crate::declare::{Options, Scope, options};
+use crate::ini::Document;
+use crate::report::SettingsError;
+use crate::server::{ServerCommon, StorageCommon};
+use std::path::Path;
+use std::time::Duration;
+
+options! {
+    /// `[object-updater]` of `object-server.conf`.
+    pub struct ObjectUpdaterSettings {
+        /// Seconds from the beginning of one pass to that of the next.
+        interval: Duration = "300",
+        /// Listing updates that are sent at the same time.
+        concurrency: usize = "8",
+        /// Listing updates sent per second at most; 0 for no limit.
+        objects_per_second: f64 = "50",
+        /// Seconds to wait for an answer of a container server.
+        node_timeout: Duration = "10",
+        /// Seconds to wait for a connection to a container server.
+        conn_timeout: Duration = "0.5",
+    }
+}
+
+options! {
+    /// `[container-updater]` of `container-server.conf`.
+    pub struct ContainerUpdaterSettings {
+        /// Seconds from the beginning of one pass to that of the next.
+        interval: Duration = "300",
+        /// Containers that are looked at at the same time.
+        concurrency: usize = "4",
+        /// Containers reported per second at most; 0 for no limit.
+        containers_per_second: f64 = "50",
+        /// Seconds to wait for an answer of an account server.
+        node_timeout: Duration = "3",
+        /// Seconds to wait for a connection to an account server.
+        conn_timeout: Duration = "0.5",
+        /// Seconds for which an account is left in peace that could not be told.
+        account_suppression_time: Duration = "60",
+    }
+}
+
+/// What one kind of upkeep finds in a server's file.
+#[derive(Debug, Clone)]
+pub struct UpkeepConf<S> {
+    /// How to log, where `swift.conf` and the rings are.
+    pub common: ServerCommon,
+    /// Where the devices are.
+    pub storage: StorageCommon,
+    /// Its own options.
+    pub settings: S,
+    /// Names of its own options that the file sets.
+    pub said: Vec<String>,
+}
+
+impl<S: Options> UpkeepConf<S> {
+    /// Reads `section` of a file or directory.
+    pub fn load(path: &Path, section: &str) -> Result<Self, SettingsError> {
+        Self::from_document(&Document::load(path)?, section)
+    }
+
+    /// Makes sense of a document.
+    pub fn from_document(document: &Document, section: &str) -> Result<Self, SettingsError> {
+        let scope = Scope::plain(document, section)?;
+        let own = |(name, _): &(&str, &str)| S::TABLE.iter().any(|option| option.name == *name);
+        Ok(Self {
+            common: ServerCommon::read(&scope)?,
+            storage: StorageCommon::read(&scope)?,
+            settings: S::read(&scope)?,
+            said: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
+        })
+    }
+
+    /// Whether the file sets this option, rather than leaving it to its default.
+    pub fn says(&self, option: &str) -> bool {
+        self.said.iter().any(|said| said == option)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_section_means_defaults_and_default_holds_for_all() {
+        let read = |text: &str| {
+            let document = Document::parse(Path::new("object-server.conf"), text).unwrap();
+            UpkeepConf::<ObjectUpdaterSettings>::from_document(&document, "object-updater").unwrap()
+        };
+        let conf = read("[DEFAULT]\nnode_timeout = 7\ndevices = /d\n");
+        assert_eq!(conf.settings.interval, Duration::from_secs(300));
+        assert_eq!(conf.settings.node_timeout, Duration::from_secs(7));
+        assert_eq!(conf.storage.devices, Path::new("/d"));
+        assert!(conf.says("node_timeout") && !conf.says("interval"));
+        let conf = read("[object-updater]\ninterval = 5\nobjects_per_second = 0\n");
+        assert_eq!(conf.settings.interval, Duration::from_secs(5));
+        assert_eq!(conf.settings.objects_per_second, 0.0);
+        assert_eq!(ContainerUpdaterSettings::default().concurrency, 4);
+    }
+}

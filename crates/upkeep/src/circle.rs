@@ -1,0 +1,86 @@
+//! To whom a thing belongs: a ring, and the way to those it names.
+//!
+//! Upkeep speaks to the replication addresses of a ring, as OpenStack Swift's daemons do.
+
+use arc_swap::ArcSwap;
+use futures_util::future::join_all;
+use http::{HeaderMap, HeaderValue, Method};
+use peer::{Call, PeerError, Peers, Response, Target, Timeouts};
+use placement::{Device, Ring};
+use std::sync::Arc;
+use vocabulary::{EntityPath, HashPrefix};
+
+/// A ring that may be exchanged, the services it names, and how long to wait for them.
+#[derive(Clone)]
+pub struct Circle {
+    /// The ring of those who are to be told.
+    pub ring: Arc<ArcSwap<Ring>>,
+    /// The cluster's path secrets.
+    pub hash: HashPrefix,
+    /// The way to them.
+    pub peers: Arc<Peers>,
+    /// How long to wait for each.
+    pub timeouts: Timeouts,
+}
+
+/// What a device of the ring answered.
+pub(crate) struct Answer {
+    /// The device's id in the ring.
+    pub(crate) id: u32,
+    /// For log lines: `ip:port/device`.
+    pub(crate) place: String,
+    pub(crate) answer: Result<Response, PeerError>,
+}
+
+impl Answer {
+    pub(crate) fn is_success(&self) -> bool {
+        self.answer
+            .as_ref()
+            .is_ok_and(|response| response.status().is_success())
+    }
+
+    /// Why it is no success, for the log.
+    pub(crate) fn why(&self) -> String {
+        match &self.answer {
+            Ok(response) => response.status().to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+impl Circle {
+    /// Sends one request to each of `devices` at the same time.
+    pub(crate) async fn tell(
+        &self,
+        devices: &[&Device],
+        partition: u32,
+        method: &Method,
+        path: EntityPath,
+        headers: &HeaderMap,
+    ) -> Vec<Answer> {
+        let path = Arc::new(path);
+        let calls = devices.iter().map(|device| {
+            let target = Target {
+                device: device.device.clone(),
+                partition,
+                path: path.clone(),
+            };
+            let call = Call::new(method.clone(), target, headers.clone());
+            async move {
+                let (ip, port) = (&device.replication_ip, device.replication_port);
+                Answer {
+                    id: device.id,
+                    place: format!("{ip}:{port}/{}", device.device),
+                    answer: self.peers.send(ip, port, call, self.timeouts).await,
+                }
+            }
+        });
+        join_all(calls).await
+    }
+}
+
+/// `object-updater 4711`, as OpenStack's daemons call themselves.
+pub(crate) fn user_agent(name: &str) -> HeaderValue {
+    let text = format!("{name} {}", std::process::id());
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("martlet"))
+}

@@ -1,0 +1,349 @@
+//! Container-updater: what accounts know of their containers.
+//!
+//! Objects come and go without a word to the account. Each container database whose counters or
+//! timestamps differ from those last reported is reported to the account's primaries; when a majority
+//! has it, the database remembers.
+//! Always holds: a database is marked as reported with exactly the figures that were sent; one that has
+//! not changed since it was last found settled is not opened again; an account that could not be told
+//! is left in peace for a while.
+//! Deliberately absent: sharded containers and shards, whose figures are the sharder's to report.
+//! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
+
+use crate::circle::{Circle, user_agent};
+use crate::{Chore, Disks, Step};
+use futures_util::future::join_all;
+use http::{HeaderMap, HeaderValue, Method};
+use listing_engine::{Broker, Error, Info, Kind, Location};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{EntityPath, PathHash, Timestamp};
+use world::{Workers, World};
+
+const NAME: &str = "container-updater";
+/// Accounts that belong to the sharder.
+const SHARDS: &str = ".shards_";
+/// Younger files may change again without their times showing it.
+const TIME_GRAIN: u64 = 2;
+
+/// Goes over the container databases of all devices.
+pub struct ContainerUpdater {
+    disks: Disks,
+    accounts: Circle,
+    concurrency: usize,
+    suppression: Duration,
+    /// Until when accounts are left in peace.
+    suppressed: HashMap<String, Duration>,
+    /// Per device: the stamp under which a database was last found settled.
+    settled: HashMap<String, HashMap<PathHash, u64>>,
+    /// `None` between passes.
+    pass: Option<Pass>,
+}
+
+/// What is left of a pass.
+#[derive(Default)]
+struct Pass {
+    devices: VecDeque<String>,
+    device: Option<OpenDevice>,
+    partitions: VecDeque<u32>,
+    databases: VecDeque<Location>,
+    /// Becomes the device's entry in `settled`.
+    seen: HashMap<PathHash, u64>,
+}
+
+#[derive(Clone)]
+struct OpenDevice {
+    name: String,
+    thread: Arc<Workers>,
+}
+
+impl OpenDevice {
+    /// Runs `job` on the device's thread. What fails is logged.
+    async fn run<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
+        &self,
+        job: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Option<T> {
+        let said = match self.thread.run(job).await {
+            Ok(Ok(done)) => return Some(done),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!("{NAME}: device {}: {said}", self.name);
+        None
+    }
+}
+
+/// What was found in a database.
+enum Look {
+    /// As it was when it was found settled.
+    Unchanged(u64),
+    /// Nothing to report; the stamp to remember, if it can be trusted.
+    Settled(Option<u64>),
+    Report(Box<(Broker, Info)>),
+}
+
+/// What became of it.
+struct Outcome {
+    hash: PathHash,
+    stamp: Option<u64>,
+    done: u64,
+    failed: u64,
+    /// The account that could not be told.
+    deaf: Option<String>,
+}
+
+impl Outcome {
+    fn of(hash: PathHash, (done, failed): (u64, u64)) -> Self {
+        Self {
+            hash,
+            stamp: None,
+            done,
+            failed,
+            deaf: None,
+        }
+    }
+}
+
+impl ContainerUpdater {
+    /// Looks at up to `concurrency` databases at a time; an account that could not be told is left in
+    /// peace for `suppression`.
+    pub fn new(disks: Disks, accounts: Circle, concurrency: usize, suppression: Duration) -> Self {
+        Self {
+            disks,
+            accounts,
+            concurrency: concurrency.max(1),
+            suppression,
+            suppressed: HashMap::new(),
+            settled: HashMap::new(),
+            pass: None,
+        }
+    }
+
+    async fn open(&mut self, name: String, pass: &mut Pass) {
+        let thread = match self.disks.thread(&name) {
+            Ok(thread) => thread,
+            Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
+        };
+        let device = OpenDevice { name, thread };
+        let path = self.disks.path(&device.name);
+        let partitions = device.run(move || Location::partitions(&path, Kind::Container)).await;
+        pass.partitions = partitions.unwrap_or_default().into();
+        pass.device = Some(device);
+    }
+
+    /// Keeps what this pass has learnt about the device, and nothing about databases that are gone.
+    fn close(&mut self, pass: &mut Pass) {
+        if let Some(device) = pass.device.take() {
+            self.settled.insert(device.name, std::mem::take(&mut pass.seen));
+        }
+    }
+
+    async fn list(&self, device: &OpenDevice, pass: &mut Pass) {
+        while let Some(partition) = pass.partitions.pop_front() {
+            let path = self.disks.path(&device.name);
+            let listed = device
+                .run(move || Location::in_partition(&path, Kind::Container, partition))
+                .await;
+            if let Some(databases) = listed
+                && !databases.is_empty()
+            {
+                pass.databases = databases.into();
+                return;
+            }
+        }
+    }
+
+    async fn work(&mut self, device: &OpenDevice, pass: &mut Pass) -> Step {
+        let count = self.concurrency.min(pass.databases.len());
+        let batch: Vec<Location> = pass.databases.drain(..count).collect();
+        let now = self.disks.world().clock.elapsed();
+        self.suppressed.retain(|_, until| *until > now);
+        let outcomes = join_all(batch.into_iter().map(|location| self.attend(device, location))).await;
+        let (mut done, mut failed) = (0, 0);
+        for outcome in outcomes {
+            done += outcome.done;
+            failed += outcome.failed;
+            pass.seen.extend(outcome.stamp.map(|stamp| (outcome.hash, stamp)));
+            let until = now.saturating_add(self.suppression);
+            self.suppressed.extend(outcome.deaf.map(|account| (account, until)));
+        }
+        Step::Did { done, failed }
+    }
+
+    async fn attend(&self, device: &OpenDevice, location: Location) -> Outcome {
+        let hash = location.hash();
+        let known = self
+            .settled
+            .get(&device.name)
+            .and_then(|stamps| stamps.get(&hash))
+            .copied();
+        let world = self.disks.world().clone();
+        match device.run(move || look(&world, location, known)).await {
+            None => Outcome::of(hash, (0, 1)),
+            Some(Look::Unchanged(stamp)) => Outcome {
+                stamp: Some(stamp),
+                ..Outcome::of(hash, (0, 0))
+            },
+            Some(Look::Settled(stamp)) => Outcome {
+                stamp,
+                ..Outcome::of(hash, (0, 0))
+            },
+            Some(Look::Report(found)) if self.suppressed.contains_key(&found.1.account) => Outcome::of(hash, (0, 1)),
+            Some(Look::Report(found)) => {
+                let (broker, info) = *found;
+                self.report(device, hash, broker, info).await
+            }
+        }
+    }
+
+    async fn report(&self, device: &OpenDevice, hash: PathHash, broker: Broker, info: Info) -> Outcome {
+        if !self.tell(&info).await {
+            return Outcome {
+                deaf: Some(info.account),
+                ..Outcome::of(hash, (0, 1))
+            };
+        }
+        let marked = device.run(move || {
+            let Info {
+                put_timestamp,
+                delete_timestamp,
+                object_count,
+                bytes_used,
+                ..
+            } = info;
+            broker.reported(put_timestamp, delete_timestamp, object_count, bytes_used)
+        });
+        let counted = marked.await.map_or((0, 1), |()| (1, 0));
+        Outcome::of(hash, counted)
+    }
+
+    /// Whether a majority of the account's primaries has it now.
+    async fn tell(&self, info: &Info) -> bool {
+        let ring = self.accounts.ring.load_full();
+        let partition = ring.partition_of(&self.accounts.hash.account(&info.account).0);
+        let primaries = ring.primaries(partition);
+        let container = info.container.clone().unwrap_or_default();
+        let path = EntityPath::account(info.account.clone()).with_container(container);
+        let what = path.path();
+        let answers = self
+            .accounts
+            .tell(&primaries, partition, &Method::PUT, path, &headers(info))
+            .await;
+        let told = answers.iter().filter(|answer| answer.is_success()).count();
+        for answer in answers.iter().filter(|answer| !answer.is_success()) {
+            tracing::info!(
+                "{NAME}: {} did not take the figures of {what}: {}",
+                answer.place,
+                answer.why()
+            );
+        }
+        told > primaries.len() / 2
+    }
+}
+
+#[async_trait::async_trait]
+impl Chore for ContainerUpdater {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn step(&mut self) -> Step {
+        let mut pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => Pass {
+                devices: self.disks.names().await.into(),
+                ..Pass::default()
+            },
+        };
+        let step = match pass.device.clone() {
+            Some(device) if !pass.databases.is_empty() => self.work(&device, &mut pass).await,
+            Some(device) if !pass.partitions.is_empty() => {
+                self.list(&device, &mut pass).await;
+                Step::LOOKED
+            }
+            _ => {
+                self.close(&mut pass);
+                let Some(next) = pass.devices.pop_front() else {
+                    return Step::PassOver;
+                };
+                self.open(next, &mut pass).await;
+                Step::LOOKED
+            }
+        };
+        self.pass = Some(pass);
+        step
+    }
+}
+
+/// Opens the database, unless it is as it was when it was found settled.
+fn look(world: &World, location: Location, known: Option<u64>) -> Result<Look, Error> {
+    let stamp = stamp(world, &location);
+    if let (Some((stamp, _)), Some(known)) = (stamp, known)
+        && stamp == known
+    {
+        return Ok(Look::Unchanged(known));
+    }
+    let trusted = stamp.and_then(|(stamp, quiet)| quiet.then_some(stamp));
+    let broker = match Broker::open(location) {
+        // Removed, or a directory that has no database (yet).
+        Err(Error::NotFound { .. }) => return Ok(Look::Settled(None)),
+        other => other?,
+    };
+    let info = broker.info()?;
+    if info.account.starts_with(SHARDS) || broker.sharding_state()? != "unsharded" {
+        return Ok(Look::Settled(trusted));
+    }
+    match differs(&info) {
+        true => Ok(Look::Report(Box::new((broker, info)))),
+        false => Ok(Look::Settled(trusted)),
+    }
+}
+
+fn differs(info: &Info) -> bool {
+    info.put_timestamp > info.reported_put_timestamp
+        || info.delete_timestamp > info.reported_delete_timestamp
+        || info.object_count != info.reported_object_count
+        || info.bytes_used != info.reported_bytes_used
+}
+
+/// What changes with every change of the database or its pending rows, and whether it is old enough
+/// that it would change with the next one. Taken before the database is read.
+fn stamp(world: &World, location: &Location) -> Option<(u64, bool)> {
+    let database = world.files.info(&location.db_file()).ok()?;
+    let pending = world.files.info(&location.pending_file()).ok();
+    let mut hasher = DefaultHasher::new();
+    let mut newest = 0;
+    for info in [Some(database), pending].into_iter().flatten() {
+        (info.inode, info.size, info.changed, info.modified).hash(&mut hasher);
+        newest = newest.max(info.changed.0);
+    }
+    pending.is_some().hash(&mut hasher);
+    let quiet_since = u64::try_from(newest).unwrap_or(0).saturating_add(TIME_GRAIN);
+    Some((hasher.finish(), world.clock.now().seconds() > quiet_since))
+}
+
+fn headers(info: &Info) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    let mut set = |name: &'static str, text: String| {
+        // Numbers and timestamps are ASCII.
+        let value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"));
+        headers.insert(name, value);
+    };
+    set("x-put-timestamp", spell(info.put_timestamp));
+    set("x-delete-timestamp", spell(info.delete_timestamp));
+    set("x-object-count", info.object_count.to_string());
+    set("x-bytes-used", info.bytes_used.to_string());
+    set("x-account-override-deleted", "yes".into());
+    set("x-backend-storage-policy-index", info.policy.0.to_string());
+    headers.insert("user-agent", user_agent(NAME));
+    headers
+}
+
+/// Databases say `0` for "never".
+fn spell(timestamp: Timestamp) -> String {
+    match timestamp == Timestamp::ZERO {
+        true => "0".into(),
+        false => timestamp.internal(),
+    }
+}

@@ -1,0 +1,120 @@
+//! The devices of this server, and a thread for each to work on it.
+//!
+//! Always holds: a device that is not mounted although it must be is left out, with one line when that
+//! begins; a hung device blocks its own thread only.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use world::files::Kind;
+use world::{Workers, World};
+
+/// Jobs that may wait for a device's thread.
+const QUEUE: usize = 64;
+
+/// The directory of devices. One per chore: upkeep of one kind does not wait for that of another.
+pub struct Disks {
+    world: World,
+    root: PathBuf,
+    must_be_mounted: bool,
+    listing: Option<Arc<Workers>>,
+    workers: HashMap<String, Arc<Workers>>,
+    missing: HashSet<String>,
+}
+
+impl Disks {
+    /// All devices below `root` (`devices`), only mounted ones if `must_be_mounted` (`mount_check`).
+    pub fn new(world: World, root: impl Into<PathBuf>, must_be_mounted: bool) -> Self {
+        Self {
+            world,
+            root: root.into(),
+            must_be_mounted,
+            listing: None,
+            workers: HashMap::new(),
+            missing: HashSet::new(),
+        }
+    }
+
+    /// The outside that the devices are part of.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The directory of a device.
+    pub(crate) fn path(&self, device: &str) -> PathBuf {
+        self.root.join(device)
+    }
+
+    /// The names of the devices that can be worked on now; in no particular order.
+    pub(crate) async fn names(&mut self) -> Vec<String> {
+        let (world, root, must) = (self.world.clone(), self.root.clone(), self.must_be_mounted);
+        let listed = match self.listing_thread() {
+            Ok(thread) => thread
+                .run(move || look(&world, &root, must))
+                .await
+                .map_err(|e| e.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let found = match listed {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => return self.none_listed(&error.to_string()),
+            Err(error) => return self.none_listed(&error),
+        };
+        let mut names = vec![];
+        for (name, ready) in found {
+            match ready {
+                true => {
+                    self.missing.remove(&name);
+                    names.push(name);
+                }
+                false if self.missing.insert(name.clone()) => {
+                    tracing::warn!("{} is not mounted; left out", self.path(&name).display());
+                }
+                false => {}
+            }
+        }
+        names
+    }
+
+    fn none_listed(&self, error: &str) -> Vec<String> {
+        tracing::error!("cannot list the devices in {}: {error}", self.root.display());
+        vec![]
+    }
+
+    fn listing_thread(&mut self) -> io::Result<Arc<Workers>> {
+        if let Some(thread) = &self.listing {
+            return Ok(thread.clone());
+        }
+        let thread = Arc::new(Workers::start("devices", 1, QUEUE)?);
+        self.listing = Some(thread.clone());
+        Ok(thread)
+    }
+
+    /// The thread of a device.
+    pub(crate) fn thread(&mut self, device: &str) -> io::Result<Arc<Workers>> {
+        if let Some(thread) = self.workers.get(device) {
+            return Ok(thread.clone());
+        }
+        let thread = Arc::new(Workers::start(device, 1, QUEUE)?);
+        self.workers.insert(device.to_owned(), thread.clone());
+        Ok(thread)
+    }
+}
+
+/// Directories, and whether each may be worked on.
+fn look(world: &World, root: &Path, must_be_mounted: bool) -> io::Result<Vec<(String, bool)>> {
+    let mut names = vec![];
+    let directory = world.files.open_directory(root)?;
+    directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)))?;
+    let is_directory = |name: &String| {
+        let info = world.files.info(&root.join(name));
+        info.is_ok_and(|info| info.kind == Kind::Directory)
+    };
+    names.retain(is_directory);
+    let judged = names.into_iter().map(|name| {
+        let ready = !must_be_mounted || world.files.is_mount_point(&root.join(&name)).unwrap_or(false);
+        (name, ready)
+    });
+    Ok(judged.collect())
+}

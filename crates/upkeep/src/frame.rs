@@ -1,0 +1,258 @@
+//! One frame for all upkeep: passes at an interval, steps at a pace, and how far it has got.
+//!
+//! A [`Chore`] goes over everything it is responsible for, step by step; the step that finds nothing
+//! more ends the pass. [`Daemon`] repeats passes. A test calls [`Chore::step`] itself.
+//! Always holds: a shutdown is heeded between two steps and ends any waiting at once, a step itself is
+//! never cut off; time comes from the world's clock alone.
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use vocabulary::Timestamp;
+use world::World;
+
+/// What came of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There may be more to do. What was dealt with counts for the pace, what was merely looked at does not.
+    Did {
+        /// Dealt with, for good.
+        done: u64,
+        /// Left for a later pass.
+        failed: u64,
+    },
+    /// Everything has been looked at once; the next step begins anew.
+    PassOver,
+}
+
+impl Step {
+    /// Something was looked at, and nothing had to be done.
+    pub const LOOKED: Step = Step::Did { done: 0, failed: 0 };
+}
+
+/// One kind of upkeep.
+#[async_trait::async_trait]
+pub trait Chore: Send + Sync {
+    /// As in `[object-updater]`.
+    fn name(&self) -> &'static str;
+
+    /// Does the next bit of work, bounded in time and memory. What goes wrong is logged here, where it
+    /// is known what it means, and counted as failed.
+    async fn step(&mut self) -> Step;
+}
+
+/// How fast to go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Things dealt with per second at most; 0 for no limit.
+    pub per_second: f64,
+    /// From the beginning of one pass to that of the next, at least.
+    pub interval: Duration,
+}
+
+impl Pace {
+    /// How long `count` things should take.
+    fn span(&self, count: u64) -> Duration {
+        match self.per_second > 0.0 {
+            true => Duration::try_from_secs_f64(count as f64 / self.per_second).unwrap_or(Duration::MAX),
+            false => Duration::ZERO,
+        }
+    }
+}
+
+/// How far upkeep has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Passes that are over.
+    pub passes: u64,
+    /// Dealt with in this pass, or in the last one between passes.
+    pub done: u64,
+    /// Left for later in this pass, or in the last one between passes.
+    pub failed: u64,
+    /// When this pass began; `None` between passes.
+    pub since: Option<Timestamp>,
+    /// How long the last pass took.
+    pub last_pass: Option<Duration>,
+}
+
+/// A live view of a daemon's progress; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Status(Arc<Mutex<Progress>>);
+
+impl Status {
+    /// As of now.
+    pub fn progress(&self) -> Progress {
+        *self.0.lock()
+    }
+}
+
+/// A chore that is repeated.
+pub struct Daemon {
+    world: World,
+    chore: Box<dyn Chore>,
+    pace: Pace,
+    status: Status,
+}
+
+/// Why waiting or a pass came to its end.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    Over,
+    ShutDown,
+}
+
+impl Daemon {
+    /// Not running yet.
+    pub fn new(world: World, chore: impl Chore + 'static, pace: Pace) -> Self {
+        let (chore, status) = (Box::new(chore), Status::default());
+        Self {
+            world,
+            chore,
+            pace,
+            status,
+        }
+    }
+
+    /// For watching it while it runs.
+    pub fn status(&self) -> Status {
+        self.status.clone()
+    }
+
+    /// One pass; also over when `shutdown` begins.
+    pub async fn run_once(&mut self, mut shutdown: watch::Receiver<bool>) -> Progress {
+        self.pass(&mut shutdown).await;
+        self.status.progress()
+    }
+
+    /// Passes until `shutdown` begins. Whoever waits for all receivers to be dropped waits for the step
+    /// under way.
+    pub async fn run_forever(mut self, mut shutdown: watch::Receiver<bool>) {
+        loop {
+            let began = self.world.clock.elapsed();
+            if self.pass(&mut shutdown).await == Outcome::ShutDown {
+                return;
+            }
+            let took = self.world.clock.elapsed().saturating_sub(began);
+            let rest = self.pace.interval.saturating_sub(took);
+            if self.rest(rest, &mut shutdown).await == Outcome::ShutDown {
+                return;
+            }
+        }
+    }
+
+    async fn pass(&mut self, shutdown: &mut watch::Receiver<bool>) -> Outcome {
+        let began = self.world.clock.elapsed();
+        self.begin_pass();
+        loop {
+            if *shutdown.borrow() {
+                return Outcome::ShutDown;
+            }
+            let step_began = self.world.clock.elapsed();
+            let Step::Did { done, failed } = self.chore.step().await else {
+                break;
+            };
+            self.note(done, failed);
+            let took = self.world.clock.elapsed().saturating_sub(step_began);
+            let rest = self.pace.span(done + failed).saturating_sub(took);
+            if self.rest(rest, shutdown).await == Outcome::ShutDown {
+                return Outcome::ShutDown;
+            }
+        }
+        self.end_pass(self.world.clock.elapsed().saturating_sub(began));
+        Outcome::Over
+    }
+
+    /// Waits, but not beyond the beginning of a shutdown.
+    async fn rest(&self, time: Duration, shutdown: &mut watch::Receiver<bool>) -> Outcome {
+        if time.is_zero() {
+            return Outcome::Over;
+        }
+        // A sender that is gone means the process is ending, too.
+        let begun = async { drop(shutdown.wait_for(|begun| *begun).await) };
+        match self.world.timeout(time, begun).await {
+            Ok(()) => Outcome::ShutDown,
+            Err(_) => Outcome::Over,
+        }
+    }
+
+    fn begin_pass(&self) {
+        let mut progress = self.status.0.lock();
+        (progress.done, progress.failed) = (0, 0);
+        progress.since = Some(self.world.clock.now());
+    }
+
+    fn note(&self, done: u64, failed: u64) {
+        let mut progress = self.status.0.lock();
+        progress.done += done;
+        progress.failed += failed;
+    }
+
+    fn end_pass(&self, took: Duration) {
+        let mut progress = self.status.0.lock();
+        progress.passes += 1;
+        progress.since = None;
+        progress.last_pass = Some(took);
+        let Progress { done, failed, .. } = *progress;
+        let name = self.chore.name();
+        match done + failed {
+            0 => tracing::debug!("{name}: nothing to do ({took:.1?})"),
+            _ => tracing::info!("{name}: {done} done, {failed} left for later, in {took:.1?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each pass: two steps that do something.
+    struct Counting(u64);
+
+    #[async_trait::async_trait]
+    impl Chore for Counting {
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        async fn step(&mut self) -> Step {
+            self.0 += 1;
+            match self.0 % 3 {
+                0 => Step::PassOver,
+                _ => Step::Did { done: 2, failed: 1 },
+            }
+        }
+    }
+
+    fn daemon(per_second: f64, interval: Duration) -> Daemon {
+        Daemon::new(World::real(), Counting(0), Pace { per_second, interval })
+    }
+
+    #[tokio::test]
+    async fn a_pass_counts_what_it_did() {
+        let running = watch::Sender::new(false);
+        let mut daemon = daemon(0.0, Duration::ZERO);
+        for pass in 1..3 {
+            let progress = daemon.run_once(running.subscribe()).await;
+            assert_eq!((progress.passes, progress.done, progress.failed), (pass, 4, 2));
+            assert_eq!(progress.since, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn shutdown_ends_any_waiting() {
+        let running = watch::Sender::new(false);
+        for (per_second, interval, passes) in [(0.0, Duration::MAX, 1), (0.000_001, Duration::ZERO, 0)] {
+            let daemon = daemon(per_second, interval);
+            let status = daemon.status();
+            let task = tokio::spawn(daemon.run_forever(running.subscribe()));
+            while status.progress().done == 0 {
+                tokio::task::yield_now().await;
+            }
+            running.send_replace(true);
+            task.await.unwrap();
+            assert_eq!(status.progress().passes, passes);
+            running.send_replace(false);
+        }
+    }
+}

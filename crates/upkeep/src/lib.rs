@@ -1,0 +1,31 @@
+//! Upkeep: what goes on without anyone asking.
+//!
+//! Comes in: devices, rings, peers, a pace. Goes out: requests to storage services, and devices with
+//! less left to do. Every kind of upkeep is a [`Chore`] in one frame, [`Daemon`]: the frame knows when
+//! and how fast, the chore knows what.
+//! Always holds: a chore does one bounded step at a time and may be stopped between any two; nothing is
+//! forgotten until those who must know it have it; one damaged thing costs one line in the log, never
+//! the pass; disks are worked on by threads of their own, one per device.
+//! Deliberately absent: where the configuration is, process handling, formats on disk.
+//!
+//! | question | file |
+//! |---|---|
+//! | when, how fast, how far | `frame.rs` |
+//! | which devices, and on which thread | `disks.rs` |
+//! | to whom, and with what patience | `circle.rs` |
+//! | rows that no container server took at once | `object_updater.rs` |
+//! | what accounts know of their containers | `container_updater.rs` |
+//!
+//! Tests: `tests/`, with real files and services in this process.
+
+mod circle;
+mod container_updater;
+mod disks;
+mod frame;
+mod object_updater;
+
+pub use circle::Circle;
+pub use container_updater::ContainerUpdater;
+pub use disks::Disks;
+pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
+pub use object_updater::ObjectUpdater;

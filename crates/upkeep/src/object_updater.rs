@@ -1,0 +1,290 @@
+//! Object-updater: rows that no container server took at once.
+//!
+//! An object server that cannot tell a container keeps a record on the object's device. Each is sent
+//! to all of the container's primaries; who has taken it is written into the record, and it is removed
+//! when all have. A container server that names a shard instead has the record redirected to it.
+//! Always holds: a record is removed only when every primary of today's ring has the row, or a newer
+//! record of the same object is there; a record is never sent to a device that has it already.
+//! Deliberately absent: limits per container, several processes, the tracker of oldest records.
+//! Tests: `tests/object_updater.rs`; behaviour compared with OpenStack Swift 2.38.3's updater.
+
+use crate::circle::{Answer, Circle, user_agent};
+use crate::{Chore, Disks, Step};
+use futures_util::future::join_all;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use object_engine::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use vocabulary::names::unquote;
+use vocabulary::{EntityPath, PathHash, Policies};
+use world::Workers;
+
+const NAME: &str = "object-updater";
+
+/// Goes over the pending records of all devices.
+pub struct ObjectUpdater {
+    disks: Disks,
+    containers: Circle,
+    policies: Policies,
+    concurrency: usize,
+    /// `None` between passes.
+    pass: Option<Pass>,
+}
+
+/// What is left of a pass.
+#[derive(Default)]
+struct Pass {
+    devices: VecDeque<String>,
+    device: Option<OpenDevice>,
+    suffixes: VecDeque<PendingSuffix>,
+    records: VecDeque<PendingRecord>,
+}
+
+/// The device being worked on.
+#[derive(Clone)]
+struct OpenDevice {
+    name: String,
+    thread: Arc<Workers>,
+    updates: Arc<PendingUpdates>,
+}
+
+impl OpenDevice {
+    /// Runs `job` on the device's thread. What fails is logged.
+    async fn run<T, E>(&self, job: impl FnOnce(&PendingUpdates) -> Result<T, E> + Send + 'static) -> Option<T>
+    where
+        T: Send + 'static,
+        E: std::fmt::Display + Send + 'static,
+    {
+        let updates = self.updates.clone();
+        let said = match self.thread.run(move || job(&updates)).await {
+            Ok(Ok(done)) => return Some(done),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!("{NAME}: device {}: {said}", self.name);
+        None
+    }
+}
+
+/// What became of a record.
+enum Fate {
+    /// It is gone.
+    Settled,
+    /// It stays for a later pass.
+    Left,
+}
+
+impl ObjectUpdater {
+    /// Sends up to `concurrency` records at a time.
+    pub fn new(disks: Disks, containers: Circle, policies: Policies, concurrency: usize) -> Self {
+        Self {
+            disks,
+            containers,
+            policies,
+            concurrency: concurrency.max(1),
+            pass: None,
+        }
+    }
+
+    /// Opens the device and lists its directories of records.
+    async fn open(&mut self, name: String, pass: &mut Pass) {
+        let thread = match self.disks.thread(&name) {
+            Ok(thread) => thread,
+            Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
+        };
+        let updates = PendingUpdates::new(self.disks.world(), self.disks.path(&name));
+        let device = OpenDevice {
+            name,
+            thread,
+            updates: Arc::new(updates),
+        };
+        let mut suffixes = device.run(PendingUpdates::suffixes).await.unwrap_or_default();
+        let known = |suffix: &PendingSuffix| self.policies.get(suffix.policy).is_some();
+        let unknown: BTreeSet<u32> = suffixes.iter().filter(|s| !known(s)).map(|s| s.policy.0).collect();
+        for policy in unknown {
+            let name = &device.name;
+            tracing::warn!("{NAME}: device {name} has records of policy {policy}, which does not exist; left alone");
+        }
+        suffixes.retain(known);
+        pass.suffixes = suffixes.into();
+        pass.device = Some(device);
+    }
+
+    /// The records of the next directories until some are found: nothing there is worth a step.
+    async fn list(&self, device: &OpenDevice, pass: &mut Pass) {
+        let now = self.disks.world().clock.now();
+        while let Some(suffix) = pass.suffixes.pop_front() {
+            let listed = device.run(move |updates| updates.records(&suffix, now)).await;
+            if let Some((records, _)) = listed
+                && !records.is_empty()
+            {
+                pass.records = records.into();
+                return;
+            }
+        }
+    }
+
+    async fn send(&self, device: &OpenDevice, records: Vec<PendingRecord>) -> Step {
+        let fates = join_all(records.into_iter().map(|record| self.deliver(device, record))).await;
+        let done = fates.iter().filter(|fate| matches!(fate, Fate::Settled)).count() as u64;
+        let failed = fates.len() as u64 - done;
+        Step::Did { done, failed }
+    }
+
+    async fn deliver(&self, device: &OpenDevice, record: PendingRecord) -> Fate {
+        let record = Arc::new(record);
+        let loading = record.clone();
+        let mut pending = match device.run(move |updates| updates.load(&loading)).await {
+            Some(Some(pending)) => pending,
+            Some(None) => return Fate::Settled,
+            None => return Fate::Left,
+        };
+        let before = pending.clone();
+        let complete = self.tell(&record, &mut pending).await;
+        if complete {
+            let settled = device.run(move |updates| updates.remove(&record)).await;
+            return settled.map_or(Fate::Left, |()| Fate::Settled);
+        }
+        if pending != before {
+            // If it cannot be written, the row is sent once more to those who have it: harmless.
+            device.run(move |updates| updates.keep(&record, &pending)).await;
+        }
+        Fate::Left
+    }
+
+    /// Sends the row to the primaries that lack it; whether all have it now.
+    async fn tell(&self, record: &PendingRecord, pending: &mut PendingUpdate) -> bool {
+        let Some((container, path)) = destination(pending) else {
+            tracing::error!("{NAME}: {}: names no container; left alone", record.path().display());
+            return false;
+        };
+        let ring = self.containers.ring.load_full();
+        let partition = ring.partition_of(&self.place(&container).0);
+        let mut missing = ring.primaries(partition);
+        if missing.is_empty() {
+            tracing::error!("{NAME}: the container ring names nobody for partition {partition}; kept");
+            return false;
+        }
+        missing.retain(|device| !pending.successes.contains(&device.id));
+        let method = match pending.update.op.as_str() {
+            "DELETE" => Method::DELETE,
+            _ => Method::PUT,
+        };
+        let headers = headers(pending);
+        let answers = self.containers.tell(&missing, partition, &method, path, &headers).await;
+        self.judge(record, pending, &answers)
+    }
+
+    fn place(&self, container: &EntityPath) -> PathHash {
+        let name = container.container.as_deref().unwrap_or_default();
+        self.containers.hash.container(&container.account, name)
+    }
+
+    fn judge(&self, record: &PendingRecord, pending: &mut PendingUpdate, answers: &[Answer]) -> bool {
+        if let Some(shard) = answers.iter().find_map(redirect) {
+            pending.update.container_path = Some(shard);
+            pending.successes.clear();
+            return false;
+        }
+        let mut complete = true;
+        for answer in answers {
+            match answer.is_success() {
+                true => pending.successes.push(answer.id),
+                false => {
+                    complete = false;
+                    let (place, why) = (&answer.place, answer.why());
+                    tracing::info!("{NAME}: {place} did not take {}: {why}; kept", record.path().display());
+                }
+            }
+        }
+        complete
+    }
+}
+
+#[async_trait::async_trait]
+impl Chore for ObjectUpdater {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn step(&mut self) -> Step {
+        let mut pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => Pass {
+                devices: self.disks.names().await.into(),
+                ..Pass::default()
+            },
+        };
+        let step = match pass.device.clone() {
+            Some(device) if !pass.records.is_empty() => {
+                let count = self.concurrency.min(pass.records.len());
+                let records = pass.records.drain(..count).collect();
+                self.send(&device, records).await
+            }
+            Some(device) if !pass.suffixes.is_empty() => {
+                self.list(&device, &mut pass).await;
+                Step::LOOKED
+            }
+            _ => {
+                let Some(next) = pass.devices.pop_front() else {
+                    return Step::PassOver;
+                };
+                pass.device = None;
+                self.open(next, &mut pass).await;
+                Step::LOOKED
+            }
+        };
+        self.pass = Some(pass);
+        step
+    }
+}
+
+/// The container (or shard) that the row belongs to, and the row's path in it.
+fn destination(pending: &PendingUpdate) -> Option<(EntityPath, EntityPath)> {
+    let update = &pending.update;
+    let container = match update.container_path.as_deref() {
+        Some(path) => container_of(path)?,
+        None => EntityPath::account(update.account.clone()).with_container(update.container.clone()),
+    };
+    let path = container.with_object(update.object.clone());
+    Some((container, path))
+}
+
+/// `account/container`.
+fn container_of(path: &str) -> Option<EntityPath> {
+    let path = EntityPath::split(path).ok()?;
+    (path.container.is_some() && path.object.is_none()).then_some(path)
+}
+
+/// The recorded headers, and what OpenStack's updater adds. What HTTP cannot carry is left out.
+fn headers(pending: &PendingUpdate) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(12);
+    for (name, value) in &pending.update.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value)) {
+            headers.insert(name, value);
+        }
+    }
+    headers.insert("user-agent", user_agent(NAME));
+    let policy = HeaderValue::from(pending.update.policy.0);
+    headers.entry("x-backend-storage-policy-index").or_insert(policy);
+    headers.insert("x-backend-accept-redirect", HeaderValue::from_static("true"));
+    headers.insert("x-backend-accept-quoted-location", HeaderValue::from_static("true"));
+    headers
+}
+
+/// The shard that a container server names instead of itself.
+fn redirect(answer: &Answer) -> Option<String> {
+    let response = answer.answer.as_ref().ok()?;
+    if response.status() != StatusCode::MOVED_PERMANENTLY {
+        return None;
+    }
+    let text = |name: &str| response.headers().get(name)?.to_str().ok();
+    let location = text("location")?;
+    let path = match location.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?.1,
+        None => location.trim_start_matches('/'),
+    };
+    let quoted = text("x-backend-location-is-quoted").is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    let path = if quoted { unquote(path).ok()? } else { path.to_owned() };
+    container_of(&path).map(|_| path)
+}

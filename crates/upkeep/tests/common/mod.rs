@@ -1,0 +1,104 @@
+//! Three storage services in this process that write down what they are told, and a ring of them.
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use peer::{Address, Body, Call, Peers, Response, Service, Timeouts};
+use placement::{Device, Ring, RingBuilder};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use upkeep::{Chore, Circle, Step};
+use vocabulary::HashPrefix;
+use world::World;
+
+/// Where requests went and what they said: `PUT /sd0/3/a/c/o`.
+#[derive(Default)]
+pub struct Fake {
+    /// `(request line, headers)`, in order.
+    pub told: Mutex<Vec<(String, http::HeaderMap)>>,
+    /// What a device answers instead of 201.
+    pub refusing: Mutex<HashMap<String, (u16, Option<String>)>>,
+}
+
+#[async_trait::async_trait]
+impl Service for Fake {
+    async fn call(&self, call: Call) -> Response {
+        let line = format!("{} {}", call.method, call.address.url_path());
+        let Address::Entity(target) = &call.address else {
+            panic!("{line}")
+        };
+        self.told.lock().push((line, call.headers));
+        let mut response = Response::new(Body::empty());
+        let (status, location) = match self.refusing.lock().get(&target.device) {
+            Some((status, location)) => (*status, location.clone()),
+            None => (201, None),
+        };
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        if let Some(location) = location {
+            response.headers_mut().insert("location", location.parse().unwrap());
+        }
+        response
+    }
+}
+
+impl Fake {
+    /// The request lines since the last call, sorted.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<_> = std::mem::take(&mut *self.told.lock())
+            .into_iter()
+            .map(|t| t.0)
+            .collect();
+        lines.sort();
+        lines
+    }
+}
+
+/// `sd0`, `sd1` and `sd2` hold every partition.
+pub fn circle(fake: &Arc<Fake>) -> Circle {
+    let mut peers = Peers::new(World::real());
+    peers.register("127.0.0.2", 6299, fake.clone());
+    let wait = Duration::from_secs(5);
+    Circle {
+        ring: Arc::new(ArcSwap::from_pointee(ring())),
+        hash: HashPrefix::new("a", "b").unwrap(),
+        peers: Arc::new(peers),
+        timeouts: Timeouts {
+            connect: wait,
+            response: wait,
+        },
+    }
+}
+
+fn ring() -> Ring {
+    let mut builder = RingBuilder::new(4, 3.0, 1).unwrap();
+    for id in 0..3 {
+        builder.add(device(id)).unwrap();
+    }
+    builder.rebalance(1, 0).unwrap();
+    Ring::new(builder.to_ring().unwrap())
+}
+
+fn device(id: u32) -> Device {
+    Device {
+        region: 1,
+        zone: id,
+        weight: 1.0,
+        ip: "127.0.0.1".into(),
+        port: 6201,
+        replication_ip: "127.0.0.2".into(),
+        replication_port: 6299,
+        device: format!("sd{id}"),
+        ..Device::default()
+    }
+}
+
+/// Steps until the pass is over: done and failed.
+pub async fn pass(chore: &mut impl Chore) -> (u64, u64) {
+    let mut sum = (0, 0);
+    loop {
+        match chore.step().await {
+            Step::Did { done, failed } => sum = (sum.0 + done, sum.1 + failed),
+            Step::PassOver => return sum,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Container databases reported to account services in this process.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+mod common;
+
+use common::{Fake, circle, pass};
+use listing_engine::{Broker, Kind, Location, NewDatabase, ObjectRow, Row};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use upkeep::{ContainerUpdater, Disks};
+use vocabulary::{HashPrefix, PolicyIndex, Timestamp};
+use world::World;
+
+struct Site {
+    dir: tempfile::TempDir,
+    fake: Arc<Fake>,
+    updater: ContainerUpdater,
+}
+
+impl Site {
+    fn new(suppression: Duration) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("sda")).unwrap();
+        let fake = Arc::new(Fake::default());
+        let disks = Disks::new(World::real(), dir.path(), false);
+        let updater = ContainerUpdater::new(disks, circle(&fake), 4, suppression);
+        Self { dir, fake, updater }
+    }
+
+    fn device(&self) -> PathBuf {
+        self.dir.path().join("sda")
+    }
+
+    fn refuse(&self, device: &str) {
+        self.fake.refusing.lock().insert(device.into(), (503, None));
+    }
+}
+
+fn container(device: &Path, account: &str, name: &str) -> Broker {
+    let hash = HashPrefix::new("a", "b").unwrap().container(account, name);
+    let location = Location::new(device, Kind::Container, hash.partition(4), hash);
+    let new = NewDatabase {
+        account: account.into(),
+        container: Some(name.into()),
+        put_timestamp: Timestamp::from_seconds(1_700_000_000),
+        created_at: Timestamp::from_seconds(1_700_000_000),
+        policy: PolicyIndex(0),
+        unique: name.into(),
+    };
+    Broker::create(location, &new).unwrap()
+}
+
+fn add(broker: &Broker, name: &str, size: u64) {
+    let row = ObjectRow {
+        size,
+        deleted: false,
+        content_type: "text/plain".into(),
+        ..ObjectRow::deleted(name, Timestamp::from_seconds(1_700_000_001), PolicyIndex(0))
+    };
+    broker.commit_batch(&[Row::Object(row)]).unwrap();
+}
+
+/// The request is what OpenStack Swift 2.38.3's updater was seen to send for the same database.
+#[tokio::test]
+async fn changes_are_reported_once() {
+    let mut site = Site::new(Duration::ZERO);
+    let broker = container(&site.device(), "AUTH_t", "c");
+    add(&broker, "o", 3);
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    let mut headers: Vec<_> = site.fake.told.lock()[0]
+        .1
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+        .filter(|header| !header.starts_with("user-agent: container-updater "))
+        .collect();
+    headers.sort();
+    let expected = [
+        "x-account-override-deleted: yes",
+        "x-backend-storage-policy-index: 0",
+        "x-bytes-used: 3",
+        "x-delete-timestamp: 0",
+        "x-object-count: 1",
+        "x-put-timestamp: 1700000000.00000",
+    ];
+    assert_eq!(headers, expected);
+    let lines = site.fake.lines();
+    assert_eq!(
+        lines,
+        ["PUT /sd0/3/AUTH_t/c", "PUT /sd1/3/AUTH_t/c", "PUT /sd2/3/AUTH_t/c"]
+    );
+    assert_eq!(pass(&mut site.updater).await, (0, 0));
+    assert!(site.fake.lines().is_empty());
+
+    add(&broker, "p", 4);
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    broker.delete(Timestamp::from_seconds(1_700_000_002)).unwrap();
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    assert_eq!(site.fake.lines().len(), 6);
+}
+
+/// Long enough for the files' times to be trusted: the second pass opens nothing, the third notices.
+#[tokio::test]
+async fn what_is_settled_is_noticed_when_it_changes() {
+    let mut site = Site::new(Duration::ZERO);
+    let broker = container(&site.device(), "AUTH_t", "c");
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    World::real().clock.sleep(Duration::from_millis(4200)).await;
+    for _ in 0..3 {
+        assert_eq!(pass(&mut site.updater).await, (0, 0));
+    }
+    add(&broker, "o", 3);
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+}
+
+#[tokio::test]
+async fn a_majority_suffices_and_less_is_tried_again() {
+    let mut site = Site::new(Duration::ZERO);
+    container(&site.device(), "AUTH_t", "c");
+    site.refuse("sd0");
+    site.refuse("sd1");
+    assert_eq!(pass(&mut site.updater).await, (0, 1));
+    site.fake.refusing.lock().remove("sd0");
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    site.fake.refusing.lock().clear();
+    site.fake.lines();
+    assert_eq!(pass(&mut site.updater).await, (0, 0));
+    assert!(site.fake.lines().is_empty());
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_be_told_is_left_in_peace() {
+    let mut site = Site::new(Duration::from_secs(60));
+    container(&site.device(), "AUTH_t", "c");
+    for device in ["sd0", "sd1", "sd2"] {
+        site.refuse(device);
+    }
+    assert_eq!(pass(&mut site.updater).await, (0, 1));
+    assert_eq!(site.fake.lines().len(), 3);
+    assert_eq!(pass(&mut site.updater).await, (0, 1));
+    assert!(site.fake.lines().is_empty());
+}
+
+#[tokio::test]
+async fn rubbish_and_shards_are_passed_by() {
+    let mut site = Site::new(Duration::ZERO);
+    container(&site.device(), ".shards_AUTH_t", "c-1");
+    container(&site.device(), "AUTH_t", "good");
+    let broken = container(&site.device(), "AUTH_t", "broken").location().clone();
+    std::fs::write(broken.db_file(), vec![b'x'; 8192]).unwrap();
+    let containers = site.device().join("containers");
+    std::fs::create_dir_all(containers.join("3/abc/no hash")).unwrap();
+    std::fs::create_dir_all(containers.join("03/abc/06fbf0b514e5199dfc4e00f42eb5eabc")).unwrap();
+    std::fs::create_dir_all(containers.join("3/abc/06fbf0b514e5199dfc4e00f42eb5eabc")).unwrap();
+    std::fs::write(containers.join("4"), b"a file where a directory belongs").unwrap();
+    assert_eq!(pass(&mut site.updater).await, (1, 1));
+    assert_eq!(site.fake.lines().len(), 3);
+    assert!(broken.quarantine_dir().exists());
+    assert_eq!(pass(&mut site.updater).await, (0, 0));
+}
