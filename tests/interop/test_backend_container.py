@@ -63,7 +63,8 @@ STORIES = {
         Call("GET", "/a/q", headers={"Accept": accept}) for accept in ("application/json", "text/xml", "image/png", "*/*")] + [
         Call("GET", "/a/q?format=json", headers={"X-Backend-Record-Type": "object"}), Call("GET", "/a/q?format=json", headers={"X-Backend-Record-Type": "shard"}),
         Call("GET", "/a/q?format=json", headers={"X-Backend-Record-Type": "auto"}), Call("HEAD", "/a/q", headers={"X-Backend-Record-Type": "auto"})],
-    "names": [call for name in ("/a/%C3%BC", "/a/with%20space", "/%C3%BC/c", "/a/..", "/a/%FF", "/a/n%00n", "/a/" + "n" * 256) for call in (made(name), Call("HEAD", name))],
+    "names": [call for name in ("/a/%C3%BC", "/a/with%20space", "/%C3%BC/c", "/a/..", "/a/n%00n", "/a/" + "n" * 256) for call in (made(name), Call("HEAD", name))] + [
+        Call("PUT", "/a/%FF", "5", also=(400,)), Call("GET", "/a/%FF", also=(400,))],
 }
 
 

@@ -95,7 +95,7 @@ STORIES = {
         Call("PUT", O + "bad", None, {**PLAIN, "Content-Length": "0"}), Call("DELETE", O + "bad"), Call("POST", O + "bad", None),
         put("bad", "5", **{"Content-Length": "x"}), Call("BREW", O + "bad", "5"), Call("GET", "/a/c"), Call("GET", "/a"),
         Call("GET", O + "bad", device="sdb9", also=(507,)), Call("PUT", O + "bad", "5", {**PLAIN, "Content-Length": "0"}, device="..", level="status"),
-        Call("GET", O + "bad", partition="x", also=(400,)), Call("GET", O + "%FF"), Call("GET", O + "a%00b"), Call("PUT", O + "n" * 1025, "5", {**PLAIN, "Content-Length": "0"}),
+        Call("GET", O + "bad", partition="x", also=(400,)), Call("GET", O + "%FF", also=(400,)), Call("GET", O + "a%00b"), Call("PUT", O + "n" * 1025, "5", {**PLAIN, "Content-Length": "0"}),
         put("old", "5", **{"X-Timestamp": "-5"}),
     ],
     "listing updates that must wait": [

@@ -25,6 +25,9 @@ use world::World;
 /// Idle connections kept per node.
 const MAX_IDLE: usize = 64;
 
+/// Headers of an answer. Metadata adds up: a container may carry far more than one request can set.
+const MAX_HEADERS: usize = 1024;
+
 type Pool = Arc<Mutex<HashMap<String, Vec<SendRequest<Body>>>>>;
 
 /// Connections to all nodes.
@@ -75,6 +78,7 @@ impl HttpClient {
             .map_err(|_| PeerError::ConnectTimeout)?
             .map_err(|error| PeerError::Connect(error.to_string()))?;
         let (sender, connection) = http1::Builder::new()
+            .max_headers(MAX_HEADERS)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| PeerError::Connect(error.to_string()))?;
