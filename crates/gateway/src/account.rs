@@ -161,8 +161,16 @@ async fn send(shared: &Arc<Shared>, method: Method, headers: HeaderMap, account:
     };
     let at = route.clone();
     let make_call: MakeCall = Arc::new(move |_, node| question.call(&at, node));
-    let replies = fan_out::write(shared, &route, make_call).await;
-    shared.cache.forget(account, None).await;
+    let work = {
+        let (shared, route, account) = (shared.clone(), route.clone(), account.to_owned());
+        async move {
+            let replies = fan_out::write(&shared, &route, make_call).await;
+            shared.cache.forget(&account, None).await;
+            replies
+        }
+    };
+    // A client that hangs up must not leave what was true before in the caches.
+    let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
     read::agreed(&method, replies, quorum::size(route.replicas()))
 }
 

@@ -2,7 +2,8 @@
 //! says about the node.
 //!
 //! Always holds: every call names the transaction; a node that gives no answer, or a 5xx, is
-//! counted against it ([`crate::nodes::Suppression`]), a 507 takes it out at once.
+//! counted against it ([`crate::nodes::Suppression`]); a 507 takes it out at once, but for a PUT, which
+//! may only have been too large for the room that is left.
 
 use crate::gateway::Shared;
 use crate::nodes::{Node, Route};
@@ -61,21 +62,31 @@ impl Shared {
             connect: self.options.conn_timeout,
             response: limit,
         };
-        let what = format_args!("{}", call.method).to_string();
+        let method = call.method.clone();
         match self.peers.send(&node.ip, node.port, call, timeouts).await {
             Ok(response) => {
-                self.judge(node, response.status());
+                self.judge(node, &method, response.status());
                 Some(response)
             }
             Err(error) => {
-                self.suppression.error(node, &format!("{what}: {error}"));
+                self.suppression.error(node, &format!("{method}: {error}"));
                 None
             }
         }
     }
 
-    fn judge(&self, node: &Node, status: StatusCode) {
+    fn judge(&self, node: &Node, method: &Method, status: StatusCode) {
         match status.as_u16() {
+            // No room for this body says nothing about what the device already has; a device that is
+            // gone says so to its next reader.
+            507 if *method == Method::PUT => {
+                tracing::warn!(
+                    "{}:{}/{} has no room, or is gone (507): a handoff takes the write",
+                    node.ip,
+                    node.port,
+                    node.device
+                );
+            }
             507 => self.suppression.out_of_service(node),
             // 529 is a storage server's own rate limit: it is well, only busy.
             529 => {}

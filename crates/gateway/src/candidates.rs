@@ -42,11 +42,6 @@ impl Candidates {
         &self.route
     }
 
-    /// Whether a primary is still to come.
-    pub(crate) fn has_primaries(&self) -> bool {
-        !self.primaries.is_empty()
-    }
-
     /// The next one.
     pub(crate) fn next(&mut self, shared: &Shared) -> Option<Candidate> {
         loop {

@@ -135,8 +135,17 @@ async fn send(
         }
         call
     });
-    let replies = fan_out::write(shared, &route, make_call).await;
-    shared.cache.forget(account, Some(container)).await;
+    let work = {
+        let (shared, route) = (shared.clone(), route.clone());
+        let (account, container) = (account.to_owned(), container.to_owned());
+        async move {
+            let replies = fan_out::write(&shared, &route, make_call).await;
+            shared.cache.forget(&account, Some(&container)).await;
+            replies
+        }
+    };
+    // A client that hangs up must not leave an old ACL in the caches.
+    let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
     (route, replies)
 }
 

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use peer::Call;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use world::BoxFuture;
 
 /// Makes the call for replica number `n` to a node.
@@ -60,7 +61,22 @@ pub(crate) async fn write(shared: &Arc<Shared>, route: &Route, make_call: MakeCa
             attempt(&shared, &spares, replica, primary, &make_call).await
         }));
     }
-    gather(shared, attempts, quorum::size(route.replicas())).await
+    let (gathering, quorum) = (shared.clone(), quorum::size(route.replicas()));
+    to_its_end(shared, async move { gather(&gathering, attempts, quorum).await })
+        .await
+        .unwrap_or_default()
+}
+
+/// Runs work that a client has set in motion to its end, even when the client leaves and nobody waits
+/// for it any more. `None` when it failed unexpectedly.
+pub(crate) async fn to_its_end<T: Send + 'static>(
+    shared: &Shared,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Option<T> {
+    let (done, result) = oneshot::channel();
+    // Nobody waiting any more is fine: the work itself has been done.
+    shared.world.spawn(async move { drop(done.send(work.await)) });
+    result.await.ok()
 }
 
 /// Collects replies until a quorum agrees, then a moment longer.

@@ -83,6 +83,9 @@ impl Shared {
 /// What accounts, containers and objects have.
 pub(crate) const VERBS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
 
+/// Query parameters that change what a write means; the features they belong to are not served yet.
+const WANTS_A_FEATURE: [&str; 3] = ["multipart-manifest", "extract-archive", "bulk-delete"];
+
 /// Swift's core verbs: the end of the pipeline.
 pub struct CoreVerbs {
     shared: Arc<Shared>,
@@ -159,15 +162,17 @@ impl CoreVerbs {
                 },
             );
         }
-        match self
-            .shared
-            .options
-            .limits
-            .valid_api_versions
-            .contains(&request.api_version)
+        if !(self.shared.options.limits.valid_api_versions).contains(&request.api_version) {
+            return Err(reply::status(400));
+        }
+        let writes = matches!(request.method, Method::PUT | Method::POST | Method::DELETE);
+        match WANTS_A_FEATURE
+            .iter()
+            .find(|name| writes && request.param(name).is_some())
         {
-            true => Ok(()),
-            false => Err(reply::status(400)),
+            // Doing the plain verb instead would store or delete something else than was meant.
+            Some(name) => Err(reply::plain(501, format!("{name} is not served yet"))),
+            None => Ok(()),
         }
     }
 }

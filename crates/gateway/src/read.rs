@@ -1,7 +1,8 @@
 //! Reads: one node after the other until one has the thing.
 //!
 //! A 404 that carries the time of a deletion beats older copies met later; a 404 of a handoff that
-//! knows of no deletion says nothing. `X-Newest` asks all primaries and takes the newest.
+//! knows of no deletion says nothing. `X-Newest` asks all primaries, and handoffs too while one of those is
+//! silent, and takes the newest.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
 
 use crate::backend::{Question, header_timestamp, response_of};
@@ -41,12 +42,14 @@ pub(crate) async fn find(
         deleted_at: Timestamp::ZERO,
     };
     let mut best: Option<Source> = None;
+    let mut primaries_left = candidates.route().replicas();
     while let Some(candidate) = candidates.next(shared) {
         let call = question.call(candidates.route(), &candidate.node);
         let limit = shared.options.recoverable_node_timeout;
         let Some(response) = shared.ask(&candidate.node, call, limit).await else {
             continue;
         };
+        primaries_left -= usize::from(candidate.is_primary);
         match ballot.count(&candidate, response) {
             Some(response) if !newest => {
                 return Ok(Source {
@@ -63,7 +66,8 @@ pub(crate) async fn find(
             ),
             None => {}
         }
-        if newest && !candidates.has_primaries() && best.is_some() {
+        // While a primary is silent, a handoff may have what was written in its place.
+        if newest && primaries_left == 0 && best.is_some() {
             break;
         }
     }

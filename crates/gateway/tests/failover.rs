@@ -34,6 +34,10 @@ enum Mood {
     Corrupt,
     /// Takes so many bytes of an upload, then stops reading.
     StallsAfter(usize),
+    /// Has no room for what is to be written.
+    NoRoom,
+    /// Has a later version than the others.
+    Newer,
 }
 
 struct Node {
@@ -56,6 +60,7 @@ impl Service for Node {
         let key = target.path.path();
         match mood {
             Mood::Gone => return status(507),
+            Mood::NoRoom if call.method == Method::PUT => return status(507),
             Mood::Broken => return status(503),
             Mood::Hung => std::future::pending::<()>().await,
             _ => {}
@@ -110,9 +115,13 @@ impl Node {
             None => (200, bytes, None),
         };
         let length = part.len().to_string();
+        let timestamp = match mood {
+            Mood::Newer => "1800000000.00000",
+            _ => TIMESTAMP,
+        };
         let mut headers = vec![
             ("etag", "e"),
-            ("x-timestamp", TIMESTAMP),
+            ("x-timestamp", timestamp),
             ("content-length", length.as_str()),
         ];
         headers.extend(content_range.as_deref().map(|range| ("content-range", range)));
@@ -389,4 +398,30 @@ async fn what_no_node_has_is_missing_and_what_nobody_answers_is_unavailable() {
         cluster.ask(Method::DELETE, &[], Body::empty()).await.status().as_u16(),
         404
     );
+}
+
+#[tokio::test]
+async fn no_room_for_a_write_keeps_nobody_from_reading() {
+    let (cluster, bytes) = (cluster(), small());
+    assert_eq!(cluster.put(&bytes).await, 201);
+    for place in 0..usize::from(NODES) {
+        cluster.set(place, Mood::NoRoom);
+    }
+    for _ in 0..20 {
+        assert_eq!(cluster.put(&large()).await, 503);
+    }
+    assert_eq!(cluster.get(&[]).await, (200, Ok(bytes)));
+}
+
+#[tokio::test]
+async fn the_newest_is_found_on_a_handoff_while_a_primary_is_silent() {
+    let (cluster, old, new) = (cluster(), small(), Bytes::from_static(b"newer"));
+    assert_eq!(cluster.put(&old).await, 201);
+    cluster.set(1, Mood::Hung);
+    let handoff = &cluster.nodes[cluster.order[3]];
+    handoff.objects.lock().insert("/a/c/o".into(), new.clone());
+    cluster.set(3, Mood::Newer);
+    for _ in 0..5 {
+        assert_eq!(cluster.get(&[("x-newest", "true")]).await, (200, Ok(new.clone())));
+    }
 }

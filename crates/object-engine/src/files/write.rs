@@ -20,6 +20,8 @@ use world::files::Directory;
 const INVALIDATIONS: &str = "hashes.invalid";
 /// As long as OpenStack Swift waits for a partition's lock.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// A body that is only promised takes no more room than this from others.
+const ALLOCATED_AHEAD: u64 = 64 << 20;
 /// Below this the file system allocates well without being told.
 const WORTH_ALLOCATING: u64 = 64 * 1024;
 
@@ -44,7 +46,10 @@ impl Writer {
             writer.staged.bypass_cache();
         }
         if let Some(size) = expected.filter(|size| state.config.fallocate && *size >= WORTH_ALLOCATING) {
-            writer.staged.allocate(size).map_err(|error| state.blame(error))?;
+            writer
+                .staged
+                .allocate(size.min(ALLOCATED_AHEAD))
+                .map_err(|error| state.blame(error))?;
         }
         Ok(writer)
     }
