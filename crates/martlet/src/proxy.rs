@@ -39,6 +39,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
         max_headers: swift.limits.max_header_count(),
         max_head_size: 16 * swift.limits.max_header_size,
         head_timeout: conf.proxy.keepalive_timeout(),
+        write_timeout: conf.proxy.client_timeout,
     }
 }
 

@@ -9,13 +9,16 @@
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use sync_wrapper::SyncWrapper;
 use tokio::sync::{mpsc, oneshot};
+use world::Clock;
 
 /// Why a body has no proper end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +80,7 @@ enum Source {
         started: Option<oneshot::Sender<()>>,
         over: bool,
     },
-    Wire(hyper::body::Incoming),
+    Wire(Wire),
     Stream(ChunkStream),
 }
 
@@ -119,7 +122,24 @@ impl Body {
     pub fn wire(incoming: hyper::body::Incoming) -> Self {
         let length = http_body::Body::size_hint(&incoming).exact();
         Self {
-            source: Source::Wire(incoming),
+            source: Source::Wire(Wire {
+                incoming: Some(incoming),
+                unread: None,
+            }),
+            length,
+            digest: None,
+        }
+    }
+
+    /// The body of a request: what its service leaves unread goes to `unread`.
+    pub(crate) fn wire_of_request(incoming: hyper::body::Incoming, unread: Unread) -> Self {
+        let length = http_body::Body::size_hint(&incoming).exact();
+        let wire = Wire {
+            incoming: Some(incoming),
+            unread: Some(unread),
+        };
+        Self {
+            source: Source::Wire(wire),
             length,
             digest: None,
         }
@@ -228,7 +248,7 @@ impl Body {
                     Poll::Ready(Some(Ok(std::mem::take(bytes))).filter(|c| matches!(c, Ok(b) if !b.is_empty())))
                 }
                 Source::Fed { chunks, started, over } => poll_fed(chunks, started, over, context),
-                Source::Wire(incoming) => poll_wire(incoming, context),
+                Source::Wire(wire) => wire.poll(context),
                 Source::Stream(stream) => stream.get_mut().as_mut().poll_next(context),
             };
             match ready!(polled) {
@@ -272,7 +292,62 @@ fn poll_fed(
     })
 }
 
-fn poll_wire(incoming: &mut hyper::body::Incoming, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
+/// What comes over a connection.
+struct Wire {
+    /// Taken only when dropped.
+    incoming: Option<hyper::body::Incoming>,
+    unread: Option<Unread>,
+}
+
+impl Wire {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
+        let Some(incoming) = &mut self.incoming else {
+            return Poll::Ready(None);
+        };
+        poll_incoming(incoming, context)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let (Some(incoming), Some(unread)) = (self.incoming.take(), &self.unread) {
+            *unread.0.lock() = Some(incoming);
+        }
+    }
+}
+
+/// What a service has left unread of a request's body: the next request comes behind it.
+#[derive(Clone, Default)]
+pub(crate) struct Unread(Arc<Mutex<Option<hyper::body::Incoming>>>);
+
+impl Unread {
+    /// Bytes read and thrown away to keep a connection.
+    const WORTH_READING: u64 = 64 * 1024;
+    /// How long to wait for them.
+    const PATIENCE: Duration = Duration::from_millis(200);
+
+    /// Whether the connection can go on: reads what is little and comes soon. A client that waits for
+    /// "100 Continue" is not asked to send what nobody wants.
+    pub(crate) async fn settle(&self, expects: bool, clock: &dyn Clock) -> bool {
+        let Some(incoming) = self.0.lock().take() else {
+            return true;
+        };
+        if http_body::Body::is_end_stream(&incoming) {
+            return true;
+        }
+        let little = http_body::Body::size_hint(&incoming)
+            .upper()
+            .is_some_and(|most| most <= Self::WORTH_READING);
+        if expects || !little {
+            return false;
+        }
+        let reading = Body::wire(incoming).collect(Self::WORTH_READING);
+        let read = world::clock::timeout(clock, Self::PATIENCE, reading).await;
+        read.is_ok_and(|read| read.is_ok())
+    }
+}
+
+fn poll_incoming(incoming: &mut hyper::body::Incoming, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
     use http_body::Body as _;
     loop {
         match ready!(Pin::new(&mut *incoming).poll_frame(context)) {
@@ -302,7 +377,7 @@ impl http_body::Body for Body {
         match &self.source {
             Source::Empty => true,
             Source::Whole(bytes) => bytes.is_empty(),
-            Source::Wire(incoming) => incoming.is_end_stream(),
+            Source::Wire(wire) => wire.incoming.as_ref().is_none_or(http_body::Body::is_end_stream),
             _ => false,
         }
     }

@@ -6,6 +6,7 @@
 //! are bounded in count and size; after [`Shutdown::begin`] no new connection is taken, requests that
 //! run are finished, idle connections are closed.
 
+use crate::body::Unread;
 use crate::interim::InterimStream;
 use crate::{Address, Body, Call, Interim, Response, Service};
 use http::{Method, StatusCode};
@@ -18,7 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
-use world::{Listener, Stream, World};
+use world::{Clock, Listener, Stream, World};
 
 /// Answers HTTP requests.
 #[async_trait::async_trait]
@@ -38,6 +39,8 @@ pub struct ServerOptions {
     pub max_head_size: usize,
     /// How long the head of a request may take, and how long an idle connection is kept.
     pub head_timeout: Duration,
+    /// How long a client may take no byte of an answer.
+    pub write_timeout: Duration,
 }
 
 impl Default for ServerOptions {
@@ -47,6 +50,7 @@ impl Default for ServerOptions {
             max_headers: 256,
             max_head_size: 64 * 1024,
             head_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -105,7 +109,9 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, from)) => {
-                let connection = serve_connection(stream, from, service.clone(), options.clone(), shutdown.clone());
+                let clock = world.clock.clone();
+                let connection =
+                    serve_connection(stream, from, clock, service.clone(), options.clone(), shutdown.clone());
                 world.spawn(async move {
                     connection.await;
                     drop(seat);
@@ -123,17 +129,25 @@ pub async fn serve(
 async fn serve_connection(
     stream: Box<dyn Stream>,
     from: SocketAddr,
+    clock: Arc<dyn Clock>,
     service: Arc<dyn HttpService>,
     options: ServerOptions,
     mut shutdown: watch::Receiver<bool>,
 ) {
-    let (stream, interim) = InterimStream::new(stream);
+    let (stream, interim) = InterimStream::new(stream, clock.clone(), options.write_timeout);
     let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let (service, interim) = (service.clone(), interim.clone());
+        let (service, interim, clock) = (service.clone(), interim.clone(), clock.clone());
         async move {
-            let mut request = request.map(Body::wire);
+            let expects = request.headers().contains_key(http::header::EXPECT);
+            let unread = Unread::default();
+            let mut request = request.map(|incoming| Body::wire_of_request(incoming, unread.clone()));
             request.extensions_mut().insert(interim);
-            Ok::<_, Infallible>(service.serve(request, from).await)
+            let mut response = service.serve(request, from).await;
+            if !unread.settle(expects, &*clock).await {
+                let close = http::HeaderValue::from_static("close");
+                response.headers_mut().insert(http::header::CONNECTION, close);
+            }
+            Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()

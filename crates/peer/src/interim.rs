@@ -5,6 +5,7 @@
 //! hyper sends a bare `100 Continue` by itself when a body is first read and knows no other. So the
 //! byte stream below it is wrapped: an [`Interim`] puts its answer in an outbox that the wrapper
 //! writes while hyper waits for the body, and tells the wrapper to leave out hyper's bare one.
+//! It also ends connections whose other side stops taking what we write.
 //! Always holds: bytes from the outbox only go out while hyper has nothing half-written (it reads
 //! the body then), so the two never mix.
 
@@ -16,8 +17,9 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use world::Stream;
+use world::{BoxFuture, Clock, Stream};
 
 /// Exactly what hyper writes.
 const BARE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -65,20 +67,39 @@ pub struct InterimStream {
     interim: Interim,
     /// Bytes taken from the outbox and not written yet.
     draining: VecDeque<u8>,
+    clock: Arc<dyn Clock>,
+    /// How long the other side may take no byte of what we write.
+    patience: Duration,
+    /// Runs while it does not.
+    stalled: Option<BoxFuture<'static, ()>>,
 }
 
 impl InterimStream {
     /// Wraps a connection; the second value is for its requests.
-    pub fn new(inner: Box<dyn Stream>) -> (Self, Interim) {
+    /// A write that makes no progress for `patience` breaks the connection.
+    pub fn new(inner: Box<dyn Stream>, clock: Arc<dyn Clock>, patience: Duration) -> (Self, Interim) {
         let interim = Interim::default();
-        (
-            Self {
-                inner,
-                interim: interim.clone(),
-                draining: VecDeque::new(),
-            },
-            interim,
-        )
+        let stream = Self {
+            inner,
+            interim: interim.clone(),
+            draining: VecDeque::new(),
+            clock,
+            patience,
+            stalled: None,
+        };
+        (stream, interim)
+    }
+
+    /// Ends a write that has been pending for too long.
+    fn watched(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let (clock, patience) = (&self.clock, self.patience);
+        let stalled = self.stalled.get_or_insert_with(|| clock.sleep(patience));
+        std::task::ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
     fn drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -123,7 +144,8 @@ impl AsyncWrite for InterimStream {
             return Poll::Ready(Ok(BARE.len()));
         }
         std::task::ready!(this.drain(context))?;
-        Pin::new(&mut this.inner).poll_write(context, bytes)
+        let written = Pin::new(&mut this.inner).poll_write(context, bytes);
+        this.watched(context, written)
     }
 
     fn poll_write_vectored(
@@ -136,7 +158,8 @@ impl AsyncWrite for InterimStream {
             return Poll::Ready(Ok(BARE.len()));
         }
         std::task::ready!(this.drain(context))?;
-        Pin::new(&mut this.inner).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut this.inner).poll_write_vectored(context, slices);
+        this.watched(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -193,3 +193,45 @@ async fn nobody_there_is_said_at_once() {
         "{error}"
     );
 }
+
+/// A refusal that comes before the body costs a small body its bytes, a large one the connection, and
+/// the client is told which.
+#[tokio::test]
+async fn a_connection_goes_on_after_a_refusal_or_says_that_it_ends() {
+    let set = start();
+    let mut socket = tokio::net::TcpStream::connect(("127.0.0.1", set.port)).await.unwrap();
+    let mut ask = async |head: &str, body: &[u8]| {
+        socket.write_all(head.as_bytes()).await.unwrap();
+        tokio::task::yield_now().await;
+        socket.write_all(body).await.unwrap();
+        let mut got = String::new();
+        while !got.ends_with("full") && !got.ends_with("hello") {
+            let mut buffer = [0; 512];
+            let count = socket.read(&mut buffer).await.unwrap();
+            assert!(count > 0, "closed after {got:?}");
+            got.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+        }
+        got
+    };
+    let refused = ask(
+        "PUT /sda/1/full HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n",
+        b"hello",
+    )
+    .await;
+    assert!(
+        refused.starts_with("HTTP/1.1 507 ") && !refused.contains("Connection: close"),
+        "{refused}"
+    );
+    let next = ask(
+        "PUT /sda/1/a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n",
+        b"hello",
+    )
+    .await;
+    assert!(next.starts_with("HTTP/1.1 200 "), "{next}");
+    let large = ask(
+        "PUT /sda/1/full HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n",
+        b"",
+    )
+    .await;
+    assert!(large.contains("Connection: close"), "{large}");
+}
