@@ -125,9 +125,10 @@ impl Error {
                 Some(
                     rusqlite::ErrorCode::SystemIoFailure
                     | rusqlite::ErrorCode::DiskFull
-                    | rusqlite::ErrorCode::ReadOnly
-                    | rusqlite::ErrorCode::CannotOpen,
+                    | rusqlite::ErrorCode::ReadOnly,
                 ) => Blame::Device,
+                // One file that cannot be opened says nothing about its neighbours.
+                Some(rusqlite::ErrorCode::CannotOpen) => Blame::Data,
                 _ => Blame::Caller,
             },
         }

@@ -16,10 +16,11 @@ use std::time::Duration;
 const LOCK_TRIES: u32 = 2_000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Makes `dir` and its missing parents, each durable. `device` itself is never made: when it is not
-/// mounted, writing must fail instead of filling the disk below the mount point.
+/// Makes `dir` and its missing parents, each durable, also those that somebody else has just made and
+/// perhaps not synced yet. `device` itself is never made: when it is not mounted, writing must fail
+/// instead of filling the disk below the mount point.
 pub(crate) fn make_dirs(dir: &Path, device: &Path) -> Result<(), Error> {
-    if dir.is_dir() {
+    if dir == device && dir.is_dir() {
         return Ok(());
     }
     let parent = dir
@@ -55,16 +56,16 @@ pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let fail = |error| Error::io("append to", path, error);
     let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(fail)?;
     let before = file.metadata().map_err(fail)?;
+    if let (0, Some(parent)) = (before.len(), path.parent()) {
+        // The name first: whoever finds content in the file may rely on its name.
+        sync_dir(parent)?;
+    }
     if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_data()) {
         // A remainder would only be skipped later with a warning: losing this race is harmless.
         let _ = file.set_len(before.len());
         return Err(fail(error));
     }
-    let fresh = before.len() == 0 && before.blocks() == 0;
-    match path.parent() {
-        Some(parent) if fresh => sync_dir(parent),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Empties the file, durably.
