@@ -6,11 +6,13 @@
 use crate::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
+use peer::http_server::Shutdown;
 use settings::Workers;
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use world::World;
 
 /// How long running requests may take to finish after SIGTERM.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,6 +60,16 @@ pub fn drop_privileges(user: Option<&str>) -> Result<(), Failure> {
         .and_then(|()| setgid(user.gid))
         .and_then(|()| setuid(user.uid))
         .map_err(|error| refuse(error.to_string()))
+}
+
+/// Serves until SIGTERM or Ctrl-C, then lets running requests finish.
+pub async fn until_asked_to_end(world: &World, shutdown: Shutdown) -> Result<(), Failure> {
+    asked_to_end().await?;
+    shutdown.begin();
+    if world.timeout(PATIENCE, shutdown.finished()).await.is_err() {
+        tracing::warn!("some requests did not finish in {PATIENCE:?} and were cut off");
+    }
+    Ok(())
 }
 
 /// Completes on SIGTERM or Ctrl-C.

@@ -101,14 +101,6 @@ fn run(
         let shutdown = Shutdown::default();
         tracing::info!("serving on {}:{}", common.bind_ip, common.bind_port);
         world.spawn(serve(world.clone(), listener, service, options, shutdown.watch()));
-        process::asked_to_end().await?;
-        shutdown.begin();
-        if world.timeout(process::PATIENCE, shutdown.finished()).await.is_err() {
-            tracing::warn!(
-                "some requests did not finish in {:?} and were cut off",
-                process::PATIENCE
-            );
-        }
-        Ok(())
+        process::until_asked_to_end(&world, shutdown).await
     })
 }

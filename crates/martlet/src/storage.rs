@@ -169,6 +169,17 @@ impl DeviceSource for Devices {
     }
 }
 
+/// Whether `address` can be listened on, before anything is made for it.
+pub fn probe(address: std::net::SocketAddr) -> Result<(), Failure> {
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Listen {
+            address: address.to_string(),
+            error,
+        }),
+    }
+}
+
 /// Listens, or says why not.
 pub fn listen(world: &World, common: &ServerCommon, ip: &str, port: u16) -> Result<Box<dyn Listener>, Failure> {
     world

@@ -44,6 +44,7 @@ pub fn run(up: &Up) -> Result<(), Failure> {
     let (etc, srv) = (dir.join("etc"), dir.join("srv"));
     let first = !etc.exists();
     if first {
+        storage::probe(bind)?;
         make_cluster(&world, up, bind, &etc, &srv)?;
     }
     let cluster = Cluster::load(&etc)?;
@@ -169,15 +170,7 @@ async fn serve_cluster(
     ));
     say_ready(address, cluster.proxy.tempauth.as_ref(), first)?;
     upkeep::start_all(&world, etc, &rings, peers, &shutdown)?;
-    process::asked_to_end().await?;
-    shutdown.begin();
-    if world.timeout(process::PATIENCE, shutdown.finished()).await.is_err() {
-        tracing::warn!(
-            "some requests did not finish in {:?} and were cut off",
-            process::PATIENCE
-        );
-    }
-    Ok(())
+    process::until_asked_to_end(&world, shutdown).await
 }
 
 /// The line scripts wait for, then who may log in. Keys are shown when they are the published ones or
