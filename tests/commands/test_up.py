@@ -1,0 +1,160 @@
+"""`martlet up` keeps its word: what it prints, makes, serves and keeps, and how it starts and stops."""
+
+import http.client
+import re
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from harness.client import KEYS, Client
+from harness.martlet_up import MartletUp
+from harness.places import openstack_command
+from harness.process import run
+from harness.waiting import free_port, until
+from harness.wire import exchange, message
+
+
+@pytest.fixture
+def up(tmp_path):
+    """A `martlet up` on a directory that is not there yet."""
+    system = MartletUp(tmp_path / "data")
+    yield system
+    system.stop()
+
+
+def test_a_first_start_makes_a_cluster_an_operator_recognises(up):
+    up.start()
+    assert len(up.devices) == 4
+    names = {path.name for path in up.etc.iterdir()}
+    assert {"swift.conf", "proxy-server.conf", "account-server.conf", "container-server.conf", "object-server.conf"} <= names
+    for ring in ("account", "container", "object"):
+        assert {f"{ring}.ring.gz", f"{ring}.builder"} <= names
+        told = run(openstack_command(up.etc, "swift-ring-builder", up.etc / f"{ring}.builder"), check=False)
+        assert "1024 partitions, 3.000000 replicas" in told.stdout and "4 devices" in told.stdout, told.stdout + told.stderr
+    assert "testing" in up.log()
+
+
+def test_everybody_logs_in(up):
+    up.start()
+    for user in KEYS:
+        assert Client(up.auth_url, user).token
+    assert Client(up.auth_url, "test:tester3").do("GET").status == 403
+    assert Client(up.auth_url).do("GET").status in (200, 204)
+
+
+def test_the_shape_can_be_chosen_once(up):
+    up.arguments = ["--devices", "3", "--replicas", "2", "--part-power", "6"]
+    up.start()
+    assert len(up.devices) == 3
+    Client(up.auth_url).put("c")
+    assert len(list(up.srv.glob("*/containers/**/*.db"))) == 2
+    assert up.stop() == 0
+    up.arguments = []
+    up.start()
+    assert len(up.devices) == 3
+    Client(up.auth_url).do("HEAD", "c", expect=204)
+
+
+def test_a_later_start_serves_within_two_seconds(up):
+    up.start()
+    client = Client(up.auth_url)
+    for number in range(50):
+        client.put(f"c{number % 5}")
+        client.put(f"c{number % 5}", f"o{number}", body=b"x")
+    assert up.stop() == 0
+    started = time.monotonic()
+    up.start()
+    assert Client(up.auth_url).get("c0", "o0") == b"x"
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopping_finishes_what_is_running(up, number):
+    up.start()
+    client = Client(up.auth_url)
+    client.put("c")
+    statuses = []
+
+    def slow_body():
+        for index in range(20):
+            if index == 5:
+                up.process.child.send_signal(number)
+            time.sleep(0.05)
+            yield b"z" * 10_000
+
+    def upload():
+        statuses.append(client.do("PUT", "c", "o", body=slow_body(), headers={"Content-Length": "200000"}).status)
+
+    thread = threading.Thread(target=upload)
+    thread.start()
+    thread.join(30)
+    assert statuses == [201]
+    until(lambda: not up.alive(), within=15, what="exit")
+    assert up.process.child.returncode == 0
+    up.start()
+    assert Client(up.auth_url).get("c", "o") == b"z" * 200_000
+
+
+def test_open_to_the_world_it_makes_keys_of_its_own(tmp_path):
+    port = free_port()
+    up = MartletUp(tmp_path / "data", port=port, host="0.0.0.0")
+    try:
+        up.launch()
+        until(up.ready_line, what="ready")
+        reply = exchange(port, message("GET", "/auth/v1.0", {"X-Auth-User": "test:tester", "X-Auth-Key": "testing"}))
+        assert reply.status == 401
+        key = re.search(r"test:tester (\S+)", up.log()).group(1)
+        assert len(key) >= 16
+        assert exchange(port, message("GET", "/auth/v1.0", {"X-Auth-User": "test:tester", "X-Auth-Key": key})).status == 200
+    finally:
+        up.stop()
+
+
+def test_a_port_that_is_taken_is_named(up):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", up.port))
+        taken.listen()
+        up.launch()
+        until(lambda: not up.alive(), what="giving up")
+        assert up.process.child.returncode not in (0, 101)
+        assert str(up.port) in up.log() and "panicked" not in up.log()
+
+
+def test_two_on_one_directory_is_refused_or_harmless(up, tmp_path):
+    """A second start on a directory in use must not spoil it."""
+    up.start()
+    client = Client(up.auth_url)
+    client.put("c")
+    client.put("c", "o", body=b"x")
+    second = MartletUp(up.root)
+    second.launch()
+    until(lambda: not second.alive() or second.ready_line(), what="the second starting or refusing")
+    second.stop()
+    assert client.get("c", "o") == b"x"
+    client.put("c", "p", body=b"y")
+
+
+def test_the_access_log_line_is_swifts(up):
+    up.start()
+    client = Client(up.auth_url)
+    client.put("c")
+    line = until(lambda: re.search(r"\S+ \S+ \d\d/\w{3}/\d{4}/\d\d/\d\d/\d\d PUT /v1/AUTH_test/c HTTP/1.0 201 .*", up.log()), what="the line").group(0)
+    fields = line.split(" ")
+    assert len(fields) >= 19, line
+    assert re.search(r"tx[0-9a-f]{21}-[0-9a-f]{10}", line)
+
+
+def test_keep_alive_survives_an_early_refusal(up):
+    """A refused upload leaves the connection usable, or says that it does not."""
+    up.start()
+    client = Client(up.auth_url)
+    connection = http.client.HTTPConnection("127.0.0.1", up.port, timeout=10)
+    for _ in range(5):
+        connection.request("PUT", client.path("missing", "o"), body=b"x" * 1000, headers={"X-Auth-Token": client.token})
+        response = connection.getresponse()
+        assert response.status == 404
+        response.read()
+    connection.close()
