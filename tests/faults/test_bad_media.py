@@ -10,9 +10,16 @@ import pytest
 
 from harness import disk
 from harness.client import Client
+from harness.systems import running
 from harness.waiting import until
 
 BODY = hashlib.shake_256(b"media").digest(300_000)
+
+
+@pytest.fixture(scope="module")
+def system(request, tmp_path_factory):
+    """A system of this file's own: what is spoiled here must not puzzle other tests."""
+    yield from running(request.param, tmp_path_factory.mktemp("media"))
 
 
 @pytest.fixture(scope="module")

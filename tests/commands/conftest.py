@@ -1,0 +1,9 @@
+"""These tests are about Martlet's own commands: there is nothing to tell OpenStack."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def only_martlet(request):
+    if request.config.getoption("--sut") == "openstack":
+        pytest.skip("Martlet's own")
