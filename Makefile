@@ -23,8 +23,9 @@ check:           ## formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-rust:            ## unit and property tests
-	cargo test --workspace --locked
+rust: $(VENV)/ready   ## unit and property tests
+	MARTLET_ORACLE_PYTHON=$(CURDIR)/$(VENV)/bin/python MARTLET_SWIFT_PYTHON=$(CURDIR)/$(VENV)/bin/python \
+	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin cargo test --workspace --locked
 
 black-box: build $(VENV)/ready   ## Martlet from outside: clients, OpenStack Swift beside it, faults
 	$(PYTEST) tests/

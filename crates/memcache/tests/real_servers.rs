@@ -1,5 +1,5 @@
 //! Against a real memcached (Debian's package `memcached`), servers of rubbish, and OpenStack's client
-//! (Python with Swift in `MARTLET_ORACLE_PYTHON`, by default /opt/oracle/bin/python).
+//! (Python with Swift in `MARTLET_ORACLE_PYTHON`, by default ../../.venv/bin/python).
 
 #![allow(clippy::unwrap_used, reason = "tests may fail by panicking")]
 
@@ -228,7 +228,7 @@ fn addresses_are_checked_at_once() {
 }
 
 fn oracle() -> Option<PathBuf> {
-    let python = std::env::var_os("MARTLET_ORACLE_PYTHON").map_or("/opt/oracle/bin/python".into(), PathBuf::from);
+    let python = std::env::var_os("MARTLET_ORACLE_PYTHON").map_or("../../.venv/bin/python".into(), PathBuf::from);
     if !python.exists() {
         eprintln!("skipped: no Python with OpenStack Swift at {}", python.display());
         return None;

@@ -1,6 +1,6 @@
 //! A drive changes hands: OpenStack Swift reads what we wrote, we read what it wrote.
 //!
-//! Needs a Python with the `swift` package: `MARTLET_ORACLE_PYTHON`, else `/opt/oracle/bin/python`;
+//! Needs a Python with the `swift` package: `MARTLET_ORACLE_PYTHON`, else `../../.venv/bin/python`;
 //! without one there is nothing to ask and the test says so.
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
@@ -31,7 +31,7 @@ const NAMES: [&str; 10] = [
 
 fn python() -> Option<String> {
     let named = std::env::var("MARTLET_ORACLE_PYTHON").ok();
-    let usual = "/opt/oracle/bin/python";
+    let usual = "../../.venv/bin/python";
     let found = named.or_else(|| Path::new(usual).exists().then(|| usual.to_owned()));
     if found.is_none() {
         println!("skipped: no Python with OpenStack Swift (set MARTLET_ORACLE_PYTHON)");

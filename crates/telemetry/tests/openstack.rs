@@ -1,6 +1,6 @@
 //! Log lines against OpenStack's, byte for byte but for times and process.
 //!
-//! Needs Python with OpenStack Swift: `MARTLET_ORACLE_PYTHON`, by default /opt/oracle/bin/python; says
+//! Needs Python with OpenStack Swift: `MARTLET_ORACLE_PYTHON`, by default ../../.venv/bin/python; says
 //! so and passes when there is none.
 #![allow(clippy::unwrap_used, reason = "tests may fail by panicking")]
 
@@ -15,7 +15,7 @@ use telemetry::storage::StorageLine;
 use vocabulary::names::unquote;
 
 fn ask(questions: &[Value]) -> Option<Vec<String>> {
-    let python = std::env::var_os("MARTLET_ORACLE_PYTHON").map_or("/opt/oracle/bin/python".into(), PathBuf::from);
+    let python = std::env::var_os("MARTLET_ORACLE_PYTHON").map_or("../../.venv/bin/python".into(), PathBuf::from);
     if !python.exists() {
         eprintln!("skipped: no Python with OpenStack Swift at {}", python.display());
         return None;

@@ -238,7 +238,11 @@ impl Directory for RealDirectory {
         let mut buffer = [MaybeUninit::uninit(); LIST_BUFFER];
         let mut entries = fs::RawDir::new(&self.fd, &mut buffer);
         while let Some(entry) = entries.next() {
-            let entry = entry?;
+            let entry = match entry {
+                // The directory was removed after it was opened: nothing is in it.
+                Err(Errno::NOENT) => return Ok(()),
+                other => other?,
+            };
             match entry.file_name().to_bytes() {
                 b"." | b".." => {}
                 name => each(OsStr::from_bytes(name)),

@@ -1,6 +1,6 @@
 //! Asking OpenStack Swift's TempAuth, through `openstack_tempauth.py`.
 //!
-//! Needs Python with OpenStack Swift: `MARTLET_ORACLE_PYTHON`, by default /opt/oracle/bin/python; says
+//! Needs Python with OpenStack Swift: `MARTLET_ORACLE_PYTHON`, by default ../../.venv/bin/python; says
 //! so and passes when there is none.
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 fn ask(questions: &[Value]) -> Option<Vec<Value>> {
-    let python = std::env::var_os("MARTLET_ORACLE_PYTHON").map_or("/opt/oracle/bin/python".into(), PathBuf::from);
+    let python = std::env::var_os("MARTLET_ORACLE_PYTHON").map_or("../../.venv/bin/python".into(), PathBuf::from);
     if !python.exists() {
         eprintln!("skipped: no Python with OpenStack Swift at {}", python.display());
         return None;

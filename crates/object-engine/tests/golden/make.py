@@ -1,6 +1,6 @@
 """Asks OpenStack Swift what object files look like and which of them win; writes golden files.
 
-Run:  /opt/oracle/bin/python make.py   (any Python with the `swift` package of 2.38)
+Run:  ../../.venv/bin/python make.py   (any Python with the `swift` package of 2.38)
 Writes table.json (which files of a hash directory win and which go), xattrs.json (metadata and
 the bytes they are kept as) and async.json (async_pending records) beside itself.
 """

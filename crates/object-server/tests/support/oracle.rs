@@ -19,7 +19,7 @@ impl Oracle {
     #[allow(clippy::print_stdout, reason = "a skipped test says why")]
     pub fn start() -> Option<Self> {
         let Some(bin) = bin() else {
-            println!("skipped: no swift-object-server in $MARTLET_ORACLE_BIN, /opt/oracle/bin or .venv/bin");
+            println!("skipped: no swift-object-server in $MARTLET_ORACLE_BIN, ../../.venv/bin or .venv/bin");
             return None;
         };
         let root = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ impl Drop for Oracle {
 fn bin() -> Option<PathBuf> {
     let named = std::env::var_os("MARTLET_ORACLE_BIN").map(PathBuf::from);
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin");
-    let places = named.into_iter().chain([PathBuf::from("/opt/oracle/bin"), venv]);
+    let places = named.into_iter().chain([PathBuf::from("../../.venv/bin"), venv]);
     places
         .into_iter()
         .find(|place| place.join("swift-object-server").exists())
