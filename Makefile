@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle torture race race-martlet clean
+.PHONY: help up build test check rust black-box packages oracle conformance torture race race-martlet clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -32,6 +32,10 @@ black-box: build $(VENV)/ready   ## Martlet from outside: clients, OpenStack Swi
 
 oracle: $(VENV)/ready   ## the black-box tests told to OpenStack Swift itself: proves the tests
 	$(PYTEST) tests/ --sut openstack
+
+conformance: $(VENV)/ready   ## OpenStack Swift's own functional tests; ARGS="test_slo.py -k nested" for a part
+	@test -n "$$MARTLET_BIN" || $(MAKE) build
+	$(VENV)/bin/python tests/conformance/run.py $(ARGS)
 
 torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s

@@ -1,0 +1,47 @@
+"""What a run of the suite gave: read from pytest's JUnit files, told as a table."""
+
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import dataclass
+
+OUTCOMES = ("passed", "failed", "error", "skipped")
+
+
+@dataclass
+class Case:
+    """One test and its outcome."""
+
+    file: str
+    name: str
+    outcome: str
+    reason: str
+    seconds: float
+
+
+def read(path, file):
+    """The cases of one JUnit file, which is that of the suite's file `file`."""
+    cases = {}
+    for element in ElementTree.parse(path).iter("testcase"):
+        module, _, class_name = element.get("classname").rpartition(".")
+        name = "::".join([*([class_name] if module.endswith(file.removesuffix(".py")) else []), element.get("name")])
+        outcome, reason = "passed", ""
+        for child in element:
+            if child.tag in ("failure", "error", "skipped"):
+                outcome = {"failure": "failed"}.get(child.tag, child.tag)
+                reason = child.get("message") or (child.text or "").strip().splitlines()[-1:] or ""
+        previous = cases.get(name)
+        if previous is None or previous.outcome == "passed":  # an error at teardown comes as a second element
+            cases[name] = Case(file, name, outcome, str(reason), float(element.get("time", 0)))
+    return list(cases.values())
+
+
+def summary(cases):
+    """A line per file and one for all."""
+    lines = [f"{'file':32}{''.join(f'{outcome:>9}' for outcome in OUTCOMES)}{'seconds':>9}"]
+    files = sorted({case.file for case in cases})
+    for file in [*files, "all"]:
+        mine = [case for case in cases if file in (case.file, "all")]
+        counts = Counter(case.outcome for case in mine)
+        seconds = sum(case.seconds for case in mine)
+        lines.append(f"{file:32}{''.join(f'{counts[outcome]:9}' for outcome in OUTCOMES)}{seconds:9.0f}")
+    return "\n".join(lines)

@@ -1,0 +1,146 @@
+"""Runs OpenStack Swift's functional tests, unmodified, against Martlet. See README.md beside it.
+
+Each worker has a cluster of its own, because the tests share their accounts and empty them; a file of the suite is
+what a worker takes next, the longest first. Results lie in target/conformance/VARIANT: a JUnit file and the output of
+each file of the suite, the cluster's log, and results.json.
+"""
+
+import argparse
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from conformance import results, sdist, test_conf  # noqa: E402
+from conformance.clusters import VARIANTS  # noqa: E402
+from harness.places import REPOSITORY  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+LONGEST_FIRST = ("tests.py", "test_slo.py", "test_object_versioning.py", "test_symlink.py", "test_versioned_writes.py")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tests", nargs="*", help="files of the suite (test_slo.py, test_slo.py::TestSlo); all unless told")
+    parser.add_argument("-k", dest="keyword", help="pytest's -k")
+    parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
+    parser.add_argument("--variant", default="default", choices=VARIANTS)
+    parser.add_argument("--workers", type=int, default=2, help="clusters at the same time")
+    return parser.parse_args()
+
+
+def pytest_command(options, test, junit):
+    more = (["-k", options.keyword] if options.keyword else []) + (["-x"] if options.first else [])
+    return [sys.executable, "-m", "pytest", "-c", HERE / "pytest.ini", "--rootdir", sdist.unpacked(),
+            f"--junitxml={junit}", *more, f"test/functional/{test}"]
+
+
+def run_test(options, test, conf, out):
+    """One file of the suite (or a part of one) against the cluster of `conf`; its cases."""
+    file = test.partition("::")[0]
+    junit, output = out / f"{file}.xml", out / f"{file}.txt"
+    environment = {**os.environ, "SWIFT_TEST_CONFIG_FILE": str(conf), "PYTHONPATH": str(sdist.unpacked()),
+                   "SWIFT_TEST_IN_PROCESS": "0"}
+    with open(output, "w") as sink:
+        done = subprocess.run([str(part) for part in pytest_command(options, test, junit)], cwd=sdist.unpacked(),
+                              env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
+    if done.returncode not in (0, 1, 5) or not junit.exists():  # 1: tests failed, 5: the keyword chose none
+        return [results.Case(file, "the run itself", "error", f"pytest ended with {done.returncode}: {output}", 0)]
+    return results.read(junit, file)
+
+
+class Worker(threading.Thread):
+    """Takes tests from the queue and runs them against a cluster of its own."""
+
+    def __init__(self, options, waiting, out, root):
+        super().__init__(daemon=True)
+        self.options, self.waiting, self.out, self.root = options, waiting, out, root
+        self.cluster = VARIANTS[options.variant](root)
+        self.cases, self.error = [], None
+
+    def run(self):
+        try:
+            self.cluster.start()
+            conf = test_conf.write(self.root / "test.conf", self.cluster.auth_uri, **self.cluster.test_conf())
+            while True:
+                test = self.waiting.get_nowait()
+                found = run_test(self.options, test, conf, self.out)
+                self.cases += found
+                print(results.summary(found).splitlines()[1], flush=True)
+        except queue.Empty:
+            pass
+        except Exception as error:  # told by the main thread, which fails the run
+            self.error = error
+        finally:
+            self.cluster.stop()
+
+
+def run_variant(options, out):
+    """All chosen tests against the variant's clusters; the cases."""
+    tests = options.tests or sdist.functional_files()
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    waiting = queue.Queue()
+    for test in sorted(tests, key=lambda test: rank.get(test.partition("::")[0], len(rank))):
+        waiting.put(test)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    roots = tempfile.TemporaryDirectory(prefix="conformance-")
+    with roots as root:
+        workers = [Worker(options, waiting, out, make_root(root, number))
+                   for number in range(min(options.workers, len(tests)))]
+        try:
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        finally:
+            for worker in workers:
+                worker.cluster.stop()
+            for log in Path(root).glob("*/**/*.log"):
+                shutil.copy(log, out / f"{log.parent.name}-{log.name}")
+    for worker in workers:
+        if worker.error:
+            raise worker.error
+    return [case for worker in workers for case in worker.cases]
+
+
+def make_root(root, number):
+    path = Path(root) / f"worker{number}"
+    path.mkdir()
+    return path
+
+
+def tell(cases, out):
+    """Print what there is to know, keep it in results.json; the exit status."""
+    (out / "results.json").write_text(json.dumps([asdict(case) for case in cases], indent=1))
+    bad = [case for case in cases if case.outcome in ("failed", "error")]
+    print()
+    for case in bad:
+        print(f"{case.outcome:8} {case.file}::{case.name}: {case.reason.splitlines()[0] if case.reason else ''}")
+    skips = Counter((case.file, case.reason) for case in cases if case.outcome == "skipped")
+    for (file, reason), count in sorted(skips.items()):
+        print(f"skipped  {file}: {count} × {reason}")
+    print(f"\n{results.summary(cases)}\n\nMore in {out}")
+    return 1 if bad or not cases else 0
+
+
+def main():
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    options = arguments()
+    out = REPOSITORY / "target/conformance" / options.variant
+    sdist.unpacked()
+    sys.exit(tell(run_variant(options, out), out))
+
+
+if __name__ == "__main__":
+    main()
