@@ -60,4 +60,4 @@ $(VENV)/ready: tests/requirements.txt
 
 clean:           ## remove what was built
 	cargo clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-keystone
