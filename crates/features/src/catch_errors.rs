@@ -23,7 +23,7 @@ impl Feature for CatchErrors {
         "catch_errors"
     }
 
-    async fn handle(&self, mut request: ClientRequest, next: Next<'_>) -> Response {
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         extend_transaction_id(&mut request);
         let (trans_id, method) = (request.trans_id.clone(), request.method.clone());
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;

@@ -66,7 +66,7 @@ impl Feature for Gatekeeper {
         "gatekeeper"
     }
 
-    async fn handle(&self, mut request: ClientRequest, next: Next<'_>) -> Response {
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         self.clean_request(&mut request.headers);
         let mut response = next.run(request).await;
         strip(response.headers_mut(), is_private);

@@ -31,7 +31,7 @@ impl Feature for Healthcheck {
         "healthcheck"
     }
 
-    async fn handle(&self, request: ClientRequest, next: Next<'_>) -> Response {
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         match request.path.as_str() {
             "/healthcheck" if self.is_disabled() => reply::plain(503, "DISABLED BY FILE"),
             "/healthcheck" => reply::plain(200, "OK"),

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | which features are there, and in which order do they stand | `registry.rs` |
 //! | how does a request run through them | `request.rs`, `pipeline.rs`, `info.rs`, `reply.rs` |
+//! | what features ask by themselves | `subrequest.rs`, `shared_cache.rs` |
 //! | transaction ids, panics, short bodies | `catch_errors.rs` |
 //! | headers that clients may not send or see | `gatekeeper.rs` |
 //! | `/healthcheck`, `/info` | `healthcheck.rs`, `swift_info.rs` |
@@ -38,6 +39,8 @@ pub mod python_json;
 pub mod registry;
 pub mod reply;
 pub mod request;
+pub mod shared_cache;
+pub mod subrequest;
 pub mod swift_info;
 pub mod tempauth;
 #[cfg(test)]
@@ -47,7 +50,8 @@ pub mod watched;
 pub use info::{AccountInfo, ContainerInfo, InfoSource};
 pub use notes::Notes;
 pub use pipeline::{Core, Feature, Next, Pipeline};
-pub use request::{Authorizer, ClientRequest};
+pub use request::{Authorizer, ClientRequest, Footers};
+pub use shared_cache::SharedCache;
 
 /// What clients get.
 pub type Response = peer::Response;

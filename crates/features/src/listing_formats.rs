@@ -57,7 +57,7 @@ impl Feature for ListingFormats {
         "listing_formats"
     }
 
-    async fn handle(&self, mut request: ClientRequest, next: Next<'_>) -> Response {
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         let Some(entity) = self.listed(&request) else {
             return next.run(request).await;
         };

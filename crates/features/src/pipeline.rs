@@ -1,9 +1,11 @@
 //! The features in their order, and how a request runs through them.
 //!
 //! Always holds: a feature that does not call its [`Next`] answers by itself; one that calls it
-//! several times sends several requests, each through everything below it.
+//! several times sends several requests, each through everything below it. A [`Next`] may be kept: the
+//! body of an answer asks for more while it streams.
 
 use crate::{ClientRequest, InfoSource, Response};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// One of Swift's features.
@@ -12,7 +14,11 @@ pub trait Feature: Send + Sync {
     /// Its name in `[pipeline:main]`.
     fn name(&self) -> &'static str;
     /// Answers `request`, usually with the help of `next`.
-    async fn handle(&self, request: ClientRequest, next: Next<'_>) -> Response;
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response;
+    /// Its sections in `/info`: name and content.
+    fn info(&self) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
 }
 
 /// The end of the pipeline: Swift's core verbs.
@@ -24,52 +30,60 @@ pub trait Core: Send + Sync {
     fn info(&self) -> &dyn InfoSource;
 }
 
-/// The rest of the pipeline.
-#[derive(Clone, Copy)]
-pub struct Next<'a> {
-    features: &'a [Arc<dyn Feature>],
-    core: &'a dyn Core,
-}
-
-impl<'a> Next<'a> {
-    /// Sends `request` through the rest of the pipeline.
-    pub async fn run(self, request: ClientRequest) -> Response {
-        match self.features.split_first() {
-            Some((feature, features)) => feature.handle(request, Next { features, ..self }).await,
-            None => self.core.handle(request).await,
-        }
-    }
-
-    /// Describes accounts and containers.
-    pub fn info(self) -> &'a dyn InfoSource {
-        self.core.info()
-    }
-}
-
-/// The features, outermost first, and the core.
-pub struct Pipeline {
+struct Stages {
     features: Vec<Arc<dyn Feature>>,
     core: Arc<dyn Core>,
 }
 
+/// The rest of the pipeline.
+#[derive(Clone)]
+pub struct Next {
+    stages: Arc<Stages>,
+    at: usize,
+}
+
+impl Next {
+    /// Sends `request` through the rest of the pipeline.
+    pub async fn run(self, request: ClientRequest) -> Response {
+        let stages = self.stages.clone();
+        match stages.features.get(self.at) {
+            Some(feature) => {
+                let below = Next {
+                    at: self.at + 1,
+                    ..self
+                };
+                feature.handle(request, below).await
+            }
+            None => stages.core.handle(request).await,
+        }
+    }
+
+    /// Describes accounts and containers.
+    pub fn info(&self) -> &dyn InfoSource {
+        self.stages.core.info()
+    }
+}
+
+/// The features, outermost first, and the core.
+pub struct Pipeline(Arc<Stages>);
+
 impl Pipeline {
     /// In this order.
     pub fn new(features: Vec<Arc<dyn Feature>>, core: Arc<dyn Core>) -> Self {
-        Self { features, core }
+        Self(Arc::new(Stages { features, core }))
     }
 
     /// Runs a request through everything.
     pub async fn run(&self, request: ClientRequest) -> Response {
-        Next {
-            features: &self.features,
-            core: &*self.core,
-        }
-        .run(request)
-        .await
+        let first = Next {
+            stages: self.0.clone(),
+            at: 0,
+        };
+        first.run(request).await
     }
 
     /// The names, outermost first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.features.iter().map(|f| f.name())
+        self.0.features.iter().map(|f| f.name())
     }
 }

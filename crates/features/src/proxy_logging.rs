@@ -86,7 +86,7 @@ impl Feature for ProxyLogging {
         "proxy_logging"
     }
 
-    async fn handle(&self, mut request: ClientRequest, next: Next<'_>) -> Response {
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         if !telemetry::log::logs_requests() || !request.notes.claim_line() {
             return next.run(request).await;
         }

@@ -7,7 +7,6 @@
 //! Deliberately absent: filters that are not served (`settings` says so at start), the memcached
 //! client, which the gateway uses itself.
 
-use crate::Feature;
 use crate::catch_errors::CatchErrors;
 use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
@@ -15,44 +14,74 @@ use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
 use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::tempauth::Auth;
-use identity::{Authenticator, TempAuth, TokenCache};
-use settings::{ProxyConf, SwiftConf};
+use crate::{Feature, SharedCache};
+use identity::{TempAuth, TokenCache};
+use serde_json::Value;
+use settings::declare::{Options, Scope};
+use settings::{ProxyConf, SettingsError, SwiftConf, TempAuthSettings};
 use std::sync::Arc;
+use std::time::Duration;
 use world::World;
 
-/// Makes a feature of what is configured; `None` when its part of the configuration is missing.
-type Make = fn(&Parts<'_>) -> Option<Arc<dyn Feature>>;
+/// Makes a feature of what is configured.
+type Make = fn(&Parts<'_>, &Scope) -> Result<Arc<dyn Feature>, SettingsError>;
 
-/// Every feature, by the filter's entry point (`egg:swift#…`).
+/// Every feature, by the filter's entry point (`egg:swift#…`), in alphabetical order.
 pub const FEATURES: &[(&str, Make)] = &[
-    ("catch_errors", |_| Some(Arc::new(CatchErrors))),
-    ("gatekeeper", |parts| {
-        Some(Arc::new(Gatekeeper::new(parts.conf.gatekeeper.clone())))
+    ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
+    ("gatekeeper", |_, options| {
+        Ok(Arc::new(Gatekeeper::new(Options::read(options)?)))
     }),
-    ("healthcheck", |parts| {
-        let settings = parts.conf.healthcheck.clone()?;
-        Some(Arc::new(Healthcheck::new(settings, parts.world.files.clone())))
+    ("healthcheck", |parts, options| {
+        let files = parts.world.files.clone();
+        Ok(Arc::new(Healthcheck::new(Options::read(options)?, files)))
     }),
-    ("proxy_logging", |parts| {
-        let settings = parts.conf.proxy_logging.as_ref()?;
-        Some(Arc::new(ProxyLogging::new(settings, parts.world.clock.clone())))
-    }),
-    ("listing_formats", |parts| {
+    ("listing_formats", |parts, _| {
         let versions = parts.swift.limits.valid_api_versions.clone();
-        Some(Arc::new(ListingFormats::new(versions)))
+        Ok(Arc::new(ListingFormats::new(versions)))
     }),
-    ("tempauth", |parts| {
-        let authenticator = parts.tempauth.clone()?;
-        Some(Arc::new(Auth::new("tempauth", authenticator, parts.world.clone())))
+    ("proxy_logging", |parts, options| {
+        let settings = Options::read(options)?;
+        Ok(Arc::new(ProxyLogging::new(&settings, parts.world.clock.clone())))
+    }),
+    ("tempauth", |parts, options| {
+        let settings = TempAuthSettings::read(options)?;
+        let authenticator = Arc::new(TempAuth::new(&settings, parts.tokens()));
+        Ok(Arc::new(Auth::new("tempauth", authenticator, parts.world.clone())))
     }),
 ];
 
-/// What features are made of.
+/// What features are made of, besides the options of their own section.
 pub struct Parts<'a> {
-    conf: &'a ProxyConf,
-    swift: &'a SwiftConf,
-    world: &'a World,
-    tempauth: Option<Arc<dyn Authenticator>>,
+    /// `proxy-server.conf`.
+    pub conf: &'a ProxyConf,
+    /// `swift.conf`.
+    pub swift: &'a SwiftConf,
+    /// Clock, randomness, files, network, tasks.
+    pub world: &'a World,
+    /// The cache that gateways share, if one is configured.
+    pub cache: Option<Arc<dyn SharedCache>>,
+}
+
+impl Parts<'_> {
+    fn tokens(&self) -> Option<Arc<dyn TokenCache>> {
+        let cache = self.cache.clone()?;
+        Some(Arc::new(SharedTokens(cache)))
+    }
+}
+
+/// Tokens in the shared cache.
+struct SharedTokens(Arc<dyn SharedCache>);
+
+#[async_trait::async_trait]
+impl TokenCache for SharedTokens {
+    async fn get(&self, key: &str) -> Option<Value> {
+        self.0.get(key).await
+    }
+
+    async fn set(&self, key: &str, value: &Value, ttl: Duration) {
+        self.0.set(key, value, ttl).await;
+    }
 }
 
 /// A required filter goes right behind the last of these, counting only their first appearance.
@@ -81,61 +110,66 @@ const REQUIRED: [Required; 3] = [
     },
 ];
 
-/// The features of a gateway, outermost first. `tokens` is the cache that gateways share, if any.
-pub fn build(
-    conf: &ProxyConf,
-    swift: &SwiftConf,
-    world: &World,
-    tokens: Option<Arc<dyn TokenCache>>,
-) -> Vec<Arc<dyn Feature>> {
-    let tempauth = conf.tempauth.as_ref();
-    let tempauth = tempauth.map(|settings| Arc::new(TempAuth::new(settings, tokens)) as Arc<dyn Authenticator>);
-    let parts = Parts {
-        conf,
-        swift,
-        world,
-        tempauth,
-    };
-    let named: Vec<&str> = conf.pipeline.filters.iter().map(|filter| filter.egg.as_str()).collect();
-    let pipeline = with_required(&named);
-    if pipeline.len() != named.len() {
-        tracing::info!("required filters were added, the pipeline is {}", pipeline.join(" "));
+/// The features of a gateway, outermost first.
+pub fn build(parts: &Parts<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
+    let filters = &parts.conf.pipeline.filters;
+    let named: Vec<Stage<'_>> = filters
+        .iter()
+        .map(|filter| Stage {
+            egg: &filter.egg,
+            options: filter.options.clone(),
+        })
+        .collect();
+    let before = named.len();
+    let pipeline = with_required(named);
+    if pipeline.len() != before {
+        let names: Vec<&str> = pipeline.iter().map(|stage| stage.egg).collect();
+        tracing::info!("required filters were added, the pipeline is {}", names.join(" "));
     }
-    let mut features: Vec<Arc<dyn Feature>> = pipeline.iter().filter_map(|filter| make(filter, &parts)).collect();
-    features.push(Arc::new(info(&parts)));
-    features
+    let mut features: Vec<Arc<dyn Feature>> = Vec::with_capacity(pipeline.len() + 1);
+    for stage in &pipeline {
+        if let Some((_, make)) = FEATURES.iter().find(|(name, _)| *name == stage.egg) {
+            features.push(make(parts, &stage.options)?);
+        }
+    }
+    let info = info(parts, &features);
+    features.push(Arc::new(info));
+    Ok(features)
 }
 
-fn make(filter: &str, parts: &Parts<'_>) -> Option<Arc<dyn Feature>> {
-    let (_, make) = FEATURES.iter().find(|(name, _)| *name == filter)?;
-    make(parts)
-}
-
-fn info(parts: &Parts<'_>) -> SwiftInfo {
+fn info(parts: &Parts<'_>, features: &[Arc<dyn Feature>]) -> SwiftInfo {
     let (proxy, swift) = (&parts.conf.proxy, parts.swift);
     let hidden = &swift.auto_create_account_prefix;
     let mut capabilities = Capabilities::of_core(proxy, &swift.limits, &swift.policies, hidden);
-    if let Some(authenticator) = &parts.tempauth {
-        let (name, section) = authenticator.info();
+    for (name, section) in features.iter().flat_map(|feature| feature.info()) {
         capabilities.add(name, section);
     }
     SwiftInfo::new(proxy, &capabilities, parts.world.clock.clone())
 }
 
+/// A filter in the pipeline.
+struct Stage<'a> {
+    egg: &'a str,
+    options: Scope,
+}
+
 /// The filters with those that are required.
-fn with_required<'a>(named: &[&'a str]) -> Vec<&'a str> {
-    let mut pipeline = named.to_vec();
+fn with_required(mut pipeline: Vec<Stage<'_>>) -> Vec<Stage<'_>> {
     for required in &REQUIRED {
-        if pipeline.contains(&required.filter) {
+        if pipeline.iter().any(|stage| stage.egg == required.filter) {
             continue;
         }
-        let first = |name: &&str| pipeline.iter().position(|filter| filter == name);
+        let first = |name: &&str| pipeline.iter().position(|stage| stage.egg == *name);
         let last = required.behind.iter().filter_map(first).max();
         let at = match last {
             Some(last) if !required.near_front || last == 0 => last + 1,
             _ => 0,
         };
-        pipeline.insert(at, required.filter);
+        let stage = Stage {
+            egg: required.filter,
+            options: Scope::empty(),
+        };
+        pipeline.insert(at, stage);
     }
     pipeline
 }
@@ -195,16 +229,25 @@ mod tests {
             ),
         ] {
             let named: Vec<&str> = named.split_whitespace().collect();
-            assert_eq!(with_required(&named).join(" "), expected, "{named:?}");
+            assert_eq!(required(&named).join(" "), expected, "{named:?}");
         }
+    }
+
+    fn required<'a>(named: &[&'a str]) -> Vec<&'a str> {
+        let stage = |egg: &&'a str| Stage {
+            egg,
+            options: Scope::empty(),
+        };
+        let pipeline = with_required(named.iter().map(stage).collect());
+        pipeline.iter().map(|stage| stage.egg).collect()
     }
 
     #[test]
     fn what_settings_call_served_is_here() {
         use settings::filters::{FILTERS, Support};
-        for (name, support) in FILTERS {
-            let here = *name == "memcache" || FEATURES.iter().any(|(feature, _)| feature == name);
-            assert_eq!(here, *support == Support::Served, "{name}");
+        for filter in FILTERS {
+            let here = filter.egg == "memcache" || FEATURES.iter().any(|(feature, _)| *feature == filter.egg);
+            assert_eq!(here, filter.support == Support::Served, "{}", filter.egg);
         }
     }
 
@@ -219,7 +262,14 @@ mod tests {
         let conf = ProxyConf::from_documents(&Document::parse(Path::new("p.conf"), &text).unwrap(), None).unwrap();
         let hash = Document::parse(Path::new("swift.conf"), "[swift-hash]\nswift_hash_path_suffix = s\n").unwrap();
         let swift = SwiftConf::from_document(&hash).unwrap();
-        let features = build(&conf, &swift, &World::real(), None);
+        let world = World::real();
+        let parts = Parts {
+            conf: &conf,
+            swift: &swift,
+            world: &world,
+            cache: None,
+        };
+        let features = build(&parts).unwrap();
         Pipeline::new(features, Arc::new(Answer::new(|_| reply::status(404))))
     }
 

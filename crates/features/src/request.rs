@@ -39,12 +39,17 @@ pub struct ClientRequest {
     pub body: Body,
     /// Who is at the other end of the connection.
     pub from: SocketAddr,
+    /// `http` or `https`, as the request came in.
+    pub scheme: &'static str,
     /// The transaction id: in every log line and in the response.
     pub trans_id: String,
     /// When it came, on the world's clock and as a timestamp.
     pub began: (Duration, Timestamp),
     /// Decides once ACLs are known; absent when nothing in the pipeline authorises.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// A feature in front of authentication vouches for this request (a signed URL, a signed form): the
+    /// authenticator leaves `authorizer` as it is, if it is configured to allow that.
+    pub authorize_override: bool,
     /// Who asks, for the access log: the user and groups that authentication found.
     pub remote_user: Option<String>,
     /// The container's ACL that applies to this verb, set by the core before authorising.
@@ -55,7 +60,13 @@ pub struct ClientRequest {
     pub is_reseller_admin: bool,
     /// For the access log.
     pub notes: Notes,
+    /// What is to be stored with an object besides its headers, known once its body has been read.
+    pub footers: Option<Footers>,
 }
+
+/// Says, at the end of an object's body, which headers are stored with it over those that came first
+/// (`etag`, system metadata, what the container is told).
+pub type Footers = Box<dyn FnOnce() -> HeaderMap + Send + Sync>;
 
 impl ClientRequest {
     /// A header's text; `None` when absent or not UTF-8.

@@ -195,7 +195,7 @@ impl Feature for SwiftInfo {
         "info"
     }
 
-    async fn handle(&self, request: ClientRequest, next: Next<'_>) -> Response {
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         if request.path != "/info" {
             return next.run(request).await;
         }

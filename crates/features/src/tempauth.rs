@@ -47,8 +47,7 @@ impl Auth {
             method: &request.method,
             path: &request.path,
             headers: &request.headers,
-            // TLS ends in front of us, as with OpenStack; `storage_url_scheme` says so where it does.
-            scheme: "http",
+            scheme: request.scheme,
             host: request.header("host").unwrap_or("localhost"),
             now: self.world.clock.now(),
             random: &random,
@@ -83,7 +82,11 @@ impl Feature for Auth {
         self.name
     }
 
-    async fn handle(&self, mut request: ClientRequest, next: Next<'_>) -> Response {
+    fn info(&self) -> Vec<(&'static str, serde_json::Value)> {
+        vec![self.authenticator.info()]
+    }
+
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         if let Err(answer) = self.meet(&mut request).await {
             return *answer;
         }

@@ -26,14 +26,17 @@ pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
         headers: HeaderMap::new(),
         body: Body::empty(),
         from: ([127, 0, 0, 1], 1234).into(),
+        scheme: "http",
         trans_id: "tx1".into(),
         began: (Duration::ZERO, Timestamp::from_seconds(1_700_000_000)),
         authorizer: None,
+        authorize_override: false,
         remote_user: None,
         acl: None,
         is_owner: false,
         is_reseller_admin: false,
         notes: Notes::default(),
+        footers: None,
     }
 }
 

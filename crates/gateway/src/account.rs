@@ -4,7 +4,7 @@
 //! comes into being with its first write.
 
 use crate::authorise::{authorise, drop_owners_headers, hide_from_others};
-use crate::backend::{Question, base_headers, copy_headers, text};
+use crate::backend::{Question, base_headers, copy_headers, headers_for, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
@@ -50,7 +50,7 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, acc
 }
 
 async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &str) -> Response {
-    let headers = base_headers(&request.trans_id, request.began.1);
+    let headers = headers_for(request, request.began.1);
     let path = Arc::new(EntityPath::account(account));
     let question = Question {
         method: request.method.clone(),
@@ -125,14 +125,14 @@ fn empty_account(request: &ClientRequest) -> Response {
 }
 
 /// The headers of a client's write that the account servers keep.
-fn kept_headers(shared: &Shared, request: &ClientRequest) -> HeaderMap {
-    let mut headers = base_headers(&request.trans_id, shared.new_timestamp());
+fn kept_headers(shared: &Shared, request: &ClientRequest) -> Result<HeaderMap, Response> {
+    let mut headers = headers_for(request, shared.timestamp_of(request)?);
     copy_headers(&request.headers, &mut headers, |name| {
         let name = name.as_str();
         Entity::Account.is_user_or_system_meta(name) || name.starts_with(Entity::Account.remove_prefix())
     });
     translate_removals(&request.headers, &mut headers, Entity::Account);
-    headers
+    Ok(headers)
 }
 
 /// `X-Remove-Account-Meta-Colour: x` asks for what `X-Account-Meta-Colour:` with nothing says.
@@ -203,7 +203,11 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) ->
         return refusal;
     }
     drop_owners_headers(shared, &mut request);
-    tidy(send(shared, Method::PUT, kept_headers(shared, &request), account, "").await)
+    let headers = match kept_headers(shared, &request) {
+        Ok(headers) => headers,
+        Err(refusal) => return refusal,
+    };
+    tidy(send(shared, Method::PUT, headers, account, "").await)
 }
 
 async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
@@ -211,7 +215,10 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -
         return refusal;
     }
     drop_owners_headers(shared, &mut request);
-    let headers = kept_headers(shared, &request);
+    let headers = match kept_headers(shared, &request) {
+        Ok(headers) => headers,
+        Err(refusal) => return refusal,
+    };
     let response = send(shared, Method::POST, headers.clone(), account, "").await;
     if response.status() != StatusCode::NOT_FOUND || !shared.options.account_autocreate {
         return tidy(response);
@@ -226,7 +233,7 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str) ->
     if !request.query.is_empty() {
         return reply::status(400);
     }
-    let headers = base_headers(&request.trans_id, shared.new_timestamp());
+    let headers = headers_for(request, shared.new_timestamp());
     let response = tidy(send(shared, Method::DELETE, headers, account, "").await);
     match response.status() {
         StatusCode::NOT_FOUND if !response.headers().contains_key("x-account-status") => {

@@ -8,6 +8,7 @@
 use crate::gateway::Shared;
 use crate::nodes::{Node, Route};
 use bytes::Bytes;
+use features::ClientRequest;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use peer::{Body, Call, Response, Target, Timeouts};
@@ -122,6 +123,16 @@ pub(crate) fn base_headers(trans_id: &str, timestamp: Timestamp) -> HeaderMap {
     headers.insert("x-timestamp", text(&timestamp.internal()));
     headers.insert("x-trans-id", text(trans_id));
     headers.insert("user-agent", HeaderValue::from_static("proxy-server martlet"));
+    headers
+}
+
+/// Headers every call carries that answers `request`, with those that features say to storage (clients'
+/// own `X-Backend-*` never come this far).
+pub(crate) fn headers_for(request: &ClientRequest, timestamp: Timestamp) -> HeaderMap {
+    let mut headers = base_headers(&request.trans_id, timestamp);
+    copy_headers(&request.headers, &mut headers, |name| {
+        name.as_str().starts_with("x-backend-")
+    });
     headers
 }
 

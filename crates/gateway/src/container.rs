@@ -5,7 +5,7 @@
 
 use crate::account::{self, MAX_LISTING, tidy, translate_removals};
 use crate::authorise::{authorise, drop_owners_headers, hide_from_others};
-use crate::backend::{Question, base_headers, copy_headers, header, text};
+use crate::backend::{Question, copy_headers, header, headers_for, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
@@ -57,7 +57,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
     if !shared.account(account).await.exists() {
         return reply::status_for(&request.method, 404);
     }
-    let headers = base_headers(&request.trans_id, request.began.1);
+    let headers = headers_for(request, request.began.1);
     let path = Arc::new(EntityPath::account(account).with_container(container));
     let question = Question {
         method: request.method.clone(),
@@ -94,8 +94,8 @@ fn show(shared: &Shared, request: &ClientRequest, headers: &mut HeaderMap) {
     hide_from_others(shared, request, headers);
 }
 
-fn kept_headers(shared: &Shared, request: &ClientRequest) -> HeaderMap {
-    let mut headers = base_headers(&request.trans_id, shared.new_timestamp());
+fn kept_headers(shared: &Shared, request: &ClientRequest) -> Result<HeaderMap, Response> {
+    let mut headers = headers_for(request, shared.timestamp_of(request)?);
     copy_headers(&request.headers, &mut headers, |name| {
         Entity::Container.is_user_or_system_meta(name.as_str()) || KEPT.contains(&name.as_str())
     });
@@ -106,7 +106,7 @@ fn kept_headers(shared: &Shared, request: &ClientRequest) -> HeaderMap {
             headers.insert(name, HeaderValue::from_static(""));
         }
     }
-    headers
+    Ok(headers)
 }
 
 /// Sends a write to all servers of the container, each told of the account servers it should inform.
@@ -198,7 +198,10 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, co
     {
         return reply::html(403, format!("Reached container limit of {most}"));
     }
-    let mut headers = kept_headers(shared, &request);
+    let mut headers = match kept_headers(shared, &request) {
+        Ok(headers) => headers,
+        Err(refusal) => return refusal,
+    };
     match policy {
         Some(index) => headers.insert("x-backend-storage-policy-index", text(&index.to_string())),
         None => {
@@ -230,7 +233,10 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, c
     if !shared.account(account).await.exists() {
         return reply::status(404);
     }
-    let headers = kept_headers(shared, &request);
+    let headers = match kept_headers(shared, &request) {
+        Ok(headers) => headers,
+        Err(refusal) => return refusal,
+    };
     let (route, replies) = send(shared, Method::POST, headers, account, container).await;
     tidy(read::agreed(&Method::POST, replies, quorum::size(route.replicas())))
 }
@@ -239,7 +245,7 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str, co
     if !shared.account(account).await.exists() {
         return reply::status(404);
     }
-    let headers = base_headers(&request.trans_id, shared.new_timestamp());
+    let headers = headers_for(request, shared.new_timestamp());
     let (route, replies) = send(shared, Method::DELETE, headers, account, container).await;
     let response = read::agreed(&Method::DELETE, replies, quorum::size(route.replicas()));
     // The servers agree that it was deleted before.

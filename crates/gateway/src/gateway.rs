@@ -11,7 +11,7 @@ use crate::recognise::recognise;
 use crate::rings::Rings;
 use crate::{account, container, object};
 use features::pipeline::Core;
-use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, cors, reply};
+use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, SharedCache, cors, reply};
 use http::{HeaderValue, Method, StatusCode};
 use peer::{Body, HttpService, Peers};
 use std::net::SocketAddr;
@@ -19,17 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vocabulary::Timestamp;
 use world::World;
-
-/// A cache that other gateways share: memcached.
-#[async_trait::async_trait]
-pub trait SharedCache: Send + Sync {
-    /// What is stored under `key`; `None` also when the cache is away or answers rubbish.
-    async fn get(&self, key: &str) -> Option<serde_json::Value>;
-    /// Stores, if it can.
-    async fn set(&self, key: &str, value: &serde_json::Value, keep: std::time::Duration);
-    /// Forgets, if it can.
-    async fn delete(&self, key: &str);
-}
 
 /// What all requests share.
 pub struct Shared {
@@ -65,6 +54,16 @@ impl Shared {
         })
     }
 
+    /// The timestamp of a write: the one that a feature has set, else a new one. (Clients' own are set aside
+    /// by the gatekeeper.)
+    pub(crate) fn timestamp_of(&self, request: &ClientRequest) -> Result<Timestamp, Response> {
+        let Some(wanted) = request.header("x-timestamp") else {
+            return Ok(self.new_timestamp());
+        };
+        let text = format!("X-Timestamp should be a UNIX timestamp float value; was '{wanted}'");
+        wanted.parse().map_err(|_| reply::plain(400, text))
+    }
+
     /// A timestamp for a write, later than all before.
     pub(crate) fn new_timestamp(&self) -> Timestamp {
         let now = self.world.clock.now();
@@ -82,9 +81,6 @@ impl Shared {
 
 /// What accounts, containers and objects have.
 pub(crate) const VERBS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
-
-/// Query parameters that change what a write means; the features they belong to are not served yet.
-const WANTS_A_FEATURE: [&str; 3] = ["multipart-manifest", "extract-archive", "bulk-delete"];
 
 /// Swift's core verbs: the end of the pipeline.
 pub struct CoreVerbs {
@@ -165,15 +161,7 @@ impl CoreVerbs {
         if !(self.shared.options.limits.valid_api_versions).contains(&request.api_version) {
             return Err(reply::status(400));
         }
-        let writes = matches!(request.method, Method::PUT | Method::POST | Method::DELETE);
-        match WANTS_A_FEATURE
-            .iter()
-            .find(|name| writes && request.param(name).is_some())
-        {
-            // Doing the plain verb instead would store or delete something else than was meant.
-            Some(name) => Err(reply::plain(501, format!("{name} is not served yet"))),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -10,10 +10,10 @@
 
 use crate::backend::{Question, base_headers, header};
 use crate::candidates::Candidates;
-use crate::gateway::{Shared, SharedCache};
+use crate::gateway::Shared;
 use crate::options::GatewayOptions;
 use crate::{info_json, read};
-use features::{AccountInfo, ContainerInfo, InfoSource};
+use features::{AccountInfo, ContainerInfo, InfoSource, SharedCache};
 use http::{HeaderMap, Method};
 use lru::LruCache;
 use parking_lot::Mutex;

@@ -41,6 +41,6 @@ mod recognise;
 mod resume;
 pub mod rings;
 
-pub use gateway::{CoreVerbs, Gateway, Shared, SharedCache};
+pub use gateway::{CoreVerbs, Gateway, Shared};
 pub use options::{GatewayOptions, NodeCount};
 pub use rings::{LiveRing, Rings};

@@ -195,7 +195,10 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) ->
         Ok(deletion) => deletion,
         Err(refusal) => return refusal,
     };
-    let replies = write(shared, &request, &place, deletion).await;
+    let replies = match write(shared, &request, &place, deletion).await {
+        Ok(replies) => replies,
+        Err(refusal) => return refusal,
+    };
     let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
     match quorum::best(&statuses, quorum::size(place.route.replicas())) {
         Some(index) => reply::status(replies[index].status),
@@ -204,7 +207,10 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) ->
 }
 
 async fn delete(shared: &Arc<Shared>, request: &ClientRequest, place: Place) -> Response {
-    let replies = write(shared, request, &place, None).await;
+    let replies = match write(shared, request, &place, None).await {
+        Ok(replies) => replies,
+        Err(refusal) => return refusal,
+    };
     let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
     match quorum::best_reading_as(&statuses, quorum::size(place.route.replicas()), 404, 204) {
         Some((status, _)) => reply::status(status),
@@ -213,8 +219,13 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, place: Place) -> 
 }
 
 /// Sends a write without a body to all replicas, each told which container servers to inform.
-async fn write(shared: &Arc<Shared>, request: &ClientRequest, place: &Place, deletion: Option<u64>) -> Vec<Reply> {
-    let headers = storage_headers(request, place, shared.new_timestamp());
+async fn write(
+    shared: &Arc<Shared>,
+    request: &ClientRequest,
+    place: &Place,
+    deletion: Option<u64>,
+) -> Result<Vec<Reply>, Response> {
+    let headers = storage_headers(request, place, shared.timestamp_of(request)?);
     let question = Question {
         method: request.method.clone(),
         path: place.path.clone(),
@@ -229,7 +240,7 @@ async fn write(shared: &Arc<Shared>, request: &ClientRequest, place: &Place, del
         updates.add_to(&mut call.headers, replica);
         call
     });
-    fan_out::write(shared, &place.route, make_call).await
+    Ok(fan_out::write(shared, &place.route, make_call).await)
 }
 
 /// Which servers the object servers should inform of a write.

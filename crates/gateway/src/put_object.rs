@@ -58,7 +58,10 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pla
     if let Some(at) = deletion {
         request.notes.remark(format!("x-delete-at:{at}"));
     }
-    let timestamp = shared.new_timestamp();
+    let timestamp = match shared.timestamp_of(&request) {
+        Ok(timestamp) => timestamp,
+        Err(refusal) => return refusal,
+    };
     let headers = storage_headers(&request, &place, timestamp);
     let promised = header(&request.headers, "etag")
         .map(|etag| bare_etag(etag).to_owned())
@@ -84,13 +87,6 @@ fn check(shared: &Shared, request: &mut ClientRequest, place: &Place) -> Result<
     if request.headers.contains_key("if-none-match") && request.header("if-none-match").is_none_or(|v| v.trim() != "*")
     {
         return Err(reply::plain(400, "If-None-Match only supports *"));
-    }
-    if request.headers.contains_key("x-copy-from") {
-        // Storing the (usually empty) body instead would lose what the client meant to copy.
-        return Err(reply::plain(
-            501,
-            "X-Copy-From is not served yet: download the object and upload it again",
-        ));
     }
     if request.header("etag") == Some("") {
         request.headers.remove("etag");

@@ -54,14 +54,17 @@ pub(crate) fn recognise(
         headers,
         body,
         from,
+        scheme: "http",
         trans_id,
         began,
         authorizer: None,
+        authorize_override: false,
         remote_user: None,
         acl: None,
         is_owner: false,
         is_reseller_admin: false,
         notes: features::Notes::default(),
+        footers: None,
     })
 }
 

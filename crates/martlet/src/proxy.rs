@@ -4,8 +4,9 @@
 //! in a warning by `settings`.
 
 use crate::failure::Failure;
-use gateway::{Gateway, GatewayOptions, NodeCount, Rings, Shared, SharedCache};
-use identity::TokenCache;
+use features::SharedCache;
+use features::registry::Parts;
+use gateway::{Gateway, GatewayOptions, NodeCount, Rings, Shared};
 use memcache::Memcache;
 use peer::{Peers, ServerOptions};
 use serde_json::Value;
@@ -23,12 +24,14 @@ pub fn build(
     peers: Arc<Peers>,
 ) -> Result<Arc<Gateway>, Failure> {
     let memcached = conf.cache.as_ref().map(|cache| connect(world, cache)).transpose()?;
-    let shared_cache = memcached
-        .clone()
-        .map(|memcached| Arc::new(GatewayCache(memcached)) as Arc<dyn SharedCache>);
-    let shared = Shared::new(world.clone(), options(conf, swift), rings, peers, shared_cache);
-    let tokens = memcached.map(|memcached| Arc::new(GatewayCache(memcached)) as Arc<dyn TokenCache>);
-    let features = features::registry::build(conf, swift, world, tokens);
+    let cache = memcached.map(|memcached| Arc::new(GatewayCache(memcached)) as Arc<dyn SharedCache>);
+    let shared = Shared::new(world.clone(), options(conf, swift), rings, peers, cache.clone());
+    let features = features::registry::build(&Parts {
+        conf,
+        swift,
+        world,
+        cache,
+    })?;
     Ok(Arc::new(Gateway::new(shared, features)))
 }
 
@@ -107,15 +110,8 @@ impl SharedCache for GatewayCache {
     async fn delete(&self, key: &str) {
         self.0.delete(key).await;
     }
-}
 
-#[async_trait::async_trait]
-impl TokenCache for GatewayCache {
-    async fn get(&self, key: &str) -> Option<Value> {
-        self.0.get_json(key).await
-    }
-
-    async fn set(&self, key: &str, value: &Value, ttl: Duration) {
-        self.0.set_json(key, value, ttl).await;
+    async fn increment(&self, key: &str, by: i64, keep: Duration) -> Option<u64> {
+        self.0.incr(key, by, keep).await
     }
 }

@@ -5,9 +5,12 @@
 //! [`Severity::Unsafe`] one where leaving it out would weaken what protects data or accounts; a filter
 //! nobody knows is an error. Names of filters come from the entry points of OpenStack Swift 2.38.
 
-use crate::declare::Scope;
+use crate::declare::{OptionDecl, Options, Scope};
+use crate::gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
 use crate::ini::Document;
+use crate::openstack;
 use crate::report::{SettingsError, Severity, Warning};
+use crate::tempauth::TempAuthOptions;
 
 /// What becomes of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,55 +19,149 @@ pub enum Support {
     Served,
     /// Known, not served yet; requests that need it do not have it.
     NotYet,
-    /// Known, not served yet; going without it would be unsafe, for this reason.
+    /// Known, not served; going without it would be unsafe, for this reason.
     Needed(&'static str),
+}
+
+/// A filter of Swift 2.38.
+#[derive(Debug, Clone, Copy)]
+pub struct Filter {
+    /// Its entry point, `egg:swift#…`.
+    pub egg: &'static str,
+    /// What becomes of it here.
+    pub support: Support,
+    /// The options that are read.
+    pub table: &'static [OptionDecl],
+    /// Options that OpenStack knows besides, for warnings.
+    pub known: &'static [&'static str],
+}
+
+impl Filter {
+    const fn served(egg: &'static str, table: &'static [OptionDecl]) -> Self {
+        Self {
+            egg,
+            support: Support::Served,
+            table,
+            known: &[],
+        }
+    }
+
+    const fn not_yet(egg: &'static str) -> Self {
+        Self {
+            egg,
+            support: Support::NotYet,
+            table: &[],
+            known: &[],
+        }
+    }
+
+    const fn needed(egg: &'static str, reason: &'static str) -> Self {
+        Self {
+            egg,
+            support: Support::Needed(reason),
+            table: &[],
+            known: &[],
+        }
+    }
+
+    const fn knowing(self, known: &'static [&'static str]) -> Self {
+        Self { known, ..self }
+    }
+
+    /// The filter of an entry point.
+    pub fn of(egg: &str) -> Option<&'static Filter> {
+        FILTERS.iter().find(|filter| filter.egg == egg)
+    }
 }
 
 const NO_ACCOUNTS: &str = "without it nobody would be checked";
 const NO_ENCRYPTION: &str = "without it objects would be stored in the clear and encrypted ones could not be read";
 const READ_ONLY: &str = "without it accounts that should be read-only could be changed";
 
-/// Every `egg:swift#…` of Swift 2.38, with what becomes of it here.
-pub const FILTERS: &[(&str, Support)] = &[
-    ("account_quotas", Support::NotYet),
-    ("authtoken", Support::Needed(NO_ACCOUNTS)),
-    ("backend_ratelimit", Support::NotYet),
-    ("bulk", Support::NotYet),
-    ("catch_errors", Support::Served),
-    ("cname_lookup", Support::NotYet),
-    ("container_quotas", Support::NotYet),
-    ("container_sync", Support::NotYet),
-    ("copy", Support::NotYet),
-    ("crossdomain", Support::NotYet),
-    ("dlo", Support::NotYet),
-    ("domain_remap", Support::NotYet),
-    ("encryption", Support::Needed(NO_ENCRYPTION)),
-    ("etag_quoter", Support::NotYet),
-    ("formpost", Support::NotYet),
-    ("gatekeeper", Support::Served),
-    ("healthcheck", Support::Served),
-    ("keymaster", Support::Needed(NO_ENCRYPTION)),
-    ("keystoneauth", Support::Needed(NO_ACCOUNTS)),
-    ("kmip_keymaster", Support::Needed(NO_ENCRYPTION)),
-    ("kms_keymaster", Support::Needed(NO_ENCRYPTION)),
-    ("list_endpoints", Support::NotYet),
-    ("listing_formats", Support::Served),
-    ("memcache", Support::Served),
-    ("name_check", Support::NotYet),
-    ("proxy_logging", Support::Served),
-    ("ratelimit", Support::NotYet),
-    ("read_only", Support::Needed(READ_ONLY)),
-    ("recon", Support::NotYet),
-    ("s3api", Support::NotYet),
-    ("s3token", Support::NotYet),
-    ("slo", Support::NotYet),
-    ("staticweb", Support::NotYet),
-    ("symlink", Support::NotYet),
-    ("tempauth", Support::Served),
-    ("tempurl", Support::NotYet),
-    ("versioned_writes", Support::NotYet),
-    ("xprofile", Support::NotYet),
+/// Every `egg:swift#…` of Swift 2.38, with what becomes of it here, in alphabetical order. A filter with
+/// options of its own has their table in `gateway_filters/`.
+pub const FILTERS: &[Filter] = &[
+    Filter::not_yet("account_quotas"),
+    Filter::needed("authtoken", NO_ACCOUNTS),
+    Filter::not_yet("backend_ratelimit"),
+    Filter::not_yet("bulk"),
+    Filter::served("catch_errors", &[]),
+    Filter::not_yet("cname_lookup"),
+    Filter::not_yet("container_quotas"),
+    Filter::not_yet("container_sync"),
+    Filter::not_yet("copy"),
+    Filter::not_yet("crossdomain"),
+    Filter::not_yet("dlo"),
+    Filter::not_yet("domain_remap"),
+    Filter::needed("encryption", NO_ENCRYPTION),
+    Filter::not_yet("etag_quoter"),
+    Filter::not_yet("formpost"),
+    Filter::served("gatekeeper", GatekeeperSettings::TABLE),
+    Filter::served("healthcheck", HealthcheckSettings::TABLE),
+    Filter::needed("keymaster", NO_ENCRYPTION),
+    Filter::needed("keystoneauth", NO_ACCOUNTS),
+    Filter::needed("kmip_keymaster", NO_ENCRYPTION),
+    Filter::needed("kms_keymaster", NO_ENCRYPTION),
+    Filter::not_yet("list_endpoints"),
+    Filter::served("listing_formats", &[]),
+    Filter::served("memcache", CacheSettings::TABLE).knowing(openstack::CACHE),
+    Filter::not_yet("name_check"),
+    Filter::served("proxy_logging", ProxyLoggingSettings::TABLE).knowing(openstack::PROXY_LOGGING),
+    Filter::not_yet("ratelimit"),
+    Filter::needed("read_only", READ_ONLY),
+    Filter::not_yet("recon"),
+    Filter::not_yet("s3api"),
+    Filter::not_yet("s3token"),
+    Filter::not_yet("slo"),
+    Filter::not_yet("staticweb"),
+    Filter::not_yet("symlink"),
+    Filter::served("tempauth", TempAuthOptions::TABLE),
+    Filter::not_yet("tempurl"),
+    Filter::not_yet("versioned_writes"),
+    Filter::not_yet("xprofile"),
 ];
+
+/// The filters of a gateway that has all that needs nothing from elsewhere, in Swift's order: the name in the
+/// pipeline, and the entry point. What is left out, and why: `authtoken` and `keystoneauth` (a Keystone),
+/// `keymaster` and `encryption` (a secret that must not be lost), `cname_lookup` (would ask DNS about
+/// every host name it does not know), `list-endpoints` (tells anybody where things lie).
+pub const FULL_PIPELINE: &[(&str, &str)] = &[
+    ("catch_errors", "catch_errors"),
+    ("gatekeeper", "gatekeeper"),
+    ("healthcheck", "healthcheck"),
+    ("proxy-logging", "proxy_logging"),
+    ("cache", "memcache"),
+    ("etag-quoter", "etag_quoter"),
+    ("listing_formats", "listing_formats"),
+    ("name_check", "name_check"),
+    ("domain_remap", "domain_remap"),
+    ("crossdomain", "crossdomain"),
+    ("container_sync", "container_sync"),
+    ("bulk", "bulk"),
+    ("tempurl", "tempurl"),
+    ("formpost", "formpost"),
+    ("ratelimit", "ratelimit"),
+    ("read_only", "read_only"),
+    ("tempauth", "tempauth"),
+    ("staticweb", "staticweb"),
+    ("copy", "copy"),
+    ("container-quotas", "container_quotas"),
+    ("account-quotas", "account_quotas"),
+    ("slo", "slo"),
+    ("dlo", "dlo"),
+    ("versioned_writes", "versioned_writes"),
+    ("symlink", "symlink"),
+    ("proxy-logging", "proxy_logging"),
+];
+
+/// [`FULL_PIPELINE`], as far as it is served.
+pub fn full_pipeline() -> impl Iterator<Item = (&'static str, &'static Filter)> {
+    let served = |(name, egg): &(&'static str, &str)| {
+        let filter = Filter::of(egg)?;
+        (filter.support == Support::Served).then_some((*name, filter))
+    };
+    FULL_PIPELINE.iter().filter_map(served)
+}
 
 /// The apps at the end of a pipeline.
 pub const APPS: &[&str] = &["proxy", "account", "container", "object", "mem_object"];
@@ -173,12 +270,9 @@ impl Pipeline {
 fn filter(document: &Document, name: &str) -> Result<FilterSpec, SettingsError> {
     let section = format!("filter:{name}");
     let egg = entry_point(document, name, &section)?;
-    let support = FILTERS
-        .iter()
-        .find(|(known, _)| *known == egg)
-        .map(|(_, support)| *support);
+    let support = Filter::of(&egg).map(|filter| filter.support);
     let support = support.ok_or_else(|| {
-        let known = FILTERS.iter().map(|(known, _)| *known);
+        let known = FILTERS.iter().map(|filter| filter.egg);
         let hint = crate::check::nearest(&egg, known).map_or_else(String::new, |n| format!(" (did you mean {n}?)"));
         pipeline_error(
             document,

@@ -13,7 +13,7 @@
 //! | what is a line, a section, a comment | `ini.rs`, `source.rs`, `interpolate.rs` |
 //! | how is an option declared | `declare.rs`, `kinds.rs` |
 //! | which options does a server have | `server.rs`, `storage.rs`, `proxy.rs` |
-//! | which filters are there, and their options | `filters.rs`, `gateway_filters.rs`, `tempauth.rs` |
+//! | which filters are there, and their options | `filters.rs`, `gateway_filters/`, `tempauth.rs` |
 //! | which options does upkeep have | `upkeep.rs` |
 //! | `swift.conf` | `swift_conf.rs` |
 //! | a whole file at once | `load.rs` |
@@ -42,7 +42,7 @@ pub mod tempauth;
 pub mod upkeep;
 pub mod write;
 
-pub use filters::{FilterSpec, Pipeline, Support};
+pub use filters::{Filter, FilterSpec, Pipeline, Support};
 pub use gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};

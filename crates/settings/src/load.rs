@@ -8,7 +8,7 @@
 
 use crate::check;
 use crate::declare::{OptionDecl, Options, Scope};
-use crate::filters::{Pipeline, Support};
+use crate::filters::{FILTERS, Filter, Pipeline, Support};
 use crate::gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
 use crate::ini::{DEFAULT, Document};
 use crate::openstack;
@@ -16,7 +16,7 @@ use crate::proxy::{PolicyRouting, ProxySettings, Routing};
 use crate::report::{SettingsError, Severity, Warning};
 use crate::server::{ServerCommon, StorageCommon};
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
-use crate::tempauth::{TempAuthOptions, TempAuthSettings};
+use crate::tempauth::TempAuthSettings;
 use std::path::Path;
 use vocabulary::PolicyIndex;
 
@@ -218,8 +218,10 @@ impl Server {
         if let Some(default) = document.section(DEFAULT) {
             // What other sections and daemons read may stand here without a word.
             supported.extend(openstack::DAEMONS);
-            supported.extend(names(FILTER_TABLES));
-            known.extend([openstack::PROXY_LOGGING, openstack::CACHE].concat());
+            for filter in FILTERS {
+                supported.extend(names(&[filter.table]));
+                known.extend(filter.known);
+            }
             check::options(document, default, &supported, &known, &mut warnings);
         }
         check::sections(
@@ -230,14 +232,6 @@ impl Server {
         warnings
     }
 }
-
-const FILTER_TABLES: &[&[OptionDecl]] = &[
-    CacheSettings::TABLE,
-    GatekeeperSettings::TABLE,
-    HealthcheckSettings::TABLE,
-    ProxyLoggingSettings::TABLE,
-    TempAuthOptions::TABLE,
-];
 
 fn names(tables: &[&[OptionDecl]]) -> Vec<&'static str> {
     tables.iter().flat_map(|t| t.iter().map(|o| o.name)).collect()
@@ -251,14 +245,7 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
         // proxy-logging stands in most pipelines twice.
         return;
     }
-    let (table, known): (&[OptionDecl], &[&str]) = match egg {
-        "memcache" => (CacheSettings::TABLE, openstack::CACHE),
-        "gatekeeper" => (GatekeeperSettings::TABLE, &[]),
-        "healthcheck" => (HealthcheckSettings::TABLE, &[]),
-        "proxy_logging" => (ProxyLoggingSettings::TABLE, openstack::PROXY_LOGGING),
-        "tempauth" => (TempAuthOptions::TABLE, &[]),
-        _ => (&[], &[]),
-    };
+    let (table, known) = Filter::of(egg).map_or((&[][..], &[][..]), |filter| (filter.table, filter.known));
     let mut supported = names(&[table]);
     supported.extend(["use", "paste.filter_factory", "log_name", "log_level"]);
     if egg == "tempauth" {

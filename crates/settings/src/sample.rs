@@ -3,19 +3,20 @@
 //! Always holds: a sample loads without warnings, every option in it commented out with its default.
 
 use crate::declare::{OptionDecl, Options};
-use crate::gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
+use crate::filters::{FILTERS, FULL_PIPELINE, Support, full_pipeline};
+use crate::gateway_filters::HealthcheckSettings;
 use crate::proxy::{ProxySettings, Routing};
 use crate::server::{ServerCommon, StorageCommon};
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 use crate::swift_conf::{Constraints, HashOptions, PolicyOptions};
-use crate::tempauth::TempAuthOptions;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// A section of a sample: its name, lines that must be there, its options.
 struct Part {
-    section: &'static str,
-    lines: &'static [&'static str],
-    tables: &'static [&'static [OptionDecl]],
+    section: Cow<'static, str>,
+    lines: Vec<Cow<'static, str>>,
+    tables: Vec<&'static [OptionDecl]>,
 }
 
 /// One kind of file.
@@ -48,132 +49,91 @@ impl Kind {
         }
     }
 
-    fn parts(self) -> &'static [Part] {
+    fn parts(self) -> Vec<Part> {
         match self {
-            Kind::Swift => SWIFT,
-            Kind::Proxy => PROXY,
-            Kind::Object => OBJECT,
-            Kind::Container => CONTAINER,
-            Kind::Account => ACCOUNT,
+            Kind::Swift => swift(),
+            Kind::Proxy => proxy(),
+            Kind::Object => storage("6200", "object", ObjectServerSettings::TABLE),
+            Kind::Container => storage("6201", "container", ContainerServerSettings::TABLE),
+            Kind::Account => storage("6202", "account", AccountServerSettings::TABLE),
         }
     }
 }
 
-const SWIFT: &[Part] = &[
-    part(
-        "swift-hash",
-        &["swift_hash_path_prefix = changeme", "swift_hash_path_suffix = changeme"],
-        &[HashOptions::TABLE],
-    ),
-    part(
-        "storage-policy:0",
-        &["name = Policy-0", "default = yes"],
-        &[PolicyOptions::TABLE],
-    ),
-    part("swift-constraints", &[], &[Constraints::TABLE]),
-];
+fn swift() -> Vec<Part> {
+    let secrets = ["swift_hash_path_prefix = changeme", "swift_hash_path_suffix = changeme"];
+    vec![
+        part("swift-hash", &secrets, &[HashOptions::TABLE]),
+        part(
+            "storage-policy:0",
+            &["name = Policy-0", "default = yes"],
+            &[PolicyOptions::TABLE],
+        ),
+        part("swift-constraints", &[], &[Constraints::TABLE]),
+    ]
+}
 
-const PROXY: &[Part] = &[
-    part("DEFAULT", &["bind_port = 8080"], &[ServerCommon::TABLE]),
-    part(
-        "pipeline:main",
-        &[
-            "pipeline = catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth proxy-logging proxy-server",
-        ],
-        &[],
-    ),
-    part(
-        "app:proxy-server",
-        &["use = egg:swift#proxy"],
-        &[ProxySettings::TABLE, Routing::TABLE],
-    ),
-    part("filter:catch_errors", &["use = egg:swift#catch_errors"], &[]),
-    part(
-        "filter:gatekeeper",
-        &["use = egg:swift#gatekeeper"],
-        &[GatekeeperSettings::TABLE],
-    ),
-    part(
-        "filter:healthcheck",
-        &["use = egg:swift#healthcheck"],
-        &[HealthcheckSettings::TABLE],
-    ),
-    part(
-        "filter:proxy-logging",
-        &["use = egg:swift#proxy_logging"],
-        &[ProxyLoggingSettings::TABLE],
-    ),
-    part("filter:cache", &["use = egg:swift#memcache"], &[CacheSettings::TABLE]),
-    part("filter:listing_formats", &["use = egg:swift#listing_formats"], &[]),
-    part(
-        "filter:tempauth",
-        &[
-            "use = egg:swift#tempauth",
-            "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
-        ],
-        &[TempAuthOptions::TABLE],
-    ),
-];
+fn proxy() -> Vec<Part> {
+    let names: Vec<&str> = full_pipeline().map(|(name, _)| name).collect();
+    let pipeline = format!("pipeline = {} proxy-server", names.join(" "));
+    let app = [ProxySettings::TABLE, Routing::TABLE];
+    let mut parts = vec![
+        part("DEFAULT", &["bind_port = 8080"], &[ServerCommon::TABLE]),
+        Part {
+            section: "pipeline:main".into(),
+            lines: vec![pipeline.into()],
+            tables: Vec::new(),
+        },
+        part("app:proxy-server", &["use = egg:swift#proxy"], &app),
+    ];
+    for filter in FILTERS.iter().filter(|filter| filter.support == Support::Served) {
+        let name = FULL_PIPELINE.iter().find(|(_, egg)| *egg == filter.egg);
+        let name = name.map_or(filter.egg, |(name, _)| name);
+        let mut lines = vec![Cow::from(format!("use = egg:swift#{}", filter.egg))];
+        if filter.egg == "tempauth" {
+            lines.push("# user_<account>_<user> = <key> [group] [group] [...] [storage_url]".into());
+        }
+        parts.push(Part {
+            section: format!("filter:{name}").into(),
+            lines,
+            tables: vec![filter.table],
+        });
+    }
+    parts
+}
 
-const OBJECT: &[Part] = &[
-    part(
-        "DEFAULT",
-        &["bind_port = 6200"],
-        &[ServerCommon::TABLE, StorageCommon::TABLE],
-    ),
-    part("pipeline:main", &["pipeline = healthcheck object-server"], &[]),
-    part(
-        "app:object-server",
-        &["use = egg:swift#object"],
-        &[ObjectServerSettings::TABLE],
-    ),
-    part(
-        "filter:healthcheck",
-        &["use = egg:swift#healthcheck"],
-        &[HealthcheckSettings::TABLE],
-    ),
-];
+fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<Part> {
+    let line = |text: String| vec![Cow::from(text)];
+    vec![
+        Part {
+            section: "DEFAULT".into(),
+            lines: line(format!("bind_port = {port}")),
+            tables: vec![ServerCommon::TABLE, StorageCommon::TABLE],
+        },
+        Part {
+            section: "pipeline:main".into(),
+            lines: line(format!("pipeline = healthcheck {name}-server")),
+            tables: Vec::new(),
+        },
+        Part {
+            section: format!("app:{name}-server").into(),
+            lines: line(format!("use = egg:swift#{name}")),
+            tables: vec![table],
+        },
+        part(
+            "filter:healthcheck",
+            &["use = egg:swift#healthcheck"],
+            &[HealthcheckSettings::TABLE],
+        ),
+    ]
+}
 
-const CONTAINER: &[Part] = &[
-    part(
-        "DEFAULT",
-        &["bind_port = 6201"],
-        &[ServerCommon::TABLE, StorageCommon::TABLE],
-    ),
-    part("pipeline:main", &["pipeline = healthcheck container-server"], &[]),
-    part(
-        "app:container-server",
-        &["use = egg:swift#container"],
-        &[ContainerServerSettings::TABLE],
-    ),
-    part(
-        "filter:healthcheck",
-        &["use = egg:swift#healthcheck"],
-        &[HealthcheckSettings::TABLE],
-    ),
-];
-
-const ACCOUNT: &[Part] = &[
-    part(
-        "DEFAULT",
-        &["bind_port = 6202"],
-        &[ServerCommon::TABLE, StorageCommon::TABLE],
-    ),
-    part("pipeline:main", &["pipeline = healthcheck account-server"], &[]),
-    part(
-        "app:account-server",
-        &["use = egg:swift#account"],
-        &[AccountServerSettings::TABLE],
-    ),
-    part(
-        "filter:healthcheck",
-        &["use = egg:swift#healthcheck"],
-        &[HealthcheckSettings::TABLE],
-    ),
-];
-
-const fn part(section: &'static str, lines: &'static [&'static str], tables: &'static [&'static [OptionDecl]]) -> Part {
-    Part { section, lines, tables }
+fn part(section: &'static str, lines: &[&'static str], tables: &[&'static [OptionDecl]]) -> Part {
+    Part {
+        section: section.into(),
+        lines: lines.iter().map(|line| Cow::from(*line)).collect(),
+        tables: tables.to_vec(),
+    }
 }
 
 /// The sample file of a kind.
@@ -184,7 +144,7 @@ pub fn sample(kind: Kind) -> String {
     );
     for part in kind.parts() {
         out.push_str(&format!("\n[{}]\n", part.section));
-        for line in part.lines {
+        for line in &part.lines {
             out.push_str(&format!("{line}\n"));
         }
         for option in part.tables.iter().flat_map(|t| t.iter()) {
@@ -203,7 +163,7 @@ pub fn reference() -> String {
     let mut out = String::from("# Configuration\n\nGenerated from the option tables of `crates/settings`.\n");
     for kind in Kind::ALL {
         out.push_str(&format!("\n## {}\n", kind.file_name()));
-        for part in kind.parts().iter().filter(|p| !p.tables.is_empty()) {
+        for part in kind.parts().iter().filter(|p| p.tables.iter().any(|t| !t.is_empty())) {
             out.push_str(&format!("\n### [{}]\n\n", part.section));
             out.push_str("| option | default | expects | meaning |\n|---|---|---|---|\n");
             for option in part.tables.iter().flat_map(|t| t.iter()) {
@@ -286,34 +246,22 @@ mod tests {
             ObjectServerSettings::default(),
         );
         let _ = (ContainerServerSettings::default(), AccountServerSettings::default());
-        let _ = (ProxySettings::default(), Routing::default(), CacheSettings::default());
-        let _ = (
-            GatekeeperSettings::default(),
-            HealthcheckSettings::default(),
-            TempAuthOptions::default(),
-        );
-        let _ = (
-            ProxyLoggingSettings::default(),
-            HashOptions::default(),
-            Constraints::default(),
-        );
+        let _ = (ProxySettings::default(), Routing::default());
+        let _ = (HashOptions::default(), Constraints::default());
         let _ = PolicyOptions::default();
     }
 
     #[test]
     fn no_name_is_both_served_and_not() {
-        use crate::openstack::{ACCOUNT, CACHE, CONTAINER, LOGGING, OBJECT, PROCESS, PROXY, PROXY_LOGGING};
-        let lists: [(&[&[OptionDecl]], &[&str]); 5] = [
-            (&[ServerCommon::TABLE, ProxySettings::TABLE, Routing::TABLE], PROXY),
-            (&[StorageCommon::TABLE, ObjectServerSettings::TABLE], OBJECT),
-            (&[StorageCommon::TABLE, ContainerServerSettings::TABLE], CONTAINER),
-            (&[StorageCommon::TABLE, AccountServerSettings::TABLE], ACCOUNT),
-            (
-                &[CacheSettings::TABLE, ProxyLoggingSettings::TABLE],
-                &[CACHE, PROXY_LOGGING].concat(),
-            ),
+        use crate::openstack::{ACCOUNT, CONTAINER, LOGGING, OBJECT, PROCESS, PROXY};
+        let filters = FILTERS.iter().map(|filter| (vec![filter.table], filter.known));
+        let lists: [(Vec<&[OptionDecl]>, &[&str]); 4] = [
+            (vec![ServerCommon::TABLE, ProxySettings::TABLE, Routing::TABLE], PROXY),
+            (vec![StorageCommon::TABLE, ObjectServerSettings::TABLE], OBJECT),
+            (vec![StorageCommon::TABLE, ContainerServerSettings::TABLE], CONTAINER),
+            (vec![StorageCommon::TABLE, AccountServerSettings::TABLE], ACCOUNT),
         ];
-        for (tables, names) in lists {
+        for (tables, names) in lists.into_iter().chain(filters) {
             for option in tables.iter().flat_map(|t| t.iter()) {
                 for list in [names, LOGGING, PROCESS] {
                     assert!(!list.contains(&option.name), "{}", option.name);

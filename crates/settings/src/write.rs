@@ -4,6 +4,7 @@
 //! Comes in: [`NewCluster`]. Goes out: file names with their text. Writing them is the caller's.
 //! Always holds: what is written here, `load.rs` and `swift_conf.rs` read back without a warning.
 
+use crate::filters::full_pipeline;
 use crate::tempauth::TempAuthUser;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -129,43 +130,50 @@ fn swift_conf(cluster: &NewCluster) -> String {
 }
 
 fn proxy_conf(cluster: &NewCluster) -> String {
-    let cache = if cluster.memcache_servers.is_empty() {
-        ""
-    } else {
-        "cache "
-    };
-    let pipeline = format!(
-        "catch_errors gatekeeper healthcheck proxy-logging {cache}listing_formats tempauth proxy-logging proxy-server"
-    );
+    let has_cache = !cluster.memcache_servers.is_empty();
+    let filters: Vec<_> = full_pipeline()
+        .filter(|(_, filter)| has_cache || filter.egg != "memcache")
+        .collect();
+    let names: Vec<&str> = filters.iter().map(|(name, _)| *name).collect();
     let mut ini = Ini::default()
         .section("DEFAULT")
         .set("bind_ip", cluster.bind_ip)
         .set("bind_port", cluster.proxy_port)
         .set("swift_dir", cluster.swift_dir.display())
         .section("pipeline:main")
-        .set("pipeline", pipeline)
+        .set("pipeline", format!("{} proxy-server", names.join(" ")))
         .section("app:proxy-server")
         .set("use", "egg:swift#proxy")
         .set("account_autocreate", "true")
-        .set("allow_account_management", "true")
-        .filter("catch_errors", "catch_errors")
-        .filter("gatekeeper", "gatekeeper")
-        .filter("healthcheck", "healthcheck")
-        .filter("proxy-logging", "proxy_logging")
-        .filter("listing_formats", "listing_formats");
-    if !cluster.memcache_servers.is_empty() {
-        ini = ini
-            .filter("cache", "memcache")
-            .set("memcache_servers", cluster.memcache_servers.join(","));
-    }
-    ini = ini
-        .filter("tempauth", "tempauth")
-        .set("reseller_prefix", "AUTH, SERVICE")
-        .set("SERVICE_require_group", "service");
-    for user in cluster.users {
-        ini = ini.set(&user_option(user), user_value(user));
+        .set("allow_account_management", "true");
+    let mut written: Vec<&str> = Vec::new();
+    for (name, filter) in filters {
+        // proxy-logging stands in it twice.
+        if !written.contains(&name) {
+            written.push(name);
+            ini = filter_options(ini.filter(name, filter.egg), cluster, filter.egg);
+        }
     }
     ini.0
+}
+
+/// What a new cluster sets for a filter; the rest has its defaults.
+fn filter_options(ini: Ini, cluster: &NewCluster, egg: &str) -> Ini {
+    match egg {
+        "memcache" => ini.set("memcache_servers", cluster.memcache_servers.join(",")),
+        "tempauth" => {
+            let prefixes = ini
+                .set("reseller_prefix", "AUTH, SERVICE")
+                .set("SERVICE_require_group", "service");
+            let set = |ini: Ini, user: &TempAuthUser| ini.set(&user_option(user), user_value(user));
+            cluster.users.iter().fold(prefixes, set)
+        }
+        "domain_remap" => ini.set("storage_domain", "example.com"),
+        "versioned_writes" => ini
+            .set("allow_versioned_writes", "true")
+            .set("allow_object_versioning", "true"),
+        _ => ini,
+    }
 }
 
 fn storage_conf(cluster: &NewCluster, name: &str, egg: &str, port: u16) -> String {

@@ -1,0 +1,143 @@
+//! Requests that a feature makes by itself, on behalf of a client's.
+//!
+//! A feature sends them down the rest of its pipeline ([`crate::Next`]); they have a line of their own
+//! in the access log, marked with the feature's `source`.
+//! Always holds: such a request carries no header of the client but its agent, referrer, token and host; it is
+//! authorised like the client's own unless the feature says [`ClientRequest::preauthorised`].
+
+use crate::{ClientRequest, Notes};
+use http::header::{HOST, REFERER, USER_AGENT};
+use http::{HeaderMap, HeaderName, Method};
+use peer::Body;
+use std::sync::Arc;
+use vocabulary::EntityPath;
+use vocabulary::names::quote;
+
+/// What a request of a feature inherits of the client's headers.
+const INHERITED: [HeaderName; 4] = [HOST, REFERER, USER_AGENT, HeaderName::from_static("x-auth-token")];
+
+impl ClientRequest {
+    /// A request of the feature known as `source` in the access log (`SLO`, `VW`, …), authorised as
+    /// this one is. `entity` may be of another account.
+    pub fn subrequest(&self, method: Method, entity: EntityPath, source: &'static str) -> ClientRequest {
+        let found = |name: HeaderName| Some((name.clone(), self.headers.get(name)?.clone()));
+        let mut request = ClientRequest {
+            method,
+            headers: INHERITED.into_iter().filter_map(found).collect(),
+            query: String::new(),
+            notes: Notes::of_feature(source),
+            is_owner: false,
+            acl: None,
+            ..self.without_body()
+        };
+        if let Some(user) = self.notes.read().user {
+            request.notes.set_user(user);
+        }
+        request.aim_at(entity);
+        request
+    }
+
+    /// This request, allowed to do whatever it asks: for what the feature itself vouches for.
+    pub fn preauthorised(mut self) -> ClientRequest {
+        self.authorizer = None;
+        self.authorize_override = true;
+        self
+    }
+
+    /// The same request again, without its body (which only one can have).
+    pub fn without_body(&self) -> ClientRequest {
+        ClientRequest {
+            method: self.method.clone(),
+            raw_path: self.raw_path.clone(),
+            path: self.path.clone(),
+            query: self.query.clone(),
+            api_version: self.api_version.clone(),
+            entity: self.entity.clone(),
+            headers: self.headers.clone(),
+            body: Body::empty(),
+            from: self.from,
+            scheme: self.scheme,
+            trans_id: self.trans_id.clone(),
+            began: self.began,
+            authorizer: self.authorizer.clone(),
+            authorize_override: self.authorize_override,
+            remote_user: self.remote_user.clone(),
+            acl: self.acl.clone(),
+            is_owner: self.is_owner,
+            is_reseller_admin: self.is_reseller_admin,
+            notes: self.notes.clone(),
+            footers: None,
+        }
+    }
+
+    /// Makes this a request about something else.
+    pub fn aim_at(&mut self, entity: EntityPath) {
+        if self.api_version.is_empty() {
+            self.api_version = "v1".into();
+        }
+        self.path = format!("/{}{}", self.api_version, entity.path());
+        self.raw_path = quote(&self.path);
+        self.entity = Some(Arc::new(entity));
+    }
+
+    /// Makes this a request with another path (decoded), whatever it names; for features that read paths of
+    /// their own. `false`, and nothing changes, when the path names no entity.
+    pub fn aim_at_path(&mut self, path: &str) -> bool {
+        let Some((version, rest)) = path.strip_prefix('/').and_then(|path| path.split_once('/')) else {
+            return false;
+        };
+        let Ok(entity) = EntityPath::split(rest) else {
+            return false;
+        };
+        self.api_version = version.to_owned();
+        self.path = path.to_owned();
+        self.raw_path = quote(path);
+        self.entity = Some(Arc::new(entity));
+        true
+    }
+
+    /// Sets a header of this program's own making. What cannot be a header value is left out.
+    pub fn set_header(&mut self, name: &'static str, value: &str) {
+        set_header(&mut self.headers, name, value);
+    }
+}
+
+/// Sets a header of this program's own making. What cannot be a header value is left out.
+pub fn set_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = http::HeaderValue::from_bytes(value.as_bytes()) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{request, with_headers};
+
+    #[test]
+    fn features_ask_in_their_own_name() {
+        let client = with_headers(
+            request("PUT", "/v1/a/c/o?multipart-manifest=put"),
+            &[("x-auth-token", "t"), ("etag", "x"), ("x-object-meta-a", "b")],
+        );
+        client.notes.set_user("a:u");
+        let entity = EntityPath::account("b").with_container("d").with_object("ü/ x");
+        let asked = client.subrequest(Method::GET, entity, "SLO");
+        assert_eq!((asked.path.as_str(), asked.query.as_str()), ("/v1/b/d/ü/ x", ""));
+        assert_eq!(asked.raw_path, "/v1/b/d/%C3%BC/%20x");
+        assert_eq!(asked.headers.len(), 1);
+        let noted = asked.notes.read();
+        assert_eq!((noted.source, noted.user.as_deref()), (Some("SLO"), Some("a:u")));
+        assert!(asked.preauthorised().authorize_override);
+    }
+
+    #[test]
+    fn paths_are_taken_whole_or_not_at_all() {
+        let mut asked = request("GET", "/v1/a/c/o");
+        assert!(!asked.aim_at_path("nothing"));
+        assert!(!asked.aim_at_path("/v1//c"));
+        assert_eq!(asked.path, "/v1/a/c/o");
+        assert!(asked.aim_at_path("/v1.0/b/c//o"));
+        assert_eq!(asked.entity.unwrap().object.as_deref(), Some("/o"));
+    }
+}
