@@ -19,6 +19,7 @@
 //! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | who asks, may they | `tempauth.rs` |
+//! | older versions of objects | `versioned_writes/` |
 //! | pages from elsewhere | `cors.rs` (the gateway calls it) |
 //! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
 //!
@@ -45,6 +46,7 @@ pub mod swift_info;
 pub mod tempauth;
 #[cfg(test)]
 mod testing;
+pub mod versioned_writes;
 pub mod watched;
 
 pub use info::{AccountInfo, ContainerInfo, InfoSource};

@@ -14,6 +14,7 @@ use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
 use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::tempauth::Auth;
+use crate::versioned_writes::LegacyVersions;
 use crate::{Feature, SharedCache};
 use identity::{TempAuth, TokenCache};
 use serde_json::Value;
@@ -26,7 +27,8 @@ use world::World;
 /// Makes a feature of what is configured.
 type Make = fn(&Parts<'_>, &Scope) -> Result<Arc<dyn Feature>, SettingsError>;
 
-/// Every feature, by the filter's entry point (`egg:swift#…`), in alphabetical order.
+/// Every feature, by the filter's entry point (`egg:swift#…`), in alphabetical order. A filter that is made of
+/// several features has a row for each, outermost first.
 pub const FEATURES: &[(&str, Make)] = &[
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
     ("gatekeeper", |_, options| {
@@ -48,6 +50,9 @@ pub const FEATURES: &[(&str, Make)] = &[
         let settings = TempAuthSettings::read(options)?;
         let authenticator = Arc::new(TempAuth::new(&settings, parts.tokens()));
         Ok(Arc::new(Auth::new("tempauth", authenticator, parts.world.clone())))
+    }),
+    ("versioned_writes", |_, options| {
+        Ok(Arc::new(LegacyVersions::new(Options::read(options)?)))
     }),
 ];
 
@@ -87,25 +92,51 @@ impl TokenCache for SharedTokens {
 /// A required filter goes right behind the last of these, counting only their first appearance.
 struct Required {
     filter: &'static str,
-    behind: &'static [&'static str],
+    behind: &'static [&'static [&'static str]],
     /// Only behind one that stands at the very front; else to the front itself.
     near_front: bool,
 }
 
-const REQUIRED: [Required; 3] = [
+/// What stands around authentication, for filters that come behind it.
+const AROUND_AUTH: &[&str] = &[
+    "staticweb",
+    "tempauth",
+    "keystoneauth",
+    "catch_errors",
+    "gatekeeper",
+    "proxy_logging",
+];
+
+/// The last is looked at first.
+const REQUIRED: [Required; 6] = [
     Required {
         filter: "catch_errors",
-        behind: &[],
+        behind: &[&[]],
         near_front: true,
     },
     Required {
         filter: "gatekeeper",
-        behind: &["catch_errors"],
+        behind: &[&["catch_errors"]],
         near_front: true,
     },
     Required {
         filter: "listing_formats",
-        behind: &["catch_errors", "gatekeeper", "proxy_logging", "memcache"],
+        behind: &[&["catch_errors", "gatekeeper", "proxy_logging", "memcache"]],
+        near_front: false,
+    },
+    Required {
+        filter: "copy",
+        behind: &[AROUND_AUTH],
+        near_front: false,
+    },
+    Required {
+        filter: "dlo",
+        behind: &[&["copy"], AROUND_AUTH],
+        near_front: false,
+    },
+    Required {
+        filter: "versioned_writes",
+        behind: &[&["slo", "dlo", "copy"], AROUND_AUTH],
         near_front: false,
     },
 ];
@@ -128,7 +159,7 @@ pub fn build(parts: &Parts<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> 
     }
     let mut features: Vec<Arc<dyn Feature>> = Vec::with_capacity(pipeline.len() + 1);
     for stage in &pipeline {
-        if let Some((_, make)) = FEATURES.iter().find(|(name, _)| *name == stage.egg) {
+        for (_, make) in FEATURES.iter().filter(|(name, _)| *name == stage.egg) {
             features.push(make(parts, &stage.options)?);
         }
     }
@@ -155,12 +186,12 @@ struct Stage<'a> {
 
 /// The filters with those that are required.
 fn with_required(mut pipeline: Vec<Stage<'_>>) -> Vec<Stage<'_>> {
-    for required in &REQUIRED {
+    for required in REQUIRED.iter().rev() {
         if pipeline.iter().any(|stage| stage.egg == required.filter) {
             continue;
         }
         let first = |name: &&str| pipeline.iter().position(|stage| stage.egg == *name);
-        let last = required.behind.iter().filter_map(first).max();
+        let last = required.behind.iter().copied().flatten().filter_map(first).max();
         let at = match last {
             Some(last) if !required.near_front || last == 0 => last + 1,
             _ => 0,
@@ -183,49 +214,98 @@ mod tests {
     use settings::Document;
     use std::path::Path;
 
-    /// The first of each pair was given to OpenStack Swift 2.38.3, the second is what it made of it
-    /// (without `copy`, `dlo` and `versioned_writes`, which are not served).
+    /// The first of each pair was given to OpenStack Swift 2.38.3, the second is what it made of it.
     #[test]
     fn required_filters_go_where_openstack_puts_them() {
         for (named, expected) in [
-            ("", "catch_errors gatekeeper listing_formats"),
-            ("tempauth", "catch_errors gatekeeper listing_formats tempauth"),
-            ("healthcheck", "catch_errors gatekeeper listing_formats healthcheck"),
+            ("", "catch_errors gatekeeper listing_formats copy dlo versioned_writes"),
+            (
+                "tempauth",
+                "catch_errors gatekeeper listing_formats tempauth copy dlo versioned_writes",
+            ),
+            (
+                "healthcheck",
+                "catch_errors gatekeeper listing_formats copy dlo versioned_writes healthcheck",
+            ),
             (
                 "proxy_logging healthcheck tempauth",
-                "catch_errors gatekeeper proxy_logging listing_formats healthcheck tempauth",
+                "catch_errors gatekeeper proxy_logging listing_formats healthcheck tempauth copy dlo versioned_writes",
             ),
             (
                 "healthcheck catch_errors tempauth",
-                "gatekeeper healthcheck catch_errors listing_formats tempauth",
+                "gatekeeper healthcheck catch_errors listing_formats tempauth copy dlo versioned_writes",
             ),
             (
                 "healthcheck gatekeeper tempauth",
-                "catch_errors healthcheck gatekeeper listing_formats tempauth",
+                "catch_errors healthcheck gatekeeper listing_formats tempauth copy dlo versioned_writes",
             ),
             (
                 "catch_errors gatekeeper healthcheck proxy_logging memcache tempauth proxy_logging",
-                "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth proxy_logging",
+                "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth copy dlo versioned_writes proxy_logging",
             ),
             (
                 "catch_errors gatekeeper memcache tempauth slo proxy_logging",
-                "catch_errors gatekeeper memcache tempauth slo proxy_logging listing_formats",
+                "catch_errors gatekeeper memcache tempauth slo proxy_logging listing_formats copy dlo versioned_writes",
             ),
             (
                 "memcache tempauth proxy_logging catch_errors",
-                "gatekeeper memcache tempauth proxy_logging catch_errors listing_formats",
+                "gatekeeper memcache tempauth proxy_logging catch_errors listing_formats copy dlo versioned_writes",
             ),
             (
                 "proxy_logging proxy_logging tempauth",
-                "catch_errors gatekeeper proxy_logging listing_formats proxy_logging tempauth",
+                "catch_errors gatekeeper proxy_logging listing_formats proxy_logging tempauth copy dlo versioned_writes",
             ),
             (
                 "listing_formats memcache tempauth",
-                "catch_errors gatekeeper listing_formats memcache tempauth",
+                "catch_errors gatekeeper listing_formats memcache tempauth copy dlo versioned_writes",
             ),
             (
                 "catch_errors healthcheck memcache",
-                "catch_errors gatekeeper healthcheck memcache listing_formats",
+                "catch_errors gatekeeper copy dlo versioned_writes healthcheck memcache listing_formats",
+            ),
+            (
+                "catch_errors gatekeeper proxy_logging memcache staticweb tempauth copy proxy_logging",
+                "catch_errors gatekeeper proxy_logging memcache listing_formats staticweb tempauth copy dlo versioned_writes proxy_logging",
+            ),
+            (
+                "catch_errors gatekeeper proxy_logging memcache tempauth container_quotas slo proxy_logging",
+                "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth copy dlo container_quotas slo versioned_writes proxy_logging",
+            ),
+            (
+                "catch_errors gatekeeper proxy_logging memcache tempauth slo dlo proxy_logging",
+                "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth copy slo dlo versioned_writes proxy_logging",
+            ),
+            (
+                "catch_errors gatekeeper proxy_logging memcache tempauth staticweb slo versioned_writes symlink proxy_logging",
+                "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth staticweb copy dlo slo versioned_writes symlink proxy_logging",
+            ),
+            (
+                "catch_errors gatekeeper proxy_logging memcache tempauth symlink proxy_logging",
+                "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth copy dlo versioned_writes symlink proxy_logging",
+            ),
+            (
+                "catch_errors gatekeeper proxy_logging memcache dlo tempauth proxy_logging",
+                "catch_errors gatekeeper proxy_logging memcache listing_formats dlo tempauth copy versioned_writes proxy_logging",
+            ),
+            (
+                "slo copy tempauth",
+                "catch_errors gatekeeper listing_formats slo copy tempauth dlo versioned_writes",
+            ),
+            (
+                "copy dlo",
+                "catch_errors gatekeeper listing_formats copy dlo versioned_writes",
+            ),
+            (
+                "versioned_writes",
+                "catch_errors gatekeeper listing_formats copy dlo versioned_writes",
+            ),
+            (
+                "bulk ratelimit tempauth staticweb container_quotas account_quotas slo",
+                "catch_errors gatekeeper listing_formats bulk ratelimit tempauth staticweb copy dlo container_quotas account_quotas slo versioned_writes",
+            ),
+            (
+                "catch_errors gatekeeper proxy_logging memcache bulk tempauth slo symlink",
+                "catch_errors gatekeeper proxy_logging memcache listing_formats bulk tempauth copy dlo slo versioned_writes symlink",
             ),
         ] {
             let named: Vec<&str> = named.split_whitespace().collect();
@@ -279,7 +359,7 @@ mod tests {
         let names: Vec<_> = pipeline.names().collect();
         assert_eq!(
             names.join(" "),
-            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth proxy_logging info"
+            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth versioned_writes proxy_logging info"
         );
         let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
         let info = pipeline.run(request("GET", "/info")).await;

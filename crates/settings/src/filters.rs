@@ -6,7 +6,9 @@
 //! nobody knows is an error. Names of filters come from the entry points of OpenStack Swift 2.38.
 
 use crate::declare::{OptionDecl, Options, Scope};
-use crate::gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
+use crate::gateway_filters::{
+    CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
+};
 use crate::ini::Document;
 use crate::openstack;
 use crate::report::{SettingsError, Severity, Warning};
@@ -117,7 +119,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("symlink"),
     Filter::served("tempauth", TempAuthOptions::TABLE),
     Filter::not_yet("tempurl"),
-    Filter::not_yet("versioned_writes"),
+    Filter::served("versioned_writes", VersionedWritesSettings::TABLE),
     Filter::not_yet("xprofile"),
 ];
 

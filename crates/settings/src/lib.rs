@@ -43,7 +43,9 @@ pub mod upkeep;
 pub mod write;
 
 pub use filters::{Filter, FilterSpec, Pipeline, Support};
-pub use gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
+pub use gateway_filters::{
+    CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
+};
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};
 pub use load::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, unsafe_to_start};

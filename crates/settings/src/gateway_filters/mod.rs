@@ -1,5 +1,9 @@
 //! The options of the filters that Martlet serves, besides TempAuth (`tempauth.rs`).
 
+mod versioned_writes;
+
+pub use versioned_writes::VersionedWritesSettings;
+
 use crate::declare::options;
 use crate::kinds::{AtLeastOne, LogLevel};
 use std::path::PathBuf;
