@@ -21,10 +21,12 @@
 //! | who asks, may they | `tempauth.rs` |
 //! | older versions of objects | `versioned_writes/` |
 //! | pages from elsewhere | `cors.rs` (the gateway calls it) |
+//! | reports on many requests at once | `bulk_reply.rs` |
 //! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
+pub mod bulk_reply;
 pub mod catch_errors;
 pub mod cors;
 pub mod gatekeeper;
