@@ -20,12 +20,14 @@
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | who asks, may they | `tempauth.rs` |
 //! | older versions of objects | `versioned_writes/` |
+//! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | pages from elsewhere | `cors.rs` (the gateway calls it) |
 //! | reports on many requests at once | `bulk_reply.rs` |
 //! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
+pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
 pub mod cors;

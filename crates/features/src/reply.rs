@@ -52,6 +52,15 @@ pub fn with_body(code: u16, content_type: HeaderValue, body: String) -> Response
     response
 }
 
+/// Code and words of a status, as Swift says them: `409 Conflict`.
+pub fn status_line(code: u16) -> String {
+    let words = page(code).map(|(title, _)| title).or_else(|| {
+        let status = StatusCode::from_u16(code).ok()?;
+        status.canonical_reason()
+    });
+    format!("{code} {}", words.unwrap_or_default())
+}
+
 fn page(code: u16) -> Option<(&'static str, &'static str)> {
     Some(match code {
         202 => ("Accepted", "The request is accepted for processing."),

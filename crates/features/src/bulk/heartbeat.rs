@@ -1,0 +1,103 @@
+//! Answers that take long: the status goes out at once, then a space now and then, then what became of it.
+//!
+//! Nobody between here and the client may take the silence of a long operation for a dead connection.
+//! Always holds: the work goes on only while the client takes the answer, and is dropped with it; the
+//! report, if anything was sent before it, comes behind a blank line.
+
+use crate::Response;
+use crate::listing_accept::Form;
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, Either, select};
+use futures_util::stream;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use peer::Body;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use world::Clock;
+
+/// What XML begins with when something has to be sent before the report is known.
+const XML_BEGINS: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+
+struct Beating {
+    work: BoxFuture<'static, String>,
+    clock: Arc<dyn Clock>,
+    every: Duration,
+    is_xml: bool,
+    has_sent: bool,
+}
+
+/// 200, and in its body, once it is known, what `work` makes. A body of `form` may have spaces in front.
+pub fn respond(
+    form: Form,
+    every: Duration,
+    clock: Arc<dyn Clock>,
+    work: impl Future<Output = String> + Send + 'static,
+) -> Response {
+    let beating = Beating {
+        work: Box::pin(work),
+        clock,
+        every,
+        is_xml: matches!(form, Form::Xml | Form::TextXml),
+        has_sent: false,
+    };
+    let chunks = stream::unfold(Some(beating), |beating| async {
+        let (chunk, rest) = beating?.next().await;
+        Some((Ok(chunk), rest))
+    });
+    let mut response = Response::new(Body::stream(chunks, None));
+    let content_type = HeaderValue::from_static(form.media_type());
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+impl Beating {
+    /// The next bytes; without what could make more when they are the last.
+    async fn next(mut self) -> (Bytes, Option<Beating>) {
+        let pause = self.clock.sleep(self.every);
+        match select(&mut self.work, pause).await {
+            Either::Left((report, _)) => {
+                let gap = if self.has_sent { "\r\n\r\n" } else { "" };
+                (Bytes::from(format!("{gap}{report}")), None)
+            }
+            Either::Right(_) => {
+                let first_of_xml = self.is_xml && !self.has_sent;
+                self.has_sent = true;
+                let beat = if first_of_xml { XML_BEGINS } else { b" " };
+                (Bytes::from_static(beat), Some(self))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::ready;
+    use world::clock::RealClock;
+
+    async fn told(form: Form, work: impl Future<Output = String> + Send + 'static) -> String {
+        let response = respond(form, Duration::from_millis(5), Arc::new(RealClock::new()), work);
+        let body = response.into_body().collect(10_000).await.unwrap();
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
+    async fn slow() -> String {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        "done".into()
+    }
+
+    #[tokio::test]
+    async fn what_is_quick_comes_alone() {
+        assert_eq!(told(Form::Xml, ready("<a/>".to_owned())).await, "<a/>");
+    }
+
+    #[tokio::test]
+    async fn what_is_slow_comes_behind_spaces() {
+        let text = told(Form::Json, slow()).await;
+        let beats = text.strip_suffix("\r\n\r\ndone").unwrap();
+        assert!(beats.len() > 2 && beats.trim().is_empty(), "{text:?}");
+        let text = told(Form::TextXml, slow()).await;
+        assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n ") && text.ends_with("done"));
+    }
+}
