@@ -65,8 +65,9 @@ pub struct ClientRequest {
 }
 
 /// Says, at the end of an object's body, which headers are stored with it over those that came first
-/// (`etag`, system metadata, what the container is told).
-pub type Footers = Box<dyn FnOnce() -> HeaderMap + Send + Sync>;
+/// (`etag`, system metadata, what the container is told). `Err` is the answer to a body that must not be
+/// stored.
+pub type Footers = Box<dyn FnOnce() -> Result<HeaderMap, Response> + Send + Sync>;
 
 impl ClientRequest {
     /// A header's text; `None` when absent or not UTF-8.

@@ -13,7 +13,7 @@
 //! | who may | `authorise.rs` |
 //! | which nodes, in which order | `rings.rs`, `nodes.rs`, `candidates.rs` |
 //! | how is one node asked | `backend.rs` |
-//! | writes to all replicas | `fan_out.rs`, `put_object.rs` |
+//! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `fan.rs` |
 //! | reads from one of them | `read.rs`, `resume.rs`, `multi_range.rs` |
 //! | the verbs | `account.rs`, `container.rs`, `object.rs` |
 //! | what is remembered | `info_cache.rs`, `info_json.rs` |
@@ -27,6 +27,7 @@ mod constraints;
 mod container;
 mod content_type;
 mod expiry;
+mod fan;
 mod fan_out;
 pub mod gateway;
 mod info_cache;

@@ -4,38 +4,34 @@
 //! failing node is simply replaced. A larger one streams: all replicas are asked first ("Expect"),
 //! those that refuse are replaced by handoffs, and the bytes flow once a quorum has agreed.
 //! The body's MD5 is computed once, here; services of this process use it ([`peer::Digest`]).
-//! Always holds: no more than [`CHUNKS_AHEAD`] chunks wait per replica; a replica that is slower than
-//! `node_timeout` for one chunk is left behind; fewer than a quorum of whole replicas is no success;
-//! a body that ends early, or does not match the client's ETag, becomes no object on any replica.
+//! Features may have more to say once the body has been read ([`features::Footers`]): a small body's
+//! request simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
+//! Always holds: fewer than a quorum of whole replicas is no success; a body that ends early, or does not match
+//! the client's ETag, becomes no object on any replica.
 
 use crate::backend::{Reply, header, text};
 use crate::constraints::{check_metadata, declared_length};
 use crate::content_type;
 use crate::expiry::deletion_time;
+use crate::fan::{CHUNKS_AHEAD, End, Fan, Replica, hex};
 use crate::fan_out::{self, MakeCall, Spares};
 use crate::gateway::Shared;
 use crate::nodes::Node;
 use crate::object::{Place, Updates, check_name, refusal_of, storage_headers};
-use bytes::{Bytes, BytesMut};
-use features::{ClientRequest, Response, reply};
+use features::{ClientRequest, Footers, Response, reply};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::header::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
-use peer::{Body, BodyError, Call, Digest, Feed, Target};
+use peer::{Body, Call, Digest, Footer, Target};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use vocabulary::Timestamp;
 use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::Entity;
-use world::BoxFuture;
 
 /// Bodies up to this size are read before the first replica is asked.
 const SMALL: u64 = 64 * 1024;
-/// Chunks that may wait for a slow replica.
-const CHUNKS_AHEAD: usize = 8;
-/// Chunks of a large body are gathered to this size before they go out.
-const CHUNK: usize = 64 * 1024;
 
 /// One PUT under way.
 struct Upload {
@@ -47,6 +43,8 @@ struct Upload {
     /// What the client says the MD5 is.
     promised: Option<String>,
     length: Option<u64>,
+    /// What features will say at the end.
+    footers: Option<Footers>,
 }
 
 /// Answers the PUT of an object.
@@ -63,9 +61,7 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pla
         Err(refusal) => return refusal,
     };
     let headers = storage_headers(&request, &place, timestamp);
-    let promised = header(&request.headers, "etag")
-        .map(|etag| bare_etag(etag).to_owned())
-        .filter(|etag| !etag.is_empty());
+    let promised = promised_etag(&request.headers);
     let updates = Arc::new(Updates::of(shared, &place, deletion));
     let upload = Upload {
         shared: shared.clone(),
@@ -75,11 +71,18 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pla
         timestamp,
         promised,
         length,
+        footers: request.footers,
     };
     match length {
         Some(length) if length <= SMALL => upload.small(request.body, length).await,
         _ => upload.streamed(request.body).await,
     }
+}
+
+/// What headers say that the MD5 is.
+fn promised_etag(headers: &HeaderMap) -> Option<String> {
+    let etag = header(headers, "etag").map(bare_etag)?;
+    (!etag.is_empty()).then(|| etag.to_owned())
 }
 
 /// Refuses what must not be stored; answers with the declared length and the deletion time.
@@ -104,13 +107,18 @@ fn check(shared: &Shared, request: &mut ClientRequest, place: &Place) -> Result<
 }
 
 impl Upload {
-    async fn small(self, body: Body, length: u64) -> Response {
+    async fn small(mut self, body: Body, length: u64) -> Response {
         let limit = self.shared.options.client_timeout;
         let bytes = match self.shared.world.timeout(limit, body.collect(length)).await {
             Ok(Ok(bytes)) if bytes.len() as u64 == length => bytes,
             Ok(Ok(_) | Err(_)) => return reply::status(reply::CLIENT_DISCONNECT),
             Err(_) => return reply::status(408),
         };
+        match self.footers.take().map(|footers| footers()) {
+            Some(Ok(footers)) => self.overlay(footers),
+            Some(Err(refusal)) => return refusal,
+            None => {}
+        }
         let md5 = hex(&Md5::digest(&bytes));
         if self.promised.as_ref().is_some_and(|promised| *promised != md5) {
             return self.mismatch();
@@ -131,6 +139,16 @@ impl Upload {
         });
         let replies = fan_out::write(&self.shared, &self.place.route, make_call).await;
         self.conclude(replies, &md5)
+    }
+
+    /// What features have said at the end wins over what came first.
+    fn overlay(&mut self, footers: HeaderMap) {
+        self.promised = promised_etag(&footers).or(self.promised.take());
+        for (name, value) in footers {
+            if let Some(name) = name {
+                self.headers.insert(name, value);
+            }
+        }
     }
 
     /// 422, naming the write that was not made.
@@ -163,9 +181,13 @@ impl Upload {
         }
     }
 
-    async fn streamed(self, body: Body) -> Response {
-        let digest = Digest::default();
-        let (replicas, early) = self.open_all(&digest).await;
+    async fn streamed(mut self, body: Body) -> Response {
+        let footers = self.footers.take();
+        let end = End {
+            digest: Digest::default(),
+            footer: footers.is_some().then(Footer::default),
+        };
+        let (replicas, early) = self.open_all(&end).await;
         let quorum = quorum::size(self.place.route.replicas());
         if !quorum::is_possible(replicas.len(), quorum) {
             return self.refused(early);
@@ -175,16 +197,10 @@ impl Upload {
             replicas,
             quorum,
         };
-        match fan
-            .pump(body, self.length, self.shared.options.limits.max_file_size)
-            .await
-        {
-            Ok(md5) if self.promised.as_ref().is_some_and(|promised| *promised != md5) => {
-                fan.abort().await;
-                self.mismatch()
-            }
+        let most = self.shared.options.limits.max_file_size;
+        let pumped = fan.pump(body, self.length, most).await;
+        match pumped.and_then(|md5| self.settle(md5, footers, &end)) {
             Ok(md5) => {
-                digest.set(md5.clone());
                 let replies = fan.finish(self.shared.clone()).await;
                 self.conclude(early.into_iter().chain(replies).collect(), &md5)
             }
@@ -193,6 +209,22 @@ impl Upload {
                 failure
             }
         }
+    }
+
+    /// The body is whole: what is known only now is said to all replicas, unless the body must not stay.
+    fn settle(&self, md5: String, footers: Option<Footers>, end: &End) -> Result<String, Response> {
+        let mut headers = footers.map(|footers| footers()).transpose()?.unwrap_or_default();
+        let promised = promised_etag(&headers).or_else(|| self.promised.clone());
+        if promised.is_some_and(|promised| promised != md5) {
+            return Err(self.mismatch());
+        }
+        end.digest.set(md5.clone());
+        if let Some(footer) = &end.footer {
+            // Other nodes check by it what has reached them.
+            headers.insert("etag", text(&md5));
+            footer.set(headers);
+        }
+        Ok(md5)
     }
 
     /// Not enough replicas would take the body: what they said, if they agree.
@@ -207,11 +239,11 @@ impl Upload {
 
     /// Asks all replicas to take the body; answers with those that will, and the refusals of those
     /// that never will (`412`, `409`, …).
-    async fn open_all(&self, digest: &Digest) -> (Vec<Replica>, Vec<Reply>) {
+    async fn open_all(&self, end: &End) -> (Vec<Replica>, Vec<Reply>) {
         let wanted = self.shared.options.request_node_count.of(self.place.route.replicas());
         let spares = Spares::new(self.place.route.clone(), wanted);
         let mut opening: FuturesUnordered<_> = (self.place.route.primaries.iter().enumerate())
-            .map(|(replica, primary)| self.open_one(replica, primary.clone(), &spares, digest))
+            .map(|(replica, primary)| self.open_one(replica, primary.clone(), &spares, end))
             .collect();
         let (mut replicas, mut early) = (Vec::new(), Vec::new());
         while let Some(opened) = opening.next().await {
@@ -224,11 +256,11 @@ impl Upload {
         (replicas, early)
     }
 
-    async fn open_one(&self, replica: usize, primary: Node, spares: &Spares, digest: &Digest) -> Option<Opened> {
+    async fn open_one(&self, replica: usize, primary: Node, spares: &Spares, end: &End) -> Option<Opened> {
         let mut candidate = Some(primary);
         while let Some(node) = candidate {
             if !self.shared.suppression.is_suppressed(&node)
-                && let Some(opened) = self.try_open(replica, &node, digest).await
+                && let Some(opened) = self.try_open(replica, &node, end).await
             {
                 return Some(opened);
             }
@@ -237,7 +269,7 @@ impl Upload {
         None
     }
 
-    async fn try_open(&self, replica: usize, node: &Node, digest: &Digest) -> Option<Opened> {
+    async fn try_open(&self, replica: usize, node: &Node, end: &End) -> Option<Opened> {
         let (mut feed, body) = Body::channel(CHUNKS_AHEAD, self.length);
         let target = Target {
             device: node.device.clone(),
@@ -253,7 +285,7 @@ impl Upload {
                 .insert("transfer-encoding", HeaderValue::from_static("chunked")),
         };
         self.updates.add_to(&mut call.headers, replica);
-        let call = call.with_body(body.with_digest(digest.clone()));
+        let call = call.with_body(end.belongs_to(body));
         let answer = self.send_in_background(node.clone(), call);
         let limit = self.shared.options.node_timeout;
         match self.shared.world.timeout(limit, feed.started()).await {
@@ -296,135 +328,4 @@ impl Upload {
 enum Opened {
     Accepts(Replica),
     Refuses(Reply),
-}
-
-/// A replica that takes the body.
-struct Replica {
-    node: Node,
-    feed: Feed,
-    answer: oneshot::Receiver<Option<Reply>>,
-}
-
-/// The replicas that are still with us.
-struct Fan<'a> {
-    shared: &'a Shared,
-    replicas: Vec<Replica>,
-    quorum: usize,
-}
-
-impl Fan<'_> {
-    /// Moves the body to all replicas; answers with its MD5.
-    async fn pump(&mut self, mut body: Body, length: Option<u64>, most: u64) -> Result<String, Response> {
-        let mut md5 = Md5::new();
-        let mut received = 0u64;
-        loop {
-            let chunk = self.gather_chunk(&mut body).await?;
-            let Some(chunk) = chunk else { break };
-            received += chunk.len() as u64;
-            if received > most {
-                return Err(reply::status(413));
-            }
-            md5.update(&chunk);
-            self.send(chunk).await?;
-        }
-        match length {
-            Some(length) if length != received => Err(reply::status(reply::CLIENT_DISCONNECT)),
-            _ => Ok(hex(&md5.finalize())),
-        }
-    }
-
-    /// The next bytes of the client, in pieces worth sending; `None` at the end.
-    async fn gather_chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
-        let Some(first) = self.read(body).await? else {
-            return Ok(None);
-        };
-        if first.len() >= CHUNK / 2 {
-            return Ok(Some(first));
-        }
-        let mut gathered = BytesMut::with_capacity(CHUNK);
-        gathered.extend_from_slice(&first);
-        while gathered.len() < CHUNK {
-            let Some(more) = self.read(body).await? else { break };
-            gathered.extend_from_slice(&more);
-        }
-        Ok(Some(gathered.freeze()))
-    }
-
-    async fn read(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
-        match self
-            .shared
-            .world
-            .timeout(self.shared.options.client_timeout, body.next())
-            .await
-        {
-            Ok(None) => Ok(None),
-            Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
-            Ok(Some(Err(_))) => Err(reply::status(reply::CLIENT_DISCONNECT)),
-            Err(_) => Err(reply::status(408)),
-        }
-    }
-
-    async fn send(&mut self, chunk: Bytes) -> Result<(), Response> {
-        let limit = self.shared.options.node_timeout;
-        let sends = self
-            .replicas
-            .iter()
-            .map(|replica| self.shared.world.timeout(limit, replica.feed.send(chunk.clone())));
-        let delivered = futures_util::future::join_all(sends).await;
-        let mut delivered = delivered.into_iter();
-        let shared = self.shared;
-        self.replicas.retain(|replica| match delivered.next() {
-            Some(Ok(true)) => true,
-            Some(Ok(false)) => false,
-            _ => {
-                shared.suppression.error(&replica.node, "is too slow to take an object");
-                false
-            }
-        });
-        match quorum::is_possible(self.replicas.len(), self.quorum) {
-            true => Ok(()),
-            false => Err(reply::status(503)),
-        }
-    }
-
-    /// No replica may keep what it has.
-    async fn abort(self) {
-        for replica in self.replicas {
-            replica.feed.fail(BodyError::Abandoned).await;
-        }
-    }
-
-    /// The body is whole: collects the answers.
-    async fn finish(self, shared: Arc<Shared>) -> Vec<Reply> {
-        let limit = shared.options.node_timeout;
-        let answers: FuturesUnordered<BoxFuture<'static, Option<Reply>>> = FuturesUnordered::new();
-        for replica in self.replicas {
-            let shared = shared.clone();
-            answers.push(Box::pin(async move {
-                let answer = async move {
-                    replica.feed.finish().await;
-                    replica.answer.await.ok().flatten()
-                };
-                match shared.world.timeout(limit, answer).await {
-                    Ok(reply) => reply,
-                    Err(_) => {
-                        shared
-                            .suppression
-                            .error(&replica.node, "did not say in time whether it has stored an object");
-                        None
-                    }
-                }
-            }));
-        }
-        fan_out::gather(&shared, answers, self.quorum).await
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
-        .map(char::from)
-        .collect()
 }

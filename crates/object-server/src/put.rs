@@ -2,7 +2,8 @@
 //!
 //! Three ways for the bytes, one set of rules: a small body is received first and costs one hop to the
 //! device's workers; a long one streams in batches, the next received while the one before is written;
-//! one wrapped in MIME says in its footer what became known on the way.
+//! one wrapped in MIME says in its footer what became known on the way (a sender in this process says it with
+//! the body itself).
 //! Always holds: what decides without the body (timestamps, conditions, space) is asked before a long
 //! body, or one the sender holds back, is touched; once the bytes are there the rest happens whether or
 //! not the sender still waits, so that no object lacks its listing row.
@@ -213,9 +214,10 @@ impl Upload {
     }
 
     /// Receive, then look and write in one hop.
-    async fn at_once(self, body: Body, length: Option<u64>) -> Result<Response, Refusal> {
-        let digest = body.digest();
+    async fn at_once(mut self, body: Body, length: Option<u64>) -> Result<Response, Refusal> {
+        let (digest, footer) = (body.digest(), body.footer());
         let bytes = self.incoming(body, length).all().await?;
+        self.take_footer(footer)?;
         let shared = self.shared.clone();
         shared.to_its_end(self.write_at_once(bytes, digest)).await?
     }
@@ -246,8 +248,8 @@ impl Upload {
     }
 
     /// Look, then receive and write in turns.
-    async fn streamed(self, body: Body, length: Option<u64>) -> Result<Response, Refusal> {
-        let digest = body.digest();
+    async fn streamed(mut self, body: Body, length: Option<u64>) -> Result<Response, Refusal> {
+        let (digest, footer) = (body.digest(), body.footer());
         let (prior, sink) = self.begin(length, digest).await?;
         let mut incoming = self.incoming(body, length);
         let mut batch = incoming.batch().await?;
@@ -256,6 +258,7 @@ impl Upload {
             written?;
             batch = next?;
         }
+        self.take_footer(footer)?;
         self.finish(prior, sink).await
     }
 

@@ -12,7 +12,7 @@ use crate::request::Request;
 use futures_util::future::join;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
-use peer::{Body, Interim, Response};
+use peer::{Body, Footer, Interim, Response};
 use std::sync::Arc;
 use vocabulary::conditional::bare_etag;
 
@@ -108,6 +108,15 @@ impl Upload {
         self.finish(prior, sink).await
     }
 
+    /// What a sender in this process has to say at the end of its body.
+    pub(crate) fn take_footer(&mut self, footer: Option<Footer>) -> Result<(), Refusal> {
+        if let Some(footer) = footer {
+            let headers = footer.get().ok_or_else(Refusal::client_disconnect)?;
+            self.take_footers(headers.clone());
+        }
+        Ok(())
+    }
+
     fn take_footers(&mut self, footers: HeaderMap) {
         let intent = Arc::make_mut(&mut self.intent);
         if let Some(etag) = footers.get(http::header::ETAG).and_then(|etag| etag.to_str().ok()) {
@@ -143,6 +152,7 @@ async fn read_footers(wrapped: &mut Wrapped) -> Result<HeaderMap, Refusal> {
     parse_footers(&document).ok_or(missing("invalid JSON for footer doc"))
 }
 
+/// Code points are bytes, as Python's proxies have headers.
 fn parse_footers(document: &[u8]) -> Option<HeaderMap> {
     let parsed: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(document).ok()?;
     let header = |(name, value): (String, serde_json::Value)| {
@@ -150,10 +160,9 @@ fn parse_footers(document: &[u8]) -> Option<HeaderMap> {
             serde_json::Value::String(text) => text,
             other => other.to_string(),
         };
-        Some((
-            HeaderName::try_from(name).ok()?,
-            HeaderValue::from_bytes(text.as_bytes()).ok()?,
-        ))
+        let bytes: Result<Vec<u8>, _> = text.chars().map(|c| u8::try_from(u32::from(c))).collect();
+        let bytes = bytes.unwrap_or_else(|_| text.into_bytes());
+        Some((HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(&bytes).ok()?))
     };
     parsed.into_iter().map(header).collect()
 }
@@ -171,6 +180,8 @@ mod tests {
     #[test]
     fn footers_are_an_object_of_headers() {
         let footers = parse_footers(br#"{"Etag": "x", "X-Object-Sysmeta-A": "b", "N": 5}"#).unwrap();
+        let latin = parse_footers("{\"a\": \"Ã©\"}".as_bytes()).unwrap();
+        assert_eq!(latin["a"].as_bytes(), "é".as_bytes());
         assert_eq!(
             (footers["etag"].to_str().unwrap(), footers["n"].to_str().unwrap()),
             ("x", "5")

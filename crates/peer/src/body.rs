@@ -6,6 +6,7 @@
 //! Always holds: a body ends with `None` only if its producer said so; a producer that vanishes
 //! leaves [`BodyError::Abandoned`]. A channel never holds more than its capacity of chunks.
 
+use crate::Footer;
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
@@ -96,6 +97,7 @@ pub struct Body {
     /// Bytes to come, when known.
     length: Option<u64>,
     digest: Option<Digest>,
+    footer: Option<Footer>,
 }
 
 impl Body {
@@ -105,6 +107,7 @@ impl Body {
             source: Source::Empty,
             length: Some(0),
             digest: None,
+            footer: None,
         }
     }
 
@@ -115,6 +118,7 @@ impl Body {
             length: Some(bytes.len() as u64),
             source: Source::Whole(bytes),
             digest: None,
+            footer: None,
         }
     }
 
@@ -128,6 +132,7 @@ impl Body {
             }),
             length,
             digest: None,
+            footer: None,
         }
     }
 
@@ -142,6 +147,7 @@ impl Body {
             source: Source::Wire(wire),
             length,
             digest: None,
+            footer: None,
         }
     }
 
@@ -152,6 +158,7 @@ impl Body {
             source: Source::Stream(SyncWrapper::new(chunks)),
             length,
             digest: None,
+            footer: None,
         }
     }
 
@@ -173,6 +180,7 @@ impl Body {
                 source,
                 length,
                 digest: None,
+                footer: None,
             },
         )
     }
@@ -188,6 +196,19 @@ impl Body {
     /// The producer's digest, if the producer is in this process and computes one.
     pub fn digest(&self) -> Option<Digest> {
         self.digest.clone()
+    }
+
+    /// Attaches headers that the producer will know at the end.
+    pub fn with_footer(self, footer: Footer) -> Self {
+        Self {
+            footer: Some(footer),
+            ..self
+        }
+    }
+
+    /// The headers that belong to the body's end, if the producer is in this process and has any.
+    pub fn footer(&self) -> Option<Footer> {
+        self.footer.clone()
     }
 
     /// Bytes to come, when known.

@@ -5,9 +5,11 @@
 //! other side closed in the meantime is sent again on a new one, but only when none of it has left.
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
+//! A body with a footer goes as MIME (`footer.rs`), and only to a node that says it understands it.
 //! Always holds: at most [`MAX_IDLE`] idle connections per node.
 
 use crate::body::{Body, BodyError};
+use crate::footer;
 use crate::peers::{PeerError, Timeouts};
 use crate::{Call, Response};
 use futures_util::Stream;
@@ -48,7 +50,7 @@ impl HttpClient {
     /// Sends `call` to `host:port`; answers with the response's head while its body streams.
     pub async fn send(&self, host: &str, port: u16, call: Call, timeouts: Timeouts) -> Result<Response, PeerError> {
         let node = format!("{host}:{port}");
-        let mut request = into_request(&node, call)?;
+        let mut request = into_request(&node, call, || self.boundary())?;
         for _ in 0..=MAX_IDLE {
             let Some(sender) = self.take_idle(&node) else { break };
             match self.exchange(&node, sender, request, timeouts).await {
@@ -61,6 +63,12 @@ impl HttpClient {
         self.exchange(&node, sender, request, timeouts)
             .await
             .map_err(|(error, _)| error)
+    }
+
+    /// A MIME boundary that no body has in it.
+    fn boundary(&self) -> String {
+        let random = &self.world.random;
+        format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
     }
 
     fn take_idle(&self, node: &str) -> Option<SendRequest<Body>> {
@@ -122,13 +130,20 @@ impl HttpClient {
     }
 }
 
-fn into_request(node: &str, call: Call) -> Result<http::Request<Body>, PeerError> {
+/// The HTTP request for `call`; `boundary` is for a body that must be wrapped.
+fn into_request(
+    node: &str,
+    mut call: Call,
+    boundary: impl FnOnce() -> String,
+) -> Result<http::Request<Body>, PeerError> {
     let mut uri = call.address.url_path();
     if !call.query.is_empty() {
         uri.push('?');
         uri.push_str(&call.query);
     }
-    let mut request = http::Request::new(call.body);
+    let has_footer = call.body.footer().is_some();
+    let body = footer::wrap(&mut call.headers, call.body, boundary);
+    let mut request = http::Request::new(body);
     *request.method_mut() = call.method;
     *request.uri_mut() = uri.parse().map_err(|_| PeerError::Unspeakable(uri))?;
     *request.headers_mut() = call.headers;
@@ -138,11 +153,15 @@ fn into_request(node: &str, call: Call) -> Result<http::Request<Body>, PeerError
         .headers()
         .get(http::header::EXPECT)
         .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    Ok(if expects { hold_until_continue(request) } else { request })
+    Ok(match expects {
+        true => hold_until_continue(request, has_footer),
+        false => request,
+    })
 }
 
-/// Keeps the body back until the node has said `100 Continue`.
-fn hold_until_continue(request: http::Request<Body>) -> http::Request<Body> {
+/// Keeps the body back until the node has said `100 Continue`; one with a footer for good when the node
+/// does not say with it that it reads those.
+fn hold_until_continue(request: http::Request<Body>, has_footer: bool) -> http::Request<Body> {
     let (open, gate) = oneshot::channel();
     let open = Mutex::new(Some(open));
     let mut request = request.map(|body| {
@@ -153,12 +172,17 @@ fn hold_until_continue(request: http::Request<Body>) -> http::Request<Body> {
     hyper::ext::on_informational(&mut request, move |informational| {
         if informational.status() == http::StatusCode::CONTINUE
             && let Some(open) = open.lock().take()
+            && (!has_footer || says_yes(informational.headers().get(footer::UNDERSTOOD)))
         {
             // The body may be gone already; then there is nothing to open.
             let _ = open.send(());
         }
     });
     request
+}
+
+fn says_yes(value: Option<&http::HeaderValue>) -> bool {
+    value.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"yes"))
 }
 
 struct Held {

@@ -12,6 +12,7 @@
 //! | question | file |
 //! |---|---|
 //! | what is a body and how is it fed | `body.rs` |
+//! | headers that are known only at a body's end | `footer.rs` |
 //! | what is asked of whom | `call.rs` |
 //! | local or remote | `peers.rs` |
 //! | connections that are kept | `http_client.rs` |
@@ -20,6 +21,7 @@
 
 pub mod body;
 pub mod call;
+pub mod footer;
 pub mod http_client;
 pub mod http_server;
 pub mod interim;
@@ -27,6 +29,7 @@ pub mod peers;
 
 pub use body::{Body, BodyError, Digest, Feed};
 pub use call::{Address, Call, Response, Service, Target};
+pub use footer::Footer;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;
 pub use peers::{PeerError, Peers, Timeouts};

@@ -37,6 +37,14 @@ impl Service for Echo {
             let second = call.body.next().await;
             return plain(StatusCode::CREATED, &format!("{first:?} {second:?}"));
         }
+        if call.headers.contains_key("x-backend-obj-metadata-footer")
+            && target.path.account == "reads-footers"
+            && let Some(interim) = &call.interim
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-obj-metadata-footer", HeaderValue::from_static("yes"));
+            interim.send_continue(&headers, true);
+        }
         match call.body.collect(1 << 20).await {
             Ok(bytes) => Response::new(Body::whole(bytes)),
             Err(error) => plain(StatusCode::from_u16(499).unwrap(), &error.to_string()),
@@ -167,6 +175,41 @@ async fn informational_answers_carry_headers() {
             .await
             .starts_with("HTTP/1.1 201 Created\r\n")
     );
+}
+
+/// A body with headers at its end goes as MIME to a node that says it reads those, and to no other.
+#[tokio::test]
+async fn footers_go_only_to_who_reads_them() {
+    let set = start();
+    for (account, reads) in [("reads-footers", true), ("a", false)] {
+        let footer = peer::Footer::default();
+        let (mut feed, body) = Body::channel(1, Some(5));
+        let call = put(account, body.with_footer(footer.clone()));
+        let sending = set.peers.send("127.0.0.1", set.port, call, TIMEOUTS);
+        let feeding = async {
+            if !feed.started().await {
+                return false;
+            }
+            assert!(feed.send(Bytes::from_static(b"hello")).await);
+            footer.set(
+                [(http::header::ETAG, HeaderValue::from_static("x"))]
+                    .into_iter()
+                    .collect(),
+            );
+            feed.finish().await
+        };
+        let (response, fed) = tokio::join!(sending, feeding);
+        assert_eq!(fed, reads);
+        if reads {
+            let text = response.unwrap().into_body().collect(9999).await.unwrap();
+            let text = String::from_utf8(text.to_vec()).unwrap();
+            assert!(text.contains("\r\n\r\nhello\r\n--"), "{text}");
+            assert!(
+                text.contains("X-Document: object metadata") && text.contains(r#"{"etag":"x"}"#),
+                "{text}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,170 @@
+//! A body on its way to all replicas that take it.
+//!
+//! `put_object.rs` opens the [`Replica`]s; a [`Fan`] moves the body to all of them at their common pace and
+//! collects their answers.
+//! Always holds: no more than [`CHUNKS_AHEAD`] chunks wait per replica; a replica that is slower than
+//! `node_timeout` for one chunk is left behind; too few replicas end the upload at once.
+
+use crate::backend::Reply;
+use crate::fan_out;
+use crate::gateway::Shared;
+use crate::nodes::Node;
+use bytes::{Bytes, BytesMut};
+use features::{Response, reply};
+use futures_util::stream::FuturesUnordered;
+use md5::{Digest as _, Md5};
+use peer::{Body, BodyError, Digest, Feed, Footer};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use world::BoxFuture;
+
+/// Chunks that may wait for a slow replica.
+pub(crate) const CHUNKS_AHEAD: usize = 8;
+/// Chunks of a large body are gathered to this size before they go out.
+const CHUNK: usize = 64 * 1024;
+
+/// What becomes known at a body's end.
+pub(crate) struct End {
+    pub(crate) digest: Digest,
+    /// Absent when no feature has anything to say.
+    pub(crate) footer: Option<Footer>,
+}
+
+impl End {
+    pub(crate) fn belongs_to(&self, body: Body) -> Body {
+        let body = body.with_digest(self.digest.clone());
+        self.footer.iter().cloned().fold(body, Body::with_footer)
+    }
+}
+
+/// A replica that takes the body.
+pub(crate) struct Replica {
+    pub(crate) node: Node,
+    pub(crate) feed: Feed,
+    pub(crate) answer: oneshot::Receiver<Option<Reply>>,
+}
+
+/// The replicas that are still with us.
+pub(crate) struct Fan<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) quorum: usize,
+}
+
+impl Fan<'_> {
+    /// Moves the body to all replicas; answers with its MD5.
+    pub(crate) async fn pump(&mut self, mut body: Body, length: Option<u64>, most: u64) -> Result<String, Response> {
+        let mut md5 = Md5::new();
+        let mut received = 0u64;
+        loop {
+            let chunk = self.gather_chunk(&mut body).await?;
+            let Some(chunk) = chunk else { break };
+            received += chunk.len() as u64;
+            if received > most {
+                return Err(reply::status(413));
+            }
+            md5.update(&chunk);
+            self.send(chunk).await?;
+        }
+        match length {
+            Some(length) if length != received => Err(reply::status(reply::CLIENT_DISCONNECT)),
+            _ => Ok(hex(&md5.finalize())),
+        }
+    }
+
+    /// The next bytes of the client, in pieces worth sending; `None` at the end.
+    async fn gather_chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
+        let Some(first) = self.read(body).await? else {
+            return Ok(None);
+        };
+        if first.len() >= CHUNK / 2 {
+            return Ok(Some(first));
+        }
+        let mut gathered = BytesMut::with_capacity(CHUNK);
+        gathered.extend_from_slice(&first);
+        while gathered.len() < CHUNK {
+            let Some(more) = self.read(body).await? else { break };
+            gathered.extend_from_slice(&more);
+        }
+        Ok(Some(gathered.freeze()))
+    }
+
+    async fn read(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
+        match self
+            .shared
+            .world
+            .timeout(self.shared.options.client_timeout, body.next())
+            .await
+        {
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
+            Ok(Some(Err(_))) => Err(reply::status(reply::CLIENT_DISCONNECT)),
+            Err(_) => Err(reply::status(408)),
+        }
+    }
+
+    async fn send(&mut self, chunk: Bytes) -> Result<(), Response> {
+        let limit = self.shared.options.node_timeout;
+        let sends = self
+            .replicas
+            .iter()
+            .map(|replica| self.shared.world.timeout(limit, replica.feed.send(chunk.clone())));
+        let delivered = futures_util::future::join_all(sends).await;
+        let mut delivered = delivered.into_iter();
+        let shared = self.shared;
+        self.replicas.retain(|replica| match delivered.next() {
+            Some(Ok(true)) => true,
+            Some(Ok(false)) => false,
+            _ => {
+                shared.suppression.error(&replica.node, "is too slow to take an object");
+                false
+            }
+        });
+        match quorum::is_possible(self.replicas.len(), self.quorum) {
+            true => Ok(()),
+            false => Err(reply::status(503)),
+        }
+    }
+
+    /// No replica may keep what it has.
+    pub(crate) async fn abort(self) {
+        for replica in self.replicas {
+            replica.feed.fail(BodyError::Abandoned).await;
+        }
+    }
+
+    /// The body is whole: collects the answers.
+    pub(crate) async fn finish(self, shared: Arc<Shared>) -> Vec<Reply> {
+        let limit = shared.options.node_timeout;
+        let answers: FuturesUnordered<BoxFuture<'static, Option<Reply>>> = FuturesUnordered::new();
+        for replica in self.replicas {
+            let shared = shared.clone();
+            answers.push(Box::pin(async move {
+                let answer = async move {
+                    replica.feed.finish().await;
+                    replica.answer.await.ok().flatten()
+                };
+                match shared.world.timeout(limit, answer).await {
+                    Ok(reply) => reply,
+                    Err(_) => {
+                        shared
+                            .suppression
+                            .error(&replica.node, "did not say in time whether it has stored an object");
+                        None
+                    }
+                }
+            }));
+        }
+        fan_out::gather(&shared, answers, self.quorum).await
+    }
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
+        .map(char::from)
+        .collect()
+}
