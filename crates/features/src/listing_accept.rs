@@ -51,6 +51,15 @@ pub fn choose(accept: &[u8]) -> Result<Option<Form>, Invalid> {
     Ok(best.map(|(_, form)| form))
 }
 
+/// Whether JSON is among what suits.
+pub fn only_json(accept: &[u8]) -> Result<bool, Invalid> {
+    let mut suits = false;
+    for text in accept.split(|b| *b == b',') {
+        suits |= read_range(text)?.suits(Form::Json);
+    }
+    Ok(suits)
+}
+
 struct Rank {
     quality: f64,
     /// Neither part of it is `*`.

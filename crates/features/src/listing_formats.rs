@@ -6,7 +6,7 @@
 //! it came; an answer that depended on `Accept` says so in `Vary`.
 
 use crate::gatekeeper::ALLOW_RESERVED_NAMES;
-use crate::listing_accept::{Form, choose};
+use crate::listing_accept::{Form, choose, only_json};
 use crate::listing_rows::{NotRows, account_xml, container_xml, json_without_reserved, plain};
 use crate::request::is_true;
 use crate::{ClientRequest, Feature, Next, Response, reply};
@@ -20,6 +20,7 @@ use vocabulary::EntityPath;
 /// Swift's `listing_formats`.
 pub struct ListingFormats {
     api_versions: Vec<String>,
+    versions: bool,
 }
 
 /// More than ten thousand rows of the longest names that JSON can blow up.
@@ -35,9 +36,19 @@ struct Wanted {
 }
 
 impl ListingFormats {
-    /// For paths that begin with one of these (`v1`).
-    pub fn new(api_versions: Vec<String>) -> Self {
-        Self { api_versions }
+    /// For paths that begin with one of these (`v1`). With `versions`, listings of versions are told from
+    /// others: they are JSON or nothing.
+    pub fn new(api_versions: Vec<String>, versions: bool) -> Self {
+        Self { api_versions, versions }
+    }
+
+    /// Whether versions are to be listed.
+    fn lists_versions(&self, request: &ClientRequest, entity: &EntityPath) -> bool {
+        self.versions
+            && request.method == Method::GET
+            && entity.container.is_some()
+            && !request.query.is_empty()
+            && request.param("versions").is_some()
     }
 
     /// The account or container to be listed, if the request is about one.
@@ -61,7 +72,11 @@ impl Feature for ListingFormats {
         let Some(entity) = self.listed(&request) else {
             return next.run(request).await;
         };
-        let (form, vary) = match wanted_form(&request) {
+        let wanted = match self.lists_versions(&request, &entity) {
+            true => as_json(&request).map(|()| (Form::Json, false)),
+            false => wanted_form(&request),
+        };
+        let (form, vary) = match wanted {
             Ok(wanted) => wanted,
             Err(refusal) => return *refusal,
         };
@@ -93,6 +108,21 @@ fn wanted_form(request: &ClientRequest) -> Result<(Form, bool), Box<Response>> {
     }
 }
 
+/// Refuses a listing that only JSON can express to a client that wants another form.
+fn as_json(request: &ClientRequest) -> Result<(), Box<Response>> {
+    let accept = accept(request);
+    let suits = match request.param("format") {
+        None if accept.is_empty() => true,
+        None => only_json(&accept).map_err(|_| invalid_accept())?,
+        Some(Err(_)) => return wanted_form(request).map(drop),
+        Some(Ok(name)) => name.is_empty() || named(&name) == Form::Json,
+    };
+    match suits {
+        true => Ok(()),
+        false => Err(Box::new(reply::status_for(&request.method, 406))),
+    }
+}
+
 fn named(format: &str) -> Form {
     match format.to_lowercase().as_str() {
         "json" => Form::Json,
@@ -101,21 +131,29 @@ fn named(format: &str) -> Form {
     }
 }
 
-fn by_accept(request: &ClientRequest) -> Result<Form, Box<Response>> {
+fn accept(request: &ClientRequest) -> Vec<u8> {
     let accepts: Vec<&[u8]> = request
         .headers
         .get_all(ACCEPT)
         .iter()
         .map(HeaderValue::as_bytes)
         .collect();
-    let accept = accepts.join(&b","[..]);
+    accepts.join(&b","[..])
+}
+
+fn invalid_accept() -> Box<Response> {
+    Box::new(reply::html(400, "Invalid Accept header".into()))
+}
+
+fn by_accept(request: &ClientRequest) -> Result<Form, Box<Response>> {
+    let accept = accept(request);
     if accept.is_empty() {
         return Ok(Form::Plain);
     }
     match choose(&accept) {
         Ok(Some(form)) => Ok(form),
         Ok(None) => Err(Box::new(reply::status_for(&request.method, 406))),
-        Err(_) => Err(Box::new(reply::html(400, "Invalid Accept header".into()))),
+        Err(_) => Err(invalid_accept()),
     }
 }
 
@@ -247,7 +285,7 @@ mod tests {
         core: Answer,
     ) -> (u16, Vec<String>, String) {
         let asked = with_headers(request(method, target), accept);
-        let response = ask(ListingFormats::new(vec!["v1".into()]), asked, core).await;
+        let response = ask(ListingFormats::new(vec!["v1".into()], true), asked, core).await;
         let body = response.body().as_whole().unwrap();
         (
             response.status().as_u16(),

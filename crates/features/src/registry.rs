@@ -14,12 +14,12 @@ use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
 use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::tempauth::Auth;
-use crate::versioned_writes::LegacyVersions;
+use crate::versioned_writes::{LegacyVersions, ObjectVersioning};
 use crate::{Feature, SharedCache};
 use identity::{TempAuth, TokenCache};
 use serde_json::Value;
 use settings::declare::{Options, Scope};
-use settings::{ProxyConf, SettingsError, SwiftConf, TempAuthSettings};
+use settings::{ProxyConf, SettingsError, SwiftConf, TempAuthSettings, VersionedWritesSettings};
 use std::sync::Arc;
 use std::time::Duration;
 use world::World;
@@ -40,7 +40,7 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("listing_formats", |parts, _| {
         let versions = parts.swift.limits.valid_api_versions.clone();
-        Ok(Arc::new(ListingFormats::new(versions)))
+        Ok(Arc::new(ListingFormats::new(versions, parts.keeps_versions()?)))
     }),
     ("proxy_logging", |parts, options| {
         let settings = Options::read(options)?;
@@ -53,6 +53,16 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("versioned_writes", |_, options| {
         Ok(Arc::new(LegacyVersions::new(Options::read(options)?)))
+    }),
+    ("versioned_writes", |parts, options| {
+        let settings: VersionedWritesSettings = Options::read(options)?;
+        let limit = parts.swift.limits.container_listing_limit;
+        Ok(Arc::new(ObjectVersioning::new(
+            settings.allow_object_versioning,
+            parts.swift.policies.clone(),
+            limit,
+            parts.world.clock.clone(),
+        )))
     }),
 ];
 
@@ -69,6 +79,21 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
+    /// Whether containers may have versions of their objects.
+    fn keeps_versions(&self) -> Result<bool, SettingsError> {
+        let Some(filter) = self.conf.pipeline.filter("versioned_writes") else {
+            return Ok(false);
+        };
+        let settings = VersionedWritesSettings::read(&filter.options)?;
+        if settings.allow_object_versioning && !self.conf.pipeline.has("symlink") {
+            return Err(filter.options.wrong(
+                "allow_object_versioning",
+                "symlink in the pipeline behind versioned_writes, which follows the links to versions",
+            ));
+        }
+        Ok(settings.allow_object_versioning)
+    }
+
     fn tokens(&self) -> Option<Arc<dyn TokenCache>> {
         let cache = self.cache.clone()?;
         Some(Arc::new(SharedTokens(cache)))
@@ -359,7 +384,7 @@ mod tests {
         let names: Vec<_> = pipeline.names().collect();
         assert_eq!(
             names.join(" "),
-            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth versioned_writes proxy_logging info"
+            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth versioned_writes object_versioning proxy_logging info"
         );
         let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
         let info = pipeline.run(request("GET", "/info")).await;

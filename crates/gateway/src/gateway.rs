@@ -7,9 +7,10 @@
 use crate::info_cache::InfoCache;
 use crate::nodes::Suppression;
 use crate::options::GatewayOptions;
-use crate::recognise::recognise;
+use crate::recognise::{not_text, recognise};
 use crate::rings::Rings;
 use crate::{account, container, object};
+use features::gatekeeper::ALLOW_RESERVED_NAMES;
 use features::pipeline::Core;
 use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, SharedCache, cors, reply};
 use http::{HeaderValue, Method, StatusCode};
@@ -18,6 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vocabulary::Timestamp;
+use vocabulary::names::RESERVED;
 use world::World;
 
 /// What all requests share.
@@ -147,6 +149,9 @@ impl CoreVerbs {
 
     /// Refuses what names nothing, with the answers Swift gives.
     fn check(&self, request: &ClientRequest) -> Result<(), Response> {
+        if request.path.contains(RESERVED) && !request.is_true(ALLOW_RESERVED_NAMES.as_str()) {
+            return Err(not_text(&request.method));
+        }
         if request.entity.is_none() {
             let without_slashes = request.path.trim_end_matches('/');
             let names_a_version = !request.api_version.is_empty() && request.path.starts_with('/');

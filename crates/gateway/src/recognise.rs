@@ -1,7 +1,7 @@
 //! From an HTTP request to a [`ClientRequest`]: what is asked about what, and its transaction id.
 //!
-//! Always holds: a path that is not UTF-8 or holds a NUL is refused here (412); hop-by-hop headers
-//! go no further.
+//! Always holds: a path that is not UTF-8 is refused here (412); one with a NUL, which belongs to Swift
+//! itself, is refused by the core unless a feature vouches for it; hop-by-hop headers go no further.
 
 use crate::gateway::Shared;
 use features::{ClientRequest, Response, reply};
@@ -25,12 +25,8 @@ pub(crate) fn recognise(
         return Err(Box::new(reply::status(code)));
     }
     let raw_path = head.uri.path().to_owned();
-    let path = unquote(&raw_path).ok().filter(|path| !path.contains('\0'));
-    let Some(path) = path else {
-        let mut refusal = reply::html(412, "Invalid UTF8 or contains NULL".into());
-        if head.method == http::Method::HEAD {
-            refusal = refusal.map(|_| Body::empty());
-        }
+    let Ok(path) = unquote(&raw_path) else {
+        let mut refusal = not_text(&head.method);
         refusal
             .headers_mut()
             .insert("x-trans-id", crate::backend::text(&trans_id));
@@ -66,6 +62,15 @@ pub(crate) fn recognise(
         notes: features::Notes::default(),
         footers: None,
     })
+}
+
+/// The answer to a path that is no text, or is not for clients.
+pub(crate) fn not_text(method: &http::Method) -> Response {
+    let refusal = reply::html(412, "Invalid UTF8 or contains NULL".into());
+    match *method {
+        http::Method::HEAD => refusal.map(|_| Body::empty()),
+        _ => refusal,
+    }
 }
 
 /// Bytes that all headers together may have, whatever the configuration says.

@@ -1,0 +1,183 @@
+//! PUT, POST, DELETE, GET and HEAD of containers that have versions, or get them.
+//!
+//! Always holds: the hidden container exists before the metadata that names it; a container goes only
+//! when no version is left, and its hidden one after it.
+
+use super::names::Hidden;
+use super::{CONTAINER_SYSMETA, ENABLED_SYSMETA, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
+use crate::request::is_true;
+use crate::{ClientRequest, ContainerInfo, Next, Response, reply};
+use http::{HeaderValue, Method};
+use std::sync::Arc;
+use vocabulary::EntityPath;
+
+const SWITCH: &str = "x-versions-enabled";
+const BYTES_USED: &str = "x-container-bytes-used";
+
+impl ObjectVersioning {
+    /// Answers a request about a container.
+    pub(super) async fn container(&self, request: ClientRequest, entity: Arc<EntityPath>, next: Next) -> Response {
+        let switched = request.headers.contains_key(SWITCH);
+        match request.method {
+            Method::PUT | Method::POST if switched => self.switch(request, &entity, next).await,
+            Method::DELETE => delete(request, &entity, next).await,
+            Method::GET if !request.query.is_empty() && request.param("versions").is_some() => {
+                self.list_versions(request, &entity, next).await
+            }
+            Method::GET | Method::HEAD => self.show(request, &entity, next).await,
+            _ => next.run(request).await,
+        }
+    }
+
+    /// `X-Versions-Enabled: true` makes the hidden container the first time; anything else stops versions from being
+    /// made and keeps those there are.
+    async fn switch(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+        let container = entity.container.as_deref().unwrap_or_default();
+        let info = next.info().container(&entity.account, container).await;
+        let wanted = request.headers.remove(SWITCH);
+        let enable = wanted.is_some_and(|value| std::str::from_utf8(value.as_bytes()).is_ok_and(is_true));
+        if let Err(refusal) = authorise(&mut request, &next).await {
+            return refusal;
+        }
+        if !info.exists() && request.method == Method::POST {
+            return next.run(request).await;
+        }
+        if enable {
+            if info.sysmeta.contains_key("versions-location") || info.versions.is_some() {
+                return reply::html(
+                    400,
+                    "Cannot enable object versioning on a container that is already using the legacy versioned \
+                     writes feature."
+                        .into(),
+                );
+            }
+            let hidden = match Versioned::of(&entity.account, container, &info) {
+                Some(versioned) => versioned.hidden,
+                None => Hidden::new(&entity.account, container),
+            };
+            if let Err(refusal) = self.make_hidden(&request, &hidden, &info, &next).await {
+                return refusal;
+            }
+            set_sysmeta(&mut request, CONTAINER_SYSMETA, &hidden.quoted());
+        }
+        set_sysmeta(&mut request, ENABLED_SYSMETA, if enable { "True" } else { "False" });
+        next.run(request).await
+    }
+
+    /// In the policy that the container has, or is to get.
+    async fn make_hidden(
+        &self,
+        request: &ClientRequest,
+        hidden: &Hidden,
+        info: &ContainerInfo,
+        next: &Next,
+    ) -> Result<(), Response> {
+        let mut make = request
+            .subrequest(Method::PUT, hidden.container(), SOURCE)
+            .preauthorised();
+        allow_hidden(&mut make);
+        let policy = match info.exists() {
+            true => self.policies.get(info.policy).map(|policy| policy.name.clone()),
+            false => request.header("x-storage-policy").map(str::to_owned),
+        };
+        if let Some(policy) = policy {
+            make.set_header("x-storage-policy", &policy);
+        }
+        let made = next.clone().run(make).await;
+        match made.status().is_success() {
+            true => Ok(()),
+            false => Err(refused(&made, request)),
+        }
+    }
+
+    /// The container with what its versions take, and its rows without hidden names.
+    async fn show(&self, request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+        let container = entity.container.as_deref().unwrap_or_default();
+        let info = next.info().container(&entity.account, container).await;
+        let Some(versioned) = Versioned::of(&entity.account, container, &info) else {
+            return next.run(request).await;
+        };
+        let mut size = request
+            .subrequest(Method::HEAD, versioned.hidden.container(), SOURCE)
+            .preauthorised();
+        allow_hidden(&mut size);
+        let is_get = request.method == Method::GET;
+        let mut response = next.clone().run(request).await;
+        if !response.status().is_success() {
+            return response;
+        }
+        describe(&mut response, &versioned, &next.run(size).await);
+        match is_get {
+            true => super::listing::with_own_names(response, entity, &versioned).await,
+            false => response,
+        }
+    }
+}
+
+/// Says whether versions are made, and adds the bytes of those there are.
+pub(super) fn describe(response: &mut Response, versioned: &Versioned, hidden: &Response) {
+    let bytes =
+        |response: &Response| -> Option<u64> { response.headers().get(BYTES_USED)?.to_str().ok()?.parse().ok() };
+    let enabled = if versioned.enabled { "True" } else { "False" };
+    let total = bytes(response).map(|own| own.saturating_add(bytes(hidden).unwrap_or(0)));
+    let headers = response.headers_mut();
+    headers.insert(SWITCH, HeaderValue::from_static(enabled));
+    if let Some(total) = total {
+        headers.insert(BYTES_USED, HeaderValue::from(total));
+    }
+}
+
+fn set_sysmeta(request: &mut ClientRequest, name: &str, value: &str) {
+    let name = match name {
+        CONTAINER_SYSMETA => "x-container-sysmeta-versions-container",
+        _ => "x-container-sysmeta-versions-enabled",
+    };
+    request.set_header(name, value);
+}
+
+async fn authorise(request: &mut ClientRequest, next: &Next) -> Result<(), Response> {
+    match request.authorizer.clone() {
+        Some(authorizer) => authorizer.authorize(request, next.info()).await,
+        None => Ok(()),
+    }
+}
+
+async fn delete(mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+    let container = entity.container.as_deref().unwrap_or_default();
+    let info = next.info().container(&entity.account, container).await;
+    let Some(versioned) = Versioned::of(&entity.account, container, &info) else {
+        return next.run(request).await;
+    };
+    if let Err(refusal) = authorise(&mut request, &next).await {
+        return refusal;
+    }
+    let ask = |method: Method| {
+        let mut ask = request
+            .subrequest(method, versioned.hidden.container(), SOURCE)
+            .preauthorised();
+        ask.set_header("x-newest", "true");
+        allow_hidden(&mut ask);
+        ask
+    };
+    let (look, remove) = (ask(Method::HEAD), ask(Method::DELETE));
+    let found = next.clone().run(look).await;
+    let left = found.headers().get("x-container-object-count");
+    if found.status().is_success() && left.is_some_and(|count| count != "0") {
+        return reply::html(409, "Delete all versions before deleting container.".into());
+    }
+    if !found.status().is_success() && found.status() != http::StatusCode::NOT_FOUND {
+        return refused(&found, &request);
+    }
+    let response = next.clone().run(request).await;
+    if response.status().is_success() {
+        let removed = next.run(remove).await;
+        if !removed.status().is_success() && removed.status() != http::StatusCode::NOT_FOUND {
+            tracing::warn!(
+                "the hidden container of versions of {}/{container} is left behind: deleting it was answered {}",
+                entity.account,
+                removed.status()
+            );
+        }
+    }
+    response
+}

@@ -1,0 +1,206 @@
+//! Object versioning: every write of an object in a versioned container is kept, hidden, and found again.
+//!
+//! The data of a versioned object is written to a hidden container ([`names`]), and a static link to it
+//! under the object's own name; `symlink`, further down the pipeline, follows it. `?version-id=` reaches
+//! one version, `?versions` lists them all. It stands behind the two older modes of the filter
+//! `versioned_writes` and is switched by its `allow_object_versioning`.
+//! Always holds: data is written before the link that shows it, and a link is taken away before its data, so that
+//! a process that dies in between leaves a version nobody sees, never a link to nothing; the hidden
+//! container is written to only after the client's own request has been authorised; what existed before
+//! versioning was enabled becomes a version when it is overwritten or deleted.
+//! Deliberately absent: following links (`symlink`), the older modes (`versioned_writes`).
+//! Formats: what OpenStack Swift 2.38.3 wrote, beside it, for the same requests (`tests/api/test_object_versioning.py`).
+
+mod container;
+mod listing;
+mod names;
+mod read;
+mod write;
+
+use crate::gatekeeper::ALLOW_RESERVED_NAMES;
+use crate::subrequest::set_header;
+use crate::{ClientRequest, ContainerInfo, Feature, Next, Response, reply};
+use http::{HeaderValue, Method};
+use names::{Hidden, VersionId};
+use std::sync::Arc;
+use vocabulary::names::RESERVED;
+use vocabulary::{EntityPath, Policies};
+use world::Clock;
+
+/// In the access log, and in nothing else.
+const SOURCE: &str = "OV";
+/// System metadata of a versioned container: where its versions are, and whether more are made.
+const CONTAINER_SYSMETA: &str = "versions-container";
+const ENABLED_SYSMETA: &str = "versions-enabled";
+/// Marks the link that shows the current version.
+const LINK_MARK: &str = "x-object-sysmeta-versions-symlink";
+/// What a deletion leaves: an empty version of this type.
+const DELETE_MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
+const VERSION_ID: &str = "x-object-version-id";
+
+/// Swift's `object_versioning`.
+pub struct ObjectVersioning {
+    allowed: bool,
+    policies: Policies,
+    listing_limit: usize,
+    clock: Arc<dyn Clock>,
+    unique: write::Unique,
+}
+
+/// What a container's description says about versions.
+struct Versioned {
+    hidden: Hidden,
+    enabled: bool,
+}
+
+impl Versioned {
+    fn of(account: &str, container: &str, info: &ContainerInfo) -> Option<Self> {
+        let place = info.sysmeta.get(CONTAINER_SYSMETA).filter(|name| !name.is_empty())?;
+        let hidden = Hidden::stored(account, container, place)?;
+        let enabled = info
+            .sysmeta
+            .get(ENABLED_SYSMETA)
+            .is_some_and(|text| crate::request::is_true(text));
+        Some(Self { hidden, enabled })
+    }
+}
+
+/// One request about an object of a container that has, or had, versions.
+struct Asked {
+    entity: Arc<EntityPath>,
+    versioned: Versioned,
+}
+
+impl Asked {
+    fn object(&self) -> &str {
+        self.entity.object.as_deref().unwrap_or_default()
+    }
+
+    /// Where this version lies.
+    fn at(&self, id: VersionId) -> EntityPath {
+        self.versioned.hidden.version(self.object(), id)
+    }
+}
+
+impl ObjectVersioning {
+    /// `allowed` is `allow_object_versioning`; `listing_limit` the most rows of a listing.
+    pub fn new(allowed: bool, policies: Policies, listing_limit: usize, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            allowed,
+            policies,
+            listing_limit,
+            clock,
+            unique: write::Unique::default(),
+        }
+    }
+
+    async fn object(&self, request: ClientRequest, entity: Arc<EntityPath>, next: Next) -> Response {
+        let container = entity.container.as_deref().unwrap_or_default();
+        let info = next.info().container(&entity.account, container).await;
+        let versioned = Versioned::of(&entity.account, container, &info);
+        let wanted = match wanted_version(&request) {
+            Ok(wanted) => wanted,
+            Err(refusal) => return *refusal,
+        };
+        let Some(versioned) = versioned else {
+            return match wanted {
+                None => next.run(request).await,
+                Some(VersionId::Null) => read::unversioned(request, next).await,
+                Some(VersionId::At(_)) if info.exists() => reply::html(
+                    400,
+                    "version-aware operations require that the container is versioned".into(),
+                ),
+                Some(VersionId::At(_)) => next.run(request).await,
+            };
+        };
+        let asked = Asked { entity, versioned };
+        match (request.method.clone(), wanted) {
+            (Method::POST, Some(_)) => reply::html(400, "POST to a specific version is not allowed".into()),
+            (Method::POST, None) => write::post(&asked, request, next).await,
+            (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
+            (Method::PUT, None) if asked.versioned.enabled => self.put(&asked, request, &info, next).await,
+            (Method::PUT, Some(id)) => self.restore(&asked, request, id, &info, next).await,
+            (Method::DELETE, None) if asked.versioned.enabled => self.delete(&asked, request, &info, next).await,
+            (Method::DELETE, Some(VersionId::At(_))) => {
+                write::delete_version(&asked, request, wanted_id(wanted), &info, next).await
+            }
+            _ => next.run(request).await,
+        }
+    }
+}
+
+/// The version a request names, when it is one of a moment.
+fn wanted_id(wanted: Option<VersionId>) -> VersionId {
+    wanted.unwrap_or(VersionId::Null)
+}
+
+/// `?version-id=`; an empty one asks for nothing.
+fn wanted_version(request: &ClientRequest) -> Result<Option<VersionId>, Box<Response>> {
+    if request.query.is_empty() {
+        return Ok(None);
+    }
+    match request.param("version-id") {
+        None => Ok(None),
+        Some(Ok(text)) if text.is_empty() => Ok(None),
+        Some(text) => {
+            let id = text.ok().and_then(|text| text.parse().ok());
+            id.map(Some)
+                .ok_or_else(|| Box::new(reply::html(400, "Invalid version parameter".into())))
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Feature for ObjectVersioning {
+    fn name(&self) -> &'static str {
+        "object_versioning"
+    }
+
+    fn info(&self) -> Vec<(&'static str, serde_json::Value)> {
+        match self.allowed {
+            true => vec![("object_versioning", serde_json::json!({}))],
+            false => Vec::new(),
+        }
+    }
+
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response {
+        let entity = request.entity.clone().filter(|_| self.allowed);
+        match entity {
+            // What belongs to Swift itself has no versions; the core decides whether it may be asked for.
+            Some(entity) if request.path.contains(RESERVED) || entity.container.is_none() => next.run(request).await,
+            Some(entity) if entity.object.is_some() => self.object(request, entity, next).await,
+            Some(entity) => self.container(request, entity, next).await,
+            None => next.run(request).await,
+        }
+    }
+}
+
+/// Lets a request reach hidden names.
+fn allow_hidden(request: &mut ClientRequest) {
+    request
+        .headers
+        .insert(ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
+}
+
+/// Adds the version's name to an answer.
+fn show_version(response: &mut Response, id: VersionId) {
+    set_header(response.headers_mut(), VERSION_ID, &id.to_string());
+}
+
+/// A refusal of a request that this feature made, as the client gets it: its own fault stays its own,
+/// anything else is ours.
+fn refused(response: &Response, request: &ClientRequest) -> Response {
+    match response.status().as_u16() {
+        code @ 400..=499 => reply::status_for(&request.method, code),
+        _ => reply::status_for(&request.method, 503),
+    }
+}
+
+/// Whether the client may write to the container: asked before anything is written on its behalf.
+async fn authorise_write(request: &mut ClientRequest, info: &ContainerInfo, next: &Next) -> Result<(), Response> {
+    let Some(authorizer) = request.authorizer.clone() else {
+        return Ok(());
+    };
+    request.acl = info.write_acl.clone();
+    authorizer.authorize(request, next.info()).await
+}

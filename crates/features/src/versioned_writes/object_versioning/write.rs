@@ -1,0 +1,467 @@
+//! PUT, DELETE and POST of versioned objects.
+//!
+//! A PUT is three writes: what is there and has no version yet is kept, the data goes to its hidden place, the link
+//! to it takes the object's own. A DELETE leaves a marker, then takes the link away.
+//! Always holds: a link is one rewrite later than its data; a version is complete before the link shows it; a
+//! write that is refused leaves what was there.
+
+use super::names::{Hidden, VersionId};
+use super::{
+    Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, refused, show_version,
+};
+use crate::subrequest::set_header;
+use crate::watched::{End, Watcher, watch};
+use crate::{ClientRequest, ContainerInfo, Next, Response, reply};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION};
+use http::{Method, StatusCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use vocabulary::conditional::bare_etag;
+use vocabulary::names::unquote;
+use vocabulary::{EntityPath, Timestamp};
+
+const OVERRIDE_ETAG: &str = "x-object-sysmeta-container-update-override-etag";
+const OVERRIDE_SIZE: &str = "x-object-sysmeta-container-update-override-size";
+const SLO_SIZE: &str = "x-object-sysmeta-slo-size";
+const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
+/// When an object expires: says so of the link, never of the data.
+const EXPIRY: [&str; 2] = ["x-delete-at", "x-delete-after"];
+/// What an answer says of itself rather than of the object.
+const NOT_COPIED: [&str; 12] = [
+    "accept-ranges",
+    "connection",
+    "content-length",
+    "date",
+    "etag",
+    "last-modified",
+    "vary",
+    "x-delete-at",
+    "x-openstack-request-id",
+    "x-timestamp",
+    "x-trans-id",
+    "content-location",
+];
+
+/// What a link says of the version it shows.
+struct Shown {
+    id: VersionId,
+    etag: String,
+    bytes: u64,
+    content_type: String,
+    /// What the container is told instead of the data's checksum.
+    listed_etag: Option<String>,
+}
+
+impl ObjectVersioning {
+    /// The moment of a write, later than all before in this process.
+    fn moment(&self, request: &ClientRequest) -> Timestamp {
+        let wanted = request.header("x-timestamp").and_then(|text| text.parse().ok());
+        wanted.unwrap_or_else(|| self.unique.after(self.clock.now()))
+    }
+
+    /// A new version.
+    pub(super) async fn put(
+        &self,
+        asked: &Asked,
+        mut request: ClientRequest,
+        info: &ContainerInfo,
+        next: Next,
+    ) -> Response {
+        if let Err(refusal) = authorise_write(&mut request, info, &next).await {
+            return refusal;
+        }
+        let there = match keep_unversioned(asked, &request, &next).await {
+            Ok(there) => there,
+            Err(refusal) => return refusal,
+        };
+        if there && request.headers.contains_key(IF_NONE_MATCH) {
+            return reply::status_for(&request.method, 412);
+        }
+        let moment = self.moment(&request);
+        let id = VersionId::At(moment);
+        let link = request.without_body();
+        let (data, counted) = data_request(asked, request, id);
+        let mut response = next.clone().run(data).await;
+        if !response.status().is_success() {
+            return response;
+        }
+        let shown = match describe(asked, &link, &response, id, &counted, &next).await {
+            Ok(shown) => shown,
+            Err(refusal) => return refusal,
+        };
+        if let Err(refusal) = put_link(asked, &link, moment, &shown, &next).await {
+            return refusal;
+        }
+        show_version(&mut response, id);
+        response
+    }
+
+    /// `PUT ?version-id=`: an older version becomes the current one.
+    pub(super) async fn restore(
+        &self,
+        asked: &Asked,
+        mut request: ClientRequest,
+        id: VersionId,
+        info: &ContainerInfo,
+        next: Next,
+    ) -> Response {
+        if id == VersionId::Null {
+            return reply::html(400, "Invalid version parameter".into());
+        }
+        if let Err(refusal) = authorise_write(&mut request, info, &next).await {
+            return refusal;
+        }
+        if request.header(CONTENT_LENGTH.as_str()) != Some("0") {
+            return reply::plain(400, "PUT version-id requests require a zero byte body");
+        }
+        let found = next.clone().run(look_at(&request, asked.at(id))).await;
+        match found.status() {
+            StatusCode::NOT_FOUND => return reply::plain(404, "The specified version does not exist"),
+            status if !status.is_success() => return refused(&found, &request),
+            _ => {}
+        }
+        if let Err(refusal) = keep_unversioned(asked, &request, &next).await {
+            return refusal;
+        }
+        let shown = shown_by(id, found.headers());
+        let moment = self.moment(&request);
+        if let Err(refusal) = put_link(asked, &request.without_body(), moment, &shown, &next).await {
+            return refusal;
+        }
+        let mut response = reply::html(201, String::new());
+        for name in [ETAG, LAST_MODIFIED] {
+            if let Some(value) = found.headers().get(&name) {
+                response.headers_mut().insert(name, value.clone());
+            }
+        }
+        show_version(&mut response, id);
+        response
+    }
+
+    /// The object goes, its versions stay, and a marker tells when.
+    pub(super) async fn delete(
+        &self,
+        asked: &Asked,
+        mut request: ClientRequest,
+        info: &ContainerInfo,
+        next: Next,
+    ) -> Response {
+        if let Err(refusal) = authorise_write(&mut request, info, &next).await {
+            return refusal;
+        }
+        if let Err(refusal) = keep_unversioned(asked, &request, &next).await {
+            return refusal;
+        }
+        let moment = self.moment(&request);
+        let id = VersionId::At(moment);
+        let mut marker = request.subrequest(Method::PUT, asked.at(id), SOURCE).preauthorised();
+        allow_hidden(&mut marker);
+        marker.set_header("content-type", DELETE_MARKER);
+        marker.set_header("content-length", "0");
+        marker.set_header("x-timestamp", &moment.internal());
+        let marked = next.clone().run(marker).await;
+        if !marked.status().is_success() {
+            return refused(&marked, &request);
+        }
+        request.set_header("x-timestamp", &moment.internal());
+        let mut response = next.run(request).await;
+        show_version(&mut response, id);
+        response
+    }
+}
+
+/// Timestamps that differ, whatever the clock says.
+#[derive(Default)]
+pub(super) struct Unique(AtomicU64);
+
+impl Unique {
+    fn after(&self, now: Timestamp) -> Timestamp {
+        let next = |last: u64| Some(now.ticks().max(last + 1));
+        let last = match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+            Ok(last) | Err(last) => last,
+        };
+        Timestamp::from_ticks(now.ticks().max(last + 1)).unwrap_or(now)
+    }
+}
+
+/// Counts a body of undeclared length.
+struct Counted(Arc<AtomicU64>);
+
+impl Watcher for Counted {
+    fn passed(&mut self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+    fn ended(&mut self, _how: End) {}
+}
+
+/// The client's PUT, with its body, to the version's hidden place.
+fn data_request(asked: &Asked, mut request: ClientRequest, id: VersionId) -> (ClientRequest, Arc<AtomicU64>) {
+    for name in EXPIRY {
+        request.headers.remove(name);
+    }
+    request.headers.remove(IF_NONE_MATCH);
+    request.query.clear();
+    request.aim_at(asked.at(id));
+    allow_hidden(&mut request);
+    request.set_header("x-timestamp", &id.to_string());
+    let counted = Arc::new(AtomicU64::new(0));
+    request.body = watch(request.body, None, Counted(counted.clone()));
+    (request.preauthorised(), counted)
+}
+
+/// HEAD of a link or version itself, wherever it leads.
+fn look_at(request: &ClientRequest, entity: EntityPath) -> ClientRequest {
+    let mut look = request.subrequest(Method::HEAD, entity, SOURCE).preauthorised();
+    look.query = "symlink=get".into();
+    look.set_header("x-newest", "true");
+    allow_hidden(&mut look);
+    look
+}
+
+/// What the link is to say of data that has just been written.
+async fn describe(
+    asked: &Asked,
+    link: &ClientRequest,
+    written: &Response,
+    id: VersionId,
+    counted: &AtomicU64,
+    next: &Next,
+) -> Result<Shown, Response> {
+    let text = |headers: &HeaderMap, name: &str| {
+        let value = headers.get(name)?;
+        std::str::from_utf8(value.as_bytes()).ok().map(str::to_owned)
+    };
+    let Some(declared) = text(&link.headers, CONTENT_TYPE.as_str()).filter(|kind| !kind.is_empty()) else {
+        let found = next.clone().run(look_at(link, asked.at(id))).await;
+        return match found.status().is_success() {
+            true => Ok(shown_by(id, found.headers())),
+            false => Err(refused(&found, link)),
+        };
+    };
+    let (content_type, listed_bytes) = without_swift_bytes(&declared);
+    let override_size = text(&link.headers, OVERRIDE_SIZE).and_then(|size| size.parse().ok());
+    Ok(Shown {
+        id,
+        etag: text(written.headers(), ETAG.as_str()).map_or_else(String::new, |etag| bare_etag(&etag).to_owned()),
+        bytes: override_size
+            .or(listed_bytes)
+            .unwrap_or_else(|| counted.load(Ordering::Relaxed)),
+        content_type,
+        listed_etag: text(&link.headers, OVERRIDE_ETAG),
+    })
+}
+
+/// The same from the headers of a version that is there.
+fn shown_by(id: VersionId, headers: &HeaderMap) -> Shown {
+    let text = |name: &str| {
+        let value = headers.get(name)?;
+        std::str::from_utf8(value.as_bytes()).ok()
+    };
+    let (content_type, listed_bytes) = without_swift_bytes(text("content-type").unwrap_or_default());
+    let number = |name: &str| text(name).and_then(|number| number.parse().ok());
+    Shown {
+        id,
+        etag: text("etag").map_or_else(String::new, |etag| bare_etag(etag).to_owned()),
+        bytes: number(SLO_SIZE)
+            .or(listed_bytes)
+            .or(number("content-length"))
+            .unwrap_or(0),
+        content_type,
+        listed_etag: text(OVERRIDE_ETAG)
+            .map(|etag| etag.split("; symlink_target=").next().unwrap_or(etag))
+            .filter(|etag| etag.contains(';'))
+            .map(str::to_owned),
+    }
+}
+
+/// A content type without the size of a large object that Swift hides in it, and that size.
+fn without_swift_bytes(content_type: &str) -> (String, Option<u64>) {
+    let mut bytes = None;
+    let mut kept: Vec<&str> = Vec::new();
+    for part in content_type.split(';') {
+        match part.trim().strip_prefix("swift_bytes=") {
+            Some(number) => bytes = number.parse().ok(),
+            None => kept.push(part),
+        }
+    }
+    (kept.join(";"), bytes)
+}
+
+/// Puts the link to a version in the object's own place.
+async fn put_link(
+    asked: &Asked,
+    request: &ClientRequest,
+    moment: Timestamp,
+    shown: &Shown,
+    next: &Next,
+) -> Result<(), Response> {
+    let mut link = request
+        .subrequest(Method::PUT, (*asked.entity).clone(), SOURCE)
+        .preauthorised();
+    for name in EXPIRY {
+        if let Some(value) = request.headers.get(name) {
+            link.headers.insert(name, value.clone());
+        }
+    }
+    if let Some(value) = request.headers.get(IF_NONE_MATCH) {
+        link.headers.insert(IF_NONE_MATCH, value.clone());
+    }
+    let target = asked.versioned.hidden.link_target(asked.object(), shown.id);
+    let Shown { etag, bytes, .. } = shown;
+    let listed = shown.listed_etag.as_deref().unwrap_or(EMPTY_MD5);
+    let headers = &mut link.headers;
+    let mut set = |name, value: &str| set_header(headers, name, value);
+    set("content-length", "0");
+    set("content-type", &shown.content_type);
+    set("x-timestamp", &moment.with_offset(1).internal());
+    set(LINK_MARK, "true");
+    set("x-object-sysmeta-allow-reserved-names", "true");
+    set("x-object-sysmeta-symloop-extend", "true");
+    set("x-object-sysmeta-symlink-target", &target);
+    set("x-object-sysmeta-symlink-target-etag", etag);
+    set("x-object-sysmeta-symlink-target-bytes", &bytes.to_string());
+    set(
+        OVERRIDE_ETAG,
+        &format!("{listed}; symlink_target={target}; symlink_target_etag={etag}; symlink_target_bytes={bytes}"),
+    );
+    let linked = next.clone().run(link).await;
+    match linked.status().is_success() {
+        true => Ok(()),
+        false => Err(refused(&linked, request)),
+    }
+}
+
+/// What is there and has no version yet becomes one. Says whether anything is there.
+async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -> Result<bool, Response> {
+    let own = (*asked.entity).clone();
+    let mut get = request.subrequest(Method::GET, own, SOURCE).preauthorised();
+    get.query = "symlink=get".into();
+    get.set_header("x-newest", "true");
+    let found = next.clone().run(get).await;
+    match found.status() {
+        StatusCode::NOT_FOUND => return Ok(false),
+        status if !status.is_success() => return Err(refused(&found, request)),
+        _ if found.headers().contains_key(LINK_MARK) => return Ok(true),
+        _ => {}
+    }
+    let (head, body) = found.into_parts();
+    let written = ["x-backend-data-timestamp", "x-backend-timestamp", "x-timestamp"]
+        .iter()
+        .find_map(|name| head.headers.get(*name)?.to_str().ok()?.parse().ok());
+    let id = VersionId::At(written.unwrap_or(request.began.1));
+    let mut put = request.subrequest(Method::PUT, asked.at(id), SOURCE).preauthorised();
+    allow_hidden(&mut put);
+    for (name, value) in &head.headers {
+        let word = name.as_str();
+        let is_link = word.starts_with("x-symlink-");
+        if !NOT_COPIED.contains(&word) && !word.starts_with("x-backend-") && !is_link {
+            put.headers.insert(name.clone(), value.clone());
+        }
+    }
+    if let Some(length) = head.headers.get(CONTENT_LENGTH) {
+        put.headers.insert(CONTENT_LENGTH, length.clone());
+    }
+    put.body = body;
+    let kept = next.clone().run(put).await;
+    match kept.status().is_success() {
+        true => Ok(true),
+        false => Err(refused(&kept, request)),
+    }
+}
+
+/// `DELETE ?version-id=`: that version goes, with the link if it is the current one.
+pub(super) async fn delete_version(
+    asked: &Asked,
+    mut request: ClientRequest,
+    id: VersionId,
+    info: &ContainerInfo,
+    next: Next,
+) -> Response {
+    if let Err(refusal) = authorise_write(&mut request, info, &next).await {
+        return refusal;
+    }
+    let found = next.clone().run(look_at(&request, (*asked.entity).clone())).await;
+    if !found.status().is_success() && found.status() != StatusCode::NOT_FOUND {
+        return refused(&found, &request);
+    }
+    let mut current = linked_version(asked, &found);
+    if current == id {
+        let own = (*asked.entity).clone();
+        let unlink = request.subrequest(Method::DELETE, own, SOURCE).preauthorised();
+        let unlinked = next.clone().run(unlink).await;
+        if !unlinked.status().is_success() && unlinked.status() != StatusCode::NOT_FOUND {
+            return refused(&unlinked, &request);
+        }
+        current = VersionId::Null;
+    }
+    request.aim_at(asked.at(id));
+    request.query.clear();
+    allow_hidden(&mut request);
+    let mut response = next.run(request.preauthorised()).await;
+    show_version(&mut response, id);
+    set_header(
+        response.headers_mut(),
+        "x-object-current-version-id",
+        &current.to_string(),
+    );
+    response
+}
+
+/// The version that a link shows.
+fn linked_version(asked: &Asked, link: &Response) -> VersionId {
+    let hidden: &Hidden = &asked.versioned.hidden;
+    let target = ["x-object-sysmeta-symlink-target", "x-symlink-target"]
+        .iter()
+        .find_map(|name| unquote(link.headers().get(*name)?.to_str().ok()?).ok());
+    let read = target.and_then(|target| hidden.read_target(&target, &asked.entity.account));
+    read.map_or(VersionId::Null, |(_, id)| id)
+}
+
+/// New metadata of the link, and of the version it shows; not a new version.
+pub(super) async fn post(asked: &Asked, request: ClientRequest, next: Next) -> Response {
+    let mut again = request.without_body();
+    let response = next.clone().run(request).await;
+    if response.status() != StatusCode::TEMPORARY_REDIRECT {
+        return response;
+    }
+    let Some((object, id)) = redirected(asked, &response) else {
+        return response;
+    };
+    for name in EXPIRY {
+        again.headers.remove(name);
+    }
+    again.headers.remove("x-timestamp");
+    again.aim_at(asked.versioned.hidden.version(&object, id));
+    allow_hidden(&mut again);
+    next.run(again.preauthorised()).await
+}
+
+fn redirected(asked: &Asked, response: &Response) -> Option<(String, VersionId)> {
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let path = match location.split_once("://") {
+        Some((_, rest)) => &rest[rest.find('/')?..],
+        None => location,
+    };
+    let path = path.split('?').next().unwrap_or(path);
+    asked.versioned.hidden.read_path(&unquote(path).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_large_objects_come_out_of_the_content_type() {
+        assert_eq!(without_swift_bytes("a/b;swift_bytes=10"), ("a/b".into(), Some(10)));
+        assert_eq!(without_swift_bytes("a/b; c=d"), ("a/b; c=d".into(), None));
+    }
+
+    #[test]
+    fn moments_differ() {
+        let unique = Unique::default();
+        let now = Timestamp::from_seconds(5);
+        let (first, second) = (unique.after(now), unique.after(now));
+        assert!(first < second);
+        assert_eq!(first, now);
+    }
+}
