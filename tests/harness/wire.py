@@ -7,6 +7,18 @@ from dataclasses import dataclass, field
 http.client._MAXHEADERS = 1000  # a reply may carry more metadata than the library expects
 
 
+def _headers(lines, _class=http.client.HTTPMessage):
+    """Headers as they came: the library's own parser stops at names beyond ASCII."""
+    found = _class()
+    while (line := lines.readline(1 << 17)) not in (b"\r\n", b"\n", b""):
+        name, _, value = line.decode("latin-1").rstrip("\r\n").partition(":")
+        found[name] = value.strip()
+    return found
+
+
+http.client.parse_headers = _headers
+
+
 @dataclass
 class Reply:
     """A reply; `status` 0 means the connection was closed without one."""

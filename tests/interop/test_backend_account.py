@@ -34,6 +34,10 @@ STORIES = {
         Call("GET", "/q?" + query + form) for form in ("", "&format=json", "&format=xml") for query in (
             "limit=2", "marker=a", "end_marker=b", "prefix=a", "delimiter=-", "reverse=true", "reverse=on&marker=b", "limit=20000", "limit=x", "prefix=%FF")] + [
         Call("GET", "/q", headers={"Accept": accept}) for accept in ("application/json", "text/xml", "image/png")],
+    "names beyond ASCII": [
+        Call("PUT", "/uni", "5", {"X-Account-Meta-uni\u0e12x": "v\u00e9", "X-Account-Meta-a/b(c)": "1", "X-Account-Sysmeta-50%": "2"}),
+        Call("HEAD", "/uni"), Call("POST", "/uni", "6", {"X-Account-Meta-uni\u0e12x": ""}), Call("HEAD", "/uni"),
+    ],
     "metadata": [
         Call("PUT", "/m", "5", {"X-Account-Meta-Colour": "blue", "X-Account-Sysmeta-S": "s"}), Call("HEAD", "/m"), Call("POST", "/m", "6", {"X-Account-Meta-Size": "L"}),
         Call("POST", "/m", "5.5", {"X-Account-Meta-Size": "late"}), Call("POST", "/m", "7", {"X-Account-Meta-Colour": ""}), Call("HEAD", "/m"), Call("GET", "/m?format=json"),

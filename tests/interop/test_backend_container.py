@@ -42,6 +42,10 @@ STORIES = {
         row("/a/rr/o", "6", **{"X-Backend-Storage-Policy-Index": "1"}), *look("/a/rr"), Call("BREW", "/a/rr", "6"), Call("GET", "/a/rr/o"),
         Call("PUT", "/a/rr", None), made("/a/rr", "never"), Call("GET", "/a/rr", device="sdb9"), made("/a/rr9", policy="9"), made("/a/rrx", policy="x"),
     ],
+    "names beyond ASCII": [
+        Call("PUT", "/a/uni", "5", {"X-Container-Meta-uni\u0e12x": "v\u00e9", "X-Container-Meta-a/b(c)": "1", "X-Container-Sysmeta-50%": "2"}),
+        Call("HEAD", "/a/uni"), Call("POST", "/a/uni", "6", {"X-Container-Meta-uni\u0e12x": ""}), Call("HEAD", "/a/uni"),
+    ],
     "metadata": [
         made("/a/m", **{"X-Container-Meta-Colour": "blue", "X-Container-Read": ".r:*", "X-Container-Sysmeta-S": "s", "X-Other": "dropped"}),
         Call("HEAD", "/a/m"), Call("POST", "/a/m", "6", {"X-Container-Meta-Colour": "red", "X-Container-Write": "test"}), Call("HEAD", "/a/m"),

@@ -55,6 +55,12 @@ STORIES = {
         Call("GET", O + "m"), Call("POST", O + "m", "9", {"X-Object-Meta-Same": "time"}), put("m", "10"), Call("HEAD", O + "m"),
     ],
     "long metadata": [put("l", "5", **{f"X-Object-Meta-{n}": "v" * 230 for n in range(10)}), Call("HEAD", O + "l")],
+    "names beyond tokens": [
+        put("u", "5", **{"X-Object-Meta-uni\u0e12x": "v\u00e9", "X-Object-Meta-\u00e9a\u00c9%c3%25": "1", "X-Object-Meta-a/b(c)": "2",
+                         "X-Object-Meta-\udcff\udcfe": "3", "X-Object-Sysmeta-\u00fc": "4"}),
+        Call("HEAD", O + "u"), Call("POST", O + "u", "6", {"X-Object-Meta-neu\u00dfx": "5"}), Call("GET", O + "u"),
+        put("u2", "5", **{"X-Object-Meta-" + "\u0e12" * 42: "fits"}), put("u2", "6", **{"X-Object-Meta-" + "\u0e12" * 43: "does not"}),
+    ],
     "etag": [
         put("e", "5", ETag="900150983cd24fb0d6963f7d28e17f72"), put("e", "6", ETag="0" * 32), Call("HEAD", O + "e"),
         put("e", "7", ETag='"900150983cd24fb0d6963f7d28e17f72"'), put("e2", "5", ETag="nonsense"), Call("HEAD", O + "e2"),

@@ -1,11 +1,13 @@
 //! Which headers stay with an account or a container, and how many may.
 //!
-//! Names are stored as OpenStack's servers store them, in Title-Case.
+//! Names are stored as OpenStack's servers store them, in Title-Case, and as what they are: those that
+//! HTTP libraries refuse travel encoded (`vocabulary::header_name`) and are text in the database.
 
 use crate::reply::{Refusal, put_named};
 use crate::request::Request;
 use listing_engine::{Kind, Metadata};
 use peer::Response;
+use vocabulary::header_name;
 use vocabulary::metadata::Entity;
 use vocabulary::{Limits, Timestamp};
 
@@ -36,9 +38,11 @@ pub(crate) fn from_request(kind: Kind, request: &Request, timestamp: Timestamp) 
     let mut metadata = Metadata::default();
     for (name, value) in &request.headers {
         if is_kept(kind, name.as_str()) {
-            let value = std::str::from_utf8(value.as_bytes())
-                .map_err(|_| Refusal::bad_request("Metadata must be valid UTF-8"))?;
-            metadata.set(title(name.as_str()), value, timestamp);
+            let not_text = |_| Refusal::bad_request("Metadata must be valid UTF-8");
+            let value = std::str::from_utf8(value.as_bytes()).map_err(not_text)?;
+            let name = title(name.as_str());
+            let name = header_name::decode(&name);
+            metadata.set(std::str::from_utf8(&name).map_err(not_text)?, value, timestamp);
         }
     }
     Ok(metadata)
@@ -71,24 +75,16 @@ pub(crate) fn check(kind: Kind, metadata: &Metadata, limits: &Limits) -> Result<
 /// Sets the stored metadata as headers of the answer, removed items left out.
 pub(crate) fn to_response(kind: Kind, metadata: &Metadata, response: &mut Response) {
     for (name, item) in metadata.iter() {
-        let lower = name.to_ascii_lowercase();
-        if !item.value.is_empty() && is_kept(kind, &lower) {
-            put_named(response, &lower, &item.value);
+        let name = header_name::encode_text(name).to_ascii_lowercase();
+        if !item.value.is_empty() && is_kept(kind, &name) {
+            put_named(response, &name, &item.value);
         }
     }
 }
 
 /// `x-container-meta-foo_bar2baz` → `X-Container-Meta-Foo-Bar2Baz`, as headers come out of WSGI.
 fn title(name: &str) -> String {
-    let mut after_letter = false;
-    name.chars()
-        .map(|c| {
-            let c = if c == '_' { '-' } else { c };
-            let titled = if after_letter { c } else { c.to_ascii_uppercase() };
-            after_letter = c.is_ascii_alphabetic();
-            titled
-        })
-        .collect()
+    header_name::title(&name.replace('_', "-"))
 }
 
 #[cfg(test)]

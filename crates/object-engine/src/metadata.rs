@@ -1,7 +1,8 @@
 //! [`Metadata`]: an object's headers as they are kept, in order.
 //!
 //! Names are spelled as OpenStack stores them (`X-Timestamp`, `Content-Length`, `ETag`, user headers
-//! in Title-Case) and looked up without regard to ASCII case; values are the raw bytes of the header.
+//! in Title-Case) and looked up without regard to ASCII case; what HTTP libraries refuse in a name is
+//! encoded (`vocabulary::header_name`). Values are the raw bytes of the header.
 //! Always holds: no two items share a name. A clone costs nothing until one of the two is changed.
 
 use std::sync::Arc;

@@ -8,7 +8,6 @@
 //! Deliberately absent: retries; those are the updater's.
 
 use crate::devices::Device;
-use crate::kept::title;
 use crate::request::{Request, is_true};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -16,6 +15,7 @@ use object_engine::ListingUpdate;
 use peer::{Call, PeerError, Peers, Response, Target, Timeouts};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use vocabulary::header_name::title;
 use vocabulary::names::unquote;
 use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
 use world::{BoxFuture, World};

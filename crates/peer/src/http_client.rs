@@ -10,6 +10,8 @@
 
 use crate::body::{Body, BodyError};
 use crate::footer;
+use crate::interim::{Begin, InterimStream};
+use crate::names::{Mark, Names};
 use crate::peers::{PeerError, Timeouts};
 use crate::{Call, Response};
 use futures_util::Stream;
@@ -30,18 +32,27 @@ const MAX_IDLE: usize = 64;
 /// Headers of an answer. Metadata adds up: a container may carry far more than one request can set.
 const MAX_HEADERS: usize = 1024;
 
-type Pool = Arc<Mutex<HashMap<String, Vec<SendRequest<Body>>>>>;
+type Pool = Arc<Mutex<HashMap<String, Vec<Sender>>>>;
+
+/// A connection that can take a request.
+struct Sender {
+    requests: SendRequest<Body>,
+    begins: Begin,
+    names: Names,
+}
 
 /// Connections to all nodes.
 pub struct HttpClient {
     world: World,
     idle: Pool,
+    mark: Mark,
 }
 
 impl HttpClient {
     /// No connections yet.
     pub fn new(world: World) -> Self {
         Self {
+            mark: Mark::new(&*world.random),
             world,
             idle: Pool::default(),
         }
@@ -71,13 +82,13 @@ impl HttpClient {
         format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
     }
 
-    fn take_idle(&self, node: &str) -> Option<SendRequest<Body>> {
+    fn take_idle(&self, node: &str) -> Option<Sender> {
         let mut idle = self.idle.lock();
         let senders = idle.get_mut(node)?;
-        std::iter::from_fn(|| senders.pop()).find(SendRequest::is_ready)
+        std::iter::from_fn(|| senders.pop()).find(|sender| sender.requests.is_ready())
     }
 
-    async fn connect(&self, host: &str, port: u16, timeouts: Timeouts) -> Result<SendRequest<Body>, PeerError> {
+    async fn connect(&self, host: &str, port: u16, timeouts: Timeouts) -> Result<Sender, PeerError> {
         let connecting = self.world.network.connect(host.to_owned(), port);
         let stream = self
             .world
@@ -85,29 +96,39 @@ impl HttpClient {
             .await
             .map_err(|_| PeerError::ConnectTimeout)?
             .map_err(|error| PeerError::Connect(error.to_string()))?;
-        let (sender, connection) = http1::Builder::new()
+        let (stream, begins, names) = InterimStream::of_client(stream, self.mark.clone());
+        let (requests, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| PeerError::Connect(error.to_string()))?;
         // Errors of the connection reach us through the request that is on it.
         self.world.spawn(async move { drop(connection.await) });
-        Ok(sender)
+        Ok(Sender {
+            requests,
+            begins,
+            names,
+        })
     }
 
     /// On failure hands the request back if none of it has left.
     async fn exchange(
         &self,
         node: &str,
-        mut sender: SendRequest<Body>,
-        request: http::Request<Body>,
+        mut sender: Sender,
+        mut request: http::Request<Body>,
         timeouts: Timeouts,
     ) -> Result<Response, (PeerError, Option<Box<http::Request<Body>>>)> {
-        let sending = sender.try_send_request(request);
+        sender.begins.announce();
+        sender.names.announce(request.headers_mut());
+        let sending = sender.requests.try_send_request(request);
         let response = match self.world.timeout(timeouts.response, sending).await {
             Err(_) => return Err((PeerError::ResponseTimeout, None)),
             Ok(Err(mut failed)) => {
-                let unsent = failed.take_message().map(Box::new);
+                let unsent = failed.take_message().map(|mut unsent| {
+                    sender.names.take_back(unsent.headers_mut());
+                    Box::new(unsent)
+                });
                 return Err((PeerError::Broken(failed.into_error().to_string()), unsent));
             }
             Ok(Ok(response)) => response,
@@ -116,10 +137,10 @@ impl HttpClient {
         Ok(response.map(Body::wire))
     }
 
-    fn give_back_when_ready(&self, node: String, mut sender: SendRequest<Body>) {
+    fn give_back_when_ready(&self, node: String, mut sender: Sender) {
         let idle = self.idle.clone();
         self.world.spawn(async move {
-            if sender.ready().await.is_ok() {
+            if sender.requests.ready().await.is_ok() {
                 let mut idle = idle.lock();
                 let senders = idle.entry(node).or_default();
                 if senders.len() < MAX_IDLE {

@@ -8,6 +8,7 @@
 
 use crate::body::Unread;
 use crate::interim::InterimStream;
+use crate::names::Mark;
 use crate::{Address, Body, Call, Interim, Response, Service};
 use http::{Method, StatusCode};
 use hyper::server::conn::http1;
@@ -99,6 +100,7 @@ pub async fn serve(
     mut shutdown: watch::Receiver<bool>,
 ) {
     let room = Arc::new(Semaphore::new(options.max_clients.max(1)));
+    let mark = Mark::new(&*world.random);
     loop {
         let Ok(seat) = room.clone().acquire_owned().await else {
             return;
@@ -109,9 +111,14 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, from)) => {
-                let clock = world.clock.clone();
-                let connection =
-                    serve_connection(stream, from, clock, service.clone(), options.clone(), shutdown.clone());
+                let connection = Connection {
+                    from,
+                    clock: world.clock.clone(),
+                    service: service.clone(),
+                    options: options.clone(),
+                    mark: mark.clone(),
+                };
+                let connection = connection.serve(stream, shutdown.clone());
                 world.spawn(async move {
                     connection.await;
                     drop(seat);
@@ -126,49 +133,61 @@ pub async fn serve(
     }
 }
 
-async fn serve_connection(
-    stream: Box<dyn Stream>,
+/// One connection of a client.
+struct Connection {
     from: SocketAddr,
     clock: Arc<dyn Clock>,
     service: Arc<dyn HttpService>,
     options: ServerOptions,
-    mut shutdown: watch::Receiver<bool>,
-) {
-    let (stream, interim) = InterimStream::new(stream, clock.clone(), options.write_timeout);
-    let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let (service, interim, clock) = (service.clone(), interim.clone(), clock.clone());
-        async move {
-            let expects = request.headers().contains_key(http::header::EXPECT);
-            let unread = Unread::default();
-            let mut request = request.map(|incoming| Body::wire_of_request(incoming, unread.clone()));
-            request.extensions_mut().insert(interim);
-            let mut response = service.serve(request, from).await;
-            if !unread.settle(expects, &*clock).await {
-                let close = http::HeaderValue::from_static("close");
-                response.headers_mut().insert(http::header::CONNECTION, close);
+    mark: Mark,
+}
+
+impl Connection {
+    async fn serve(self, stream: Box<dyn Stream>, mut shutdown: watch::Receiver<bool>) {
+        let Self {
+            from,
+            clock,
+            service,
+            options,
+            mark,
+        } = self;
+        let (stream, interim, names) = InterimStream::of_server(stream, mark, clock.clone(), options.write_timeout);
+        let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+            let (service, interim, clock, names) = (service.clone(), interim.clone(), clock.clone(), names.clone());
+            async move {
+                let expects = request.headers().contains_key(http::header::EXPECT);
+                let unread = Unread::default();
+                let mut request = request.map(|incoming| Body::wire_of_request(incoming, unread.clone()));
+                request.extensions_mut().insert(interim);
+                let mut response = service.serve(request, from).await;
+                if !unread.settle(expects, &*clock).await {
+                    let close = http::HeaderValue::from_static("close");
+                    response.headers_mut().insert(http::header::CONNECTION, close);
+                }
+                names.announce(response.headers_mut());
+                Ok::<_, Infallible>(response)
             }
-            Ok::<_, Infallible>(response)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(options.head_timeout)
+            .max_headers(options.max_headers)
+            .max_buf_size(options.max_head_size.max(8192))
+            .title_case_headers(true)
+            .half_close(false)
+            .serve_connection(TokioIo::new(stream), handler);
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = begun(&mut shutdown) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            // Clients vanish all the time; what a request lost by it is logged where the request is.
+            tracing::debug!("connection from {from} ended: {error}");
         }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(options.head_timeout)
-        .max_headers(options.max_headers)
-        .max_buf_size(options.max_head_size.max(8192))
-        .title_case_headers(true)
-        .half_close(false)
-        .serve_connection(TokioIo::new(stream), handler);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = begun(&mut shutdown) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        // Clients vanish all the time; what a request lost by it is logged where the request is.
-        tracing::debug!("connection from {from} ended: {error}");
     }
 }
 

@@ -5,10 +5,13 @@
 //! hyper sends a bare `100 Continue` by itself when a body is first read and knows no other. So the
 //! byte stream below it is wrapped: an [`Interim`] puts its answer in an outbox that the wrapper
 //! writes while hyper waits for the body, and tells the wrapper to leave out hyper's bare one.
-//! It also ends connections whose other side stops taking what we write.
+//! It also ends connections whose other side stops taking what we write, and lets header names pass that
+//! hyper refuses (`heads.rs`, `names.rs`).
 //! Always holds: bytes from the outbox only go out while hyper has nothing half-written (it reads
 //! the body then), so the two never mix.
 
+use crate::heads::{Heads, Side};
+use crate::names::{Decoder, Mark, Names, Written};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -16,6 +19,7 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -61,43 +65,90 @@ impl Interim {
     }
 }
 
-/// The byte stream under hyper.
+/// The byte stream under hyper, of a server or a client.
 pub struct InterimStream {
     inner: Box<dyn Stream>,
     interim: Interim,
-    /// Bytes taken from the outbox and not written yet.
+    heads: Heads,
+    /// Bytes read that had no room yet.
+    held: VecDeque<u8>,
+    /// A client's: the head of an answer comes next.
+    begins: Begin,
+    names: Decoder,
+    /// Bytes taken from the outbox, or instead of hyper's, and not written yet.
     draining: VecDeque<u8>,
+    watch: Option<Watch>,
+}
+
+/// How long the other side may take no byte of what we write.
+struct Watch {
     clock: Arc<dyn Clock>,
-    /// How long the other side may take no byte of what we write.
     patience: Duration,
     /// Runs while it does not.
     stalled: Option<BoxFuture<'static, ()>>,
 }
 
+/// Says that an answer comes next on a connection.
+#[derive(Clone, Default)]
+pub(crate) struct Begin(Arc<AtomicBool>);
+
+impl Begin {
+    pub(crate) fn announce(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 impl InterimStream {
-    /// Wraps a connection; the second value is for its requests.
+    /// Wraps a connection to a server; the other values are for its requests and its answers.
     /// A write that makes no progress for `patience` breaks the connection.
-    pub fn new(inner: Box<dyn Stream>, clock: Arc<dyn Clock>, patience: Duration) -> (Self, Interim) {
-        let interim = Interim::default();
-        let stream = Self {
-            inner,
-            interim: interim.clone(),
-            draining: VecDeque::new(),
+    pub(crate) fn of_server(
+        inner: Box<dyn Stream>,
+        mark: Mark,
+        clock: Arc<dyn Clock>,
+        patience: Duration,
+    ) -> (Self, Interim, Names) {
+        let watch = Watch {
             clock,
             patience,
             stalled: None,
         };
-        (stream, interim)
+        let (stream, names) = Self::new(inner, Side::Server, mark, Some(watch));
+        let interim = stream.interim.clone();
+        (stream, interim, names)
+    }
+
+    /// Wraps a connection of a client; the other values are for its requests.
+    pub(crate) fn of_client(inner: Box<dyn Stream>, mark: Mark) -> (Self, Begin, Names) {
+        let (stream, names) = Self::new(inner, Side::Client, mark, None);
+        let begins = stream.begins.clone();
+        (stream, begins, names)
+    }
+
+    fn new(inner: Box<dyn Stream>, side: Side, mark: Mark, watch: Option<Watch>) -> (Self, Names) {
+        let (decoder, names) = Decoder::new(mark);
+        let stream = Self {
+            inner,
+            interim: Interim::default(),
+            heads: Heads::new(side),
+            held: VecDeque::new(),
+            begins: Begin::default(),
+            names: decoder,
+            draining: VecDeque::new(),
+            watch,
+        };
+        (stream, names)
     }
 
     /// Ends a write that has been pending for too long.
     fn watched(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let Some(watch) = &mut self.watch else {
+            return written;
+        };
         if written.is_ready() {
-            self.stalled = None;
+            watch.stalled = None;
             return written;
         }
-        let (clock, patience) = (&self.clock, self.patience);
-        let stalled = self.stalled.get_or_insert_with(|| clock.sleep(patience));
+        let stalled = watch.stalled.get_or_insert_with(|| watch.clock.sleep(watch.patience));
         std::task::ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -120,6 +171,41 @@ impl InterimStream {
         }
     }
 
+    /// How many of `bytes`, which hyper writes, go out as they are; `Err` with how many of them are
+    /// replaced by what is draining.
+    fn plain(&mut self, bytes: &[u8]) -> Result<usize, usize> {
+        if !self.names.is_awake() {
+            return Ok(bytes.len());
+        }
+        match self.names.take(bytes, &mut self.draining) {
+            Written::Plain(plain) => Ok(plain),
+            Written::Replaced(replaced) => Err(replaced),
+        }
+    }
+
+    /// Puts what was held back into `buffer`; whether there was any.
+    fn give_held(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let front = self.held.as_slices().0;
+        let given = front.len().min(buffer.remaining());
+        buffer.put_slice(front.get(..given).unwrap_or_default());
+        self.held.drain(..given);
+        given > 0
+    }
+
+    /// Encodes names in what has been read behind the first `before` bytes of `buffer`.
+    fn encode(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
+        if self.begins.0.load(Ordering::Acquire) {
+            self.begins.0.store(false, Ordering::Release);
+            self.heads.begin();
+        }
+        let read = buffer.filled().get(before..).unwrap_or_default();
+        if let Some(encoded) = self.heads.pass(read) {
+            buffer.set_filled(before);
+            self.held.extend(encoded);
+            self.give_held(buffer);
+        }
+    }
+
     fn swallows(&self, bytes: &[u8]) -> bool {
         bytes.starts_with(BARE) && std::mem::take(&mut self.interim.0.lock().swallow_bare)
     }
@@ -133,7 +219,13 @@ impl AsyncRead for InterimStream {
         if let Poll::Ready(Err(error)) = this.drain(context) {
             return Poll::Ready(Err(error));
         }
-        Pin::new(&mut this.inner).poll_read(context, buffer)
+        if this.give_held(buffer) {
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        std::task::ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
+        this.encode(buffer, before);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -144,6 +236,10 @@ impl AsyncWrite for InterimStream {
             return Poll::Ready(Ok(BARE.len()));
         }
         std::task::ready!(this.drain(context))?;
+        let bytes = match this.plain(bytes) {
+            Ok(plain) => bytes.get(..plain).unwrap_or(bytes),
+            Err(replaced) => return Poll::Ready(Ok(replaced)),
+        };
         let written = Pin::new(&mut this.inner).poll_write(context, bytes);
         this.watched(context, written)
     }
@@ -157,6 +253,11 @@ impl AsyncWrite for InterimStream {
         if slices.first().is_some_and(|first| this.swallows(first)) {
             return Poll::Ready(Ok(BARE.len()));
         }
+        if this.names.is_awake()
+            && let Some(first) = slices.iter().find(|slice| !slice.is_empty())
+        {
+            return Pin::new(this).poll_write(context, first);
+        }
         std::task::ready!(this.drain(context))?;
         let written = Pin::new(&mut this.inner).poll_write_vectored(context, slices);
         this.watched(context, written)
@@ -167,10 +268,14 @@ impl AsyncWrite for InterimStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(context)
+        let this = self.get_mut();
+        std::task::ready!(this.drain(context))?;
+        Pin::new(&mut this.inner).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(context)
+        let this = self.get_mut();
+        std::task::ready!(this.drain(context))?;
+        Pin::new(&mut this.inner).poll_shutdown(context)
     }
 }

@@ -18,13 +18,16 @@
 //! | connections that are kept | `http_client.rs` |
 //! | accepting connections | `http_server.rs` |
 //! | `100 Continue` with headers, in the middle of a request | `interim.rs` |
+//! | header names that HTTP libraries refuse | `heads.rs` (in), `names.rs` (out) |
 
 pub mod body;
 pub mod call;
 pub mod footer;
+mod heads;
 pub mod http_client;
 pub mod http_server;
 pub mod interim;
+mod names;
 pub mod peers;
 
 pub use body::{Body, BodyError, Digest, Feed};

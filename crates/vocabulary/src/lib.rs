@@ -14,11 +14,13 @@
 //! | `Range` headers | `range.rs` |
 //! | `If-*` headers | `conditional.rs` |
 //! | which headers are metadata, and whose | `metadata.rs` |
+//! | header names beyond ASCII | `header_name.rs` |
 //! | how long and how many | `limits.rs` |
 //! | HTTP dates | `http_date.rs` |
 
 pub mod conditional;
 pub mod hash_path;
+pub mod header_name;
 pub mod http_date;
 pub mod limits;
 pub mod metadata;

@@ -5,6 +5,8 @@
 //! strings. OpenStack Swift on Python 3 takes header bytes for Latin-1 and keeps them as UTF-8, so
 //! each byte above 0x7f becomes two; `name` is kept as it is. Pickles from Python 2 keep header
 //! bytes as they were; which of the two wrote a pickle shows at its beginning.
+//! Names that HTTP libraries refuse are encoded in [`Metadata`] (`vocabulary::header_name`) and kept as
+//! what they are.
 //! Always holds: any bytes are read or refused, within the pickle reader's limits.
 
 use crate::metadata::Metadata;
@@ -13,7 +15,7 @@ use errors::{is_missing, is_too_small};
 use md5::{Digest, Md5};
 use pickle::{Limits, Value};
 use std::io;
-use vocabulary::PathHash;
+use vocabulary::{PathHash, header_name};
 use world::files::File;
 
 const KEY: &str = "user.swift.metadata";
@@ -47,7 +49,10 @@ pub fn encode(metadata: &Metadata) -> Vec<u8> {
             true => value.to_vec(),
             false => latin1_to_utf8(value),
         };
-        (Value::Bytes(latin1_to_utf8(name.as_bytes())), Value::Bytes(kept))
+        (
+            Value::Bytes(latin1_to_utf8(&header_name::decode(name))),
+            Value::Bytes(kept),
+        )
     });
     pickle::dumps(&Value::Dict(entries.collect()))
 }
@@ -77,7 +82,8 @@ fn entry(name: &Value, value: &Value, python3: bool) -> Result<(String, Vec<u8>)
         (None, None) => return Err("a value in its metadata is neither text nor number".into()),
     };
     let name = if python3 { utf8_to_latin1(name) } else { name.to_vec() };
-    let name = String::from_utf8(name).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    // All of it is ASCII now.
+    let name = String::from_utf8_lossy(&header_name::encode(&name)).into_owned();
     Ok((name, value))
 }
 

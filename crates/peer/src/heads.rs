@@ -1,0 +1,395 @@
+//! Heads of messages on their way in: names that HTTP libraries refuse are encoded before hyper sees them.
+//!
+//! [`Heads`] watches the bytes that a connection delivers. It knows where heads end and how long bodies
+//! are, looks only at the former, and changes only bytes of header names
+//! ([`vocabulary::header_name`]). Nearly every head needs no change: then nothing is copied.
+//! Always holds: what comes out does not depend on how the bytes were cut into pieces; bytes of bodies
+//! and of values are never changed; a message whose length cannot be told (hyper refuses it) ends the
+//! changing for its connection.
+//! Deliberately absent: judging messages. hyper does.
+
+use memchr::memchr;
+use vocabulary::header_name::{encode_byte, is_encoded};
+
+/// What of a line is kept that comes in several pieces: enough for every header that matters here.
+const LONGEST_KEPT: usize = 256;
+
+/// Which side of a connection is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Requests.
+    Server,
+    /// Answers to requests that [`Heads::begin`] announces.
+    Client,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Before the first line of a head; empty lines may come first.
+    Start,
+    FirstLine,
+    LineStart,
+    /// After `\r` at the start of a line.
+    LineStartCr,
+    Name,
+    Value,
+    /// So many bytes of a body.
+    Body(u64),
+    /// The line that says how long the next chunk is; its digits so far, while there are only digits.
+    ChunkSize {
+        size: u64,
+        digits: bool,
+    },
+    /// A chunk and the line break behind it.
+    Chunk(u64),
+    ChunkEnd,
+    /// Trailers: whether the line has had a byte yet.
+    Trailer {
+        empty: bool,
+    },
+    /// Nothing more is looked at.
+    Blind,
+}
+
+/// See the module's header.
+#[derive(Debug)]
+pub(crate) struct Heads {
+    side: Side,
+    at: At,
+    /// The beginning of the current line, when it came in earlier pieces.
+    carried: Vec<u8>,
+    body: Framing,
+}
+
+/// What the head says so far about the body behind it.
+#[derive(Debug, Default)]
+struct Framing {
+    length: Option<u64>,
+    coding: Option<Coding>,
+    informational: bool,
+    odd: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Coding {
+    Chunked,
+    Other,
+}
+
+impl Heads {
+    pub(crate) fn new(side: Side) -> Self {
+        let at = match side {
+            Side::Server => At::Start,
+            Side::Client => At::Blind,
+        };
+        Self {
+            side,
+            at,
+            carried: Vec::new(),
+            body: Framing::default(),
+        }
+    }
+
+    /// The next bytes are the head of an answer.
+    pub(crate) fn begin(&mut self) {
+        self.at = At::Start;
+        self.carried.clear();
+        self.body = Framing::default();
+    }
+
+    /// What to hand on instead of `bytes`; `None` when they may stay as they are.
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut out: Option<Vec<u8>> = None;
+        // Where the current line starts, and up to where bytes are in `out` (when there is one).
+        let (mut line, mut copied, mut at) = (0, 0, 0);
+        while let Some(byte) = bytes.get(at).copied() {
+            let rest = bytes.get(at..).unwrap_or_default();
+            match self.at {
+                At::Blind => break,
+                At::Start if matches!(byte, b'\r' | b'\n') => at += 1,
+                At::Start => {
+                    line = at;
+                    self.at = At::FirstLine;
+                }
+                At::FirstLine | At::Value => match memchr(b'\n', rest) {
+                    None => at = bytes.len(),
+                    Some(end) => {
+                        self.judge(bytes.get(line..at + end).unwrap_or_default());
+                        at += end + 1;
+                        line = at;
+                        self.at = At::LineStart;
+                    }
+                },
+                At::LineStart => match byte {
+                    b'\r' => {
+                        at += 1;
+                        self.at = At::LineStartCr;
+                    }
+                    b'\n' => {
+                        at += 1;
+                        self.at = self.after_head();
+                    }
+                    // A continued line, which hyper refuses.
+                    b' ' | b'\t' => self.at = At::Value,
+                    _ => self.at = At::Name,
+                },
+                At::LineStartCr => {
+                    if byte == b'\n' {
+                        at += 1;
+                        self.at = self.after_head();
+                    } else {
+                        self.at = At::Value;
+                    }
+                }
+                At::Name => {
+                    let plain = rest.iter().position(|b| *b == b':' || *b == b'\n' || is_encoded(*b));
+                    at += plain.unwrap_or(rest.len());
+                    match bytes.get(at) {
+                        None => {}
+                        Some(b':' | b'\n') => self.at = At::Value,
+                        Some(odd) => {
+                            let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len() + 64));
+                            out.extend(bytes.get(copied..at).unwrap_or_default());
+                            encode_byte(*odd, out);
+                            at += 1;
+                            copied = at;
+                        }
+                    }
+                }
+                At::Body(left) | At::Chunk(left) => {
+                    let passed = left.min(rest.len() as u64);
+                    // At most what is left of `bytes`.
+                    at += passed as usize;
+                    self.at = match (self.at, left - passed) {
+                        (At::Body(_), 0) => self.next_head(),
+                        (At::Body(_), left) => At::Body(left),
+                        (_, 0) => At::ChunkEnd,
+                        (_, left) => At::Chunk(left),
+                    };
+                }
+                At::ChunkSize { .. } | At::ChunkEnd | At::Trailer { .. } => {
+                    at += 1;
+                    self.at = self.chunking(byte);
+                }
+            }
+        }
+        if matches!(
+            self.at,
+            At::FirstLine | At::LineStart | At::LineStartCr | At::Name | At::Value
+        ) {
+            self.carry(bytes.get(line..).unwrap_or_default());
+        }
+        if let Some(out) = &mut out {
+            out.extend(bytes.get(copied..).unwrap_or_default());
+        }
+        out
+    }
+
+    fn carry(&mut self, part: &[u8]) {
+        let room = LONGEST_KEPT.saturating_sub(self.carried.len());
+        self.carried.extend(part.iter().take(room));
+    }
+
+    /// Looks at a whole line of a head, the last piece of it given.
+    fn judge(&mut self, last: &[u8]) {
+        let first = self.at == At::FirstLine;
+        if self.carried.is_empty() {
+            return self.body.learn(self.side, first, last);
+        }
+        self.carry(last);
+        self.body.learn(self.side, first, &self.carried);
+        self.carried.clear();
+    }
+
+    fn after_head(&mut self) -> At {
+        self.carried.clear();
+        let body = std::mem::take(&mut self.body);
+        if self.side == Side::Client {
+            return if body.informational { At::Start } else { At::Blind };
+        }
+        match (body.odd, body.coding, body.length) {
+            (true, ..) | (_, Some(Coding::Other), _) => At::Blind,
+            (_, Some(Coding::Chunked), _) => At::ChunkSize { size: 0, digits: true },
+            (_, None, None | Some(0)) => At::Start,
+            (_, None, Some(length)) => At::Body(length),
+        }
+    }
+
+    fn next_head(&self) -> At {
+        match self.side {
+            Side::Server => At::Start,
+            Side::Client => At::Blind,
+        }
+    }
+
+    /// One byte of what stands between chunks.
+    fn chunking(&self, byte: u8) -> At {
+        match (self.at, byte) {
+            (At::ChunkSize { size: 0, .. }, b'\n') => At::Trailer { empty: true },
+            (At::ChunkSize { size, .. }, b'\n') => At::Chunk(size),
+            (At::ChunkSize { size, digits: true }, _) => match char::from(byte).to_digit(16) {
+                Some(digit) => size.checked_mul(16).map_or(At::Blind, |size| At::ChunkSize {
+                    size: size | u64::from(digit),
+                    digits: true,
+                }),
+                None => At::ChunkSize { size, digits: false },
+            },
+            (At::ChunkEnd, b'\n') => At::ChunkSize { size: 0, digits: true },
+            (At::Trailer { empty: true }, b'\n') => self.next_head(),
+            (At::Trailer { .. }, b'\n') => At::Trailer { empty: true },
+            (At::Trailer { empty }, _) => At::Trailer {
+                empty: empty && byte == b'\r',
+            },
+            (at, _) => at,
+        }
+    }
+}
+
+impl Framing {
+    fn learn(&mut self, side: Side, first: bool, line: &[u8]) {
+        match line.first() {
+            Some(b'c' | b'C') if side == Side::Server => {
+                if let Some(value) = value_of(line, b"content-length") {
+                    self.learn_length(value);
+                    self.odd |= line.len() >= LONGEST_KEPT;
+                }
+            }
+            Some(b't' | b'T') if side == Side::Server => {
+                if let Some(value) = value_of(line, b"transfer-encoding") {
+                    self.odd |= line.len() >= LONGEST_KEPT;
+                    let last = value.rsplit(|b| *b == b',').next().unwrap_or_default();
+                    self.coding = Some(match last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                        true => Coding::Chunked,
+                        false => Coding::Other,
+                    });
+                }
+            }
+            Some(b'H') if side == Side::Client && first => {
+                // "HTTP/1.1 100 Continue"
+                let status = line.get(9..12).unwrap_or_default();
+                self.informational = status.starts_with(b"1") && status != b"101";
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_length(&mut self, value: &[u8]) {
+        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let length: Option<u64> = std::str::from_utf8(value)
+            .ok()
+            .filter(|_| digits)
+            .and_then(|v| v.parse().ok());
+        self.odd |= length.is_none() || self.length.is_some_and(|before| Some(before) != length);
+        self.length = length;
+    }
+}
+
+/// The value of a header line, if that is its name.
+fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (found, value) = line.split_at_checked(name.len())?;
+    let value = value.strip_prefix(b":")?;
+    found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// All of `bytes` through a new watcher, in pieces of these sizes, then in one.
+    fn passed(bytes: &[u8], cuts: &[usize]) -> Vec<u8> {
+        let mut heads = Heads::new(Side::Server);
+        let (mut out, mut rest) = (Vec::new(), bytes);
+        for cut in cuts.iter().copied().chain([usize::MAX]) {
+            let (piece, tail) = rest.split_at(cut.min(rest.len()));
+            out.extend(heads.pass(piece).unwrap_or_else(|| piece.to_vec()));
+            rest = tail;
+        }
+        out
+    }
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(&passed(bytes, &[])).into_owned()
+    }
+
+    #[test]
+    fn only_names_change() {
+        let head = "GET /ü%20 HTTP/1.1\r\nHost: ü%\r\nX-Ü%a: ö%: x\r\n\r\n";
+        assert_eq!(
+            text(head.as_bytes()),
+            "GET /ü%20 HTTP/1.1\r\nHost: ü%\r\nX-%c3%9c%25a: ö%: x\r\n\r\n"
+        );
+        let plain = b"GET /%20 HTTP/1.1\r\nhost: x\r\n\r\n";
+        assert_eq!(Heads::new(Side::Server).pass(plain), None);
+    }
+
+    #[test]
+    fn bodies_stay_and_the_next_head_is_found() {
+        let next = "PUT / HTTP/1.1\r\nü: 1\r\n\r\n";
+        let encoded = "PUT / HTTP/1.1\r\n%c3%bc: 1\r\n\r\n";
+        for before in [
+            "\r\nPUT / HTTP/1.1\r\ncontent-LENGTH:  7 \r\n\r\nü: b\r\n\r",
+            "PUT / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: x, Chunked\r\n\r\n8;x\r\nü: b\r\n\r\r\n0A\r\nü: 4567890\r\n0\r\nü: trailer\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\nContent-Length: 0\n\n",
+        ] {
+            assert_eq!(text(format!("{before}{next}").as_bytes()), format!("{before}{encoded}"));
+        }
+        for odd in [
+            "PUT / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+            "PUT / HTTP/1.1\r\nContent-Length: +3\r\n\r\n",
+            "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked, x\r\n\r\n",
+            "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+        ] {
+            assert_eq!(text(format!("{odd}{next}").as_bytes()), format!("{odd}{next}"));
+        }
+    }
+
+    #[test]
+    fn answers_begin_when_they_are_announced() {
+        let mut heads = Heads::new(Side::Client);
+        let answer = "HTTP/1.1 100 Continue\r\nü: 1\r\n\r\nHTTP/1.1 200 OK\r\nü: 2\r\n\r\nü: 3".as_bytes();
+        assert_eq!(heads.pass(answer), None);
+        heads.begin();
+        let encoded = "HTTP/1.1 100 Continue\r\n%c3%bc: 1\r\n\r\nHTTP/1.1 200 OK\r\n%c3%bc: 2\r\n\r\nü: 3";
+        assert_eq!(heads.pass(answer), Some(encoded.into()));
+        heads.begin();
+        let out: Vec<u8> = answer
+            .iter()
+            .flat_map(|b| heads.pass(&[*b]).unwrap_or_else(|| vec![*b]))
+            .collect();
+        assert_eq!(out, encoded.as_bytes());
+    }
+
+    /// Pieces that heads and bodies are made of.
+    fn message() -> impl Strategy<Value = Vec<u8>> {
+        let line = prop_oneof![
+            Just("content-length: 5".to_owned()),
+            Just("Content-Length: 5".to_owned()),
+            Just("transfer-encoding: chunked".to_owned()),
+            "[a-zü%/]{1,5}: [a-zü%:]{0,5}",
+        ];
+        let body = prop_oneof![
+            Just(String::new()),
+            Just("ü: \n".to_owned()),
+            Just("3\r\nü:\r\n0\r\n\r\n".to_owned())
+        ];
+        (prop::collection::vec(line, 0..4), body)
+            .prop_map(|(lines, body)| format!("PUT /ü HTTP/1.1\r\n{}\r\n\r\n{body}", lines.join("\r\n")).into_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_change_nothing(messages in prop::collection::vec(message(), 1..4), cuts in prop::collection::vec(0usize..20, 0..40)) {
+            let bytes = messages.concat();
+            prop_assert_eq!(passed(&bytes, &cuts), passed(&bytes, &[]));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), cuts in prop::collection::vec(0usize..9, 0..40)) {
+            let whole = passed(&bytes, &[]);
+            prop_assert_eq!(&passed(&bytes, &cuts), &whole);
+            prop_assert!(whole.len() >= bytes.len());
+        }
+    }
+}

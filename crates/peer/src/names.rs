@@ -1,0 +1,174 @@
+//! Heads of messages on their way out: encoded names become again what they are, behind hyper's back.
+//!
+//! Whoever hands hyper a message with encoded names calls [`Names::announce`], which puts a mark before
+//! them. [`Decoder`] looks for the mark in what hyper writes, drops it, and decodes names from there to
+//! the end of the head. Messages that are not announced are not looked at.
+//! Always holds: the mark never leaves the process; it cannot be guessed, so that nothing else is taken
+//! for one; hyper writes a head at once, so that a mark comes in one piece.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use memchr::{memchr, memmem};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vocabulary::header_name::{decode, title};
+use world::random::Random;
+
+/// One mark for all connections of a server or a client. Digits, so that no spelling changes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    name: HeaderName,
+    line: Arc<[u8]>,
+}
+
+impl Mark {
+    pub(crate) fn new(random: &dyn Random) -> Self {
+        let digits = format!("{:020}{:020}", random.next_u64(), random.next_u64());
+        Self {
+            line: format!("{digits}: 0\r\n").into_bytes().into(),
+            // Digits are a name.
+            name: HeaderName::from_bytes(digits.as_bytes()).unwrap_or(http::header::CONNECTION),
+        }
+    }
+}
+
+/// Tells the [`Decoder`] of one connection what is to come.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    mark: Mark,
+    announced: Arc<AtomicBool>,
+}
+
+impl Names {
+    /// Puts the mark before `headers` if one of their names is encoded.
+    pub(crate) fn announce(&self, headers: &mut HeaderMap) {
+        if !headers.keys().any(|name| name.as_str().as_bytes().contains(&b'%')) {
+            return;
+        }
+        let mut marked = HeaderMap::with_capacity(headers.len() + 1);
+        marked.insert(self.mark.name.clone(), HeaderValue::from_static("0"));
+        // Several values of a name come behind its first, without the name.
+        let mut last = None;
+        for (name, value) in headers.drain() {
+            last = name.or(last);
+            if let Some(name) = &last {
+                marked.append(name, value);
+            }
+        }
+        *headers = marked;
+        self.announced.store(true, Ordering::Release);
+    }
+
+    /// Undoes [`Names::announce`] for a message that was not sent.
+    pub(crate) fn take_back(&self, headers: &mut HeaderMap) {
+        headers.remove(&self.mark.name);
+    }
+}
+
+/// What becomes of bytes that hyper writes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// So many of them go out as they are.
+    Plain(usize),
+    /// So many of them are to be replaced by what has been added to the output.
+    Replaced(usize),
+}
+
+/// Decodes what has been announced.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    names: Names,
+    decoding: bool,
+}
+
+impl Decoder {
+    pub(crate) fn new(mark: Mark) -> (Self, Names) {
+        let names = Names {
+            mark,
+            announced: Arc::default(),
+        };
+        let decoder = Self {
+            names: names.clone(),
+            decoding: false,
+        };
+        (decoder, names)
+    }
+
+    /// Whether anything is to be decoded; else all of what is written is [`Written::Plain`].
+    pub(crate) fn is_awake(&self) -> bool {
+        self.decoding || self.names.announced.load(Ordering::Acquire)
+    }
+
+    /// Takes some of `bytes`. Call it only while awake, and again with the rest.
+    pub(crate) fn take(&mut self, bytes: &[u8], out: &mut impl Extend<u8>) -> Written {
+        let mut start = 0;
+        if !self.decoding {
+            let mark = &self.names.mark.line;
+            match memmem::find(bytes, mark) {
+                Some(0) => start = mark.len(),
+                Some(before) => return Written::Plain(before),
+                None => return Written::Plain(bytes.len()),
+            }
+            self.names.announced.store(false, Ordering::Release);
+            self.decoding = true;
+        }
+        // hyper's heads are whole and end in an empty line; only whole lines are taken all the same.
+        while let Some(line) = memchr(b'\n', bytes.get(start..).unwrap_or_default()) {
+            let line = bytes.get(start..=start + line).unwrap_or_default();
+            start += line.len();
+            write_line(line, out);
+            if line == b"\r\n" {
+                self.decoding = false;
+                return Written::Replaced(start);
+            }
+        }
+        if start == 0 {
+            // A piece of a line, which hyper does not write.
+            self.decoding = false;
+            return Written::Plain(bytes.len());
+        }
+        Written::Replaced(start)
+    }
+}
+
+/// Names are spelled as OpenStack spells them; hyper's spelling knows nothing of what is encoded.
+fn write_line(line: &[u8], out: &mut impl Extend<u8>) {
+    let (name, value) = line.split_at(memchr(b':', line).unwrap_or(line.len()));
+    let titled = std::str::from_utf8(name).map(title).unwrap_or_default();
+    out.extend(decode(&titled).iter().copied());
+    out.extend(value.iter().copied());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use world::random::OsRandom;
+
+    #[test]
+    fn what_is_announced_is_decoded_once() {
+        let (mut decoder, names) = Decoder::new(Mark::new(&OsRandom));
+        let mut headers = HeaderMap::new();
+        headers.insert("x-plain", HeaderValue::from_static("1"));
+        names.announce(&mut headers);
+        assert!(!decoder.is_awake() && headers.len() == 1);
+        headers.append("x-%c3%bc", HeaderValue::from_static("%c3"));
+        headers.append("x-%c3%bc", HeaderValue::from_static("2"));
+        names.announce(&mut headers);
+        assert!(decoder.is_awake());
+        let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
+        let line = head.len();
+        for (name, value) in &headers {
+            head.extend(format!("{name}: {}\r\n", value.to_str().unwrap()).bytes());
+        }
+        head.extend(b"\r\nx-%c3%bc: body");
+        let mut out = Vec::new();
+        assert_eq!(decoder.take(b"before", &mut out), Written::Plain(6));
+        assert_eq!(decoder.take(&head, &mut out), Written::Plain(line));
+        let taken = decoder.take(&head[line..], &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "X-Plain: 1\r\nX-ü: %c3\r\nX-ü: 2\r\n\r\n"
+        );
+        assert_eq!(taken, Written::Replaced(head.len() - line - "x-%c3%bc: body".len()));
+        assert!(!decoder.is_awake());
+    }
+}
