@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from conformance import results, sdist, test_conf  # noqa: E402
-from conformance.clusters import VARIANTS  # noqa: E402
+from conformance.variants import VARIANTS, Stand  # noqa: E402
 from harness.places import REPOSITORY  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -35,6 +35,7 @@ def arguments():
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
     parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
     parser.add_argument("--variant", default="default", choices=VARIANTS)
+    parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"), help="whose servers")
     parser.add_argument("--workers", type=int, default=2, help="clusters at the same time")
     return parser.parse_args()
 
@@ -65,13 +66,13 @@ class Worker(threading.Thread):
     def __init__(self, options, waiting, out, root):
         super().__init__(daemon=True)
         self.options, self.waiting, self.out, self.root = options, waiting, out, root
-        self.cluster = VARIANTS[options.variant](root)
+        self.stand = Stand(VARIANTS[options.variant], options.make, root)
         self.cases, self.error = [], None
 
     def run(self):
         try:
-            self.cluster.start()
-            conf = test_conf.write(self.root / "test.conf", self.cluster.auth_uri, **self.cluster.test_conf())
+            self.stand.start()
+            conf = test_conf.write(self.root / "test.conf", self.stand.auth_uri, **self.stand.test_conf())
             while True:
                 test = self.waiting.get_nowait()
                 found = run_test(self.options, test, conf, self.out)
@@ -82,7 +83,7 @@ class Worker(threading.Thread):
         except Exception as error:  # told by the main thread, which fails the run
             self.error = error
         finally:
-            self.cluster.stop()
+            self.stand.stop()
 
 
 def run_variant(options, out):
@@ -105,7 +106,7 @@ def run_variant(options, out):
                 worker.join()
         finally:
             for worker in workers:
-                worker.cluster.stop()
+                worker.stand.stop()
             for log in Path(root).glob("*/**/*.log"):
                 shutil.copy(log, out / f"{log.parent.name}-{log.name}")
     for worker in workers:
@@ -137,7 +138,8 @@ def tell(cases, out):
 def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = arguments()
-    out = REPOSITORY / "target/conformance" / options.variant
+    make = "" if options.make == "martlet" else f"-{options.make}"
+    out = REPOSITORY / "target/conformance" / f"{options.variant}{make}"
     sdist.unpacked()
     sys.exit(tell(run_variant(options, out), out))
 
