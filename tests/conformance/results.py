@@ -35,13 +35,16 @@ def read(path, file):
     return list(cases.values())
 
 
+def line(label, cases):
+    """One line of the table."""
+    counts = Counter(case.outcome for case in cases)
+    seconds = sum(case.seconds for case in cases)
+    return f"{label:40}{''.join(f'{counts[outcome]:9}' for outcome in OUTCOMES)}{seconds:9.0f}"
+
+
 def summary(cases):
     """A line per file and one for all."""
-    lines = [f"{'file':32}{''.join(f'{outcome:>9}' for outcome in OUTCOMES)}{'seconds':>9}"]
     files = sorted({case.file for case in cases})
-    for file in [*files, "all"]:
-        mine = [case for case in cases if file in (case.file, "all")]
-        counts = Counter(case.outcome for case in mine)
-        seconds = sum(case.seconds for case in mine)
-        lines.append(f"{file:32}{''.join(f'{counts[outcome]:9}' for outcome in OUTCOMES)}{seconds:9.0f}")
-    return "\n".join(lines)
+    return "\n".join([f"{'file':40}{''.join(f'{outcome:>9}' for outcome in OUTCOMES)}{'seconds':>9}",
+                      *(line(file, [case for case in cases if case.file == file]) for file in files),
+                      line("all", cases)])

@@ -23,10 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from conformance import results, sdist, test_conf  # noqa: E402
 from conformance.variants import VARIANTS, Stand  # noqa: E402
+from harness import keystone  # noqa: E402
 from harness.places import REPOSITORY  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-LONGEST_FIRST = ("tests.py", "test_slo.py", "test_object_versioning.py", "test_symlink.py", "test_versioned_writes.py")
+LONGEST_FIRST = ("tests.py::TestFile", "tests.py::TestFileUTF8", "test_object_versioning.py", "test_slo.py", "test_object.py",
+                 "test_symlink.py", "tests.py::TestContainer", "tests.py::TestContainerUTF8", "test_versioned_writes.py")
 
 
 def arguments():
@@ -48,8 +50,8 @@ def pytest_command(options, test, junit):
 
 def run_test(options, test, conf, out):
     """One file of the suite (or a part of one) against the cluster of `conf`; its cases."""
-    file = test.partition("::")[0]
-    junit, output = out / f"{file}.xml", out / f"{file}.txt"
+    file, label = test.partition("::")[0], test.replace("::", "-")
+    junit, output = out / f"{label}.xml", out / f"{label}.txt"
     environment = {**os.environ, "SWIFT_TEST_CONFIG_FILE": str(conf), "PYTHONPATH": str(sdist.unpacked()),
                    "SWIFT_TEST_IN_PROCESS": "0"}
     with open(output, "w") as sink:
@@ -72,12 +74,12 @@ class Worker(threading.Thread):
     def run(self):
         try:
             self.stand.start()
-            conf = test_conf.write(self.root / "test.conf", self.stand.auth_uri, **self.stand.test_conf())
+            conf = test_conf.write(self.root / "test.conf", self.stand.test_conf())
             while True:
                 test = self.waiting.get_nowait()
                 found = run_test(self.options, test, conf, self.out)
                 self.cases += found
-                print(results.summary(found).splitlines()[1], flush=True)
+                print(results.line(test, found), flush=True)
         except queue.Empty:
             pass
         except Exception as error:  # told by the main thread, which fails the run
@@ -88,10 +90,10 @@ class Worker(threading.Thread):
 
 def run_variant(options, out):
     """All chosen tests against the variant's clusters; the cases."""
-    tests = options.tests or sdist.functional_files()
+    tests = options.tests or sdist.functional_tests()
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
     waiting = queue.Queue()
-    for test in sorted(tests, key=lambda test: rank.get(test.partition("::")[0], len(rank))):
+    for test in sorted(tests, key=lambda test: rank.get(test, len(rank))):
         waiting.put(test)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -138,6 +140,8 @@ def tell(cases, out):
 def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = arguments()
+    if VARIANTS[options.variant].keystone and Path(sys.executable) != keystone.python():
+        os.execv(keystone.python(), [str(keystone.python()), *sys.argv])  # it has the packages that speak to Keystone
     make = "" if options.make == "martlet" else f"-{options.make}"
     out = REPOSITORY / "target/conformance" / f"{options.variant}{make}"
     sdist.unpacked()

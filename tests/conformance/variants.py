@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 from conformance import pipeline
 from harness.cluster import Cluster
+from harness.keystone import Keystone
 from harness.layout import Layout
 from harness.martlet_up import MartletUp
 from harness.memcached import Memcached
+from harness.process import run
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Variant:
     separate: bool = False  # servers of their own, not `martlet up`
     policies: tuple = ("gold",)
     encryption: bool = False
+    keystone: bool = False
+    tls: bool = False
     proxy: dict = field(default_factory=dict)  # options of [app:proxy-server]
 
 
@@ -31,6 +35,8 @@ VARIANTS = {variant.name: variant for variant in (
     Variant("policies", "two storage policies; `allow_open_expired` on", policies=("gold", "silver"),
             proxy={"allow_open_expired": "true"}),
     Variant("encryption", "keymaster and encryption in the pipeline", encryption=True),
+    Variant("keystone", "authtoken and keystoneauth in the pipeline, a real Keystone beside it", keystone=True),
+    Variant("tls", "every request through TLS", tls=True),
     Variant("separate", "the gateway a process of its own, as are the account, container and object servers; "
             "memcached beside them", separate=True),
 )}
@@ -40,37 +46,58 @@ class Stand:
     """One cluster of a variant, and what it needs beside it. `make` is "martlet" or "openstack"."""
 
     def __init__(self, variant, make, root):
-        self.root = root
+        self.variant, self.make, self.root = variant, make, root
         # OpenStack's TempAuth keeps its tokens nowhere else; `martlet up` has to do without
         self.memcached = Memcached() if variant.separate or make == "openstack" else None
-        if variant.own_files and make == "martlet":
-            self.system = MartletUp(root / "up")
-            return
-        overrides = {"proxy": {**pipeline.sections(encryption=variant.encryption), "app:proxy-server": variant.proxy}}
-        layout = Layout(root / "cluster", policies=variant.policies, overrides=overrides,
-                        memcached_port=self.memcached.port if self.memcached else None).write()
-        if make == "martlet" and not variant.separate:
-            self.system = MartletUp(layout.root, port=layout.proxy_port)
-        else:
-            self.system = Cluster(layout, make, verbose=False)
+        self.keystone = None
+        self.system = MartletUp(root / "up") if variant.own_files and make == "martlet" else self._on_our_files()
+
+    def _on_our_files(self):
+        layout = Layout(self.root / "cluster", policies=self.variant.policies,
+                        memcached_port=self.memcached.port if self.memcached else None)
+        layout.overrides = {"proxy": self._proxy_sections(layout)}
+        layout.write()
+        if self.make == "martlet" and not self.variant.separate:
+            return MartletUp(layout.root, port=layout.proxy_port, scheme="https" if self.variant.tls else "http")
+        return Cluster(layout, self.make, verbose=False)
+
+    def _proxy_sections(self, layout):
+        auth = pipeline.TEMPAUTH
+        sections = {"app:proxy-server": dict(self.variant.proxy), "DEFAULT": {}}
+        if self.variant.keystone:
+            auth = ("authtoken", "keystoneauth")
+            self.keystone = Keystone(self.root / "keystone", layout.proxy_port)
+            sections |= {"filter:authtoken": self.keystone.authtoken(), "filter:keystoneauth": self.keystone.keystoneauth()}
+            sections["app:proxy-server"] |= {"allow_account_management": "false"}  # as Swift's sample.conf asks
+        if self.variant.tls:
+            certificate, key = self_signed(self.root)
+            sections["DEFAULT"] = {"cert_file": certificate, "key_file": key}
+        return {**pipeline.sections(auth=auth, encryption=self.variant.encryption), **sections}
 
     def start(self):
-        if self.memcached:
-            self.memcached.start()
+        for helper in (self.memcached, self.keystone):
+            if helper:
+                helper.start()
         if isinstance(self.system, MartletUp):
             self.system.start(within=60)
         else:
             self.system.start()
 
     def stop(self):
-        self.system.stop()
-        if self.memcached:
-            self.memcached.stop()
-
-    @property
-    def auth_uri(self):
-        return self.system.auth_url
+        for part in (self.system, self.keystone, self.memcached):
+            if part:
+                part.stop()
 
     def test_conf(self):
         """What its test.conf says on top of the usual."""
-        return {}
+        if self.keystone:
+            return self.keystone.func_test()
+        return {"auth_uri": self.system.auth_url, "insecure": "yes" if self.variant.tls else "no"}
+
+
+def self_signed(folder):
+    """A certificate for the loopback address and its key."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate])
+    return certificate, key

@@ -11,16 +11,16 @@ from harness.waiting import free_port
 class MartletUp:
     """One `martlet up` on a directory, with the same handles as Cluster."""
 
-    def __init__(self, root, *, arguments=(), port=None, host="127.0.0.1", env=None):
+    def __init__(self, root, *, arguments=(), port=None, host="127.0.0.1", scheme="http", env=None):
         self.root = Path(root)
         self.etc, self.srv = self.root / "etc", self.root / "srv"
         self.arguments, self.env = list(arguments), env
-        self.port, self.host = port or free_port(), host
+        self.port, self.host, self.scheme = port or free_port(), host, scheme
         self.process = None
 
     @property
     def auth_url(self):
-        return f"http://127.0.0.1:{self.port}/auth/v1.0"
+        return f"{self.scheme}://127.0.0.1:{self.port}/auth/v1.0"
 
     @property
     def devices(self):
