@@ -19,6 +19,7 @@
 //! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | who asks, may they | `tempauth.rs` |
+//! | copies inside the cluster | `copy/` |
 //! | older versions of objects | `versioned_writes/` |
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | pages from elsewhere | `cors.rs` (the gateway calls it) |
@@ -30,6 +31,7 @@
 pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
+pub mod copy;
 pub mod cors;
 pub mod gatekeeper;
 pub mod healthcheck;

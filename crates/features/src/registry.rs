@@ -8,6 +8,7 @@
 //! client, which the gateway uses itself.
 
 use crate::catch_errors::CatchErrors;
+use crate::copy::Copy;
 use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
 use crate::listing_formats::ListingFormats;
@@ -31,6 +32,11 @@ type Make = fn(&Parts<'_>, &Scope) -> Result<Arc<dyn Feature>, SettingsError>;
 /// several features has a row for each, outermost first.
 pub const FEATURES: &[(&str, Make)] = &[
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
+    ("copy", |parts, options| {
+        let (settings, limits) = (Options::read(options)?, &parts.swift.limits);
+        let clock = parts.world.clock.clone();
+        Ok(Arc::new(Copy::new(&settings, limits.max_file_size, clock)))
+    }),
     ("gatekeeper", |_, options| {
         Ok(Arc::new(Gatekeeper::new(Options::read(options)?)))
     }),
@@ -384,7 +390,7 @@ mod tests {
         let names: Vec<_> = pipeline.names().collect();
         assert_eq!(
             names.join(" "),
-            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth versioned_writes object_versioning proxy_logging info"
+            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy versioned_writes object_versioning proxy_logging info"
         );
         let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
         let info = pipeline.run(request("GET", "/info")).await;

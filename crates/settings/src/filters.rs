@@ -7,7 +7,7 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
+    CacheSettings, CopySettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -91,7 +91,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("cname_lookup"),
     Filter::not_yet("container_quotas"),
     Filter::not_yet("container_sync"),
-    Filter::not_yet("copy"),
+    Filter::served("copy", CopySettings::TABLE),
     Filter::not_yet("crossdomain"),
     Filter::not_yet("dlo"),
     Filter::not_yet("domain_remap"),
