@@ -18,10 +18,23 @@ pub struct AccountInfo {
     pub container_count: u64,
     /// Bytes in all its objects.
     pub bytes_used: u64,
+    /// What of that lies in each policy.
+    pub policies: BTreeMap<PolicyIndex, PolicyUse>,
     /// `X-Account-Meta-*`.
     pub meta: BTreeMap<String, String>,
     /// `X-Account-Sysmeta-*`.
     pub sysmeta: BTreeMap<String, String>,
+}
+
+/// What an account has in one storage policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PolicyUse {
+    /// Containers.
+    pub container_count: u64,
+    /// Objects.
+    pub object_count: u64,
+    /// Bytes in those.
+    pub bytes_used: u64,
 }
 
 /// A container, as its servers or a cache described it.

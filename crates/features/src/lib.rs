@@ -12,27 +12,33 @@
 //! |---|---|
 //! | which features are there, and in which order do they stand | `registry.rs` |
 //! | how does a request run through them | `request.rs`, `pipeline.rs`, `info.rs`, `reply.rs` |
-//! | what features ask by themselves | `subrequest.rs`, `shared_cache.rs` |
+//! | what features ask by themselves | `subrequest.rs`, `shared_cache.rs`; who may see what they find: `authorised.rs` |
 //! | transaction ids, panics, short bodies | `catch_errors.rs` |
 //! | headers that clients may not send or see | `gatekeeper.rs` |
 //! | `/healthcheck`, `/info` | `healthcheck.rs`, `swift_info.rs` |
 //! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | who asks, may they | `tempauth.rs` |
-//! | copies inside the cluster | `copy/` |
 //! | older versions of objects | `versioned_writes/` |
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
+//! | accounts and containers named by the host | `domain_remap.rs` |
+//! | how much may be stored | `account_quotas.rs`, `container_quotas.rs` |
+//! | accounts that cannot be changed | `read_only.rs` |
+//! | containers as web sites | `staticweb/` |
 //! | pages from elsewhere | `cors.rs` (the gateway calls it) |
 //! | reports on many requests at once | `bulk_reply.rs` |
 //! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
+pub mod account_quotas;
+pub mod authorised;
 pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
-pub mod copy;
+pub mod container_quotas;
 pub mod cors;
+pub mod domain_remap;
 pub mod gatekeeper;
 pub mod healthcheck;
 pub mod info;
@@ -43,10 +49,12 @@ pub mod notes;
 pub mod pipeline;
 pub mod proxy_logging;
 pub mod python_json;
+pub mod read_only;
 pub mod registry;
 pub mod reply;
 pub mod request;
 pub mod shared_cache;
+pub mod staticweb;
 pub mod subrequest;
 pub mod swift_info;
 pub mod tempauth;
@@ -55,7 +63,7 @@ mod testing;
 pub mod versioned_writes;
 pub mod watched;
 
-pub use info::{AccountInfo, ContainerInfo, InfoSource};
+pub use info::{AccountInfo, ContainerInfo, InfoSource, PolicyUse};
 pub use notes::Notes;
 pub use pipeline::{Core, Feature, Next, Pipeline};
 pub use request::{Authorizer, ClientRequest, Footers};

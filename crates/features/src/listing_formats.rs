@@ -91,7 +91,7 @@ impl Feature for ListingFormats {
         let is_head = request.method == Method::HEAD;
         let response = next.run(request).await;
         match (has_listing(&response), is_head) {
-            (false, _) => response,
+            (false, _) => elsewhere_made(response, &wanted),
             (true, true) => head(response, &wanted),
             (true, false) => render(response, &wanted).await,
         }
@@ -172,6 +172,14 @@ fn has_listing(response: &Response) -> bool {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     matches!(response.status(), StatusCode::OK | StatusCode::NO_CONTENT)
         && response.headers().get(CONTENT_TYPE).is_some_and(is_json)
+}
+
+/// What another feature has made of a listing (a web page); `Accept` would have had a say otherwise.
+fn elsewhere_made(mut response: Response, wanted: &Wanted) -> Response {
+    if wanted.vary && matches!(response.status(), StatusCode::OK | StatusCode::NO_CONTENT) {
+        vary_on(response.headers_mut(), &ACCEPT);
+    }
+    response
 }
 
 /// The answer to HEAD: the headers of a listing without its length.

@@ -7,12 +7,16 @@
 //! Deliberately absent: filters that are not served (`settings` says so at start), the memcached
 //! client, which the gateway uses itself.
 
+use crate::account_quotas::AccountQuotas;
 use crate::catch_errors::CatchErrors;
-use crate::copy::Copy;
+use crate::container_quotas::ContainerQuotas;
+use crate::domain_remap::DomainRemap;
 use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
 use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
+use crate::read_only::ReadOnly;
+use crate::staticweb::Staticweb;
 use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::tempauth::Auth;
 use crate::versioned_writes::{LegacyVersions, ObjectVersioning};
@@ -31,11 +35,13 @@ type Make = fn(&Parts<'_>, &Scope) -> Result<Arc<dyn Feature>, SettingsError>;
 /// Every feature, by the filter's entry point (`egg:swift#…`), in alphabetical order. A filter that is made of
 /// several features has a row for each, outermost first.
 pub const FEATURES: &[(&str, Make)] = &[
+    ("account_quotas", |parts, _| {
+        Ok(Arc::new(AccountQuotas::new(&parts.swift.policies)))
+    }),
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
-    ("copy", |parts, options| {
-        let (settings, limits) = (Options::read(options)?, &parts.swift.limits);
-        let clock = parts.world.clock.clone();
-        Ok(Arc::new(Copy::new(&settings, limits.max_file_size, clock)))
+    ("container_quotas", |_, _| Ok(Arc::new(ContainerQuotas))),
+    ("domain_remap", |_, options| {
+        Ok(Arc::new(DomainRemap::new(Options::read(options)?)))
     }),
     ("gatekeeper", |_, options| {
         Ok(Arc::new(Gatekeeper::new(Options::read(options)?)))
@@ -51,6 +57,13 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("proxy_logging", |parts, options| {
         let settings = Options::read(options)?;
         Ok(Arc::new(ProxyLogging::new(&settings, parts.world.clock.clone())))
+    }),
+    ("read_only", |parts, options| {
+        let versions = parts.swift.limits.valid_api_versions.clone();
+        Ok(Arc::new(ReadOnly::new(Options::read(options)?, versions)))
+    }),
+    ("staticweb", |_, options| {
+        Ok(Arc::new(Staticweb::new(&Options::read(options)?)))
     }),
     ("tempauth", |parts, options| {
         let settings = TempAuthSettings::read(options)?;
@@ -390,7 +403,7 @@ mod tests {
         let names: Vec<_> = pipeline.names().collect();
         assert_eq!(
             names.join(" "),
-            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy versioned_writes object_versioning proxy_logging info"
+            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth versioned_writes object_versioning proxy_logging info"
         );
         let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
         let info = pipeline.run(request("GET", "/info")).await;

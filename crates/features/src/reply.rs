@@ -64,6 +64,7 @@ pub fn status_line(code: u16) -> String {
 fn page(code: u16) -> Option<(&'static str, &'static str)> {
     Some(match code {
         202 => ("Accepted", "The request is accepted for processing."),
+        301 => ("Moved Permanently", "The resource has moved permanently."),
         400 => (
             "Bad Request",
             "The server could not comply with the request since it is either malformed or otherwise incorrect.",

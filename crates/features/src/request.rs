@@ -80,6 +80,19 @@ impl ClientRequest {
         vocabulary::names::query_value(&self.query, key)
     }
 
+    /// Makes this a request about another path (decoded), whatever that names; `raw_path` stays what the
+    /// client sent.
+    pub fn take_path(&mut self, path: String) {
+        let rest = path.strip_prefix('/').unwrap_or(&path);
+        let (version, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        self.entity = match version {
+            "" => None,
+            _ => EntityPath::split(rest).ok().map(Arc::new),
+        };
+        self.api_version = version.to_owned();
+        self.path = path;
+    }
+
     /// Whether a header says yes, as Swift reads it (`true`, `1`, `yes`, `on`, `t`, `y`).
     pub fn is_true(&self, name: &str) -> bool {
         self.header(name).is_some_and(is_true)

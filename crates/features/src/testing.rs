@@ -56,6 +56,7 @@ type Answerer = Box<dyn Fn(ClientRequest) -> Response + Send + Sync>;
 pub(crate) struct Answer {
     answer: Answerer,
     pub(crate) container: Mutex<Arc<ContainerInfo>>,
+    pub(crate) account: Mutex<Arc<AccountInfo>>,
 }
 
 impl Answer {
@@ -63,6 +64,7 @@ impl Answer {
         Self {
             answer: Box::new(answer),
             container: Mutex::default(),
+            account: Mutex::default(),
         }
     }
 }
@@ -81,7 +83,7 @@ impl Core for Answer {
 #[async_trait::async_trait]
 impl InfoSource for Answer {
     async fn account(&self, _account: &str) -> Arc<AccountInfo> {
-        Arc::default()
+        self.account.lock().unwrap().clone()
     }
 
     async fn container(&self, _account: &str, _container: &str) -> Arc<ContainerInfo> {

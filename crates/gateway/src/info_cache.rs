@@ -13,7 +13,7 @@ use crate::candidates::Candidates;
 use crate::gateway::Shared;
 use crate::options::GatewayOptions;
 use crate::{info_json, read};
-use features::{AccountInfo, ContainerInfo, InfoSource, SharedCache};
+use features::{AccountInfo, ContainerInfo, InfoSource, PolicyUse, SharedCache};
 use http::{HeaderMap, Method};
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use vocabulary::metadata::Entity;
-use vocabulary::{EntityPath, PolicyIndex};
+use vocabulary::{EntityPath, Policies, Policy, PolicyIndex};
 use world::World;
 
 /// Descriptions kept in this process.
@@ -135,7 +135,7 @@ impl InfoSource for Shared {
             return info;
         }
         let (status, headers) = self.ask_about(EntityPath::account(account)).await;
-        let info = Arc::new(account_info(status, &headers));
+        let info = Arc::new(account_info(status, &headers, &self.rings.policies));
         if let Some(keep) = keep_for(status, self.cache.accounts_for) {
             self.cache
                 .keep_shared(&key, info_json::account_to(&info), keep, since)
@@ -221,7 +221,17 @@ fn with_prefix(headers: &HeaderMap, prefix: &str) -> std::collections::BTreeMap<
 }
 
 /// What an account server's HEAD says.
-pub(crate) fn account_info(status: u16, headers: &HeaderMap) -> AccountInfo {
+pub(crate) fn account_info(status: u16, headers: &HeaderMap, policies: &Policies) -> AccountInfo {
+    let of_policy = |policy: &Policy| {
+        let prefix = format!("x-account-storage-policy-{}", policy.name.to_lowercase());
+        let count = |what: &str| number(headers, &format!("{prefix}-{what}"));
+        let of_policy = PolicyUse {
+            container_count: count("container-count"),
+            object_count: count("object-count"),
+            bytes_used: count("bytes-used"),
+        };
+        (policy.index, of_policy)
+    };
     AccountInfo {
         status: if status == 404 && headers.contains_key("x-account-status") {
             410
@@ -231,6 +241,7 @@ pub(crate) fn account_info(status: u16, headers: &HeaderMap) -> AccountInfo {
         object_count: number(headers, "x-account-object-count"),
         container_count: number(headers, "x-account-container-count"),
         bytes_used: number(headers, "x-account-bytes-used"),
+        policies: policies.iter().map(of_policy).collect(),
         meta: with_prefix(headers, Entity::Account.user_prefix()),
         sysmeta: with_prefix(headers, Entity::Account.system_prefix()),
     }

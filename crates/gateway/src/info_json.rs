@@ -5,7 +5,7 @@
 //! as numbers. Always holds: a value that lacks the status, or is no object, is rubbish and ignored.
 
 use crate::backend::header;
-use features::{AccountInfo, ContainerInfo};
+use features::{AccountInfo, ContainerInfo, PolicyUse};
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -19,19 +19,44 @@ pub(crate) fn account_from(value: &Value) -> Option<AccountInfo> {
         object_count: number(map, "total_object_count"),
         container_count: number(map, "container_count"),
         bytes_used: number(map, "bytes"),
+        policies: policies(map),
         meta: texts(map, "meta"),
         sysmeta: texts(map, "sysmeta"),
     })
 }
 
+fn policies(map: &Map<String, Value>) -> BTreeMap<PolicyIndex, PolicyUse> {
+    let said = map.get("storage_policies").and_then(Value::as_object);
+    let read = |(index, said): (&String, &Value)| {
+        let said = said.as_object()?;
+        let of_policy = PolicyUse {
+            container_count: number(said, "container_count"),
+            object_count: number(said, "object_count"),
+            bytes_used: number(said, "bytes"),
+        };
+        Some((PolicyIndex(index.parse().ok()?), of_policy))
+    };
+    said.into_iter().flatten().filter_map(read).collect()
+}
+
 /// What proxies of both kinds read for an account.
 pub(crate) fn account_to(info: &AccountInfo) -> Value {
+    let policies: Map<String, Value> = (info.policies.iter())
+        .map(|(index, of_policy)| {
+            let said = json!({
+                "container_count": of_policy.container_count,
+                "object_count": of_policy.object_count,
+                "bytes": of_policy.bytes_used,
+            });
+            (index.to_string(), said)
+        })
+        .collect();
     json!({
         "status": info.status,
         "container_count": info.container_count.to_string(),
         "total_object_count": info.object_count.to_string(),
         "bytes": info.bytes_used.to_string(),
-        "storage_policies": {},
+        "storage_policies": policies,
         "meta": info.meta,
         "sysmeta": info.sysmeta,
         "account_really_exists": info.exists(),

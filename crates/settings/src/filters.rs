@@ -7,7 +7,8 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    CacheSettings, CopySettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
+    CacheSettings, DomainRemapSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings,
+    ReadOnlySettings, StaticwebSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -78,23 +79,22 @@ impl Filter {
 
 const NO_ACCOUNTS: &str = "without it nobody would be checked";
 const NO_ENCRYPTION: &str = "without it objects would be stored in the clear and encrypted ones could not be read";
-const READ_ONLY: &str = "without it accounts that should be read-only could be changed";
 
 /// Every `egg:swift#…` of Swift 2.38, with what becomes of it here, in alphabetical order. A filter with
 /// options of its own has their table in `gateway_filters/`.
 pub const FILTERS: &[Filter] = &[
-    Filter::not_yet("account_quotas"),
+    Filter::served("account_quotas", &[]),
     Filter::needed("authtoken", NO_ACCOUNTS),
     Filter::not_yet("backend_ratelimit"),
     Filter::not_yet("bulk"),
     Filter::served("catch_errors", &[]),
     Filter::not_yet("cname_lookup"),
-    Filter::not_yet("container_quotas"),
+    Filter::served("container_quotas", &[]),
     Filter::not_yet("container_sync"),
-    Filter::served("copy", CopySettings::TABLE),
+    Filter::not_yet("copy"),
     Filter::not_yet("crossdomain"),
     Filter::not_yet("dlo"),
-    Filter::not_yet("domain_remap"),
+    Filter::served("domain_remap", DomainRemapSettings::TABLE),
     Filter::needed("encryption", NO_ENCRYPTION),
     Filter::not_yet("etag_quoter"),
     Filter::not_yet("formpost"),
@@ -110,12 +110,12 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("name_check"),
     Filter::served("proxy_logging", ProxyLoggingSettings::TABLE).knowing(openstack::PROXY_LOGGING),
     Filter::not_yet("ratelimit"),
-    Filter::needed("read_only", READ_ONLY),
+    Filter::served("read_only", ReadOnlySettings::TABLE),
     Filter::not_yet("recon"),
     Filter::not_yet("s3api"),
     Filter::not_yet("s3token"),
     Filter::not_yet("slo"),
-    Filter::not_yet("staticweb"),
+    Filter::served("staticweb", StaticwebSettings::TABLE),
     Filter::not_yet("symlink"),
     Filter::served("tempauth", TempAuthOptions::TABLE),
     Filter::not_yet("tempurl"),
@@ -134,9 +134,10 @@ pub const FULL_PIPELINE: &[(&str, &str)] = &[
     ("proxy-logging", "proxy_logging"),
     ("cache", "memcache"),
     ("etag-quoter", "etag_quoter"),
+    // In front of listing_formats, or remapped listings would always be JSON.
+    ("domain_remap", "domain_remap"),
     ("listing_formats", "listing_formats"),
     ("name_check", "name_check"),
-    ("domain_remap", "domain_remap"),
     ("crossdomain", "crossdomain"),
     ("container_sync", "container_sync"),
     ("bulk", "bulk"),

@@ -1,15 +1,20 @@
 //! The options of the filters that Martlet serves, besides TempAuth (`tempauth.rs`).
 
-mod copy;
 mod versioned_writes;
 
-pub use copy::CopySettings;
 pub use versioned_writes::VersionedWritesSettings;
+mod domain_remap;
+mod read_only;
+mod staticweb;
 
 use crate::declare::options;
 use crate::kinds::{AtLeastOne, LogLevel};
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use domain_remap::DomainRemapSettings;
+pub use read_only::ReadOnlySettings;
+pub use staticweb::StaticwebSettings;
 
 options! {
     /// `[filter:healthcheck]`.

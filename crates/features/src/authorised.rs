@@ -1,0 +1,26 @@
+//! For features that answer by themselves: whether the client may know.
+//!
+//! The core authorises what reaches it; what a feature answers in its place must be authorised here first.
+
+use crate::{ClientRequest, InfoSource, Response};
+
+/// Asks the authorizer of `request`, if there is one; `acl` is the container's for this verb. `Err` is the answer.
+pub async fn check(request: &ClientRequest, info: &dyn InfoSource, acl: Option<String>) -> Result<(), Response> {
+    let Some(authorizer) = &request.authorizer else {
+        return Ok(());
+    };
+    let mut asked = request.without_body();
+    asked.acl = acl;
+    authorizer.authorize(&mut asked, info).await
+}
+
+/// `refusal` for those who may write to the object that `request` names; what all others are told.
+pub async fn refuse_write(request: &ClientRequest, info: &dyn InfoSource, refusal: Response) -> Response {
+    let mut acl = None;
+    if let Some(entity) = &request.entity
+        && let Some(container) = &entity.container
+    {
+        acl = info.container(&entity.account, container).await.write_acl.clone();
+    }
+    check(request, info, acl).await.err().unwrap_or(refusal)
+}

@@ -1,0 +1,104 @@
+//! Accounts that cannot be changed: all of them, or those that an operator has marked.
+//!
+//! Swift's `read_only`. `X-Account-Sysmeta-Read-Only` of an account counts more than the option.
+//! Always holds: a write to a read-only account is refused before anything else happens to it; of a COPY
+//! the destination counts. Reads cost nothing but a look at the verb.
+
+use crate::request::is_true;
+use crate::{ClientRequest, Feature, Next, Response, reply};
+use settings::gateway_filters::ReadOnlySettings;
+
+/// Swift's `read_only`.
+pub struct ReadOnly {
+    settings: ReadOnlySettings,
+    api_versions: Vec<String>,
+}
+
+impl ReadOnly {
+    /// For paths that begin with one of these (`v1`).
+    pub fn new(settings: ReadOnlySettings, api_versions: Vec<String>) -> Self {
+        Self { settings, api_versions }
+    }
+
+    /// The account that the request would change.
+    fn changed<'a>(&self, request: &'a ClientRequest) -> Option<&'a str> {
+        let writes = match request.method.as_str() {
+            "PUT" | "POST" | "COPY" => true,
+            "DELETE" => !self.settings.allow_deletes,
+            _ => false,
+        };
+        let entity = request.entity.as_deref().filter(|_| writes)?;
+        if !self.api_versions.contains(&request.api_version) {
+            return None;
+        }
+        let elsewhere = request
+            .header("destination-account")
+            .filter(|_| request.method.as_str() == "COPY");
+        Some(elsewhere.unwrap_or(&entity.account))
+    }
+}
+
+#[async_trait::async_trait]
+impl Feature for ReadOnly {
+    fn name(&self) -> &'static str {
+        "read_only"
+    }
+
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response {
+        let Some(account) = self.changed(&request) else {
+            return next.run(request).await;
+        };
+        let account = next.info().account(account).await;
+        let said = account.sysmeta.get("read-only").filter(|said| !said.is_empty());
+        match said.map_or(self.settings.read_only, |said| is_true(said)) {
+            false => next.run(request).await,
+            true => reply::html(405, "Writes are disabled for this account.".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AccountInfo;
+    use crate::testing::{Answer, ask, request, with_headers};
+    use std::sync::Arc;
+
+    async fn asked(read_only: bool, allow_deletes: bool, said: &str, method: &str, path: &str) -> u16 {
+        let settings = ReadOnlySettings {
+            read_only,
+            allow_deletes,
+        };
+        let core = Answer::new(|_| reply::status(200));
+        let sysmeta = [("read-only".to_owned(), said.to_owned())].into();
+        *core.account.lock().unwrap() = Arc::new(AccountInfo {
+            sysmeta,
+            ..AccountInfo::default()
+        });
+        let request = with_headers(request(method, path), &[("destination-account", "b")]);
+        let feature = ReadOnly::new(settings, vec!["v1".into()]);
+        ask(feature, request, core).await.status().as_u16()
+    }
+
+    #[tokio::test]
+    async fn an_account_counts_more_than_the_option() {
+        for method in ["PUT", "POST", "DELETE", "COPY"] {
+            for (global, said, expected) in [
+                (false, "", 200),
+                (true, "", 405),
+                (false, "on", 405),
+                (true, "false", 200),
+            ] {
+                assert_eq!(
+                    asked(global, false, said, method, "/v1/a").await,
+                    expected,
+                    "{method} {global} {said}"
+                );
+            }
+            assert_eq!(asked(true, false, "", method, "/auth/v1.0").await, 200);
+            assert_eq!(asked(true, false, "", method, "/v1").await, 200);
+        }
+        assert_eq!(asked(true, false, "", "GET", "/v1/a").await, 200);
+        assert_eq!(asked(true, true, "", "DELETE", "/v1/a").await, 200);
+    }
+}
