@@ -5,7 +5,7 @@
 
 use crate::gateway::Shared;
 use features::{ClientRequest, Response, reply};
-use peer::Body;
+use peer::{Body, Https};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use vocabulary::names::unquote;
@@ -19,6 +19,7 @@ pub(crate) fn recognise(
     from: SocketAddr,
 ) -> Result<ClientRequest, Box<Response>> {
     let (head, body) = request.into_parts();
+    let tls = head.extensions.get::<Https>().is_some();
     let began = (shared.world.clock.elapsed(), shared.world.clock.now());
     let trans_id = transaction_id(&shared.world, began.1.seconds(), &shared.options.trans_id_suffix);
     if let Some(code) = oversized(&head, &shared.options.limits) {
@@ -50,7 +51,7 @@ pub(crate) fn recognise(
         headers,
         body,
         from,
-        scheme: "http",
+        scheme: if tls { "https" } else { "http" },
         trans_id,
         began,
         authorizer: None,

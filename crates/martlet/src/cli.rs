@@ -61,6 +61,12 @@ pub struct Up {
     /// Partitions are 2^P, decided on the first start: about 100 per device at the cluster's final size.
     #[arg(long, default_value_t = 10, value_name = "P")]
     pub part_power: u32,
+    /// Certificate in PEM to serve TLS with, decided on the first start; a file that changes is read again.
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM; in the certificate's file when not given.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
 }
 
 /// A server with a configuration file.

@@ -10,7 +10,7 @@ use placement::{Device, RingBuilder};
 use settings::tempauth::TempAuthUser;
 use settings::write::{self, NewCluster};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use world::World;
 use world::random::Random;
 
@@ -40,7 +40,7 @@ pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &
     }
     let draft = etc.with_extension(format!("{:016x}.new", world.random.next_u64()));
     std::fs::create_dir_all(&draft).map_err(Failure::io("create", &draft))?;
-    write_configuration(world, bind, &draft, etc, srv)?;
+    write_configuration(world, up, bind, &draft, etc, srv)?;
     write_rings(world, up, &draft)?;
     sync_directory(&draft)?;
     std::fs::rename(&draft, etc).map_err(Failure::io("put in place", etc))?;
@@ -69,8 +69,22 @@ fn check(up: &Up) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_configuration(world: &World, bind: SocketAddr, draft: &Path, etc: &Path, srv: &Path) -> Result<(), Failure> {
+fn write_configuration(
+    world: &World,
+    up: &Up,
+    bind: SocketAddr,
+    draft: &Path,
+    etc: &Path,
+    srv: &Path,
+) -> Result<(), Failure> {
     let random = &*world.random;
+    let tls = match &up.tls_cert {
+        Some(certificate) => Some((
+            absolute(certificate)?,
+            absolute(up.tls_key.as_ref().unwrap_or(certificate))?,
+        )),
+        None => None,
+    };
     let users = if bind.ip().is_loopback() {
         write::test_users()
     } else {
@@ -89,11 +103,18 @@ fn write_configuration(world: &World, bind: SocketAddr, draft: &Path, etc: &Path
         hash_suffix: &secret(random),
         users: &users,
         memcache_servers: &[],
+        tls: tls
+            .as_ref()
+            .map(|(certificate, key)| (certificate.as_path(), key.as_path())),
     };
     for (name, text) in write::files(&cluster) {
         write_file(&draft.join(name), text.as_bytes())?;
     }
     Ok(())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize().map_err(Failure::io("find", path))
 }
 
 fn users_with_random_keys(random: &dyn Random) -> Vec<TempAuthUser> {

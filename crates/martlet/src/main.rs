@@ -9,6 +9,7 @@
 //! | from configuration to storage services | `storage.rs` |
 //! | from configuration to upkeep | `upkeep.rs` |
 //! | ring files | `rings.rs` |
+//! | certificates | `tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
 //! | logs | `logging.rs` |
 //! | why a start failed | `failure.rs` |
@@ -22,6 +23,7 @@ mod proxy;
 mod rings;
 mod server;
 mod storage;
+mod tls;
 mod up;
 mod upkeep;
 

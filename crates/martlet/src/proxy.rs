@@ -8,7 +8,7 @@ use features::SharedCache;
 use features::registry::Parts;
 use gateway::{Gateway, GatewayOptions, NodeCount, Rings, Shared};
 use memcache::Memcache;
-use peer::{Peers, ServerOptions};
+use peer::{Arrival, Peers, ServerOptions};
 use serde_json::Value;
 use settings::{CacheSettings, ProxyConf, SwiftConf};
 use std::sync::Arc;
@@ -43,6 +43,10 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
         max_head_size: 16 * swift.limits.max_header_size,
         head_timeout: conf.proxy.keepalive_timeout(),
         write_timeout: conf.proxy.client_timeout,
+        arrival: Arrival {
+            tls: None,
+            require_proxy_protocol: conf.proxy.require_proxy_protocol,
+        },
     }
 }
 

@@ -1,11 +1,12 @@
 //! One server of a cluster: `martlet {proxy,account,container,object}-server CONF`.
 //!
-//! Start and its mirror: read the configuration → listen → give up root → serve; then signals → stop
+//! Start and its mirror: read the configuration → listen → certificate → give up root → serve; then signals → stop
 //! accepting → finish what runs → exit.
 
 use crate::failure::Failure;
 use crate::rings::RingFiles;
 use crate::storage::{self, Made, Storage};
+use crate::tls::Certificate;
 use crate::{logging, process, proxy};
 use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, Peers, ServerOptions, StorageDoor};
@@ -96,8 +97,13 @@ fn run(
             ));
         }
         let listener = storage::listen(&world, common, &common.bind_ip, common.bind_port)?;
+        let certificate = Certificate::load(common)?;
         process::drop_privileges(common.user.as_deref())?;
-        let (listener, service, options) = prepare(&world, listener)?;
+        let (listener, service, mut options) = prepare(&world, listener)?;
+        if let Some(certificate) = certificate {
+            options.arrival.tls = Some(certificate.tls());
+            world.spawn(certificate.watch(world.clone()));
+        }
         let shutdown = Shutdown::default();
         tracing::info!("serving on {}:{}", common.bind_ip, common.bind_port);
         world.spawn(serve(world.clone(), listener, service, options, shutdown.watch()));

@@ -1,7 +1,7 @@
 //! `martlet up`: a whole cluster in one process.
 //!
 //! Start and its mirror: lock the directory → make the cluster if there is none → read its
-//! configuration → open storage → build the gateway over it → listen → say "ready" → begin upkeep; then
+//! configuration → open storage → build the gateway over it → listen → certificate → say "ready" → begin upkeep; then
 //! signals → stop accepting, end upkeep → finish what runs → exit.
 //! Always holds: one process per directory; the published test keys are never served beyond loopback.
 
@@ -11,6 +11,7 @@ use crate::first_start::make_cluster;
 use crate::process;
 use crate::rings::RingFiles;
 use crate::storage::{self, Storage};
+use crate::tls::Certificate;
 use crate::{logging, proxy, upkeep};
 use peer::HttpService;
 use peer::http_server::{Shutdown, serve};
@@ -157,10 +158,16 @@ async fn serve_cluster(
     let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account)?;
     let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings.clone(), peers.clone())?;
     let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
+    let certificate = Certificate::load(&cluster.proxy.common)?;
     let address = listener
         .address()
         .map_err(Failure::io("ask for the address of", Path::new("the listener")))?;
-    let options = proxy::server_options(&cluster.proxy, &cluster.swift);
+    let mut options = proxy::server_options(&cluster.proxy, &cluster.swift);
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    if let Some(certificate) = certificate {
+        options.arrival.tls = Some(certificate.tls());
+        world.spawn(certificate.watch(world.clone()));
+    }
     world.spawn(serve(
         world.clone(),
         listener,
@@ -168,15 +175,15 @@ async fn serve_cluster(
         options,
         shutdown.watch(),
     ));
-    say_ready(address, cluster.proxy.tempauth.as_ref(), first)?;
+    say_ready(scheme, address, cluster.proxy.tempauth.as_ref(), first)?;
     upkeep::start_all(&world, etc, &rings, peers, &shutdown)?;
     process::until_asked_to_end(&world, shutdown).await
 }
 
 /// The line scripts wait for, then who may log in. Keys are shown when they are the published ones or
 /// have just been made.
-fn say_ready(address: SocketAddr, auth: Option<&TempAuthSettings>, first: bool) -> Result<(), Failure> {
-    let mut text = format!("ready http://{address}/auth/v1.0\n");
+fn say_ready(scheme: &str, address: SocketAddr, auth: Option<&TempAuthSettings>, first: bool) -> Result<(), Failure> {
+    let mut text = format!("ready {scheme}://{address}/auth/v1.0\n");
     for user in auth.map_or(&[][..], |auth| auth.users.as_slice()) {
         let key = if first || address.ip().is_loopback() {
             user.key.as_str()

@@ -6,6 +6,7 @@
 //! are bounded in count and size; after [`Shutdown::begin`] no new connection is taken, requests that
 //! run are finished, idle connections are closed.
 
+use crate::arrival::{Arrival, Arrived, Https};
 use crate::body::Unread;
 use crate::interim::InterimStream;
 use crate::names::Mark;
@@ -42,6 +43,8 @@ pub struct ServerOptions {
     pub head_timeout: Duration,
     /// How long a client may take no byte of an answer.
     pub write_timeout: Duration,
+    /// What comes before the first request; as long as a head may take.
+    pub arrival: Arrival,
 }
 
 impl Default for ServerOptions {
@@ -52,6 +55,7 @@ impl Default for ServerOptions {
             max_head_size: 64 * 1024,
             head_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
+            arrival: Arrival::default(),
         }
     }
 }
@@ -112,13 +116,12 @@ pub async fn serve(
         match accepted {
             Ok((stream, from)) => {
                 let connection = Connection {
-                    from,
                     clock: world.clock.clone(),
                     service: service.clone(),
                     options: options.clone(),
                     mark: mark.clone(),
                 };
-                let connection = connection.serve(stream, shutdown.clone());
+                let connection = connection.receive(stream, from, shutdown.clone());
                 world.spawn(async move {
                     connection.await;
                     drop(seat);
@@ -135,7 +138,6 @@ pub async fn serve(
 
 /// One connection of a client.
 struct Connection {
-    from: SocketAddr,
     clock: Arc<dyn Clock>,
     service: Arc<dyn HttpService>,
     options: ServerOptions,
@@ -143,9 +145,27 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(self, stream: Box<dyn Stream>, mut shutdown: watch::Receiver<bool>) {
+    /// Whatever has to come first, then requests.
+    async fn receive(self, stream: Box<dyn Stream>, from: SocketAddr, mut shutdown: watch::Receiver<bool>) {
+        if self.options.arrival.is_plain() {
+            let https = false;
+            return self.serve(Arrived { stream, from, https }, shutdown).await;
+        }
+        let receiving = self.options.arrival.receive(stream, from);
+        let received = tokio::select! {
+            received = world::clock::timeout(&*self.clock, self.options.head_timeout, receiving) => received,
+            () = begun(&mut shutdown) => return,
+        };
+        match received {
+            Ok(Ok(arrived)) => self.serve(arrived, shutdown).await,
+            Ok(Err(error)) => tracing::debug!("connection from {from} was not begun: {error}"),
+            Err(late) => tracing::debug!("connection from {from} was not begun: {late}"),
+        }
+    }
+
+    async fn serve(self, arrived: Arrived, mut shutdown: watch::Receiver<bool>) {
+        let Arrived { stream, from, https } = arrived;
         let Self {
-            from,
             clock,
             service,
             options,
@@ -159,6 +179,9 @@ impl Connection {
                 let unread = Unread::default();
                 let mut request = request.map(|incoming| Body::wire_of_request(incoming, unread.clone()));
                 request.extensions_mut().insert(interim);
+                if https {
+                    request.extensions_mut().insert(Https);
+                }
                 let mut response = service.serve(request, from).await;
                 if !unread.settle(expects, &*clock).await {
                     let close = http::HeaderValue::from_static("close");

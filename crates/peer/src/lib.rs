@@ -17,9 +17,11 @@
 //! | local or remote | `peers.rs` |
 //! | connections that are kept | `http_client.rs` |
 //! | accepting connections | `http_server.rs` |
+//! | TLS, PROXY preambles | `arrival.rs`, `tls.rs`, `proxied.rs` |
 //! | `100 Continue` with headers, in the middle of a request | `interim.rs` |
 //! | header names that HTTP libraries refuse | `heads.rs` (in), `names.rs` (out) |
 
+pub mod arrival;
 pub mod body;
 pub mod call;
 pub mod footer;
@@ -29,10 +31,14 @@ pub mod http_server;
 pub mod interim;
 mod names;
 pub mod peers;
+mod proxied;
+pub mod tls;
 
+pub use arrival::{Arrival, Https};
 pub use body::{Body, BodyError, Digest, Feed};
 pub use call::{Address, Call, Response, Service, Target};
 pub use footer::Footer;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;
 pub use peers::{PeerError, Peers, Timeouts};
+pub use tls::{Tls, TlsError};

@@ -26,12 +26,10 @@ pub const LOGGING: &[&str] = &[
 
 /// Processes and event loop, in `[DEFAULT]` or the app of every server.
 pub const PROCESS: &[&str] = &[
-    "cert_file",
     "eventlet_debug",
     "eventlet_tpool_num_threads",
     "ionice_class",
     "ionice_priority",
-    "key_file",
     "nice_priority",
     "stale_worker_timeout",
 ];
@@ -48,7 +46,6 @@ pub const PROXY: &[&str] = &[
     "namespace_cache_tokens_per_session",
     "recheck_listing_shard_ranges",
     "recheck_updating_shard_ranges",
-    "require_proxy_protocol",
     "write_legacy_ec_crc",
 ];
 

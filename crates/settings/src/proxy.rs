@@ -11,6 +11,9 @@ use vocabulary::PolicyIndex;
 options! {
     /// Options of the proxy.
     pub struct ProxySettings {
+        /// Refuse connections that do not begin with a preamble of the PROXY protocol (version 1 or 2), and
+        /// believe what it says about who the client is.
+        require_proxy_protocol: bool = "false",
         /// Suffix of every transaction id, to tell clusters apart.
         trans_id_suffix: String = "",
         /// Serve GET /info.

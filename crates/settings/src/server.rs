@@ -22,6 +22,10 @@ options! {
         keep_idle: Duration = "600",
         /// Directory of swift.conf and the rings.
         swift_dir: PathBuf = "/etc/swift",
+        /// Certificate in PEM, those that vouch for it behind it: serve TLS. A file that changes is read again.
+        cert_file: Option<PathBuf> = "",
+        /// Private key of the certificate in PEM, without a passphrase; in cert_file when empty.
+        key_file: Option<PathBuf> = "",
         /// User the server runs as when it is started by root.
         user: Option<String> = "",
         /// Threads that serve requests, or auto for one per processor.

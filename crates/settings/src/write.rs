@@ -37,6 +37,8 @@ pub struct NewCluster<'a> {
     pub users: &'a [TempAuthUser],
     /// Servers of memcached; none leaves the cache in the process.
     pub memcache_servers: &'a [String],
+    /// Certificate and key of the proxy; none serves without TLS.
+    pub tls: Option<(&'a Path, &'a Path)>,
 }
 
 /// The accounts of Swift's own test configuration, as `martlet up` makes them on a loopback address.
@@ -139,7 +141,13 @@ fn proxy_conf(cluster: &NewCluster) -> String {
         .section("DEFAULT")
         .set("bind_ip", cluster.bind_ip)
         .set("bind_port", cluster.proxy_port)
-        .set("swift_dir", cluster.swift_dir.display())
+        .set("swift_dir", cluster.swift_dir.display());
+    if let Some((certificate, key)) = cluster.tls {
+        ini = ini
+            .set("cert_file", certificate.display())
+            .set("key_file", key.display());
+    }
+    let mut ini = ini
         .section("pipeline:main")
         .set("pipeline", format!("{} proxy-server", names.join(" ")))
         .section("app:proxy-server")
@@ -230,6 +238,7 @@ mod tests {
             hash_suffix: "def",
             users,
             memcache_servers,
+            tls: Some((Path::new("/etc/100%(cert.pem"), Path::new("/etc/key.pem"))),
         }
     }
 
@@ -253,6 +262,7 @@ mod tests {
         assert_eq!(proxy.warnings, []);
         assert_eq!(proxy.common.swift_dir, Path::new("/data/100%(etc"));
         assert_eq!(proxy.cache.unwrap().memcache_servers, servers);
+        assert_eq!(proxy.common.cert_file.unwrap(), Path::new("/etc/100%(cert.pem"));
         assert!(proxy.proxy.account_autocreate);
         let mut read = proxy.tempauth.unwrap().users;
         read.sort_by_key(|u| users.iter().position(|w| w == u));

@@ -51,6 +51,7 @@ fn openstack_reads_what_is_written() {
         hash_suffix: "def",
         users: &users,
         memcache_servers: &servers,
+        tls: None,
     };
     for (name, text) in files(&cluster) {
         std::fs::write(etc.path().join(name), text).unwrap();
