@@ -3,10 +3,10 @@
 PYTHON ?= python3.11
 VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
-PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance torture race race-martlet clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors torture race race-martlet clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -36,6 +36,13 @@ oracle: $(VENV)/ready   ## the black-box tests told to OpenStack Swift itself: p
 conformance: $(VENV)/ready   ## OpenStack Swift's own functional tests; ARGS="test_slo.py -k nested" for a part
 	@test -n "$$MARTLET_BIN" || $(MAKE) build
 	$(VENV)/bin/python tests/conformance/run.py $(ARGS)
+
+conformance-all: build $(VENV)/ready   ## … in every variant, and docs/reference/conformance.md is what they give
+	$(VENV)/bin/python tests/conformance/run.py --variant all --check
+
+cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
+	@test -n "$$MARTLET_BIN" || $(MAKE) build
+	$(VENV)/bin/python tests/conformance/cors.py
 
 torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s

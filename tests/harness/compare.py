@@ -1,8 +1,9 @@
 """The same request to two clusters, and what differs in the answers.
 
 A Story is a few requests in order on a container of its own. `{a}` in a target, header or body stands for the
-account path, `{c}` for the story's container, `{token}` for the user's token. What must differ (clocks, transaction
-ids, tokens, ports) is replaced by its shape; what has not its shape stays and shows as a difference.
+account path, `{c}` for the story's container, `{n}` for that one's name, `{token}` for the user's token. What must
+differ (clocks, transaction ids, tokens, ports) is replaced by its shape; what has not its shape stays and shows as a
+difference.
 """
 
 import re
@@ -18,6 +19,7 @@ SHAPES = {
     "x-put-timestamp": (r"\d{10}\.\d{5}", "TIMESTAMP"),
     "x-backend-timestamp": (r"\d{10}\.\d{5}", "TIMESTAMP"),
     "last-modified": (r"\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d GMT", "HTTP-DATE"),
+    "x-copied-from-last-modified": (r"\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d GMT", "HTTP-DATE"),
     "x-auth-token": (r"AUTH_tk[0-9a-f]{32}", "TOKEN"),
     "x-storage-token": (r"AUTH_tk[0-9a-f]{32}", "TOKEN"),
     "x-auth-token-expires": (r"\d+", "SECONDS"),
@@ -35,6 +37,7 @@ IN_BODY = [
     (rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}", b"ISO-DATE"),
     (rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d<", b"DATE<"),
     (rb"tx[0-9a-f]{21}-[0-9a-f]{10}", b"TRANSACTION"),
+    (rb"\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d GMT", b"HTTP-DATE"),
     (rb"127\.0\.0\.1:\d{5}", b"ADDRESS"),
 ]
 
@@ -88,7 +91,7 @@ class Side:
         token = self.token(ask.user) if ask.user else ""
 
         def fill(text):
-            marks = {"{c}": "{a}/" + container, "{a}": "/v1/AUTH_test", "{token}": token}
+            marks = {"{c}": "{a}/" + container, "{n}": container, "{a}": "/v1/AUTH_test", "{token}": token}
             for mark, value in marks.items():
                 text = text.replace(mark.encode() if isinstance(text, bytes) else mark,
                                     value.encode() if isinstance(text, bytes) else value)
@@ -121,7 +124,7 @@ def shape(reply: Reply, ask: Ask):
             value = mark
         if name in SETS:
             parts = {part.strip().lower() for part in value.split(",")}
-            value = ", ".join(sorted(parts - {"copy"}))  # OpenStack configures its copy filter by itself
+            value = ", ".join(sorted(parts))
         boundary = re.search(r"boundary=\"?([^\";]+)", value)
         if name == "content-type" and boundary:
             body = body.replace(boundary.group(1).encode(), b"BOUNDARY")

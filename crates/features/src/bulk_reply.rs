@@ -8,6 +8,7 @@
 use crate::listing_accept::{Form, Invalid, choose};
 use crate::python_json;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The form that an `Accept` header asks for; plain text where it asks for nothing that there is.
@@ -21,7 +22,7 @@ pub fn form_of(accept: Option<&[u8]>) -> Form {
 /// What became of many requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    fields: Vec<(&'static str, Value)>,
+    fields: Vec<(Cow<'static, str>, Value)>,
     /// What it was, and what was wrong with it.
     pub errors: Vec<(String, String)>,
 }
@@ -33,8 +34,8 @@ impl Report {
     }
 
     /// Adds a field (`Number Deleted`), or sets it again.
-    pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
-        let value = value.into();
+    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
+        let (name, value) = (name.into(), value.into());
         match self.fields.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = value,
             None => self.fields.push((name, value)),
@@ -42,7 +43,7 @@ impl Report {
     }
 
     /// With one more field.
-    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self
     }
@@ -56,12 +57,16 @@ impl Report {
         }
     }
 
-    fn sorted(&self) -> Vec<(&'static str, String)> {
+    fn sorted(&self) -> Vec<(&str, String)> {
         let text = |value: &Value| match value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let mut fields: Vec<_> = self.fields.iter().map(|(name, value)| (*name, text(value))).collect();
+        let mut fields: Vec<_> = self
+            .fields
+            .iter()
+            .map(|(name, value)| (name.as_ref(), text(value)))
+            .collect();
         fields.sort_unstable();
         fields
     }
@@ -83,7 +88,7 @@ impl Report {
         let fields = self
             .fields
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()));
+            .map(|(name, value)| (name.as_ref().to_owned(), value.clone()));
         let mut all: serde_json::Map<String, Value> = fields.collect();
         let errors = self
             .errors

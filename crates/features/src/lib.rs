@@ -19,6 +19,7 @@
 //! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | who asks, may they | `tempauth.rs` |
+//! | copies inside the cluster | `copy/` |
 //! | older versions of objects | `versioned_writes/` |
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
@@ -37,6 +38,7 @@ pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
 pub mod container_quotas;
+pub mod copy;
 pub mod cors;
 pub mod domain_remap;
 pub mod gatekeeper;

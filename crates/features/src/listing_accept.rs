@@ -38,10 +38,15 @@ pub struct Invalid;
 
 /// The form that suits best; `None` when none does.
 pub fn choose(accept: &[u8]) -> Result<Option<Form>, Invalid> {
+    choose_among(accept, &FORMS)
+}
+
+/// The best of these forms.
+pub fn choose_among(accept: &[u8], forms: &[Form]) -> Result<Option<Form>, Invalid> {
     let mut best: Option<(Rank, Form)> = None;
     for text in accept.split(|b| *b == b',') {
         let range = read_range(text)?;
-        let Some(form) = FORMS.into_iter().find(|form| range.suits(*form)) else {
+        let Some(form) = forms.iter().copied().find(|form| range.suits(*form)) else {
             continue;
         };
         if best.as_ref().is_none_or(|(rank, _)| range.rank.beats(rank)) {

@@ -38,6 +38,11 @@ impl Notes {
         self.0.lock().user = Some(user.into());
     }
 
+    /// Notes that the feature known as `source` has made it what it is.
+    pub fn set_source(&self, source: &'static str) {
+        self.0.lock().source = Some(source);
+    }
+
     /// Notes the storage policy.
     pub fn set_policy(&self, policy: PolicyIndex) {
         self.0.lock().policy = Some(policy);

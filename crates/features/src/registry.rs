@@ -10,6 +10,7 @@
 use crate::account_quotas::AccountQuotas;
 use crate::catch_errors::CatchErrors;
 use crate::container_quotas::ContainerQuotas;
+use crate::copy::Copy;
 use crate::domain_remap::DomainRemap;
 use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
@@ -40,6 +41,11 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
     ("container_quotas", |_, _| Ok(Arc::new(ContainerQuotas))),
+    ("copy", |parts, options| {
+        let (settings, limits) = (Options::read(options)?, &parts.swift.limits);
+        let clock = parts.world.clock.clone();
+        Ok(Arc::new(Copy::new(&settings, limits.max_file_size, clock)))
+    }),
     ("domain_remap", |_, options| {
         Ok(Arc::new(DomainRemap::new(Options::read(options)?)))
     }),
@@ -403,7 +409,7 @@ mod tests {
         let names: Vec<_> = pipeline.names().collect();
         assert_eq!(
             names.join(" "),
-            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth versioned_writes object_versioning proxy_logging info"
+            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy versioned_writes object_versioning proxy_logging info"
         );
         let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
         let info = pipeline.run(request("GET", "/info")).await;

@@ -282,7 +282,13 @@ impl Body {
                     self.source = Source::Empty;
                     return Poll::Ready(Some(Err(error)));
                 }
-                None => return Poll::Ready(None),
+                None => {
+                    // A reader may look again; a stream that has ended must not be asked.
+                    if matches!(self.source, Source::Stream(_)) {
+                        self.source = Source::Empty;
+                    }
+                    return Poll::Ready(None);
+                }
             }
         }
     }
@@ -477,6 +483,16 @@ mod tests {
         let (mut feed, body) = Body::channel(1, None);
         drop(body);
         assert!(!feed.started().await);
+    }
+
+    #[tokio::test]
+    async fn the_end_may_be_looked_at_twice() {
+        let chunks = futures_util::stream::unfold(true, |more| async move {
+            more.then_some((Ok(Bytes::from_static(b"x")), false))
+        });
+        let mut body = Body::stream(chunks, None);
+        assert_eq!(body.next().await, Some(Ok(Bytes::from_static(b"x"))));
+        assert_eq!((body.next().await, body.next().await), (None, None));
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    CacheSettings, DomainRemapSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings,
+    CacheSettings, CopySettings, DomainRemapSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings,
     ReadOnlySettings, StaticwebSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
@@ -91,7 +91,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("cname_lookup"),
     Filter::served("container_quotas", &[]),
     Filter::not_yet("container_sync"),
-    Filter::not_yet("copy"),
+    Filter::served("copy", CopySettings::TABLE),
     Filter::not_yet("crossdomain"),
     Filter::not_yet("dlo"),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),

@@ -44,7 +44,7 @@ pub mod write;
 
 pub use filters::{Filter, FilterSpec, Pipeline, Support};
 pub use gateway_filters::{
-    CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
+    CacheSettings, CopySettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
 };
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};

@@ -1,7 +1,9 @@
 //! The options of the filters that Martlet serves, besides TempAuth (`tempauth.rs`).
 
+mod copy;
 mod versioned_writes;
 
+pub use copy::CopySettings;
 pub use versioned_writes::VersionedWritesSettings;
 mod domain_remap;
 mod read_only;

@@ -1,0 +1,82 @@
+"""Runs OpenStack's CORS tests (test/cors of the sdist) in headless Chromium against Martlet.
+
+The page is served from one origin, the cluster is another; what a browser may see of it is what the tests ask. Their
+output lies in target/conformance/cors.txt. The tests named "s3 obj" speak the S3 dialect: they count as soon as the
+cluster's /info has s3api.
+"""
+
+import argparse
+import json
+import re
+import signal
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from conformance import sdist  # noqa: E402
+from conformance.variants import VARIANTS, Stand  # noqa: E402
+from harness.places import REPOSITORY  # noqa: E402
+from harness.process import Process  # noqa: E402
+from harness.waiting import free_port, until  # noqa: E402
+
+FEWEST = 62  # as many as Swift 2.38.3 has outside S3; less, and the page did not run
+
+
+def main():
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--variant", default="default", choices=VARIANTS)
+    parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"))
+    options = parser.parse_args()
+    out = REPOSITORY / "target/conformance"
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="cors-") as root:
+        stand = Stand(VARIANTS[options.variant], options.make, Path(root))
+        try:
+            stand.start()
+            tap, s3 = run(stand, out), speaks_s3(stand)
+        finally:
+            stand.stop()
+    sys.exit(tell(tap, s3))
+
+
+def run(stand, out):
+    """main.py's report, in TAP."""
+    report, log = out / "cors.txt", out / "cors.log"
+    for old in (report, log):
+        old.unlink(missing_ok=True)
+    script = sdist.unpacked() / "test/cors/main.py"
+    process = Process(
+        [sys.executable, Path(__file__).with_name("browser.py"), script, "--port", free_port(), "-o", report, "chrome"],
+        log, env={"OS_AUTH_URL": stand.system.auth_url, "SE_OFFLINE": "true", "PYTHONPATH": str(sdist.unpacked())})
+    try:
+        until(lambda: not process.alive(), within=300, every=0.5, what="the end of the CORS tests")
+    finally:
+        process.kill()  # the browser's whole family
+    return report.read_text() if report.exists() else f"not ok - main.py gave no report:\n{process.tail()}"
+
+
+def speaks_s3(stand):
+    with urllib.request.urlopen(stand.system.auth_url.replace("/auth/v1.0", "/info"), timeout=30) as answer:
+        return "s3api" in json.load(answer)
+
+
+def tell(tap, s3):
+    """Print what there is to know; the exit status."""
+    tests = re.findall(r"^(ok|not ok) \d+ - (.*)\n((?:  .*\n)*)", tap, re.MULTILINE)
+    asked = [test for test in tests if s3 or ": s3 obj" not in test[1]]
+    bad = [(name, details) for outcome, name, details in asked if outcome == "not ok" or "# skip" in name]
+    for name, details in bad:
+        print(f"failed or skipped: {name}\n{details}", end="")
+    if len(asked) < FEWEST:
+        print(f"only {len(asked)} of {FEWEST} tests ran:\n{tap}")
+    print(f"CORS in Chromium: {len(asked) - len(bad)} passed, {len(bad)} did not, "
+          f"{len(tests) - len(asked)} not asked for want of S3")
+    return 1 if bad or len(asked) < FEWEST else 0
+
+
+if __name__ == "__main__":
+    main()
