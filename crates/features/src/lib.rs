@@ -28,6 +28,8 @@
 //! | containers as web sites | `staticweb/` |
 //! | pages from elsewhere | `cors.rs` (the gateway calls it) |
 //! | reports on many requests at once | `bulk_reply.rs` |
+//! | encryption, and its keys | `encryption/`, `keymaster.rs` |
+//! | limits on metadata | `constraints.rs` |
 //! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
@@ -37,13 +39,16 @@ pub mod authorised;
 pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
+pub mod constraints;
 pub mod container_quotas;
 pub mod copy;
 pub mod cors;
 pub mod domain_remap;
+pub mod encryption;
 pub mod gatekeeper;
 pub mod healthcheck;
 pub mod info;
+pub mod keymaster;
 pub mod listing_accept;
 pub mod listing_formats;
 pub mod listing_rows;

@@ -19,6 +19,10 @@ pub trait Feature: Send + Sync {
     fn info(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
+    /// Its sections in `/info` for administrators only.
+    fn info_for_administrators(&self) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
 }
 
 /// The end of the pipeline: Swift's core verbs.

@@ -12,8 +12,10 @@ use crate::catch_errors::CatchErrors;
 use crate::container_quotas::ContainerQuotas;
 use crate::copy::Copy;
 use crate::domain_remap::DomainRemap;
+use crate::encryption::Encryption;
 use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
+use crate::keymaster::Keymaster;
 use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
 use crate::read_only::ReadOnly;
@@ -25,7 +27,7 @@ use crate::{Feature, SharedCache};
 use identity::{TempAuth, TokenCache};
 use serde_json::Value;
 use settings::declare::{Options, Scope};
-use settings::{ProxyConf, SettingsError, SwiftConf, TempAuthSettings, VersionedWritesSettings};
+use settings::{KeymasterSettings, ProxyConf, SettingsError, SwiftConf, TempAuthSettings, VersionedWritesSettings};
 use std::sync::Arc;
 use std::time::Duration;
 use world::World;
@@ -49,12 +51,19 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("domain_remap", |_, options| {
         Ok(Arc::new(DomainRemap::new(Options::read(options)?)))
     }),
+    ("encryption", |parts, options| {
+        let (limits, random) = (parts.swift.limits.clone(), parts.world.random.clone());
+        Ok(Arc::new(Encryption::new(&Options::read(options)?, limits, random)))
+    }),
     ("gatekeeper", |_, options| {
         Ok(Arc::new(Gatekeeper::new(Options::read(options)?)))
     }),
     ("healthcheck", |parts, options| {
         let files = parts.world.files.clone();
         Ok(Arc::new(Healthcheck::new(Options::read(options)?, files)))
+    }),
+    ("keymaster", |_, options| {
+        Ok(Arc::new(Keymaster::new(KeymasterSettings::read(options)?)))
     }),
     ("listing_formats", |parts, _| {
         let versions = parts.swift.limits.valid_api_versions.clone();
@@ -224,6 +233,9 @@ fn info(parts: &Parts<'_>, features: &[Arc<dyn Feature>]) -> SwiftInfo {
     let mut capabilities = Capabilities::of_core(proxy, &swift.limits, &swift.policies, hidden);
     for (name, section) in features.iter().flat_map(|feature| feature.info()) {
         capabilities.add(name, section);
+    }
+    for (name, section) in features.iter().flat_map(|feature| feature.info_for_administrators()) {
+        capabilities.add_for_administrators(name, section);
     }
     SwiftInfo::new(proxy, &capabilities, parts.world.clock.clone())
 }

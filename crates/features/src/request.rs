@@ -3,6 +3,7 @@
 //! Always holds: `path` is UTF-8 without NUL; `entity`, when there is one, is that path's account,
 //! container and object; header names are lower case (`http` sees to it).
 
+use crate::keymaster::RootSecrets;
 use crate::{InfoSource, Notes, Response};
 use http::{HeaderMap, Method};
 use peer::Body;
@@ -60,6 +61,8 @@ pub struct ClientRequest {
     pub is_reseller_admin: bool,
     /// For the access log.
     pub notes: Notes,
+    /// What a keymaster has for encryption behind it.
+    pub keys: Option<Arc<RootSecrets>>,
     /// What is to be stored with an object besides its headers, known once its body has been read.
     pub footers: Option<Footers>,
 }

@@ -66,6 +66,7 @@ impl ClientRequest {
             is_owner: self.is_owner,
             is_reseller_admin: self.is_reseller_admin,
             notes: self.notes.clone(),
+            keys: self.keys.clone(),
             footers: None,
         }
     }

@@ -29,7 +29,10 @@ pub struct SwiftInfo {
 
 /// What there is to tell: one section per feature, each a set of named capabilities.
 #[derive(Debug, Clone, Default)]
-pub struct Capabilities(Map<String, Value>);
+pub struct Capabilities {
+    for_all: Map<String, Value>,
+    for_administrators: Map<String, Value>,
+}
 
 impl Capabilities {
     /// The section `swift`: limits, policies and what the proxy allows.
@@ -64,12 +67,17 @@ impl Capabilities {
 
     /// Adds a feature's section.
     pub fn add(&mut self, feature: &str, section: Value) {
-        self.0.insert(feature.into(), section);
+        self.for_all.insert(feature.into(), section);
+    }
+
+    /// Adds a feature's section that only administrators see.
+    pub fn add_for_administrators(&mut self, feature: &str, section: Value) {
+        self.for_administrators.insert(feature.into(), section);
     }
 
     /// All sections but these; a dot separates levels, as in `swift.policies`.
     fn without(&self, disallowed: &[String]) -> Map<String, Value> {
-        let mut left = Value::Object(self.0.clone());
+        let mut left = Value::Object(self.for_all.clone());
         for path in disallowed {
             let mut parent = Some(&mut left);
             let (parents, name) = path.rsplit_once('.').unwrap_or(("", path));
@@ -112,7 +120,9 @@ impl SwiftInfo {
         let for_clients = python_json::print(&Value::Object(told.clone()));
         let mut sorted = disallowed;
         sorted.sort();
-        told.insert("admin".into(), json!({"disallowed_sections": sorted}));
+        let mut for_administrators = capabilities.for_administrators.clone();
+        for_administrators.insert("disallowed_sections".into(), json!(sorted));
+        told.insert("admin".into(), Value::Object(for_administrators));
         Self {
             exposed: proxy.expose_info,
             admin_key: proxy.admin_key.clone(),

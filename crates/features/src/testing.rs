@@ -36,6 +36,7 @@ pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
         is_owner: false,
         is_reseller_admin: false,
         notes: Notes::default(),
+        keys: None,
         footers: None,
     }
 }

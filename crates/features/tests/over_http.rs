@@ -85,6 +85,7 @@ impl HttpService for Door {
             authorizer: None,
             authorize_override: false,
             scheme: "http",
+            keys: None,
             footers: None,
             remote_user: None,
             acl: None,

@@ -9,6 +9,7 @@ use crate::gateway::Shared;
 use crate::nodes::{Node, Route};
 use bytes::Bytes;
 use features::ClientRequest;
+pub(crate) use features::constraints::joined;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use peer::{Body, Call, Response, Target, Timeouts};
@@ -158,21 +159,6 @@ pub(crate) fn copy_headers(from: &HeaderMap, to: &mut HeaderMap, wanted: impl Fn
             to.insert(name.clone(), value);
         }
     }
-}
-
-/// One value for a header that was sent several times, as WSGI servers join them.
-pub(crate) fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<HeaderValue> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next()?.clone();
-    let Some(second) = values.next() else {
-        return Some(first);
-    };
-    let mut all = first.as_bytes().to_vec();
-    for value in std::iter::once(second).chain(values) {
-        all.push(b',');
-        all.extend_from_slice(value.as_bytes());
-    }
-    HeaderValue::from_bytes(&all).ok()
 }
 
 /// A reply as a response.

@@ -61,6 +61,7 @@ pub(crate) fn recognise(
         is_owner: false,
         is_reseller_admin: false,
         notes: features::Notes::default(),
+        keys: None,
         footers: None,
     })
 }

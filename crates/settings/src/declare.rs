@@ -158,6 +158,11 @@ impl Scope {
         self.values.get(name).map(|found| found.value.as_str())
     }
 
+    /// Takes an option out, as if no section said it.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.values.remove(name);
+    }
+
     /// All options in force, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values

@@ -7,8 +7,8 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    CacheSettings, CopySettings, DomainRemapSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings,
-    ReadOnlySettings, StaticwebSettings, VersionedWritesSettings,
+    CacheSettings, CopySettings, DomainRemapSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings,
+    KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, StaticwebSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -95,12 +95,12 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("crossdomain"),
     Filter::not_yet("dlo"),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),
-    Filter::needed("encryption", NO_ENCRYPTION),
+    Filter::served("encryption", EncryptionSettings::TABLE),
     Filter::not_yet("etag_quoter"),
     Filter::not_yet("formpost"),
     Filter::served("gatekeeper", GatekeeperSettings::TABLE),
     Filter::served("healthcheck", HealthcheckSettings::TABLE),
-    Filter::needed("keymaster", NO_ENCRYPTION),
+    Filter::served("keymaster", KeymasterOptions::TABLE),
     Filter::needed("keystoneauth", NO_ACCOUNTS),
     Filter::needed("kmip_keymaster", NO_ENCRYPTION),
     Filter::needed("kms_keymaster", NO_ENCRYPTION),
@@ -365,11 +365,11 @@ mod tests {
     fn order_and_options() {
         let (document, pipeline) = read(&format!(
             "[pipeline:main]\npipeline = a\n  slo enc p\n[filter:a]\nuse = egg:swift#proxy_logging\nx = 1\n\
-             [filter:slo]\nuse = egg:swift#slo\n[filter:enc]\nuse=egg:swift#encryption{APP}"
+             [filter:slo]\nuse = egg:swift#slo\n[filter:enc]\nuse=egg:swift#kms_keymaster{APP}"
         ));
         let pipeline = pipeline.unwrap();
         let eggs: Vec<_> = pipeline.filters.iter().map(|f| f.egg.as_str()).collect();
-        assert_eq!(eggs, ["proxy_logging", "slo", "encryption"]);
+        assert_eq!(eggs, ["proxy_logging", "slo", "kms_keymaster"]);
         assert_eq!(pipeline.filters[0].options.text("x"), Some("1"));
         assert_eq!((pipeline.app.as_str(), pipeline.app_name.as_str()), ("proxy", "p"));
         let warnings = pipeline.warnings(&document);

@@ -44,7 +44,8 @@ pub mod write;
 
 pub use filters::{Filter, FilterSpec, Pipeline, Support};
 pub use gateway_filters::{
-    CacheSettings, CopySettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings, VersionedWritesSettings,
+    CacheSettings, CopySettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions,
+    KeymasterSettings, ProxyLoggingSettings, RootSecret, VersionedWritesSettings,
 };
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};

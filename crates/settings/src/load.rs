@@ -9,7 +9,9 @@
 use crate::check;
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::filters::{FILTERS, Filter, Pipeline, Support};
-use crate::gateway_filters::{CacheSettings, GatekeeperSettings, HealthcheckSettings, ProxyLoggingSettings};
+use crate::gateway_filters::{
+    CacheSettings, GatekeeperSettings, HealthcheckSettings, KeymasterSettings, ProxyLoggingSettings,
+};
 use crate::ini::{DEFAULT, Document};
 use crate::openstack;
 use crate::proxy::{PolicyRouting, ProxySettings, Routing};
@@ -251,6 +253,10 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
     if egg == "tempauth" {
         let own = section.options.iter().map(|o| o.name.as_str());
         supported.extend(own.filter(|name| TempAuthSettings::is_free_form(name)));
+    }
+    if egg == "keymaster" {
+        let own = section.options.iter().map(|o| o.name.as_str());
+        supported.extend(own.filter(|name| KeymasterSettings::is_free_form(name)));
     }
     check::options(
         document,

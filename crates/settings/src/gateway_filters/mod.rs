@@ -1,9 +1,11 @@
 //! The options of the filters that Martlet serves, besides TempAuth (`tempauth.rs`).
 
 mod copy;
+mod encryption;
 mod versioned_writes;
 
 pub use copy::CopySettings;
+pub use encryption::{EncryptionSettings, KeymasterOptions, KeymasterSettings, MetaVersion, RootSecret};
 pub use versioned_writes::VersionedWritesSettings;
 mod domain_remap;
 mod read_only;

@@ -1,0 +1,225 @@
+//! What is decrypted on its way out: an object's body, entity tag and user metadata.
+//!
+//! Always holds: of what encryption stores with an object, clients and features see nothing; a header that
+//! cannot be decrypted is 500. A root secret that is not the one an object was written with is found out by
+//! its entity tag, which then is no text.
+
+use super::cipher::Cipher;
+use super::meta::{BadMeta, CryptoMeta, EncryptedValue};
+use super::parts::Parts;
+use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, LISTED_ETAG, Trouble, USER_META, USER_META_KEY};
+use crate::Response;
+use crate::keymaster::{Key, KeyError, Keys, RootSecrets};
+use bytes::Bytes;
+use http::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use peer::{Body, BodyError};
+use serde_json::{Map, Value};
+use vocabulary::EntityPath;
+
+const OWN: &str = "x-object-sysmeta-crypto-";
+const CIPHER_USED: HeaderName = HeaderName::from_static("x-backend-crypto-cipher");
+
+/// Whether an answer about an object has anything to decrypt.
+pub(super) fn is_encrypted(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| is_own(name.as_str()) || *name == LISTED_ETAG)
+}
+
+fn is_own(name: &str) -> bool {
+    name.starts_with(OWN) || name.starts_with(USER_META_KEY.as_str())
+}
+
+/// An answer about an object as clients see it.
+pub(super) fn object(
+    secrets: Option<&RootSecrets>,
+    entity: &EntityPath,
+    method: &Method,
+    response: Response,
+) -> Result<Response, Trouble> {
+    let (mut head, body) = response.into_parts();
+    let decrypter = Decrypter { secrets, entity };
+    let body_meta = text(&head.headers, &BODY_META)?.map(CryptoMeta::parse).transpose();
+    let body_meta = body_meta.map_err(Trouble::Object)?;
+    let mut content = None;
+    if let Some(meta) = &body_meta {
+        let keys = decrypter.keys(meta.key_id())?;
+        if head.status.is_success() {
+            let iv = meta.iv().map_err(Trouble::Object)?;
+            if *method == Method::GET {
+                let key = meta.body_key(object_key(&keys)?).map_err(Trouble::Object)?;
+                content = Some(Content { key, iv });
+            }
+            head.headers
+                .insert(CIPHER_USED, HeaderValue::from_static("AES_CTR_256"));
+        }
+    }
+    decrypter.etag(&mut head.headers, body_meta.as_ref())?;
+    decrypter.listed_etag(&mut head.headers)?;
+    decrypter.user_metadata(&mut head.headers)?;
+    let own: Vec<HeaderName> = head
+        .headers
+        .keys()
+        .filter(|name| is_own(name.as_str()))
+        .cloned()
+        .collect();
+    own.iter().for_each(|name| drop(head.headers.remove(name)));
+    let body = match content {
+        Some(content) => content.decrypt(body, head.status, &head.headers)?,
+        None => body,
+    };
+    Ok(Response::from_parts(head, body))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Trouble> {
+    let value = headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()));
+    let value = value.transpose();
+    value.map_err(|_| Trouble::Header(name.clone(), BadMeta("it is not UTF-8")))
+}
+
+fn object_key(keys: &Keys) -> Result<&Key, Trouble> {
+    let none = || KeyError::NoId(keys.id.print()).into();
+    keys.object.as_ref().ok_or_else(none)
+}
+
+struct Decrypter<'a> {
+    secrets: Option<&'a RootSecrets>,
+    entity: &'a EntityPath,
+}
+
+impl Decrypter<'_> {
+    /// The keys that an id names; the current ones without an id.
+    fn keys(&self, id: Option<&Value>) -> Result<Keys, Trouble> {
+        let secrets = self.secrets.ok_or(KeyError::NoKeymaster)?;
+        let keys = match id {
+            Some(id) => secrets.named(self.entity, id),
+            None => secrets.named(self.entity, &Value::Object(Map::new())),
+        };
+        Ok(keys?)
+    }
+
+    fn etag(&self, headers: &mut HeaderMap, body_meta: Option<&CryptoMeta>) -> Result<(), Trouble> {
+        let Some(hidden) = text(headers, &CRYPTO_ETAG)? else {
+            return Ok(());
+        };
+        let wrong = |error| Trouble::Header(CRYPTO_ETAG, error);
+        let hidden = EncryptedValue::parse(hidden).map_err(wrong)?;
+        let hidden = hidden.ok_or_else(|| wrong(BadMeta("it has no crypto-metadata")))?;
+        let keys = self.keys(hidden.meta.key_id().or_else(|| body_meta?.key_id()))?;
+        let etag = hidden.decrypt(object_key(&keys)?).map_err(wrong)?;
+        let is_text = etag.iter().all(u8::is_ascii_graphic);
+        let etag = HeaderValue::from_bytes(&etag).ok().filter(|_| is_text);
+        let etag = etag.ok_or_else(|| {
+            tracing::error!(
+                "the root secret that {} names is not the one it was written with",
+                keys.id.print()
+            );
+            wrong(BadMeta("the decrypted entity tag is no text"))
+        })?;
+        headers.insert(ETAG, etag);
+        Ok(())
+    }
+
+    fn listed_etag(&self, headers: &mut HeaderMap) -> Result<(), Trouble> {
+        let Some(hidden) = text(headers, &LISTED_ETAG)? else {
+            return Ok(());
+        };
+        let wrong = |error| Trouble::Header(LISTED_ETAG, error);
+        let Some(hidden) = EncryptedValue::parse(hidden).map_err(wrong)? else {
+            return Ok(());
+        };
+        let keys = self.keys(hidden.meta.key_id())?;
+        let etag = hidden.decrypt(&keys.container).map_err(wrong)?;
+        let etag = HeaderValue::from_bytes(&etag).map_err(|_| wrong(BadMeta("decrypted, it is no header")))?;
+        headers.insert(LISTED_ETAG, etag);
+        Ok(())
+    }
+
+    fn user_metadata(&self, headers: &mut HeaderMap) -> Result<(), Trouble> {
+        let names: Vec<HeaderName> = headers
+            .keys()
+            .filter(|name| name.as_str().starts_with(ENCRYPTED_USER_META))
+            .cloned()
+            .collect();
+        let common = text(headers, &USER_META_KEY)?.map(CryptoMeta::parse).transpose();
+        let common = common.map_err(|error| Trouble::Header(USER_META_KEY, error))?;
+        if names.is_empty() && common.is_none() {
+            return Ok(());
+        }
+        let keys = self.keys(common.as_ref().and_then(CryptoMeta::key_id))?;
+        let key = object_key(&keys)?;
+        for name in names {
+            let wrong = |error| Trouble::Header(name.clone(), error);
+            let Some(hidden) = text(headers, &name)? else { continue };
+            let hidden = EncryptedValue::parse(hidden).map_err(wrong)?;
+            let hidden = hidden.ok_or_else(|| wrong(BadMeta("it has no crypto-metadata")))?;
+            let value = HeaderValue::from_bytes(&hidden.decrypt(key).map_err(wrong)?);
+            let value = value.map_err(|_| wrong(BadMeta("decrypted, it is no header")))?;
+            let shown = format!("{USER_META}{}", &name.as_str()[ENCRYPTED_USER_META.len()..]);
+            if let Ok(shown) = HeaderName::try_from(shown) {
+                headers.insert(shown, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What decrypts a body.
+pub(super) struct Content {
+    key: Key,
+    iv: [u8; 16],
+}
+
+impl Content {
+    /// From the byte number `offset` of the object.
+    pub(super) fn from(&self, offset: u64) -> Cipher {
+        Cipher::at(&self.key, &self.iv, offset)
+    }
+
+    fn decrypt(self, body: Body, status: StatusCode, headers: &HeaderMap) -> Result<Body, Trouble> {
+        let range = text(headers, &CONTENT_RANGE)?;
+        if status == StatusCode::PARTIAL_CONTENT && range.is_none() {
+            let mut parts = Parts::new(self);
+            return Ok(changed(body, move |bytes| parts.decrypt(&bytes)));
+        }
+        let wrong = || Trouble::Header(CONTENT_RANGE, BadMeta("it has no first byte"));
+        let offset = range.map(|range| first_byte(range).ok_or_else(wrong)).transpose()?;
+        let mut cipher = self.from(offset.unwrap_or(0));
+        Ok(changed(body, move |bytes| Ok(cipher.pass(bytes))))
+    }
+}
+
+/// `bytes 3-9/26` → 3.
+pub(super) fn first_byte(content_range: &str) -> Option<u64> {
+    content_range
+        .trim()
+        .strip_prefix("bytes ")?
+        .split_once('-')?
+        .0
+        .parse()
+        .ok()
+}
+
+/// `body` with every chunk changed into as many bytes.
+fn changed(body: Body, mut change: impl FnMut(Bytes) -> Result<Bytes, BodyError> + Send + 'static) -> Body {
+    if let Some(bytes) = body.as_whole() {
+        drop(body);
+        if let Ok(changed) = change(bytes) {
+            return Body::whole(changed);
+        }
+        let failed = futures_util::stream::iter([Err(BodyError::Corrupt)]);
+        return Body::stream(failed, None);
+    }
+    let length = body.length();
+    let chunks = futures_util::stream::unfold((body, change), |(mut body, mut change)| async move {
+        let chunk = body.next().await?.and_then(&mut change);
+        Some((chunk, (body, change)))
+    });
+    Body::stream(chunks, length)
+}
+
+#[cfg(test)]
+impl Content {
+    pub(super) fn new(key: [u8; 32], iv: [u8; 16]) -> Self {
+        Self { key: Key::new(key), iv }
+    }
+}

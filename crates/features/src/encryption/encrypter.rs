@@ -1,0 +1,300 @@
+//! What is encrypted on its way in.
+//!
+//! | of the client | stored |
+//! |---|---|
+//! | the body | encrypted with a random key; the key in `X-Object-Sysmeta-Crypto-Body-Meta`, encrypted with the object's |
+//! | its MD5 | `X-Object-Sysmeta-Crypto-Etag`, encrypted with the object's key; for conditions its HMAC in `…-Crypto-Etag-Mac` |
+//! | what the listing shows | `X-Object-Sysmeta-Container-Update-Override-Etag`, encrypted with the container's key |
+//! | `X-Object-Meta-<name>` | `X-Object-Transient-Sysmeta-Crypto-Meta-<name>`, encrypted with the object's key |
+//!
+//! The first three are known at the end of the body only: they are footers. An empty body is stored as it is,
+//! so is metadata without a value.
+//! Always holds: a client's entity tag is compared with what the client sent, never with what is stored.
+
+use super::cipher::{Cipher, new_iv, new_key};
+use super::meta::{self, encrypt_value};
+use super::{
+    BODY_META, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, LISTED_ETAG, Trouble, USER_META, USER_META_KEY,
+    secrets_of,
+};
+use crate::constraints::{check_metadata, joined};
+use crate::keymaster::{Key, KeyError, Keys};
+use crate::request::Footers;
+use crate::{ClientRequest, Response, reply};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use md5::{Digest, Md5};
+use parking_lot::Mutex;
+use peer::Body;
+use std::sync::Arc;
+use vocabulary::metadata::Entity;
+use vocabulary::{EntityPath, Limits};
+use world::Random;
+
+const ETAG_IS_AT: HeaderName = HeaderName::from_static("x-backend-etag-is-at");
+
+/// What is known of a body in the clear.
+#[derive(Default)]
+pub(super) struct Plain {
+    md5: Md5,
+    bytes: u64,
+    /// Its entity tag, once it has ended and is stored encrypted.
+    etag: Option<String>,
+}
+
+/// Encrypts what is to be stored.
+pub(super) struct Encrypter {
+    limits: Limits,
+    random: Arc<dyn Random>,
+}
+
+impl Encrypter {
+    pub(super) fn new(limits: Limits, random: Arc<dyn Random>) -> Self {
+        Self { limits, random }
+    }
+
+    /// Makes `request` one that stores an encrypted object.
+    pub(super) fn put(&self, request: &mut ClientRequest, entity: &EntityPath) -> Result<Arc<Mutex<Plain>>, Response> {
+        let keys = self.prepare(request, entity)?;
+        let (body_key, body_iv) = (new_key(&*self.random), new_iv(&*self.random));
+        let plain = Arc::new(Mutex::new(Plain::default()));
+        let body = std::mem::replace(&mut request.body, Body::empty());
+        request.body = encrypted(body, Cipher::new(&body_key, &body_iv), plain.clone());
+        let ending = Ending {
+            random: self.random.clone(),
+            plain: plain.clone(),
+            promised: request.headers.remove(ETAG),
+            listed: request.headers.get(LISTED_ETAG).cloned(),
+            inner: request.footers.take(),
+            body_key,
+            body_iv,
+            keys,
+        };
+        request.footers = Some(Box::new(move || ending.footers()));
+        Ok(plain)
+    }
+
+    /// Makes `request` one that stores encrypted metadata.
+    pub(super) fn post(&self, request: &mut ClientRequest, entity: &EntityPath) -> Result<(), Response> {
+        self.prepare(request, entity).map(|_| ())
+    }
+
+    /// The keys to encrypt with; metadata is encrypted already.
+    fn prepare(&self, request: &mut ClientRequest, entity: &EntityPath) -> Result<(Keys, Key), Response> {
+        check_metadata(request, Entity::Object, &self.limits)?;
+        let keys = secrets_of(request).and_then(|secrets| secrets.current(entity));
+        let with_object = keys.and_then(|mut keys| {
+            let object = keys.object.take().ok_or(KeyError::NoId(entity.path()))?;
+            Ok((keys, object))
+        });
+        let (keys, object) =
+            with_object.map_err(|error| Trouble::from(error).answer(&request.method, &request.path))?;
+        self.encrypt_user_metadata(&mut request.headers, &keys, &object);
+        Ok((keys, object))
+    }
+
+    fn encrypt_user_metadata(&self, headers: &mut HeaderMap, keys: &Keys, object: &Key) {
+        let has_value = |name: &&HeaderName| {
+            name.as_str().starts_with(USER_META) && joined(headers, name).is_some_and(|value| !value.is_empty())
+        };
+        let names: Vec<HeaderName> = headers.keys().filter(has_value).cloned().collect();
+        if names.is_empty() {
+            return;
+        }
+        for name in names {
+            let short = &name.as_str()[USER_META.len()..];
+            let new = HeaderName::try_from(format!("{ENCRYPTED_USER_META}{short}"));
+            let value = joined(headers, &name);
+            headers.remove(&name);
+            if let (Ok(new), Some(value)) = (new, value) {
+                insert(
+                    headers,
+                    new,
+                    &encrypt_value(value.as_bytes(), object, None, &*self.random),
+                );
+            }
+        }
+        insert(headers, USER_META_KEY, &meta::of_key(&keys.id));
+    }
+}
+
+/// Sets a header of this module's own making, which is ASCII.
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+fn encrypted(body: Body, mut cipher: Cipher, plain: Arc<Mutex<Plain>>) -> Body {
+    let mut pass = move |bytes: Bytes| {
+        let mut plain = plain.lock();
+        plain.md5.update(&bytes);
+        plain.bytes += bytes.len() as u64;
+        cipher.pass(bytes)
+    };
+    if let Some(bytes) = body.as_whole() {
+        drop(body);
+        return Body::whole(pass(bytes));
+    }
+    let length = body.length();
+    let chunks = futures_util::stream::unfold((body, pass), |(mut body, mut pass)| async move {
+        let chunk = body.next().await?.map(&mut pass);
+        Some((chunk, (body, pass)))
+    });
+    Body::stream(chunks, length)
+}
+
+/// What is to be done once the body has ended.
+struct Ending {
+    random: Arc<dyn Random>,
+    plain: Arc<Mutex<Plain>>,
+    /// The client's entity tag.
+    promised: Option<HeaderValue>,
+    /// What a feature wants the listing to show.
+    listed: Option<HeaderValue>,
+    /// What features in front have to say at the end.
+    inner: Option<Footers>,
+    body_key: Key,
+    body_iv: [u8; 16],
+    keys: (Keys, Key),
+}
+
+impl Ending {
+    fn footers(mut self) -> Result<HeaderMap, Response> {
+        let inner = self.inner.take().map(|inner| inner());
+        let mut footers = inner.transpose()?.unwrap_or_default();
+        let promised = footers.remove(ETAG).or(self.promised.take());
+        let mut plain = self.plain.lock();
+        if plain.bytes == 0 {
+            footers.extend(promised.map(|etag| (ETAG, etag)));
+            self.hide_listed_etag(&mut footers, None);
+            return Ok(footers);
+        }
+        let md5 = std::mem::take(&mut plain.md5).finalize();
+        let etag: String = md5.iter().map(|byte| format!("{byte:02x}")).collect();
+        if promised.is_some_and(|promised| promised != etag.as_str()) {
+            return Err(reply::status(422));
+        }
+        let ((keys, object), random) = (&self.keys, &*self.random);
+        let body = meta::of_body(&self.body_key, &self.body_iv, object, &keys.id, random);
+        insert(&mut footers, BODY_META, &body);
+        let hidden = encrypt_value(etag.as_bytes(), object, None, random);
+        insert(&mut footers, CRYPTO_ETAG, &hidden);
+        insert(&mut footers, ETAG_MAC, &STANDARD.encode(object.mac(etag.as_bytes())));
+        self.hide_listed_etag(&mut footers, Some(&etag));
+        plain.etag = Some(etag);
+        Ok(footers)
+    }
+
+    /// `etag` is what listings show when no feature says otherwise; absent for an empty body, whose entity tag
+    /// is no secret.
+    fn hide_listed_etag(&self, footers: &mut HeaderMap, etag: Option<&str>) {
+        let (keys, _) = &self.keys;
+        let wanted = footers.get(LISTED_ETAG).or(self.listed.as_ref());
+        let shown = wanted.map(HeaderValue::as_bytes).or(etag.map(str::as_bytes));
+        let is_secret = |shown: &&[u8]| !shown.is_empty() && (etag.is_some() || *shown != EMPTY.as_bytes());
+        if let Some(shown) = shown.filter(is_secret) {
+            let hidden = encrypt_value(shown, &keys.container, Some(&keys.id), &*self.random);
+            insert(footers, LISTED_ETAG, &hidden);
+        }
+    }
+}
+
+/// The answer to a PUT with the entity tag that the client knows.
+pub(super) fn in_the_clear(mut response: Response, plain: &Mutex<Plain>) -> Response {
+    if let Some(etag) = plain.lock().etag.take()
+        && response.status().is_success()
+        && response.headers().contains_key(ETAG)
+    {
+        insert(response.headers_mut(), ETAG, &etag);
+    }
+    response
+}
+
+/// Adds to conditions on entity tags what storage servers can compare: the HMAC of each under the object's
+/// key, for every root secret.
+pub(super) fn hide_conditions(request: &mut ClientRequest, entity: &EntityPath) -> Result<(), Trouble> {
+    if !request.headers.contains_key(IF_MATCH) && !request.headers.contains_key(IF_NONE_MATCH) {
+        return Ok(());
+    }
+    let keys: Vec<Key> = secrets_of(request)?.object_keys(entity).collect();
+    let mut changed = false;
+    for name in [IF_MATCH, IF_NONE_MATCH] {
+        let Some(tags) = joined(&request.headers, &name) else {
+            continue;
+        };
+        if let Some(hidden) = with_macs(tags.as_bytes(), &keys) {
+            request.headers.insert(name, hidden);
+            changed = true;
+        }
+    }
+    if changed {
+        let before = request.header(ETAG_IS_AT.as_str());
+        let places = before.map_or_else(String::new, |before| format!("{before},"));
+        insert(
+            &mut request.headers,
+            ETAG_IS_AT,
+            &format!("{places}X-Object-Sysmeta-Crypto-Etag-Mac"),
+        );
+    }
+    Ok(())
+}
+
+/// `None` when there is no tag to add anything to.
+fn with_macs(tags: &[u8], keys: &[Key]) -> Option<HeaderValue> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    let mut changed = false;
+    for tag in tags.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+        match tag {
+            b"" => {}
+            b"*" => all.push(tag.to_vec()),
+            _ => {
+                let bare = tag
+                    .strip_prefix(b"\"")
+                    .and_then(|tag| tag.strip_suffix(b"\""))
+                    .unwrap_or(tag);
+                let macs = keys.iter().map(|key| STANDARD.encode(key.mac(bare)).into_bytes());
+                let quoted = |tag: Vec<u8>| [b"\"", &tag[..], b"\""].concat();
+                all.extend(std::iter::once(bare.to_vec()).chain(macs).map(quoted));
+                changed = true;
+            }
+        }
+    }
+    let all = HeaderValue::from_bytes(&all.join(&b", "[..])).ok();
+    all.filter(|_| changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What OpenStack sent to the object server, with 32 `r` as root secret.
+    #[test]
+    fn tags_get_their_macs() {
+        let secrets = crate::keymaster::tests::secrets(2, "");
+        let entity = EntityPath::split("a/c/o").unwrap();
+        let keys: Vec<Key> = secrets.object_keys(&entity).collect();
+        let hidden = |tags: &str| {
+            let hidden = with_macs(tags.as_bytes(), &keys);
+            hidden.map(|value| value.to_str().unwrap().to_owned())
+        };
+        const ABC: &str = r#""abc", "mLPjl5XSMaVATQOwfY5PV3pJf4eE5dVFcKdUdfp3s2E=""#;
+        const DEF: &str = r#""def", "0cbBtVZ/RwP7J1aubjZQqQpnxJy63T/uB3Mg3A9Z1V0=""#;
+        for (tags, expected) in [
+            ("abc", Some(ABC.to_owned())),
+            ("\"abc\"", Some(ABC.to_owned())),
+            ("abc, \"def\"", Some(format!("{ABC}, {DEF}"))),
+            ("\"abc\", *", Some(format!("{ABC}, *"))),
+            (
+                "W/\"abc\"",
+                Some(r#""W/"abc"", "W+MtURy9qEx/av8lggGzHrBfMudanny7Qm61CeGUR/Q=""#.to_owned()),
+            ),
+            ("*", None),
+            ("", None),
+        ] {
+            assert_eq!(hidden(tags), expected, "{tags}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `encryption`: what lies on disks is encrypted, what clients see is not.
+//!
+//! On the way in the body, its entity tag and user metadata of objects are encrypted; on the way out they
+//! and the entity tags of listings are decrypted. Keys come from a keymaster in front
+//! ([`crate::keymaster`]). What was stored in the clear stays readable.
+//!
+//! | question | file |
+//! |---|---|
+//! | a PUT, a POST, conditions | `encrypter.rs` |
+//! | a GET, a HEAD | `decrypter.rs`; several ranges: `parts.rs` |
+//! | a listing | `listing.rs` |
+//! | names and bytes of what is stored | `meta.rs`, `cipher.rs` |
+//!
+//! Always holds: nothing of what can be encrypted is stored in the clear for want of a key; what cannot be
+//! decrypted is answered 500 and said in the log, and never passed on as it lies there.
+//! Deliberately absent: encrypting again what was stored before, and detecting changes that
+//! somebody made on a disk.
+//!
+//! Tests: beside the code; with OpenStack's proxy on the same objects in `tests/interop`.
+
+mod cipher;
+mod decrypter;
+mod encrypter;
+mod listing;
+mod meta;
+mod parts;
+
+pub(crate) use meta::python_text;
+
+use crate::keymaster::{KeyError, RootSecrets};
+use crate::pipeline::{Feature, Next};
+use crate::{ClientRequest, Response, reply};
+use encrypter::Encrypter;
+use http::{HeaderName, HeaderValue, Method};
+use meta::BadMeta;
+use peer::Body;
+use serde_json::{Value, json};
+use settings::EncryptionSettings;
+use std::sync::Arc;
+use vocabulary::{EntityPath, Limits};
+use world::Random;
+
+const BODY_META: HeaderName = HeaderName::from_static("x-object-sysmeta-crypto-body-meta");
+const CRYPTO_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-crypto-etag");
+const ETAG_MAC: HeaderName = HeaderName::from_static("x-object-sysmeta-crypto-etag-mac");
+const LISTED_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
+const USER_META_KEY: HeaderName = HeaderName::from_static("x-object-transient-sysmeta-crypto-meta");
+const ENCRYPTED_USER_META: &str = "x-object-transient-sysmeta-crypto-meta-";
+const USER_META: &str = "x-object-meta-";
+/// The MD5 of nothing.
+const EMPTY: &str = "d41d8cd98f00b204e9800998ecf8427e";
+
+/// `egg:swift#encryption`.
+pub struct Encryption {
+    enabled: bool,
+    encrypter: Encrypter,
+}
+
+impl Encryption {
+    /// `limits` are those of user metadata, which nobody can see any more once it is encrypted.
+    pub fn new(settings: &EncryptionSettings, limits: Limits, random: Arc<dyn Random>) -> Self {
+        Self {
+            enabled: !settings.disable_encryption,
+            encrypter: Encrypter::new(limits, random),
+        }
+    }
+
+    async fn put(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+        match self.encrypter.put(&mut request, entity) {
+            Ok(plain) => encrypter::in_the_clear(next.run(request).await, &plain),
+            Err(refusal) => refusal,
+        }
+    }
+
+    async fn post(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+        match self.encrypter.post(&mut request, entity) {
+            Ok(()) => next.run(request).await,
+            Err(refusal) => refusal,
+        }
+    }
+
+    async fn read(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+        if let Err(trouble) = encrypter::hide_conditions(&mut request, entity) {
+            return trouble.answer(&request.method, &request.path);
+        }
+        let (method, secrets) = (request.method.clone(), request.keys.clone());
+        let response = next.run(request).await;
+        if !decrypter::is_encrypted(response.headers()) {
+            return response;
+        }
+        let decrypted = decrypter::object(secrets.as_deref(), entity, &method, response);
+        decrypted.unwrap_or_else(|trouble| trouble.answer(&method, &entity.path()))
+    }
+
+    async fn list(&self, request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+        let secrets = request.keys.clone();
+        let (head, body) = next.run(request).await.into_parts();
+        if !head.status.is_success() || !listing::is_json(&head.headers) {
+            return Response::from_parts(head, body);
+        }
+        let Ok(rows) = body.collect(listing::MOST).await else {
+            return reply::status(503);
+        };
+        match listing::decrypt(secrets.as_deref(), entity, &rows) {
+            Ok(None) => Response::from_parts(head, Body::whole(rows)),
+            Ok(Some(rows)) => {
+                let mut response = Response::from_parts(head, Body::empty());
+                let length = HeaderValue::from(rows.len());
+                response.headers_mut().insert("content-length", length);
+                response.map(|_| Body::whole(rows))
+            }
+            Err(trouble) => trouble.answer(&Method::GET, &entity.path()),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Feature for Encryption {
+    fn name(&self) -> &'static str {
+        "encryption"
+    }
+
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response {
+        let Some(entity) = request.entity.clone().filter(|entity| entity.container.is_some()) else {
+            return next.run(request).await;
+        };
+        match (request.method.as_str(), entity.object.is_some()) {
+            ("PUT", true) if self.enabled => self.put(request, &entity, next).await,
+            ("POST", true) if self.enabled => self.post(request, &entity, next).await,
+            ("GET" | "HEAD", true) => self.read(request, &entity, next).await,
+            ("GET", false) => self.list(request, &entity, next).await,
+            _ => next.run(request).await,
+        }
+    }
+
+    fn info_for_administrators(&self) -> Vec<(&'static str, Value)> {
+        vec![("encryption", json!({"enabled": self.enabled}))]
+    }
+}
+
+/// Why something can be neither encrypted nor decrypted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error("its body or keys: {0}")]
+    Object(BadMeta),
+    #[error("header {0}: {1}")]
+    Header(HeaderName, BadMeta),
+}
+
+impl Trouble {
+    /// 500, and the log says why.
+    fn answer(&self, method: &Method, path: &str) -> Response {
+        tracing::error!("{method} {path}: cannot encrypt or decrypt: {self}");
+        let mut response = match self {
+            Self::Key(KeyError::UnknownSecret(_)) | Self::Object(_) => reply::plain(500, "Error decrypting object"),
+            Self::Header(..) => reply::plain(500, "Error decrypting header"),
+            Self::Key(_) => reply::html(500, "Unable to retrieve encryption keys.".into()),
+        };
+        if method == Method::HEAD {
+            response = response.map(|_| Body::empty());
+        }
+        response
+    }
+}
+
+/// The keys that a request brings.
+fn secrets_of(request: &ClientRequest) -> Result<&RootSecrets, KeyError> {
+    request.keys.as_deref().ok_or(KeyError::NoKeymaster)
+}
+
+#[cfg(test)]
+mod tests;
