@@ -21,10 +21,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from conformance import results, sdist, test_conf  # noqa: E402
+from conformance import page, results, sdist, test_conf  # noqa: E402
 from conformance.variants import VARIANTS, Stand  # noqa: E402
 from harness import keystone  # noqa: E402
-from harness.places import REPOSITORY  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 LONGEST_FIRST = ("tests.py::TestFile", "tests.py::TestFileUTF8", "test_object_versioning.py", "test_slo.py", "test_object.py",
@@ -36,9 +35,10 @@ def arguments():
     parser.add_argument("tests", nargs="*", help="files of the suite (test_slo.py, test_slo.py::TestSlo); all unless told")
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
     parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
-    parser.add_argument("--variant", default="default", choices=VARIANTS)
+    parser.add_argument("--variant", default="default", choices=[*VARIANTS, "all"])
     parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"), help="whose servers")
     parser.add_argument("--workers", type=int, default=2, help="clusters at the same time")
+    parser.add_argument("--write", action="store_true", help="with all: write docs/reference/conformance.md")
     return parser.parse_args()
 
 
@@ -97,8 +97,7 @@ def run_variant(options, out):
         waiting.put(test)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    roots = tempfile.TemporaryDirectory(prefix="conformance-")
-    with roots as root:
+    with tempfile.TemporaryDirectory(prefix="conformance-") as root:
         workers = [Worker(options, waiting, out, make_root(root, number))
                    for number in range(min(options.workers, len(tests)))]
         try:
@@ -137,13 +136,25 @@ def tell(cases, out):
     return 1 if bad or not cases else 0
 
 
+def run_all(options):
+    """Every variant in a process of its own, then the page; the exit status."""
+    status = 0
+    for name in VARIANTS:
+        print(f"\n=== {name}: {VARIANTS[name].about}", flush=True)
+        command = [sys.executable, __file__, "--variant", name, "--workers", str(options.workers)]
+        status = subprocess.run(command).returncode or status
+    return status or page.settle(write=options.write)
+
+
 def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = arguments()
+    if options.variant == "all":
+        sys.exit(run_all(options))
     if VARIANTS[options.variant].keystone and Path(sys.executable) != keystone.python():
         os.execv(keystone.python(), [str(keystone.python()), *sys.argv])  # it has the packages that speak to Keystone
     make = "" if options.make == "martlet" else f"-{options.make}"
-    out = REPOSITORY / "target/conformance" / f"{options.variant}{make}"
+    out = page.RESULTS / f"{options.variant}{make}"
     sdist.unpacked()
     sys.exit(tell(run_variant(options, out), out))
 

@@ -1,0 +1,124 @@
+"""docs/reference/conformance.md: what a whole run gave, and why what is still skipped cannot be asked.
+
+Comes in: the results.json of every variant. Always holds: no time or date on the page, so that two runs that gave the
+same give the same page; a skip nobody has explained here fails the run.
+"""
+
+import difflib
+import json
+import re
+from collections import Counter, defaultdict
+
+from conformance.results import OUTCOMES, Case
+from conformance.variants import VARIANTS
+from harness.places import REPOSITORY
+
+PAGE = REPOSITORY / "docs/reference/conformance.md"
+RESULTS = REPOSITORY / "target/conformance"
+
+# Why a test is skipped that some other variant runs: its reason as pytest gives it → what it wants.
+ELSEWHERE = {
+    r"AUTH VERSION 3 SPECIFIC TEST": "asks Keystone's version 3",
+    r"Multiple policies not enabled|Cross policy test requires multiple policies": "wants two storage policies",
+    r"Requires account ACLs": "account ACLs are TempAuth's; Keystone has none",
+    r"allow_open_expired is disabled": "wants `allow_open_expired` on",
+    r"allow_open_expired is enabled": "wants `allow_open_expired` off",
+}
+
+# Why a test is skipped in every variant: (test, reason) → why no configuration avoids it.
+NOWHERE = (
+    (r"TestStaticWebUTF8::.*", r"Can't remap UTF8 containers",
+     "a domain name cannot carry the container's name; the test skips itself whatever the cluster"),
+)
+
+
+def load(variants=VARIANTS):
+    """Variant → cases, of the last run of each."""
+    return {name: [Case(**case) for case in json.loads((RESULTS / name / "results.json").read_text())]
+            for name in variants}
+
+
+def settle(*, write):
+    """Write the page, or hold the committed one against what the last runs gave; the exit status."""
+    cases = load()
+    unknown, given = unexplained(cases), text(cases)
+    print("\n".join(unknown))
+    if write:
+        PAGE.write_text(given)
+    elif given != PAGE.read_text():
+        print("\n".join(difflib.unified_diff(PAGE.read_text().splitlines(), given.splitlines(), "committed", "this run")))
+        print(f"{PAGE} is not what the run gave. If that is right: tests/conformance/run.py --variant all --write")
+        return 1
+    return 1 if unknown else 0
+
+
+def text(cases):
+    """The page."""
+    lines = [
+        "# Conformance", "",
+        "OpenStack Swift's own functional tests (`test/functional` of the `swift` 2.38.3 source distribution, unmodified,",
+        "without its s3api folder), run by `make conformance-all`; this page is what the run wrote. How to run a part:",
+        "[tests/conformance](../../tests/conformance/README.md).", "",
+        "| variant | is | " + " | ".join(OUTCOMES) + " |", "|---|---|" + "---:|" * len(OUTCOMES)]
+    for name, variant in VARIANTS.items():
+        counts = Counter(case.outcome for case in cases[name])
+        lines.append(f"| `{name}` | {variant.about} | " + " | ".join(str(counts[outcome]) for outcome in OUTCOMES) + " |")
+    return "\n".join([*lines, "", *nowhere(cases), "", *elsewhere(cases), ""])
+
+
+def nowhere(cases):
+    """Tests that no variant runs."""
+    skips = runs_nowhere(cases)
+    lines = ["## Skipped in every variant", ""]
+    if not skips:
+        return [*lines, "None: every test of the suite runs in at least one variant."]
+    lines += ["| test | reason given | why no configuration avoids it |", "|---|---|---|"]
+    return lines + [f"| {file} {name} | {reason} | {explain(name, reason) or '**not explained**'} |"
+                    for (file, name), reason in sorted(skips.items())]
+
+
+def elsewhere(cases):
+    """Tests that one variant skips and another runs."""
+    never = runs_nowhere(cases)
+    lines = ["## Skipped in one variant, run in another", "",
+             "| variant | tests | reason given | which is because the test | run in |", "|---|---:|---|---|---|"]
+    ran = ran_in(cases)
+    for variant in VARIANTS:
+        groups = defaultdict(list)
+        for case in cases[variant]:
+            if case.outcome == "skipped" and key(case) not in never:
+                groups[case.reason].append(key(case))
+        for reason, tests in sorted(groups.items()):
+            others = [name for name in VARIANTS if all(test in ran[name] for test in tests)]
+            wants = wanted(reason) or "**not explained**"
+            lines.append(f"| `{variant}` | {len(tests)} | {reason} | {wants} | {', '.join(f'`{o}`' for o in others)} |")
+    return lines
+
+
+def unexplained(cases):
+    """Skips this module has no words for, as lines."""
+    never = runs_nowhere(cases)
+    return sorted({f"{case.file}::{case.name} skipped in {variant}: {case.reason}"
+                   for variant, mine in cases.items() for case in mine if case.outcome == "skipped"
+                   if not (explain(case.name, case.reason) if key(case) in never else wanted(case.reason))})
+
+
+def key(case):
+    return case.file, case.name
+
+
+def ran_in(cases):
+    return {variant: {key(case) for case in mine if case.outcome != "skipped"} for variant, mine in cases.items()}
+
+
+def runs_nowhere(cases):
+    ran = set().union(*ran_in(cases).values())
+    return {key(case): case.reason for mine in cases.values() for case in mine if key(case) not in ran}
+
+
+def wanted(reason):
+    return next((wants for pattern, wants in ELSEWHERE.items() if re.fullmatch(pattern, reason)), None)
+
+
+def explain(name, reason):
+    return next((why for test, given, why in NOWHERE if re.fullmatch(test, name) and re.fullmatch(given, reason)), None)
