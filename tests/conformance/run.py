@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections import Counter
 from dataclasses import asdict
@@ -22,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from conformance import page, results, sdist, test_conf  # noqa: E402
+from conformance.ground import ground  # noqa: E402
 from conformance.variants import VARIANTS, Stand  # noqa: E402
 from harness import keystone  # noqa: E402
 
@@ -97,7 +97,7 @@ def run_variant(options, out):
         waiting.put(test)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(prefix="conformance-") as root:
+    with ground() as root:
         workers = [Worker(options, waiting, out, make_root(root, number))
                    for number in range(min(options.workers, len(tests)))]
         try:

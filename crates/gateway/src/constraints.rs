@@ -16,6 +16,10 @@ pub(crate) fn declared_length(request: &ClientRequest) -> Result<Option<u64>, Re
     }
     match header(&request.headers, "transfer-encoding") {
         Some(coding) if coding.eq_ignore_ascii_case("chunked") => Ok(None),
+        Some(codings) if codings.contains(',') => Err(reply::plain(
+            501,
+            "Unsupported Transfer-Coding header value specified in Transfer-Encoding header",
+        )),
         Some(_) => Err(reply::plain(400, "Invalid Transfer-Encoding header value")),
         None => Err(reply::plain(411, "Missing Content-Length header.")),
     }

@@ -10,6 +10,54 @@ use http::header::HeaderValue;
 const DEFAULT: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// Extensions that say how a file is compressed, not what it is.
 const ENCODINGS: [&str; 7] = [".gz", ".bz2", ".xz", ".Z", ".br", ".zst", ".lz"];
+/// What Python's `mimetypes` knows and the library here does not, or tells differently.
+const PYTHONS: &[(&str, &str)] = &[
+    ("3g2", "audio/3gpp2"),
+    ("3gp", "audio/3gpp"),
+    ("3gpp", "audio/3gpp"),
+    ("3gpp2", "audio/3gpp2"),
+    ("a", "application/octet-stream"),
+    ("aif", "audio/x-aiff"),
+    ("aifc", "audio/x-aiff"),
+    ("aiff", "audio/x-aiff"),
+    ("ass", "audio/aac"),
+    ("bat", "text/plain"),
+    ("cdf", "application/x-netcdf"),
+    ("dll", "application/octet-stream"),
+    ("h5", "application/x-hdf5"),
+    ("ico", "image/vnd.microsoft.icon"),
+    ("js", "application/javascript"),
+    ("ksh", "text/plain"),
+    ("loas", "audio/aac"),
+    ("m3u", "application/vnd.apple.mpegurl"),
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("mif", "application/x-mif"),
+    ("mjs", "text/javascript"),
+    ("o", "application/octet-stream"),
+    ("obj", "application/octet-stream"),
+    ("opus", "audio/opus"),
+    ("pl", "text/plain"),
+    ("py", "text/x-python"),
+    ("pyc", "application/x-python-code"),
+    ("pyo", "application/x-python-code"),
+    ("ram", "application/x-pn-realaudio"),
+    ("rdf", "application/xml"),
+    ("sgm", "text/x-sgml"),
+    ("sgml", "text/x-sgml"),
+    ("srt", "text/plain"),
+    ("svgz", "image/svg+xml"),
+    ("taz", "application/x-tar"),
+    ("tbz2", "application/x-tar"),
+    ("tgz", "application/x-tar"),
+    ("txz", "application/x-tar"),
+    ("tz", "application/x-tar"),
+    ("wav", "audio/x-wav"),
+    ("wsdl", "application/xml"),
+    ("xlb", "application/vnd.ms-excel"),
+    ("xml", "text/xml"),
+    ("xpdl", "application/xml"),
+    ("xsl", "application/xml"),
+];
 
 /// Makes sure that the request has one.
 pub(crate) fn settle(request: &mut ClientRequest, object: &str) -> Result<(), Response> {
@@ -50,13 +98,10 @@ fn guess(object: &str) -> Option<&'static str> {
         .find_map(|encoding| name.strip_suffix(encoding))
         .unwrap_or(name);
     let extension = plain.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?.1;
-    match extension.to_ascii_lowercase().as_str() {
-        "tgz" => Some("application/x-tar"),
-        "js" => Some("application/javascript"),
-        "mjs" => Some("text/javascript"),
-        "xml" => Some("text/xml"),
-        "py" => Some("text/x-python"),
-        extension => mime_guess::from_ext(extension).first_raw(),
+    let extension = extension.to_ascii_lowercase();
+    match PYTHONS.iter().find(|(known, _)| *known == extension) {
+        Some((_, guessed)) => Some(guessed),
+        None => mime_guess::from_ext(&extension).first_raw(),
     }
 }
 
@@ -72,6 +117,7 @@ mod tests {
             ("p.html", Some("text/html")),
             ("p.tar.gz", Some("application/x-tar")),
             ("p.json", Some("application/json")),
+            ("p.WAV", Some("audio/x-wav")),
             ("p.unknown", None),
             ("plain", None),
             (".jpg", None),

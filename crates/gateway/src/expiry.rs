@@ -19,14 +19,11 @@ const SPREAD: u128 = 100;
 pub(crate) fn deletion_time(request: &mut ClientRequest) -> Result<Option<u64>, Response> {
     let now = i128::from(request.began.1.seconds());
     if let Some(after) = header(&request.headers, "x-delete-after") {
-        let after: i128 = after
-            .trim()
-            .parse()
-            .map_err(|_| reply::plain(400, "Non-integer X-Delete-After"))?;
+        let after = integer(after).ok_or_else(|| reply::plain(400, "Non-integer X-Delete-After"))?;
         if after <= 0 {
             return Err(reply::plain(400, "X-Delete-After in past"));
         }
-        let at = (now + after).min(END_OF_TIME);
+        let at = now.saturating_add(after).min(END_OF_TIME);
         request.headers.insert("x-delete-at", text(&at.to_string()));
         request.headers.remove("x-delete-after");
     }
@@ -35,7 +32,7 @@ pub(crate) fn deletion_time(request: &mut ClientRequest) -> Result<Option<u64>, 
     };
     let at: i128 = std::str::from_utf8(at.as_bytes())
         .ok()
-        .and_then(|at| at.trim().parse().ok())
+        .and_then(integer)
         .ok_or_else(|| reply::plain(400, "Non-integer X-Delete-At"))?;
     if at <= now {
         return Err(reply::plain(400, "X-Delete-At in past"));
@@ -43,6 +40,23 @@ pub(crate) fn deletion_time(request: &mut ClientRequest) -> Result<Option<u64>, 
     let at = at.min(END_OF_TIME);
     request.headers.insert("x-delete-at", text(&at.to_string()));
     Ok(u64::try_from(at).ok())
+}
+
+/// A number as Swift's servers read one: a sign, white space around it and single underscores between digits may be
+/// there; beyond what fits, the largest that does.
+fn integer(text: &str) -> Option<i128> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let groups_are_digits = digits
+        .split('_')
+        .all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()));
+    if !groups_are_digits {
+        return None;
+    }
+    let size = digits.bytes().filter(u8::is_ascii_digit).fold(0_i128, |sum, digit| {
+        sum.saturating_mul(10).saturating_add(i128::from(digit - b'0'))
+    });
+    Some(if text.starts_with('-') { -size } else { size })
 }
 
 /// The queue container of an object that is to vanish at `at`, and where it lives.
@@ -89,6 +103,25 @@ fn container_name(hash: &PathHash, at: u64, divisor: u64) -> String {
 mod tests {
     use super::*;
     use vocabulary::HashPrefix;
+
+    /// As OpenStack 2.38.3 took them.
+    #[test]
+    fn numbers_are_read_as_openstack_reads_them() {
+        for (text, number) in [
+            (" 17 ", Some(17)),
+            ("+5", Some(5)),
+            ("-1", Some(-1)),
+            ("1_7", Some(17)),
+            ("1__7", None),
+            ("_17", None),
+            ("1.5", None),
+            ("", None),
+            ("-", None),
+        ] {
+            assert_eq!(integer(text), number, "{text}");
+        }
+        assert_eq!(integer(&"1".repeat(100)), Some(i128::MAX));
+    }
 
     /// The names OpenStack 2.38.3 gives for `/a/c/o` with prefix `pre` and suffix `suf`.
     #[test]
