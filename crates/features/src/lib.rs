@@ -20,6 +20,7 @@
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | who asks, may they | `tempauth.rs` |
 //! | copies inside the cluster | `copy/` |
+//! | signed addresses and forms | `tempurl/`, `signatures.rs` |
 //! | older versions of objects | `versioned_writes/` |
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
@@ -61,10 +62,12 @@ pub mod registry;
 pub mod reply;
 pub mod request;
 pub mod shared_cache;
+pub mod signatures;
 pub mod staticweb;
 pub mod subrequest;
 pub mod swift_info;
 pub mod tempauth;
+pub mod tempurl;
 #[cfg(test)]
 mod testing;
 pub mod versioned_writes;

@@ -22,6 +22,7 @@ use crate::read_only::ReadOnly;
 use crate::staticweb::Staticweb;
 use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::tempauth::Auth;
+use crate::tempurl::TempUrl;
 use crate::versioned_writes::{LegacyVersions, ObjectVersioning};
 use crate::{Feature, SharedCache};
 use identity::{TempAuth, TokenCache};
@@ -83,7 +84,13 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("tempauth", |parts, options| {
         let settings = TempAuthSettings::read(options)?;
         let authenticator = Arc::new(TempAuth::new(&settings, parts.tokens()));
-        Ok(Arc::new(Auth::new("tempauth", authenticator, parts.world.clone())))
+        let allows = settings.options.allow_overrides;
+        let auth = Auth::new("tempauth", authenticator, parts.world.clone()).allowing_overrides(allows);
+        Ok(Arc::new(auth))
+    }),
+    ("tempurl", |parts, options| {
+        let settings = Options::read(options)?;
+        Ok(Arc::new(TempUrl::new(settings, parts.world.clock.clone())))
     }),
     ("versioned_writes", |_, options| {
         Ok(Arc::new(LegacyVersions::new(Options::read(options)?)))

@@ -24,6 +24,7 @@ pub struct Auth {
     name: &'static str,
     authenticator: Arc<dyn Authenticator>,
     world: World,
+    allow_overrides: bool,
 }
 
 impl Auth {
@@ -33,6 +34,15 @@ impl Auth {
             name,
             authenticator,
             world,
+            allow_overrides: true,
+        }
+    }
+
+    /// Whether features in front may vouch for a request (`allow_overrides`).
+    pub fn allowing_overrides(self, allow_overrides: bool) -> Self {
+        Self {
+            allow_overrides,
+            ..self
         }
     }
 
@@ -87,6 +97,9 @@ impl Feature for Auth {
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
+        if request.authorize_override && self.allow_overrides {
+            return next.run(request).await;
+        }
         if let Err(answer) = self.meet(&mut request).await {
             return *answer;
         }

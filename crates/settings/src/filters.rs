@@ -8,7 +8,8 @@
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
     CacheSettings, CopySettings, DomainRemapSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings,
-    KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, StaticwebSettings, VersionedWritesSettings,
+    KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, StaticwebSettings, TempUrlSettings,
+    VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -118,7 +119,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("staticweb", StaticwebSettings::TABLE),
     Filter::not_yet("symlink"),
     Filter::served("tempauth", TempAuthOptions::TABLE),
-    Filter::not_yet("tempurl"),
+    Filter::served("tempurl", TempUrlSettings::TABLE),
     Filter::served("versioned_writes", VersionedWritesSettings::TABLE),
     Filter::not_yet("xprofile"),
 ];

@@ -121,6 +121,102 @@ impl Value for HeaderNames {
     }
 }
 
+/// Words separated by white space.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Words(pub Vec<String>);
+
+impl Value for Words {
+    const EXPECTS: &'static str = "words separated by spaces";
+
+    fn parse(text: &str) -> Option<Self> {
+        Some(Self(text.split_whitespace().map(Into::into).collect()))
+    }
+}
+
+/// Header names and beginnings of names (`x-object-meta-*`), in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeaderPatterns(pub Vec<String>);
+
+impl HeaderPatterns {
+    /// Whether one of them means `name`, in lower case.
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == pattern,
+        })
+    }
+}
+
+impl Value for HeaderPatterns {
+    const EXPECTS: &'static str = "header names separated by spaces, each perhaps ending in *";
+
+    fn parse(text: &str) -> Option<Self> {
+        let name = |word: &str| word.to_ascii_lowercase().replace('_', "-");
+        Some(Self(text.split_whitespace().map(name).collect()))
+    }
+}
+
+/// A digest that a signature is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Digest {
+    /// Deprecated.
+    Sha1,
+    /// What to use.
+    Sha256,
+    /// The longest.
+    Sha512,
+}
+
+impl Digest {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
+
+    /// As clients and operators spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+
+    /// Bytes of a signature.
+    pub fn length(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
+        }
+    }
+}
+
+/// Some digests, at least one, in the order of [`Digest::ALL`]. Names that are none are left out, as OpenStack does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digests(pub Vec<Digest>);
+
+impl Value for Digests {
+    const EXPECTS: &'static str = "at least one of sha1, sha256 and sha512, separated by spaces";
+
+    fn parse(text: &str) -> Option<Self> {
+        let named = |digest: &Digest| text.split_whitespace().any(|word| word == digest.name());
+        let digests: Vec<Digest> = Digest::ALL.into_iter().filter(named).collect();
+        (!digests.is_empty()).then_some(Self(digests))
+    }
+}
+
+/// How many things are done at the same time: at least 1, at most 1000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Concurrency(pub usize);
+
+impl Value for Concurrency {
+    const EXPECTS: &'static str = "a whole number";
+
+    fn parse(text: &str) -> Option<Self> {
+        let number = text.parse::<i64>().ok()?.clamp(1, 1000);
+        usize::try_from(number).ok().map(Self)
+    }
+}
+
 /// A number that is at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtLeastOne(pub usize);

@@ -6,6 +6,13 @@ mod versioned_writes;
 
 pub use copy::CopySettings;
 pub use encryption::{EncryptionSettings, KeymasterOptions, KeymasterSettings, MetaVersion, RootSecret};
+mod bulk;
+mod small;
+mod tempurl;
+
+pub use bulk::BulkSettings;
+pub use small::{CrossdomainSettings, EtagQuoterSettings, NameCheckSettings};
+pub use tempurl::{FormPostSettings, TempUrlSettings};
 pub use versioned_writes::VersionedWritesSettings;
 mod domain_remap;
 mod read_only;
