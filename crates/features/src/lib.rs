@@ -21,6 +21,7 @@
 //! | who asks, may they | `tempauth.rs` |
 //! | copies inside the cluster | `copy/` |
 //! | signed addresses and forms | `tempurl/`, `signatures.rs` |
+//! | links | `symlink/` |
 //! | older versions of objects | `versioned_writes/` |
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
@@ -66,6 +67,7 @@ pub mod signatures;
 pub mod staticweb;
 pub mod subrequest;
 pub mod swift_info;
+pub mod symlink;
 pub mod tempauth;
 pub mod tempurl;
 #[cfg(test)]

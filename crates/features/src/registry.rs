@@ -21,6 +21,7 @@ use crate::proxy_logging::ProxyLogging;
 use crate::read_only::ReadOnly;
 use crate::staticweb::Staticweb;
 use crate::swift_info::{Capabilities, SwiftInfo};
+use crate::symlink::Symlink;
 use crate::tempauth::Auth;
 use crate::tempurl::TempUrl;
 use crate::versioned_writes::{LegacyVersions, ObjectVersioning};
@@ -80,6 +81,9 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("staticweb", |_, options| {
         Ok(Arc::new(Staticweb::new(&Options::read(options)?)))
+    }),
+    ("symlink", |_, options| {
+        Ok(Arc::new(Symlink::new(&Options::read(options)?)))
     }),
     ("tempauth", |parts, options| {
         let settings = TempAuthSettings::read(options)?;

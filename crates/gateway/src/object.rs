@@ -4,7 +4,7 @@
 //! its container's, unless a feature has said otherwise.
 
 use crate::authorise::authorise;
-use crate::backend::{Question, Reply, base_headers, header, joined, response_of, text};
+use crate::backend::{Question, Reply, base_headers, copy_headers, header, joined, response_of, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::container::add_update_targets;
@@ -201,7 +201,14 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) ->
     };
     let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
     match quorum::best(&statuses, quorum::size(place.route.replicas())) {
-        Some(index) => reply::status(replies[index].status),
+        Some(index) => {
+            let mut response = reply::status(replies[index].status);
+            // Features want to know what it was that has been posted to.
+            copy_headers(&replies[index].headers, response.headers_mut(), |name| {
+                Entity::Object.is_system_meta(name.as_str())
+            });
+            response
+        }
         None => reply::status(503),
     }
 }

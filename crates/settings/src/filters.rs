@@ -8,7 +8,7 @@
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
     CacheSettings, CopySettings, DomainRemapSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings,
-    KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, StaticwebSettings, TempUrlSettings,
+    KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, StaticwebSettings, SymlinkSettings, TempUrlSettings,
     VersionedWritesSettings,
 };
 use crate::ini::Document;
@@ -117,7 +117,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("s3token"),
     Filter::not_yet("slo"),
     Filter::served("staticweb", StaticwebSettings::TABLE),
-    Filter::not_yet("symlink"),
+    Filter::served("symlink", SymlinkSettings::TABLE),
     Filter::served("tempauth", TempAuthOptions::TABLE),
     Filter::served("tempurl", TempUrlSettings::TABLE),
     Filter::served("versioned_writes", VersionedWritesSettings::TABLE),

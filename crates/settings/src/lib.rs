@@ -45,7 +45,7 @@ pub mod write;
 pub use filters::{Filter, FilterSpec, Pipeline, Support};
 pub use gateway_filters::{
     CacheSettings, CopySettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions,
-    KeymasterSettings, ProxyLoggingSettings, RootSecret, VersionedWritesSettings,
+    KeymasterSettings, ProxyLoggingSettings, RootSecret, SymlinkSettings, VersionedWritesSettings,
 };
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};

@@ -2,6 +2,7 @@
 
 mod copy;
 mod encryption;
+mod symlink;
 mod versioned_writes;
 
 pub use copy::CopySettings;
@@ -12,6 +13,7 @@ mod tempurl;
 
 pub use bulk::BulkSettings;
 pub use small::{CrossdomainSettings, EtagQuoterSettings, NameCheckSettings};
+pub use symlink::SymlinkSettings;
 pub use tempurl::{FormPostSettings, TempUrlSettings};
 pub use versioned_writes::VersionedWritesSettings;
 mod domain_remap;
