@@ -32,6 +32,8 @@
 //! | reports on many requests at once | `bulk_reply.rs` |
 //! | encryption, and its keys | `encryption/`, `keymaster.rs` |
 //! | limits on metadata | `constraints.rs` |
+//! | large objects by manifest and by prefix | `slo/`, `dlo.rs`; their bytes: `segments.rs` |
+//! | conditions and ranges of what features make | `conditional_reply.rs` |
 //! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
@@ -41,10 +43,12 @@ pub mod authorised;
 pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
+pub mod conditional_reply;
 pub mod constraints;
 pub mod container_quotas;
 pub mod copy;
 pub mod cors;
+pub mod dlo;
 pub mod domain_remap;
 pub mod encryption;
 pub mod gatekeeper;
@@ -62,8 +66,10 @@ pub mod read_only;
 pub mod registry;
 pub mod reply;
 pub mod request;
+pub mod segments;
 pub mod shared_cache;
 pub mod signatures;
+pub mod slo;
 pub mod staticweb;
 pub mod subrequest;
 pub mod swift_info;
@@ -72,6 +78,8 @@ pub mod tempauth;
 pub mod tempurl;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod testing_store;
 pub mod versioned_writes;
 pub mod watched;
 

@@ -11,6 +11,7 @@ use crate::account_quotas::AccountQuotas;
 use crate::catch_errors::CatchErrors;
 use crate::container_quotas::ContainerQuotas;
 use crate::copy::Copy;
+use crate::dlo::DynamicLargeObjects;
 use crate::domain_remap::DomainRemap;
 use crate::encryption::Encryption;
 use crate::gatekeeper::Gatekeeper;
@@ -19,6 +20,7 @@ use crate::keymaster::Keymaster;
 use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
 use crate::read_only::ReadOnly;
+use crate::slo::StaticLargeObjects;
 use crate::staticweb::Staticweb;
 use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::symlink::Symlink;
@@ -50,6 +52,11 @@ pub const FEATURES: &[(&str, Make)] = &[
         let clock = parts.world.clock.clone();
         Ok(Arc::new(Copy::new(&settings, limits.max_file_size, clock)))
     }),
+    ("dlo", |parts, options| {
+        let page = parts.swift.limits.container_listing_limit;
+        let settings = Options::read(options)?;
+        Ok(Arc::new(DynamicLargeObjects::new(settings, parts.world.clone(), page)))
+    }),
     ("domain_remap", |_, options| {
         Ok(Arc::new(DomainRemap::new(Options::read(options)?)))
     }),
@@ -78,6 +85,11 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("read_only", |parts, options| {
         let versions = parts.swift.limits.valid_api_versions.clone();
         Ok(Arc::new(ReadOnly::new(Options::read(options)?, versions)))
+    }),
+    ("slo", |parts, options| {
+        let (settings, world) = (Options::read(options)?, parts.world.clone());
+        let (hash, hidden) = (parts.swift.hash.clone(), parts.swift.auto_create_account_prefix.clone());
+        Ok(Arc::new(StaticLargeObjects::new(settings, world, hash, hidden)))
     }),
     ("staticweb", |_, options| {
         Ok(Arc::new(Staticweb::new(&Options::read(options)?)))
@@ -432,7 +444,7 @@ mod tests {
         let names: Vec<_> = pipeline.names().collect();
         assert_eq!(
             names.join(" "),
-            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy versioned_writes object_versioning proxy_logging info"
+            "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy dlo slo versioned_writes object_versioning proxy_logging info"
         );
         let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
         let info = pipeline.run(request("GET", "/info")).await;

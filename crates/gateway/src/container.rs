@@ -15,6 +15,7 @@ use crate::read;
 use features::{ClientRequest, InfoSource, Response, reply};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
+use peer::Body;
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, PolicyIndex};
@@ -34,7 +35,7 @@ pub(crate) async fn handle(
     account: &str,
     container: &str,
 ) -> Response {
-    if !matches!(request.method.as_str(), "GET" | "HEAD" | "PUT" | "POST" | "DELETE") {
+    if !matches!(request.method.as_str(), "GET" | "HEAD" | "PUT" | "POST" | "DELETE") && !is_update(&request) {
         return method_not_allowed(VERBS);
     }
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
@@ -49,8 +50,43 @@ pub(crate) async fn handle(
         Method::GET | Method::HEAD => get_or_head(shared, &request, account, container).await,
         Method::PUT => put(shared, request, account, container).await,
         Method::POST => post(shared, request, account, container).await,
+        _ if is_update(&request) => update(shared, request, account, container).await,
         _ => delete(shared, &request, account, container).await,
     }
+}
+
+/// `UPDATE`, by which features put rows into a container of the cluster's own. Clients cannot send the header.
+fn is_update(request: &ClientRequest) -> bool {
+    request.method.as_str() == "UPDATE" && request.headers.contains_key("x-backend-allow-private-methods")
+}
+
+/// Rows of a queue, in one go.
+const MAX_UPDATE: u64 = 64 * 1024 * 1024;
+
+async fn update(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, container: &str) -> Response {
+    let body = std::mem::replace(&mut request.body, Body::empty());
+    let Ok(rows) = body.collect(MAX_UPDATE).await else {
+        return reply::status(400);
+    };
+    let mut headers = headers_for(&request, shared.new_timestamp());
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    let route = shared.rings.container_route(account, container);
+    let path = Arc::new(EntityPath::account(account).with_container(container));
+    let method = request.method;
+    let question = Question {
+        method: method.clone(),
+        path,
+        headers,
+        query: String::new(),
+    };
+    let at = route.clone();
+    let make_call: MakeCall = Arc::new(move |_, node| {
+        let mut call = question.call(&at, node);
+        call.headers.insert("content-length", HeaderValue::from(rows.len()));
+        call.with_body(Body::whole(rows.clone()))
+    });
+    let replies = fan_out::write(shared, &route, make_call).await;
+    tidy(read::agreed(&method, replies, quorum::size(route.replicas())))
 }
 
 async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &str, container: &str) -> Response {

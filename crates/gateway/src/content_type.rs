@@ -1,5 +1,6 @@
 //! The content type of an upload that declares none, or asks to have it guessed.
 //!
+//! A large object's manifest carries its true size in the type (`;swift_bytes=`), for the listing.
 //! Guessed from the name's extension, for a compressed file (`.tar.gz`) from the one before, as
 //! Python's `mimetypes` does. Always holds: what reaches storage has a content type of valid UTF-8
 //! without Swift's private parameters.
@@ -59,8 +60,51 @@ const PYTHONS: &[(&str, &str)] = &[
     ("xsl", "application/xml"),
 ];
 
+/// Where a feature that stores a manifest says how large the whole is; clients cannot.
+const WHOLE_SIZE: &str = "x-object-sysmeta-slo-size";
+const SIZE_PARAMETER: &str = "swift_bytes";
+
 /// Makes sure that the request has one.
 pub(crate) fn settle(request: &mut ClientRequest, object: &str) -> Result<(), Response> {
+    let Some(size) = request.header(WHOLE_SIZE).filter(|size| !size.is_empty()) else {
+        return settle_declared(request, object, true);
+    };
+    let size = size.to_owned();
+    settle_declared(request, object, false)?;
+    let declared = request.header("content-type").unwrap_or_default();
+    let parameter = format!("{SIZE_PARAMETER}={size}");
+    if declared.rsplit(';').next().is_some_and(|last| last.trim() == parameter) {
+        return Ok(());
+    }
+    let whole = HeaderValue::from_bytes(format!("{declared};{parameter}").as_bytes());
+    // Text that was a header value, and digits.
+    request.headers.insert("content-type", whole.unwrap_or(DEFAULT));
+    Ok(())
+}
+
+fn is_size(parameter: &str) -> bool {
+    parameter
+        .trim()
+        .strip_prefix(SIZE_PARAMETER)
+        .is_some_and(|rest| rest.trim_start().starts_with('='))
+}
+
+/// Takes the size off a type that is shown to a client. It stands last.
+pub(crate) fn show(headers: &mut http::HeaderMap) {
+    let Some(declared) = headers.get("content-type").map(HeaderValue::as_bytes) else {
+        return;
+    };
+    let Some(at) = declared.iter().rposition(|byte| *byte == b';') else {
+        return;
+    };
+    if std::str::from_utf8(&declared[at + 1..]).is_ok_and(is_size)
+        && let Ok(shown) = HeaderValue::from_bytes(&declared[..at])
+    {
+        headers.insert("content-type", shown);
+    }
+}
+
+fn settle_declared(request: &mut ClientRequest, object: &str, is_clients: bool) -> Result<(), Response> {
     let detect = request.headers.remove("x-detect-content-type");
     let detect = detect
         .as_ref()
@@ -75,7 +119,7 @@ pub(crate) fn settle(request: &mut ClientRequest, object: &str) -> Result<(), Re
     let Ok(text) = std::str::from_utf8(declared.as_bytes()) else {
         return Err(reply::plain(400, "Invalid Content-Type"));
     };
-    match has_private_parameter(text) {
+    match is_clients && has_private_parameter(text) {
         true => Err(reply::html(
             400,
             "Invalid Content-Type, swift_* is not a valid parameter name.".into(),
@@ -108,6 +152,21 @@ fn guess(object: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_size_of_the_whole_is_listed_and_not_shown() {
+        let mut headers = http::HeaderMap::new();
+        for (stored, shown) in [
+            ("a/b; c=d;swift_bytes=12", "a/b; c=d"),
+            ("a/b", "a/b"),
+            ("a/b;swift_bytes=1;c=d", "a/b;swift_bytes=1;c=d"),
+            ("a/b; swift_bytes = 1", "a/b"),
+        ] {
+            headers.insert("content-type", HeaderValue::from_static(stored));
+            show(&mut headers);
+            assert_eq!(headers["content-type"], shown);
+        }
+    }
 
     /// As OpenStack 2.38.3 answered for the same names.
     #[test]

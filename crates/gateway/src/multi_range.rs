@@ -8,7 +8,7 @@
 use crate::backend::{Question, header, text};
 use crate::gateway::Shared;
 use crate::nodes::Route;
-use crate::object;
+use crate::{content_type, object};
 use bytes::Bytes;
 use features::{ClientRequest, Response};
 use http::header::{HeaderMap, HeaderValue};
@@ -39,6 +39,11 @@ pub(crate) async fn get(shared: &Arc<Shared>, request: &ClientRequest, route: Ro
     if response.status() != StatusCode::OK {
         return response;
     }
+    if ignores_ranges(&question.headers, response.headers()) {
+        let mut whole = question;
+        whole.headers.remove("range");
+        return object::get(shared, route, whole, newest).await;
+    }
     let length = header(response.headers(), "content-length")
         .and_then(|l| l.parse().ok())
         .unwrap_or(0);
@@ -49,6 +54,12 @@ pub(crate) async fn get(shared: &Arc<Shared>, request: &ClientRequest, route: Ro
         [only] => object::get(shared, route, with_range(question, &only), newest).await,
         _ => several(shared, route, question, response, length, wanted),
     }
+}
+
+/// A feature wants objects with certain metadata whole, whatever range the client asked for.
+fn ignores_ranges(asked: &HeaderMap, found: &HeaderMap) -> bool {
+    let names = header(asked, "x-backend-ignore-range-if-metadata-present").unwrap_or_default();
+    names.split(',').any(|name| found.contains_key(name.trim()))
 }
 
 fn with_range(mut question: Question, range: &ByteRange) -> Question {
@@ -78,6 +89,7 @@ fn several(
     ranges: Vec<ByteRange>,
 ) -> Response {
     let (mut head, _) = head.into_parts();
+    content_type::show(&mut head.headers);
     // They have held; what the parts are held to is the entity tag that is stored.
     for condition in [
         "if-none-match",

@@ -13,7 +13,7 @@ use crate::fan_out::{self, MakeCall};
 use crate::gateway::{Shared, VERBS, method_not_allowed};
 use crate::multi_range;
 use crate::nodes::Route;
-use crate::{put_object, read, resume};
+use crate::{content_type, put_object, read, resume};
 use features::{ClientRequest, ContainerInfo, InfoSource, Response, reply};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
@@ -166,6 +166,7 @@ fn shown(mut response: Response) -> Response {
     for name in ["connection", "keep-alive", "transfer-encoding", "date", "server"] {
         headers.remove(name);
     }
+    content_type::show(headers);
     // Swift's clients know entity tags without quotes.
     if let Some(bare) = header(headers, "etag")
         .filter(|etag| etag.starts_with('"'))

@@ -41,8 +41,15 @@ struct Current {
 }
 
 /// The client's response to a GET answered by `source`; `candidates` are the nodes not tried yet.
-pub(crate) fn download(shared: &Arc<Shared>, candidates: Candidates, question: Question, source: Source) -> Response {
+pub(crate) fn download(
+    shared: &Arc<Shared>,
+    candidates: Candidates,
+    mut question: Question,
+    source: Source,
+) -> Response {
     let (head, body) = source.response.into_parts();
+    // The rest is asked for as a range, which must not be ignored.
+    question.headers.remove("x-backend-ignore-range-if-metadata-present");
     let length = body
         .length()
         .or_else(|| header(&head.headers, "content-length")?.parse().ok());

@@ -7,9 +7,9 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    CacheSettings, CopySettings, DomainRemapSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings,
-    KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, StaticwebSettings, SymlinkSettings, TempUrlSettings,
-    VersionedWritesSettings,
+    CacheSettings, CopySettings, DloSettings, DomainRemapSettings, EncryptionSettings, GatekeeperSettings,
+    HealthcheckSettings, KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, SloSettings, StaticwebSettings,
+    SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -94,7 +94,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("container_sync"),
     Filter::served("copy", CopySettings::TABLE),
     Filter::not_yet("crossdomain"),
-    Filter::not_yet("dlo"),
+    Filter::served("dlo", DloSettings::TABLE),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),
     Filter::served("encryption", EncryptionSettings::TABLE),
     Filter::not_yet("etag_quoter"),
@@ -115,7 +115,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("recon"),
     Filter::not_yet("s3api"),
     Filter::not_yet("s3token"),
-    Filter::not_yet("slo"),
+    Filter::served("slo", SloSettings::TABLE),
     Filter::served("staticweb", StaticwebSettings::TABLE),
     Filter::served("symlink", SymlinkSettings::TABLE),
     Filter::served("tempauth", TempAuthOptions::TABLE),

@@ -44,8 +44,9 @@ pub mod write;
 
 pub use filters::{Filter, FilterSpec, Pipeline, Support};
 pub use gateway_filters::{
-    CacheSettings, CopySettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions,
-    KeymasterSettings, ProxyLoggingSettings, RootSecret, SymlinkSettings, VersionedWritesSettings,
+    CacheSettings, CopySettings, DloSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings,
+    KeymasterOptions, KeymasterSettings, ProxyLoggingSettings, RootSecret, SloSettings, SymlinkSettings,
+    VersionedWritesSettings,
 };
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};

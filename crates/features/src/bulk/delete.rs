@@ -162,7 +162,8 @@ pub(super) fn add_agent(request: &mut ClientRequest, agent: &str) {
 }
 
 impl Tally {
-    fn count(&mut self, name: &[u8], code: u16, words: String) {
+    /// Counts an answer: its code, and the words for the report.
+    pub(crate) fn count(&mut self, name: &[u8], code: u16, words: String) {
         match code {
             200..300 => self.deleted += 1,
             404 => self.not_found += 1,

@@ -9,6 +9,7 @@ use crate::listing_accept::Form;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream;
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use peer::Body;
 use std::future::Future;
@@ -24,6 +25,8 @@ struct Beating {
     clock: Arc<dyn Clock>,
     every: Duration,
     is_xml: bool,
+    /// A space goes out before anything else.
+    greets: bool,
     has_sent: bool,
 }
 
@@ -39,21 +42,49 @@ pub fn respond(
         clock,
         every,
         is_xml: matches!(form, Form::Xml | Form::TextXml),
+        greets: false,
         has_sent: false,
     };
-    let chunks = stream::unfold(Some(beating), |beating| async {
-        let (chunk, rest) = beating?.next().await;
-        Some((Ok(chunk), rest))
-    });
-    let mut response = Response::new(Body::stream(chunks, None));
-    let content_type = HeaderValue::from_static(form.media_type());
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
+    beating.respond(form, StatusCode::OK)
+}
+
+/// 202 and a space at once, so that the client sees that it was understood; else as [`respond`].
+pub fn accept(
+    form: Form,
+    every: Duration,
+    clock: Arc<dyn Clock>,
+    work: impl Future<Output = String> + Send + 'static,
+) -> Response {
+    let beating = Beating {
+        work: Box::pin(work),
+        clock,
+        every,
+        is_xml: false,
+        greets: true,
+        has_sent: false,
+    };
+    beating.respond(form, StatusCode::ACCEPTED)
 }
 
 impl Beating {
+    fn respond(self, form: Form, status: StatusCode) -> Response {
+        let chunks = stream::unfold(Some(self), |beating| async {
+            let (chunk, rest) = beating?.next().await;
+            Some((Ok(chunk), rest))
+        });
+        let mut response = Response::new(Body::stream(chunks, None));
+        let content_type = HeaderValue::from_static(form.media_type());
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        *response.status_mut() = status;
+        response
+    }
+
     /// The next bytes; without what could make more when they are the last.
     async fn next(mut self) -> (Bytes, Option<Beating>) {
+        if std::mem::take(&mut self.greets) {
+            self.has_sent = true;
+            return (Bytes::from_static(b" "), Some(self));
+        }
         let pause = self.clock.sleep(self.every);
         match select(&mut self.work, pause).await {
             Either::Left((report, _)) => {
@@ -90,6 +121,14 @@ mod tests {
     #[tokio::test]
     async fn what_is_quick_comes_alone() {
         assert_eq!(told(Form::Xml, ready("<a/>".to_owned())).await, "<a/>");
+    }
+
+    #[tokio::test]
+    async fn what_is_accepted_begins_at_once() {
+        let clock = Arc::new(RealClock::new());
+        let response = accept(Form::Xml, Duration::from_secs(9), clock, ready("<a/>".to_owned()));
+        assert_eq!(response.status(), 202);
+        assert_eq!(response.into_body().collect(100).await.unwrap(), " \r\n\r\n<a/>");
     }
 
     #[tokio::test]

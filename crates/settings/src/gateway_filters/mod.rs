@@ -2,6 +2,7 @@
 
 mod copy;
 mod encryption;
+mod large_objects;
 mod symlink;
 mod versioned_writes;
 
@@ -12,6 +13,7 @@ mod small;
 mod tempurl;
 
 pub use bulk::BulkSettings;
+pub use large_objects::{DloSettings, SloSettings};
 pub use small::{CrossdomainSettings, EtagQuoterSettings, NameCheckSettings};
 pub use symlink::SymlinkSettings;
 pub use tempurl::{FormPostSettings, TempUrlSettings};

@@ -1,0 +1,477 @@
+//! The bytes of a large object: runs of bytes of other objects, one after the other.
+//!
+//! Comes in: [`Pieces`], which say what comes next. Goes out: one [`Body`]. Each piece is asked for when
+//! the one before has been sent, so a download holds one response and a chunk of it, whatever its size.
+//! Always holds: the body ends properly only after the last byte of the last piece; a piece that cannot
+//! be had, is not what the manifest says, or has other bytes than its entity tag says ends it in an error.
+//! What can be known before the first byte is known then ([`Joined::start`]), so that the client gets a status.
+//! Deliberately absent: manifests and listings, which are the features' own (`slo/`, `dlo.rs`).
+
+use crate::{ClientRequest, Next, Response, reply};
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, RANGE, USER_AGENT};
+use http::{Method, StatusCode};
+use md5::{Digest, Md5};
+use peer::{Body, BodyError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::conditional::bare_etag;
+use vocabulary::names::quote;
+use vocabulary::{ByteRange, EntityPath};
+use world::Clock;
+
+/// Why a piece cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// It is gone, forbidden, or not what the manifest says.
+    #[error("{0}")]
+    Conflict(String),
+    /// Storage could not say.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl Failure {
+    /// The answer when nothing has been sent yet.
+    pub fn response(&self, method: &Method) -> Response {
+        tracing::error!("{self}");
+        match self {
+            Failure::Conflict(_) => reply::status_for(method, 409),
+            Failure::Unavailable(_) => reply::status_for(method, 503),
+        }
+    }
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// These bytes.
+    Data(Bytes),
+    /// Bytes of an object.
+    Object(ObjectPiece),
+}
+
+/// Bytes of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectPiece {
+    /// Which.
+    pub path: EntityPath,
+    /// Which of its bytes; all of them when absent.
+    pub range: Option<ByteRange>,
+    /// What its entity tag must be.
+    pub etag: Option<String>,
+    /// How many bytes it must have in all.
+    pub size: Option<u64>,
+}
+
+/// Says what comes next; may ask for manifests and listings to know.
+#[async_trait::async_trait]
+pub trait Pieces: Send {
+    /// The next piece; `None` at the end.
+    async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, Failure>;
+}
+
+/// How a feature asks for parts of a large object.
+pub struct Asking {
+    next: Next,
+    /// What the client asked, without its body.
+    client: ClientRequest,
+    source: &'static str,
+    agent: HeaderValue,
+    clock: Arc<dyn Clock>,
+    /// Elapsed time after which nothing more is asked for, and how long that was.
+    deadline: (Duration, Duration),
+}
+
+impl Asking {
+    /// On behalf of `client`, as `source` (`SLO`, `DLO`), for at most `max_time`.
+    pub fn new(
+        client: &ClientRequest,
+        next: Next,
+        source: &'static str,
+        clock: Arc<dyn Clock>,
+        max_time: Duration,
+    ) -> Self {
+        Self {
+            next,
+            client: client.without_body(),
+            source,
+            agent: agent(client, &format!("{source} MultipartGET")),
+            deadline: (clock.elapsed() + max_time, max_time),
+            clock,
+        }
+    }
+
+    /// A request of the feature's own, authorised as the client's.
+    pub fn request(&self, entity: EntityPath) -> ClientRequest {
+        let mut request = self.client.subrequest(Method::GET, entity, self.source);
+        request.headers.insert(USER_AGENT, self.agent.clone());
+        if let Some(newest) = self.client.headers.get("x-newest") {
+            request.headers.insert("x-newest", newest.clone());
+        }
+        request
+    }
+
+    /// Sends a request down the rest of the pipeline.
+    pub async fn send(&self, request: ClientRequest) -> Response {
+        self.next.clone().run(request).await
+    }
+
+    /// The path of the large object, for messages.
+    pub fn large_object(&self) -> &str {
+        &self.client.path
+    }
+
+    /// The account of the large object, whose segments are meant.
+    pub fn account(&self) -> &str {
+        self.client.entity.as_ref().map_or("", |entity| &entity.account)
+    }
+
+    /// The clock that paces.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    fn check_time(&self) -> Result<(), Failure> {
+        if self.clock.elapsed() <= self.deadline.0 {
+            return Ok(());
+        }
+        Err(Failure::Conflict(format!(
+            "While processing manifest {}, max LO GET time of {}s exceeded",
+            self.large_object(),
+            self.deadline.1.as_secs()
+        )))
+    }
+
+    /// What a refusal means, by its status.
+    pub async fn refused(&self, what: &str, path: &EntityPath, response: Response) -> Failure {
+        let status = response.status();
+        // Pages are short; one that is not says nothing that is worth reading.
+        let page = response.into_body().collect(64 * 1024).await.unwrap_or_default();
+        let page = String::from_utf8_lossy(&page[..page.len().min(60)]).into_owned();
+        let text = format!(
+            "While processing manifest {}, got {} ({page}...) while retrieving {what} {}",
+            self.large_object(),
+            status.as_u16(),
+            path.path()
+        );
+        match status.is_server_error() {
+            true => Failure::Unavailable(text),
+            false => Failure::Conflict(text),
+        }
+    }
+
+    async fn open(&self, piece: ObjectPiece) -> Result<Open, Failure> {
+        self.check_time()?;
+        let mut request = self.request(piece.path.clone());
+        request.query = "multipart-manifest=get".into();
+        if let Some(range) = &piece.range {
+            let value = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
+            request.headers.insert(RANGE, header_text(&value));
+        }
+        let response = self.send(request).await;
+        if !response.status().is_success() {
+            return Err(self.refused("segment", &piece.path, response).await);
+        }
+        let found = Found::of(&response);
+        if let Some(problem) = found.problem(&piece) {
+            return Err(Failure::Conflict(problem));
+        }
+        let is_whole = response.status() != StatusCode::PARTIAL_CONTENT;
+        let md5 = (is_whole && is_md5(&found.etag)).then(Md5::new);
+        let expected = match (&piece.range, is_whole) {
+            (Some(range), _) => Some(range.len()),
+            (None, true) => found.size,
+            (None, false) => None,
+        };
+        Ok(Open {
+            path: piece.path,
+            etag: found.etag,
+            body: response.into_body(),
+            length: expected,
+            left: expected,
+            md5,
+        })
+    }
+}
+
+/// What a segment says of itself.
+struct Found {
+    etag: String,
+    size: Option<u64>,
+    /// Bytes that it sends.
+    sends: Option<u64>,
+}
+
+impl Found {
+    fn of(response: &Response) -> Self {
+        let headers = response.headers();
+        let etag = bare_etag(text(headers, ETAG.as_str()).unwrap_or("")).to_owned();
+        let sends: Option<u64> = text(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
+        let sends = sends.or(response.body().length());
+        let total = |range: &str| range.rsplit_once('/')?.1.parse().ok();
+        let size = match response.status() == StatusCode::PARTIAL_CONTENT {
+            true => text(headers, CONTENT_RANGE.as_str()).and_then(total),
+            false => sends,
+        };
+        Self { etag, size, sends }
+    }
+
+    /// Why it is not what the manifest says.
+    fn problem(&self, piece: &ObjectPiece) -> Option<String> {
+        let wrong_etag = piece.etag.as_deref().is_some_and(|etag| bare_etag(etag) != self.etag);
+        let wrong_size = piece.size.is_some() && self.size.is_some() && piece.size != self.size;
+        let wrong_range = piece
+            .range
+            .is_some_and(|range| self.sends.is_some_and(|sends| sends != range.len()));
+        if !(wrong_etag || wrong_size || wrong_range) {
+            return None;
+        }
+        Some(format!(
+            "Object segment no longer valid: {} etag: {} != {} or {:?} != {:?}.",
+            piece.path.path(),
+            self.etag,
+            piece.etag.as_deref().unwrap_or("*"),
+            self.size,
+            piece.size
+        ))
+    }
+}
+
+/// A segment that is being sent.
+struct Open {
+    path: EntityPath,
+    etag: String,
+    body: Body,
+    length: Option<u64>,
+    left: Option<u64>,
+    md5: Option<Md5>,
+}
+
+impl Open {
+    /// The next bytes; `None` when all have come and are what they should be.
+    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
+        let Some(chunk) = self.body.next().await.transpose()? else {
+            return self.end().map(|()| None);
+        };
+        if let Some(left) = &mut self.left {
+            *left = left
+                .checked_sub(chunk.len() as u64)
+                .ok_or(BodyError::TooLarge(self.length.unwrap_or(0)))?;
+        }
+        if let Some(md5) = &mut self.md5 {
+            md5.update(&chunk);
+        }
+        Ok(Some(chunk))
+    }
+
+    fn end(&mut self) -> Result<(), BodyError> {
+        if self.left.is_some_and(|left| left > 0) {
+            tracing::error!("Bad response length for {}: bytes are missing", self.path.path());
+            return Err(BodyError::Abandoned);
+        }
+        let Some(md5) = self.md5.take() else { return Ok(()) };
+        let found = hex(&md5.finalize());
+        if found == self.etag {
+            return Ok(());
+        }
+        tracing::error!(
+            "Bad MD5 checksum for {}: headers had {}, but object MD5 was actually {found}",
+            self.path.path(),
+            self.etag
+        );
+        Err(BodyError::Corrupt)
+    }
+}
+
+/// Pieces on their way to a client.
+pub struct Joined {
+    asking: Asking,
+    pieces: Box<dyn Pieces>,
+    /// Bytes that come before the open segment.
+    ready: VecDeque<Bytes>,
+    open: Option<Open>,
+    /// Bytes that the client has been promised and has not got.
+    left: Option<u64>,
+    over: bool,
+}
+
+impl Joined {
+    /// Opens the first segment, so that a failure can still be said with a status. `length` is how many
+    /// bytes the pieces are to have in all, if that is known.
+    pub async fn start(asking: Asking, pieces: Box<dyn Pieces>, length: Option<u64>) -> Result<Self, Failure> {
+        let mut joined = Self {
+            asking,
+            pieces,
+            ready: VecDeque::new(),
+            open: None,
+            left: length,
+            over: false,
+        };
+        while let Some(piece) = joined.pieces.next(&joined.asking).await? {
+            match piece {
+                Piece::Data(bytes) => joined.ready.push_back(bytes),
+                Piece::Object(piece) => {
+                    joined.open = Some(joined.asking.open(piece).await?);
+                    break;
+                }
+            }
+        }
+        Ok(joined)
+    }
+
+    /// The body.
+    pub fn into_body(self) -> Body {
+        let length = self.left;
+        let chunks = unfold(self, |mut joined| async move {
+            let chunk = joined.next().await?;
+            joined.over |= chunk.is_err();
+            Some((chunk, joined))
+        });
+        Body::stream(chunks, length)
+    }
+
+    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+        if self.over {
+            return None;
+        }
+        let chunk = match self.bytes().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) if self.left.is_some_and(|left| left > 0) => return Some(Err(BodyError::Abandoned)),
+            Ok(None) => return None,
+            Err(error) => return Some(Err(error)),
+        };
+        if let Some(left) = self.left {
+            let Some(left) = left.checked_sub(chunk.len() as u64) else {
+                tracing::error!("{} has more bytes than it should", self.asking.large_object());
+                return Some(Err(BodyError::TooLarge(left)));
+            };
+            self.left = Some(left);
+        }
+        Some(Ok(chunk))
+    }
+
+    async fn bytes(&mut self) -> Result<Option<Bytes>, BodyError> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Ok(Some(bytes));
+            }
+            if let Some(open) = &mut self.open {
+                if let Some(chunk) = open.next().await? {
+                    return Ok(Some(chunk));
+                }
+                self.open = None;
+            }
+            match self.pieces.next(&self.asking).await.map_err(broken)? {
+                None => return Ok(None),
+                Some(Piece::Data(bytes)) if bytes.is_empty() => {}
+                Some(Piece::Data(bytes)) => return Ok(Some(bytes)),
+                Some(Piece::Object(piece)) => {
+                    let open = self.asking.open(piece).await.map_err(broken)?;
+                    self.check_fits(&open)?;
+                    self.open = Some(open);
+                }
+            }
+        }
+    }
+
+    /// A segment that has grown is found before its surplus would be cut off unnoticed.
+    fn check_fits(&self, open: &Open) -> Result<(), BodyError> {
+        match (self.left, open.left) {
+            (Some(left), Some(length)) if length > left => {
+                tracing::error!(
+                    "{} has grown while {} was read",
+                    open.path.path(),
+                    self.asking.large_object()
+                );
+                Err(BodyError::TooLarge(left))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn broken(failure: Failure) -> BodyError {
+    tracing::error!("{failure}");
+    BodyError::Broken(failure.to_string())
+}
+
+/// Segments per second, after some that are free.
+pub struct Pace {
+    free: u64,
+    interval: Duration,
+    earliest: Option<Duration>,
+}
+
+impl Pace {
+    /// `per_second` of 0 does not limit.
+    pub fn new(free: u64, per_second: f64) -> Self {
+        let interval = Duration::try_from_secs_f64(1.0 / per_second).unwrap_or_default();
+        Self {
+            free,
+            interval,
+            earliest: None,
+        }
+    }
+
+    /// Waits until the next one may go.
+    pub async fn wait(&mut self, clock: &dyn Clock) {
+        if self.interval.is_zero() {
+            return;
+        }
+        if self.free > 0 {
+            self.free -= 1;
+            return;
+        }
+        let now = clock.elapsed();
+        let at = self.earliest.unwrap_or(now).max(now);
+        if at > now {
+            clock.sleep(at - now).await;
+        }
+        self.earliest = Some(at + self.interval);
+    }
+}
+
+/// `User-Agent` of what a feature asks: the client's, and what for.
+pub fn agent(client: &ClientRequest, purpose: &str) -> HeaderValue {
+    let text = match client.header(USER_AGENT.as_str()) {
+        Some(agent) => format!("{agent} {purpose}"),
+        None => purpose.to_owned(),
+    };
+    header_text(&text)
+}
+
+/// A header value of text; what cannot be one is percent-encoded.
+pub fn header_text(text: &str) -> HeaderValue {
+    HeaderValue::from_bytes(text.as_bytes())
+        .or_else(|_| HeaderValue::from_str(&quote(text)))
+        .unwrap_or(HeaderValue::from_static(""))
+}
+
+/// A header's text; `None` when absent or not UTF-8.
+pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    std::str::from_utf8(headers.get(name)?.as_bytes()).ok()
+}
+
+/// The MD5 of some bytes, in hexadecimal.
+pub fn md5_hex(bytes: &[u8]) -> String {
+    hex(&Md5::digest(bytes))
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes
+        .iter()
+        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
+    digits.map(char::from).collect()
+}
+
+fn is_md5(etag: &str) -> bool {
+    etag.len() == 32 && etag.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Manifests as clients send them.
+//!
+//! Comes in: the body of a PUT. Goes out: segments to be looked up, or the words in which OpenStack Swift
+//! refuses them, one line per segment that is wrong.
+//! Always holds: every entry is either data or names an object by container and name; nothing here asks
+//! storage. Sizes are bounded by the caller, who has read the body.
+
+use super::manifest::{BASE64, names};
+use base64::Engine;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use vocabulary::RangeSet;
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Entry {
+    /// These bytes.
+    Data(Bytes),
+    /// An object, to be looked up.
+    Object(Wish),
+}
+
+/// What a client says of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wish {
+    /// As it was sent, for messages.
+    pub(crate) path: String,
+    pub(crate) etag: Option<String>,
+    pub(crate) size: Option<i128>,
+    pub(crate) range: Option<RangeSet>,
+}
+
+impl Wish {
+    /// `/container/object`.
+    pub(crate) fn name(&self) -> String {
+        format!("/{}", self.path.trim_start_matches('/'))
+    }
+}
+
+/// Why a manifest is refused: 400 with this text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is no list at all. Swift calls this one HTML.
+    Whole(&'static str),
+    /// A line per problem.
+    Lines(String),
+}
+
+const TOO_SMALL: &str = "too small; each segment must be at least 1 byte.";
+
+/// Reads the manifest that is to be stored as `/container/object`.
+pub(crate) fn read(json: &[u8], own_name: &str) -> Result<Vec<Entry>, Refusal> {
+    let parsed: Value = serde_json::from_slice(json).map_err(|_| Refusal::Whole("Manifest must be valid JSON.\n"))?;
+    let Value::Array(items) = parsed else {
+        return Err(Refusal::Whole("Manifest must be a list.\n"));
+    };
+    let last = items.len().saturating_sub(1);
+    let mut problems = String::new();
+    let mut entries = Vec::with_capacity(items.len());
+    let (mut has_data, mut has_objects) = (false, false);
+    for (index, item) in items.into_iter().enumerate() {
+        let Value::Object(fields) = item else {
+            problems.push_str(&format!("Index {index}: not a JSON object\n"));
+            continue;
+        };
+        let is_data = fields.contains_key("data");
+        has_data |= is_data;
+        has_objects |= !is_data;
+        let read = match is_data {
+            true => read_data(&fields),
+            false => read_object(fields, own_name, index == last),
+        };
+        match read {
+            Ok(entry) => entries.push(entry),
+            Err(problem) => problems.push_str(&format!("Index {index}: {problem}\n")),
+        }
+    }
+    if has_data && !has_objects {
+        problems.push_str("Inline data segments require at least one object-backed segment.\n");
+    }
+    match problems.is_empty() {
+        true => Ok(entries),
+        false => Err(Refusal::Lines(problems)),
+    }
+}
+
+fn check_keys(fields: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
+    let mut extra: Vec<&str> = fields
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !known.contains(key))
+        .collect();
+    if extra.is_empty() {
+        return Ok(());
+    }
+    extra.sort_unstable();
+    Err(format!("extraneous keys \"{}\"", extra.join("\", \"")))
+}
+
+fn read_data(fields: &Map<String, Value>) -> Result<Entry, String> {
+    check_keys(fields, &["data"])?;
+    let data = fields.get("data").and_then(Value::as_str).and_then(decode);
+    let data = data.ok_or("data must be valid base64")?;
+    match data.is_empty() {
+        true => Err(TOO_SMALL.into()),
+        false => Ok(Entry::Data(data.into())),
+    }
+}
+
+/// Base64 with as much padding as it needs, or more.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let bare = text.trim_end_matches('=');
+    let needed = (4 - bare.len() % 4) % 4;
+    if text.len() - bare.len() < needed {
+        return None;
+    }
+    BASE64.decode(format!("{bare}{}", &"==="[..needed])).ok()
+}
+
+fn read_object(fields: Map<String, Value>, own_name: &str, is_last: bool) -> Result<Entry, String> {
+    check_keys(&fields, &["path", "etag", "size_bytes", "range"])?;
+    let path = match fields.get("path") {
+        Some(Value::String(path)) => path.clone(),
+        Some(_) => return Err("\"path\" must be a string".into()),
+        None => return Err("missing keys \"path\"".into()),
+    };
+    if names(&path).is_none() {
+        return Err("path does not refer to an object. Path must be of the form /container/object.".into());
+    }
+    let etag = match fields.get("etag") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(etag)) => Some(etag.clone()),
+        Some(_) => return Err("\"etag\" must be a string or null (if provided)".into()),
+    };
+    let size = match fields.get("size_bytes") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(read_size(value).ok_or("invalid size_bytes")?),
+    };
+    if path.trim_start_matches('/') == own_name.trim_start_matches('/') {
+        return Err("manifest must not include itself as a segment".into());
+    }
+    if size == Some(0) && !is_last {
+        return Err(TOO_SMALL.into());
+    }
+    let range = match fields.get("range") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) if text.is_empty() => None,
+        Some(Value::String(text)) => Some(read_range(text, size)?),
+        Some(_) => return Err("invalid range".into()),
+    };
+    let wish = Wish {
+        path,
+        etag,
+        size,
+        range,
+    };
+    Ok(Entry::Object(wish))
+}
+
+/// As Python's `int` reads it.
+fn read_size(value: &Value) -> Option<i128> {
+    match value {
+        Value::Bool(value) => Some(i128::from(*value)),
+        Value::Number(number) => match number.as_i128() {
+            Some(number) => Some(number),
+            // Cut off after the point; what is not finite is no number.
+            None => number.as_f64().filter(|n| n.is_finite()).map(|n| n.trunc() as i128),
+        },
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn read_range(text: &str, size: Option<i128>) -> Result<RangeSet, String> {
+    let range = RangeSet::parse(&format!("bytes={text}")).ok_or("invalid range")?;
+    if text.contains(',') {
+        return Err("multiple ranges (only one allowed)".into());
+    }
+    let unsatisfiable = |size: u64| range.resolve(size).is_empty();
+    match size.map(|size| u64::try_from(size).unwrap_or(0)) {
+        Some(size) if unsatisfiable(size) => Err("unsatisfiable range".into()),
+        _ => Ok(range),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refused(json: &str) -> String {
+        match read(json.as_bytes(), "/c2/m") {
+            Ok(_) => "taken".into(),
+            Err(Refusal::Whole(text)) => text.into(),
+            Err(Refusal::Lines(text)) => text,
+        }
+    }
+
+    /// What OpenStack Swift answered.
+    #[test]
+    fn one_line_per_problem() {
+        let no_object = "path does not refer to an object. Path must be of the form /container/object.";
+        for (json, expected) in [
+            ("x", "Manifest must be valid JSON.\n".to_owned()),
+            ("{}", "Manifest must be a list.\n".into()),
+            ("[]", "taken".into()),
+            ("[\"a\"]", "Index 0: not a JSON object\n".into()),
+            (
+                r#"[{"path": "/c2/a", "foo": 1, "bar": 2}]"#,
+                "Index 0: extraneous keys \"bar\", \"foo\"\n".into(),
+            ),
+            (
+                r#"[{"path": "/c2/a", "etag": 5}]"#,
+                "Index 0: \"etag\" must be a string or null (if provided)\n".into(),
+            ),
+            (
+                r#"[{"path": "/c2/a", "size_bytes": "x"}]"#,
+                "Index 0: invalid size_bytes\n".into(),
+            ),
+            (
+                r#"[{"path": "/c2/a", "size_bytes": []}]"#,
+                "Index 0: invalid size_bytes\n".into(),
+            ),
+            (r#"[{"path": "/c2/a", "size_bytes": 5.5}]"#, "taken".into()),
+            (r#"[{"path": 5}]"#, "Index 0: \"path\" must be a string\n".into()),
+            (r#"[{"path": "/c2"}]"#, format!("Index 0: {no_object}\n")),
+            (r#"[{"path": "/c2/"}]"#, format!("Index 0: {no_object}\n")),
+            (r#"[{"path": "//c2/a"}]"#, "taken".into()),
+            (
+                r#"[{"path": "c2/m"}]"#,
+                "Index 0: manifest must not include itself as a segment\n".into(),
+            ),
+            (
+                r#"[{"path": "/c2/a", "range": "0-1,3-4"}]"#,
+                "Index 0: multiple ranges (only one allowed)\n".into(),
+            ),
+            (
+                r#"[{"path": "/c2/a", "range": "3-2"}]"#,
+                "Index 0: invalid range\n".into(),
+            ),
+            (
+                r#"[{"path": "/c2/a", "range": 5}, null]"#,
+                "Index 0: invalid range\nIndex 1: not a JSON object\n".into(),
+            ),
+            (
+                r#"[{"path": "/c2/a", "size_bytes": 5, "range": "9-"}]"#,
+                "Index 0: unsatisfiable range\n".into(),
+            ),
+            (r#"[{"path": "/c2/a", "range": "9-"}]"#, "taken".into()),
+            (r#"[{"path": "/c2/a", "range": " 1 - 2 "}]"#, "taken".into()),
+            (
+                r#"[{"data": ""}]"#,
+                format!("Index 0: {TOO_SMALL}\nInline data segments require at least one object-backed segment.\n"),
+            ),
+            (
+                r#"[{"path": "/c2/a"}, {"data": "eA"}]"#,
+                "Index 1: data must be valid base64\n".into(),
+            ),
+            (r#"[{"path": "/c2/a"}, {"data": "eHk====="}]"#, "taken".into()),
+            (
+                r#"[{"path": "/c2/a", "size_bytes": 0}, {"path": "/c2/a", "size_bytes": 0}]"#,
+                format!("Index 0: {TOO_SMALL}\n"),
+            ),
+        ] {
+            assert_eq!(refused(json), expected, "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC*", data in "[a-zA-Z0-9+/=]{0,12}") {
+            let _ = refused(&text);
+            let _ = refused(&format!(r#"[{{"path": "/c/o", "range": {text:?}}}]"#));
+            if let Some(bytes) = decode(&data) {
+                prop_assert!(bytes.len() <= data.len());
+            }
+        }
+    }
+}
