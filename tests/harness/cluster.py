@@ -21,11 +21,14 @@ def healthy(port):
 
 
 class Cluster:
-    """`kinds` is "openstack" or "martlet" for all, or maps roles ("proxy", "object", …) to one."""
+    """`kinds` is "openstack" or "martlet" for all, or maps roles ("proxy", "object", …) to one.
 
-    def __init__(self, layout, kinds="openstack", *, verbose=True):
+    `python` is the interpreter of OpenStack's, when it needs more than is beside the tests' own (harness/keystone.py).
+    """
+
+    def __init__(self, layout, kinds="openstack", *, verbose=True, python=None):
         roles = ("proxy", *ROLES)
-        self.layout, self.verbose = layout, verbose
+        self.layout, self.verbose, self.python = layout, verbose, python
         self.kinds = {role: kinds if isinstance(kinds, str) else kinds[role] for role in roles}
         self.etc, self.srv, self.root = layout.etc, layout.srv, layout.root
         self.services = {}
@@ -51,7 +54,8 @@ class Cluster:
         """Start one service without waiting for it."""
         conf = self.etc / self.layout.conf_name(role, node)
         if (kind or self.kinds[role]) == "openstack":
-            command = openstack_command(self.etc, f"swift-{role}-server", conf, *(["-v"] if self.verbose else []))
+            command = openstack_command(self.etc, f"swift-{role}-server", conf, *(["-v"] if self.verbose else []),
+                                        python=self.python)
         else:
             command = [martlet(), f"{role}-server", conf]
         process = Process(command, self.root / f"log/{role}-{node}.log")

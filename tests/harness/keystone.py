@@ -147,6 +147,11 @@ class Keystone:
             self.root / "keystone.log", env={"OS_KEYSTONE_CONFIG_FILES": str(self.root / "keystone.conf")})
         self.process.wait_for(lambda: listening(self.port), within=60)
 
+    @property
+    def python(self):
+        """The interpreter of its virtual environment."""
+        return self.environment / "bin/python"
+
     def stop(self):
         if self.process:
             self.process.stop(within=3)
@@ -236,7 +241,7 @@ class Keystone:
     def _files(self):
         self.environment = environment()
         if not (self.root / "keystone.db").exists():
-            made_by = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+            made_by = hashlib.sha256(repr((USERS, CONFIGURATION)).encode()).hexdigest()[:12]
             template = self.environment / f"bootstrapped-{made_by}"
             with open(self.environment / "lock", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)

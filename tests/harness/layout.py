@@ -41,6 +41,7 @@ class Layout:
         self.nodes, self.replicas, self.part_power = nodes, replicas, part_power
         self.policies, self.workers = policies, workers
         self.memcached_port, self.overrides = memcached_port, overrides or {}
+        self.pipeline = PIPELINE
         self.devices = [f"sdb{number + 1}" for number in range(devices)]
         self.proxy_port = free_port()
         self.ports = {(role, node): free_port() for role in ROLES for node in range(nodes)}
@@ -96,7 +97,7 @@ class Layout:
                    "proxy-logging": "proxy_logging", "listing_formats": "listing_formats"}
         return {
             "DEFAULT": self._common(self.proxy_port),
-            "pipeline:main": {"pipeline": PIPELINE},
+            "pipeline:main": {"pipeline": self.pipeline},
             "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true",
                                  "allow_account_management": "true", **PATIENCE},
             "filter:tempauth": {"use": "egg:swift#tempauth", "reseller_prefix": "AUTH, SERVICE",

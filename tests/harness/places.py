@@ -20,7 +20,11 @@ def openstack(tool):
     return Path(sys.executable).parent / tool
 
 
-def openstack_command(swift_dir, tool, *arguments):
-    """The command line of an OpenStack tool that takes everything, policies included, from `swift_dir`."""
+def openstack_command(swift_dir, tool, *arguments, python=None):
+    """The command line of an OpenStack tool that takes everything, policies included, from `swift_dir`.
+
+    `python` is an interpreter that has more than OpenStack Swift beside it, as Keystone's has.
+    """
     launcher = Path(__file__).with_name("openstack_main.py")
-    return [sys.executable, launcher, swift_dir, openstack(tool), *arguments]
+    python = Path(python or sys.executable)
+    return [python, "-W", "ignore", launcher, swift_dir, python.with_name(tool), *arguments]

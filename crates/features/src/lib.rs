@@ -18,10 +18,11 @@
 //! | `/healthcheck`, `/info` | `healthcheck.rs`, `swift_info.rs` |
 //! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
-//! | who asks, may they | `tempauth.rs` |
 //! | copies inside the cluster | `copy/` |
 //! | signed addresses and forms | `tempurl/`, `signatures.rs` |
 //! | links | `symlink/` |
+//! | who asks, may they: TempAuth | `auth.rs`, `auth_shared.rs` |
+//! | who asks, may they: Keystone | `authtoken/`, `keystoneauth.rs`, `auth_shared.rs` |
 //! | older versions of objects | `versioned_writes/` |
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
@@ -39,7 +40,10 @@
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
 pub mod account_quotas;
+pub mod auth;
+mod auth_shared;
 pub mod authorised;
+pub mod authtoken;
 pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
@@ -55,6 +59,7 @@ pub mod gatekeeper;
 pub mod healthcheck;
 pub mod info;
 pub mod keymaster;
+pub mod keystoneauth;
 pub mod listing_accept;
 pub mod listing_formats;
 pub mod listing_rows;
@@ -74,7 +79,6 @@ pub mod staticweb;
 pub mod subrequest;
 pub mod swift_info;
 pub mod symlink;
-pub mod tempauth;
 pub mod tempurl;
 #[cfg(test)]
 mod testing;

@@ -8,6 +8,8 @@
 //! client, which the gateway uses itself.
 
 use crate::account_quotas::AccountQuotas;
+use crate::auth::Auth;
+use crate::authtoken::AuthToken;
 use crate::catch_errors::CatchErrors;
 use crate::container_quotas::ContainerQuotas;
 use crate::copy::Copy;
@@ -17,6 +19,7 @@ use crate::encryption::Encryption;
 use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
 use crate::keymaster::Keymaster;
+use crate::keystoneauth::KeystoneAuth;
 use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
 use crate::read_only::ReadOnly;
@@ -24,14 +27,14 @@ use crate::slo::StaticLargeObjects;
 use crate::staticweb::Staticweb;
 use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::symlink::Symlink;
-use crate::tempauth::Auth;
 use crate::tempurl::TempUrl;
 use crate::versioned_writes::{LegacyVersions, ObjectVersioning};
 use crate::{Feature, SharedCache};
 use identity::{TempAuth, TokenCache};
 use serde_json::Value;
+use settings::VersionedWritesSettings;
 use settings::declare::{Options, Scope};
-use settings::{KeymasterSettings, ProxyConf, SettingsError, SwiftConf, TempAuthSettings, VersionedWritesSettings};
+use settings::{KeymasterSettings, KeystoneAuthSettings, ProxyConf, SettingsError, SwiftConf, TempAuthSettings};
 use std::sync::Arc;
 use std::time::Duration;
 use world::World;
@@ -44,6 +47,9 @@ type Make = fn(&Parts<'_>, &Scope) -> Result<Arc<dyn Feature>, SettingsError>;
 pub const FEATURES: &[(&str, Make)] = &[
     ("account_quotas", |parts, _| {
         Ok(Arc::new(AccountQuotas::new(&parts.swift.policies)))
+    }),
+    ("authtoken", |parts, options| {
+        Ok(Arc::new(AuthToken::new(parts, options)?))
     }),
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
     ("container_quotas", |_, _| Ok(Arc::new(ContainerQuotas))),
@@ -73,6 +79,9 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("keymaster", |_, options| {
         Ok(Arc::new(Keymaster::new(KeymasterSettings::read(options)?)))
+    }),
+    ("keystoneauth", |_, options| {
+        Ok(Arc::new(KeystoneAuth::new(KeystoneAuthSettings::read(options)?)))
     }),
     ("listing_formats", |parts, _| {
         let versions = parts.swift.limits.valid_api_versions.clone();

@@ -174,9 +174,16 @@ async fn send(shared: &Arc<Shared>, method: Method, headers: HeaderMap, account:
     read::agreed(&method, replies, quorum::size(route.replicas()))
 }
 
-/// Brings an account into being that does not exist yet. Answers whether it worked.
-pub(crate) async fn autocreate(shared: &Arc<Shared>, trans_id: &str, account: &str) -> bool {
-    let headers = base_headers(trans_id, shared.new_timestamp());
+/// Brings an account into being that does not exist yet, with the system metadata that the request for whose sake
+/// it is made has for accounts. Answers whether it worked.
+pub(crate) async fn autocreate(shared: &Arc<Shared>, request: &ClientRequest, account: &str) -> bool {
+    let trans_id = &request.trans_id;
+    let mut headers = base_headers(trans_id, shared.new_timestamp());
+    for (name, value) in &request.headers {
+        if name.as_str().starts_with(Entity::Account.system_prefix()) {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
     let response = send(shared, Method::PUT, headers, account, "").await;
     if !response.status().is_success() {
         tracing::warn!(trans_id, account, status = %response.status(), "could not create the account");
@@ -185,10 +192,14 @@ pub(crate) async fn autocreate(shared: &Arc<Shared>, trans_id: &str, account: &s
 }
 
 /// Whether the account exists, after creating it if that is allowed.
-pub(crate) async fn exists_or_created(shared: &Arc<Shared>, trans_id: &str, account: &str) -> Result<(), Response> {
+pub(crate) async fn exists_or_created(
+    shared: &Arc<Shared>,
+    request: &ClientRequest,
+    account: &str,
+) -> Result<(), Response> {
     match shared.account(account).await.status {
         200..=299 => Ok(()),
-        404 if shared.options.account_autocreate => match autocreate(shared, trans_id, account).await {
+        404 if shared.options.account_autocreate => match autocreate(shared, request, account).await {
             true => Ok(()),
             false => Err(reply::status(503)),
         },
@@ -223,7 +234,7 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -
     if response.status() != StatusCode::NOT_FOUND || !shared.options.account_autocreate {
         return tidy(response);
     }
-    match autocreate(shared, &request.trans_id, account).await {
+    match autocreate(shared, &request, account).await {
         true => tidy(send(shared, Method::POST, headers, account, "").await),
         false => reply::status(503),
     }

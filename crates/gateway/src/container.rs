@@ -224,7 +224,7 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, co
         return reply::html(400, error.to_string());
     }
     drop_owners_headers(shared, &mut request);
-    if let Err(refusal) = account::exists_or_created(shared, &request.trans_id, account).await {
+    if let Err(refusal) = account::exists_or_created(shared, &request, account).await {
         return refusal;
     }
     let most = shared.options.max_containers_per_account;

@@ -6,6 +6,7 @@
 
 use crate::decide::{AccountAclSource, Decision, RequestFacts};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use vocabulary::Timestamp;
@@ -111,17 +112,55 @@ pub fn www_authenticate(path: &str) -> HeaderValue {
     realm(path.split('/').nth(2).unwrap_or_default())
 }
 
-/// The same for an account.
-pub(crate) fn realm(account: &str) -> HeaderValue {
+fn realm(account: &str) -> HeaderValue {
     let name = if account.is_empty() { "unknown" } else { account };
     let text = format!("Swift realm=\"{}\"", quote(name));
     // Percent-encoded text is always a header value.
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("Swift realm=\"unknown\""))
 }
 
+/// The same where OpenStack does not encode: for the account that somebody wanted a token for.
+pub(crate) fn realm_as_given(account: &str) -> HeaderValue {
+    let name = if account.is_empty() { "unknown" } else { account };
+    let text = format!("Swift realm=\"{name}\"");
+    HeaderValue::from_bytes(text.as_bytes()).unwrap_or_else(|_| realm(account))
+}
+
+/// The text of the first of these headers that is there; nothing when it is empty. Sent several times they are joined,
+/// as OpenStack's HTTP server joins them.
+pub fn header_text<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<Cow<'a, str>> {
+    let name = names.iter().find(|name| headers.contains_key(**name))?;
+    let mut values = headers
+        .get_all(*name)
+        .iter()
+        .map(|value| std::str::from_utf8(value.as_bytes()));
+    let first = values.next()?.ok()?;
+    let mut text = Cow::Borrowed(first);
+    for more in values {
+        let joined = text.to_mut();
+        joined.push(',');
+        joined.push_str(more.ok()?);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_sent_twice_are_joined() {
+        let mut headers = HeaderMap::new();
+        headers.append("x-auth-token", HeaderValue::from_static("a"));
+        headers.append("x-storage-token", HeaderValue::from_static("s"));
+        assert_eq!(
+            header_text(&headers, &["x-auth-token", "x-storage-token"]).as_deref(),
+            Some("a")
+        );
+        headers.append("x-auth-token", HeaderValue::from_static("a"));
+        assert_eq!(header_text(&headers, &["x-auth-token"]).as_deref(), Some("a,a"));
+        assert_eq!(header_text(&headers, &["x-service-token"]), None);
+    }
 
     #[test]
     fn realms_as_openstack_writes_them() {

@@ -1,7 +1,8 @@
 //! Who is asking, and what may they do.
 //!
 //! Comes in: headers, the names a request is about, ACLs as stored. Goes out: an [`Identity`] or a
-//! refusal, and a [`Decision`]. TempAuth is one [`Authenticator`]; Keystone can be another.
+//! refusal, and a [`Decision`]. TempAuth is an [`Authenticator`]; Keystone
+//! ([`keystone`]) is two filters.
 //! Always holds: decisions are pure functions of their arguments; keys and tokens appear in no debug
 //! output and are compared in constant time; whatever an ACL says, only names with a reseller prefix
 //! of ours are ever allowed.
@@ -14,21 +15,23 @@
 //! | may they? | `decide.rs` |
 //! | `X-Container-Read`, `X-Container-Write` | `container_acl.rs`, `referrer.rs` |
 //! | `X-Account-Access-Control` | `account_acl.rs` |
+//! | Keystone: tokens, callers, rules | `keystone/` |
 //! | users, tokens, `/auth/v1.0` | `tempauth.rs`, `grant.rs`, `tokens.rs` |
 //!
-//! Tests: beside the code, and `tests/` against OpenStack's TempAuth.
+//! Tests: beside the code, and `tests/` against OpenStack's TempAuth and keystoneauth.
 
 pub mod account_acl;
 pub mod authenticator;
 pub mod container_acl;
 pub mod decide;
 mod grant;
+pub mod keystone;
 pub mod referrer;
 pub mod tempauth;
 pub mod tokens;
 
 pub use account_acl::AccountAcl;
-pub use authenticator::{AuthReply, AuthRequest, Authenticator, Identity, Unauthorized, www_authenticate};
+pub use authenticator::{AuthReply, AuthRequest, Authenticator, Identity, Unauthorized, header_text, www_authenticate};
 pub use container_acl::{AclError, AclKind, ContainerAcl, clean_container_acl};
 pub use decide::{AccountAclSource, Decision, Prefixes, RequestFacts};
 pub use tempauth::TempAuth;

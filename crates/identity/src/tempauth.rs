@@ -3,17 +3,20 @@
 //! Always holds: a token that begins with our prefix is either good or ends the request with 401; one
 //! that does not is as if none had been sent (another authenticator's, perhaps).
 
-use crate::authenticator::{AuthReply, AuthRequest, Authenticator, Identity, Unauthorized, realm, www_authenticate};
+use crate::authenticator::{
+    AuthReply, AuthRequest, Authenticator, Identity, Unauthorized, header_text, realm_as_given, www_authenticate,
+};
 use crate::decide::{self, AccountAclSource, Decision, Prefixes, RequestFacts};
 use crate::grant::{self, Ask};
 use crate::tokens::{TokenCache, Tokens};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::json;
 use settings::{TempAuthSettings, TempAuthUser, UrlScheme};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
+use vocabulary::names::quote;
 
 /// OpenStack's TempAuth.
 #[derive(Debug)]
@@ -73,7 +76,7 @@ impl TempAuth {
         let reply = |token: &str| -> Option<Vec<(HeaderName, HeaderValue)>> {
             let mut secret = HeaderValue::from_str(token).ok()?;
             secret.set_sensitive(true);
-            let url = HeaderValue::from_str(&self.storage_url(known, request)).ok()?;
+            let url = HeaderValue::from_bytes(self.storage_url(known, request).as_bytes()).ok()?;
             Some(vec![
                 (HeaderName::from_static("x-auth-token"), secret.clone()),
                 (HeaderName::from_static("x-storage-token"), secret),
@@ -103,8 +106,12 @@ impl TempAuth {
         groups.extend(user.groups.iter().filter(|g| *g != ".admin").cloned());
         if is_admin {
             let named = self.prefixes.iter().map(|p| format!("{}{}", p.prefix, user.account));
-            let own = user.storage_url.as_ref().and_then(|url| url.rsplit('/').next());
-            for account in named.chain(own.map(Into::into)) {
+            // The last part of the storage URL, which stands there percent-encoded.
+            let own = match &user.storage_url {
+                Some(url) => url.rsplit('/').next().map(Into::into),
+                None => Some(self.own_account_in_url(user)),
+            };
+            for account in named.chain(own) {
                 if !groups.contains(&account) {
                     groups.push(account);
                 }
@@ -124,8 +131,12 @@ impl TempAuth {
         let host_url = format!("{scheme}://{host}");
         match &user.storage_url {
             Some(url) => url.replace("$HOST", &host_url),
-            None => format!("{host_url}/v1/{}{}", self.first_prefix(), user.account),
+            None => format!("{host_url}/v1/{}", self.own_account_in_url(user)),
         }
+    }
+
+    fn own_account_in_url(&self, user: &TempAuthUser) -> String {
+        quote(&format!("{}{}", self.first_prefix(), user.account))
     }
 }
 
@@ -145,17 +156,17 @@ impl Authenticator for TempAuth {
     }
 
     async fn identify(&self, request: &AuthRequest<'_>) -> Result<Option<Arc<Identity>>, Unauthorized> {
-        let Some(token) = token(request.headers) else {
+        let Some(token) = header_text(request.headers, &["x-auth-token", "x-storage-token"]) else {
             return Ok(None);
         };
         if !token.starts_with(self.first_prefix()) {
             return Ok(None);
         }
-        let Some(held) = self.tokens.find(token, request.now).await else {
+        let Some(held) = self.tokens.find(&token, request.now).await else {
             return Err(Unauthorized(www_authenticate(request.path)));
         };
-        let service = match text(request.headers, "x-service-token") {
-            Some(token) if token.starts_with(self.first_prefix()) => self.tokens.find(token, request.now).await,
+        let service = match header_text(request.headers, &["x-service-token"]) {
+            Some(token) if token.starts_with(self.first_prefix()) => self.tokens.find(&token, request.now).await,
             _ => None,
         };
         Ok(Some(match service {
@@ -185,21 +196,9 @@ impl Authenticator for TempAuth {
 fn refused(account: &str, user: Option<String>) -> AuthReply {
     AuthReply {
         status: StatusCode::UNAUTHORIZED,
-        headers: vec![(header::WWW_AUTHENTICATE, realm(account))],
+        headers: vec![(header::WWW_AUTHENTICATE, realm_as_given(account))],
         user,
     }
-}
-
-/// `X-Auth-Token`, or `X-Storage-Token` when there is none.
-fn token(headers: &HeaderMap) -> Option<&str> {
-    let name = ["x-auth-token", "x-storage-token"]
-        .into_iter()
-        .find(|n| headers.contains_key(*n))?;
-    text(headers, name).filter(|token| !token.is_empty())
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    std::str::from_utf8(headers.get(name)?.as_bytes()).ok()
 }
 
 /// Compares digests, so that time tells neither a key's length nor, with an empty one for users that do

@@ -64,7 +64,7 @@ fn cleaning() {
     for header in ["X-Container-Read", "X-Container-Write"] {
         questions.extend(values.map(|value| json!({"ask": "clean", "header": header, "value": value})));
     }
-    compare(&questions, |question| {
+    compare("openstack_tempauth.py", &questions, |question| {
         let kind = match question["header"].as_str() {
             Some("X-Container-Read") => AclKind::Read,
             _ => AclKind::Write,
@@ -120,7 +120,7 @@ fn referring() {
             questions.push(json!({"ask": "referrer", "referer": referer, "rules": rules}));
         }
     }
-    compare(&questions, |question| {
+    compare("openstack_tempauth.py", &questions, |question| {
         let rules = question["rules"].as_array().unwrap().iter();
         let rules: Vec<&str> = rules.map(|r| r.as_str().unwrap()).collect();
         Value::from(referrer::allowed(question["referer"].as_str(), &rules))
@@ -150,7 +150,7 @@ fn judging_account_acls() {
         "it's",
     ];
     let questions = values.map(|value| json!({"ask": "account_acl", "conf": {}, "value": value}));
-    compare(&questions, |question| {
+    compare("openstack_tempauth.py", &questions, |question| {
         let value = question["value"].as_str().unwrap();
         match AccountAcl::check(value) {
             Ok(()) => Value::Null,

@@ -7,9 +7,10 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    CacheSettings, CopySettings, DloSettings, DomainRemapSettings, EncryptionSettings, GatekeeperSettings,
-    HealthcheckSettings, KeymasterOptions, ProxyLoggingSettings, ReadOnlySettings, SloSettings, StaticwebSettings,
-    SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
+    AUTHTOKEN_KNOWN, AuthTokenSettings, CacheSettings, CopySettings, DloSettings, DomainRemapSettings,
+    EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions,
+    ProxyLoggingSettings, ReadOnlySettings, SloSettings, StaticwebSettings, SymlinkSettings, TempUrlSettings,
+    VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -78,14 +79,13 @@ impl Filter {
     }
 }
 
-const NO_ACCOUNTS: &str = "without it nobody would be checked";
 const NO_ENCRYPTION: &str = "without it objects would be stored in the clear and encrypted ones could not be read";
 
 /// Every `egg:swift#…` of Swift 2.38, with what becomes of it here, in alphabetical order. A filter with
 /// options of its own has their table in `gateway_filters/`.
 pub const FILTERS: &[Filter] = &[
     Filter::served("account_quotas", &[]),
-    Filter::needed("authtoken", NO_ACCOUNTS),
+    Filter::served("authtoken", AuthTokenSettings::TABLE).knowing(AUTHTOKEN_KNOWN),
     Filter::not_yet("backend_ratelimit"),
     Filter::not_yet("bulk"),
     Filter::served("catch_errors", &[]),
@@ -102,7 +102,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("gatekeeper", GatekeeperSettings::TABLE),
     Filter::served("healthcheck", HealthcheckSettings::TABLE),
     Filter::served("keymaster", KeymasterOptions::TABLE),
-    Filter::needed("keystoneauth", NO_ACCOUNTS),
+    Filter::served("keystoneauth", KeystoneAuthOptions::TABLE).knowing(&["is_admin"]),
     Filter::needed("kmip_keymaster", NO_ENCRYPTION),
     Filter::needed("kms_keymaster", NO_ENCRYPTION),
     Filter::not_yet("list_endpoints"),

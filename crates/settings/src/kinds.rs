@@ -72,6 +72,23 @@ impl Value for String {
     }
 }
 
+/// Text that no debug output shows.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(pub String);
+
+impl Value for Secret {
+    const EXPECTS: &'static str = "text";
+    fn parse(text: &str) -> Option<Self> {
+        Some(Self(text.into()))
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
 impl Value for PathBuf {
     const EXPECTS: &'static str = "a path";
 

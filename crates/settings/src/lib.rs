@@ -14,6 +14,7 @@
 //! | how is an option declared | `declare.rs`, `kinds.rs` |
 //! | which options does a server have | `server.rs`, `storage.rs`, `proxy.rs` |
 //! | which filters are there, and their options | `filters.rs`, `gateway_filters/`, `tempauth.rs` |
+//! | accounts by prefix, options by prefix | `reseller.rs` |
 //! | which options does upkeep have | `upkeep.rs` |
 //! | `swift.conf` | `swift_conf.rs` |
 //! | a whole file at once | `load.rs` |
@@ -33,6 +34,7 @@ pub mod load;
 pub mod openstack;
 pub mod proxy;
 pub mod report;
+pub mod reseller;
 pub mod sample;
 pub mod server;
 pub mod source;
@@ -44,9 +46,9 @@ pub mod write;
 
 pub use filters::{Filter, FilterSpec, Pipeline, Support};
 pub use gateway_filters::{
-    CacheSettings, CopySettings, DloSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings,
-    KeymasterOptions, KeymasterSettings, ProxyLoggingSettings, RootSecret, SloSettings, SymlinkSettings,
-    VersionedWritesSettings,
+    AuthTokenSettings, CacheSettings, CopySettings, DloSettings, EncryptionSettings, GatekeeperSettings,
+    HealthcheckSettings, KeymasterOptions, KeymasterSettings, KeystoneAuthSettings, PrefixRoles, ProxyLoggingSettings,
+    RootSecret, SloSettings, SymlinkSettings, VersionedWritesSettings,
 };
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};

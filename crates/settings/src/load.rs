@@ -10,7 +10,8 @@ use crate::check;
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::filters::{FILTERS, Filter, Pipeline, Support};
 use crate::gateway_filters::{
-    CacheSettings, GatekeeperSettings, HealthcheckSettings, KeymasterSettings, ProxyLoggingSettings,
+    CacheSettings, GatekeeperSettings, HealthcheckSettings, KeymasterSettings, KeystoneAuthSettings,
+    ProxyLoggingSettings,
 };
 use crate::ini::{DEFAULT, Document};
 use crate::openstack;
@@ -250,13 +251,15 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
     let (table, known) = Filter::of(egg).map_or((&[][..], &[][..]), |filter| (filter.table, filter.known));
     let mut supported = names(&[table]);
     supported.extend(["use", "paste.filter_factory", "log_name", "log_level"]);
-    if egg == "tempauth" {
+    let is_free_form: Option<fn(&str) -> bool> = match egg {
+        "keymaster" => Some(KeymasterSettings::is_free_form),
+        "keystoneauth" => Some(KeystoneAuthSettings::is_free_form),
+        "tempauth" => Some(TempAuthSettings::is_free_form),
+        _ => None,
+    };
+    if let Some(is_free_form) = is_free_form {
         let own = section.options.iter().map(|o| o.name.as_str());
-        supported.extend(own.filter(|name| TempAuthSettings::is_free_form(name)));
-    }
-    if egg == "keymaster" {
-        let own = section.options.iter().map(|o| o.name.as_str());
-        supported.extend(own.filter(|name| KeymasterSettings::is_free_form(name)));
+        supported.extend(own.filter(|name| is_free_form(name)));
     }
     check::options(
         document,

@@ -89,7 +89,10 @@ fn proxy() -> Vec<Part> {
     for filter in FILTERS.iter().filter(|filter| filter.support == Support::Served) {
         let name = FULL_PIPELINE.iter().find(|(_, egg)| *egg == filter.egg);
         let name = name.map_or(filter.egg, |(name, _)| name);
-        let mut lines = vec![Cow::from(format!("use = egg:swift#{}", filter.egg))];
+        let mut lines = vec![match filter.egg {
+            "authtoken" => "paste.filter_factory = keystonemiddleware.auth_token:filter_factory".into(),
+            egg => Cow::from(format!("use = egg:swift#{egg}")),
+        }];
         if filter.egg == "tempauth" {
             lines.push("# user_<account>_<user> = <key> [group] [group] [...] [storage_url]".into());
         }

@@ -9,6 +9,7 @@
 use crate::declare::{Options, Scope, options};
 use crate::kinds::UrlScheme;
 use crate::report::SettingsError;
+use crate::reseller;
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -27,7 +28,7 @@ options! {
         storage_url_scheme: UrlScheme = "default",
         /// Prefixes of the accounts that TempAuth answers for; '' is the empty one.
         reseller_prefix: String = "AUTH",
-        /// Group that a request to accounts with the first prefix must have.
+        /// Group that every request must have; <PREFIX>_require_group for accounts with one prefix.
         require_group: String = "",
     }
 }
@@ -146,30 +147,13 @@ fn decode(text: &str) -> Option<String> {
 }
 
 fn prefixes(scope: &Scope, options: &TempAuthOptions) -> Vec<ResellerPrefix> {
-    let mut prefixes: Vec<ResellerPrefix> = Vec::new();
-    for word in options.reseller_prefix.split(',').map(str::trim) {
-        let prefix = match word {
-            "''" | "" => String::new(),
-            word if word.ends_with('_') => word.into(),
-            word => format!("{word}_"),
-        };
-        if prefixes.iter().any(|p| p.prefix == prefix) {
-            continue;
-        }
-        let own = match prefix.as_str() {
-            "" => "''require_group".to_owned(),
-            prefix => format!("{prefix}require_group"),
-        };
-        let group = scope.text(&own).or_else(|| match prefixes.is_empty() {
-            true => scope.text("require_group"),
-            false => None,
-        });
-        prefixes.push(ResellerPrefix {
-            prefix,
-            require_group: group.map(str::trim).filter(|g| !g.is_empty()).map(Into::into),
-        });
-    }
+    let prefixes = reseller::prefixes(&options.reseller_prefix).into_iter();
     prefixes
+        .map(|prefix| ResellerPrefix {
+            require_group: reseller::option_of(scope, &prefix, "require_group").map(Into::into),
+            prefix,
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -244,6 +228,10 @@ mod tests {
         assert_eq!(
             all("reseller_prefix = AUTH, SERVICE\nSERVICE_require_group = .service\nrequire_group = x"),
             [pair("AUTH_", "x"), pair("SERVICE_", ".service")]
+        );
+        assert_eq!(
+            all("reseller_prefix = AUTH, SERVICE\nrequire_group = x"),
+            [pair("AUTH_", "x"), pair("SERVICE_", "x")]
         );
         assert_eq!(
             all("reseller_prefix = '', AUTH\n''require_group = q\nAUTH_require_group = z"),

@@ -1,4 +1,4 @@
-//! Asking OpenStack Swift's TempAuth, through `openstack_tempauth.py`.
+//! Asking OpenStack Swift's filters, through `openstack_tempauth.py` and `openstack_keystone.py`.
 //!
 //! Needs Python with OpenStack Swift: `MARTLET_ORACLE_PYTHON`, by default ../../.venv/bin/python; says
 //! so and passes when there is none.
@@ -8,13 +8,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-fn ask(questions: &[Value]) -> Option<Vec<Value>> {
+fn ask(script: &str, questions: &[Value]) -> Option<Vec<Value>> {
     let python = std::env::var_os("MARTLET_ORACLE_PYTHON").map_or("../../.venv/bin/python".into(), PathBuf::from);
     if !python.exists() {
         eprintln!("skipped: no Python with OpenStack Swift at {}", python.display());
         return None;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openstack_tempauth.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
     let mut process = Command::new(python)
         .arg(script)
         .stdin(Stdio::piped())
@@ -30,8 +30,8 @@ fn ask(questions: &[Value]) -> Option<Vec<Value>> {
 }
 
 /// Every question's answer is the oracle's, or the first ten that differ are shown.
-pub fn compare(questions: &[Value], ours: impl Fn(&Value) -> Value) {
-    let Some(theirs) = ask(questions) else { return };
+pub fn compare(script: &str, questions: &[Value], ours: impl Fn(&Value) -> Value) {
+    let Some(theirs) = ask(script, questions) else { return };
     let differing: Vec<String> = questions
         .iter()
         .zip(theirs)

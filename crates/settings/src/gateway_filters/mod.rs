@@ -2,6 +2,7 @@
 
 mod copy;
 mod encryption;
+mod keystone;
 mod large_objects;
 mod symlink;
 mod versioned_writes;
@@ -13,6 +14,7 @@ mod small;
 mod tempurl;
 
 pub use bulk::BulkSettings;
+pub use keystone::{AUTHTOKEN_KNOWN, AuthTokenSettings, KeystoneAuthOptions, KeystoneAuthSettings, PrefixRoles};
 pub use large_objects::{DloSettings, SloSettings};
 pub use small::{CrossdomainSettings, EtagQuoterSettings, NameCheckSettings};
 pub use symlink::SymlinkSettings;

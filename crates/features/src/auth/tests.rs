@@ -4,6 +4,7 @@ use super::*;
 use crate::AccountInfo;
 use crate::pipeline::{Core, Pipeline};
 use crate::testing::{request, shown_headers, with_headers};
+use http::header::WWW_AUTHENTICATE;
 use identity::TempAuth;
 use settings::declare::Scope;
 use settings::{Document, TempAuthSettings};

@@ -1,4 +1,4 @@
-//! Authentication in the pipeline: who asks, and the means to decide later whether they may.
+//! TempAuth in the pipeline: who asks, and the means to decide later whether they may.
 //!
 //! Adapts an [`identity::Authenticator`] (TempAuth; another could stand here) to [`Feature`] and
 //! [`Authorizer`]. On the way in: answers `/auth/v1.0`, finds out who asks, tidies the ACLs that a
@@ -7,16 +7,16 @@
 //! ACL is only taken from someone who may set it, and is stored as system metadata.
 //! Deliberately absent: users, tokens, the decision itself (`identity`).
 
+use crate::auth_shared::{is_container_sync, tidy_container_acls, unauthorised};
 use crate::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
-use http::header::{HeaderName, HeaderValue, REFERER, WWW_AUTHENTICATE};
+use http::header::{HeaderName, HeaderValue, REFERER};
 use http::{Method, StatusCode};
 use identity::account_acl::{HEADER as ACCOUNT_ACL, STORED_HEADER as STORED_ACCOUNT_ACL};
 use identity::{
-    AccountAcl, AccountAclSource, AclKind, AuthReply, AuthRequest, Authenticator, Decision, Identity, RequestFacts,
-    clean_container_acl, www_authenticate,
+    AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, RequestFacts,
+    www_authenticate,
 };
 use std::sync::Arc;
-use vocabulary::EntityPath;
 use world::World;
 
 /// Swift's `tempauth`, or any other authenticator in its place.
@@ -119,35 +119,6 @@ fn answered(request: &ClientRequest, answer: AuthReply) -> Response {
     response
 }
 
-fn unauthorised(method: &Method, realm: HeaderValue) -> Response {
-    let mut response = reply::status_for(method, 401);
-    response.headers_mut().insert(WWW_AUTHENTICATE, realm);
-    response
-}
-
-/// What a container is to be readable and writable by, as it will be stored.
-fn tidy_container_acls(request: &mut ClientRequest) -> Result<(), Box<Response>> {
-    let writes = request.method == Method::PUT || request.method == Method::POST;
-    let is_container = |entity: &EntityPath| entity.container.is_some() && entity.object.is_none();
-    if !writes || !request.entity.as_deref().is_some_and(is_container) {
-        return Ok(());
-    }
-    for (name, kind) in [
-        ("x-container-read", AclKind::Read),
-        ("x-container-write", AclKind::Write),
-    ] {
-        let Some(wanted) = request.header(name) else {
-            continue;
-        };
-        let tidy = clean_container_acl(kind, wanted).map_err(|error| Box::new(reply::html(400, error.to_string())))?;
-        // Tidying only leaves out; what is left of a header value is one.
-        if let Ok(value) = HeaderValue::from_bytes(tidy.as_bytes()) {
-            request.headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    Ok(())
-}
-
 /// Decides for one request.
 struct Judge {
     authenticator: Arc<dyn Authenticator>,
@@ -190,6 +161,7 @@ impl Authorizer for Judge {
                 request.is_owner = owner;
                 if owner { take_account_acl(request) } else { Ok(()) }
             }
+            Decision::Deny(_) if is_container_sync(request, info).await => Ok(()),
             Decision::Deny(StatusCode::UNAUTHORIZED) => {
                 Err(unauthorised(&request.method, www_authenticate(&request.path)))
             }

@@ -1,0 +1,60 @@
+//! What both authenticators share: ACLs tidied for storing, another cluster's container sync, answers that ask for a
+//! token.
+//!
+//! Always holds: the key of container sync is compared in constant time.
+
+use crate::{ClientRequest, InfoSource, Response, reply};
+use http::Method;
+use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use identity::{AclKind, clean_container_acl};
+use subtle::ConstantTimeEq;
+use vocabulary::EntityPath;
+
+/// 401 with this challenge.
+pub(crate) fn unauthorised(method: &Method, realm: HeaderValue) -> Response {
+    let mut response = reply::status_for(method, 401);
+    response.headers_mut().insert(WWW_AUTHENTICATE, realm);
+    response
+}
+
+/// Whether it is another cluster that brings an object to a container whose key it knows (without a realm; requests
+/// of realms are vouched for by `container_sync`).
+pub(crate) async fn is_container_sync(request: &ClientRequest, info: &dyn InfoSource) -> bool {
+    let Some(given) = request.headers.get("x-container-sync-key") else {
+        return false;
+    };
+    let Some(entity) = request.entity.as_deref().filter(|entity| entity.object.is_some()) else {
+        return false;
+    };
+    let writes = request.method == Method::PUT || request.method == Method::DELETE;
+    if !writes || !request.headers.contains_key("x-timestamp") {
+        return false;
+    }
+    let container = entity.container.as_deref().unwrap_or_default();
+    let container = info.container(&entity.account, container).await;
+    let key = container.sync_key.as_deref().filter(|key| !key.is_empty());
+    key.is_some_and(|key| key.as_bytes().ct_eq(given.as_bytes()).into())
+}
+
+/// Makes what a container is to be readable and writable by what will be stored.
+pub(crate) fn tidy_container_acls(request: &mut ClientRequest) -> Result<(), Box<Response>> {
+    let writes = request.method == Method::PUT || request.method == Method::POST;
+    let is_container = |entity: &EntityPath| entity.container.is_some() && entity.object.is_none();
+    if !writes || !request.entity.as_deref().is_some_and(is_container) {
+        return Ok(());
+    }
+    for (name, kind) in [
+        ("x-container-read", AclKind::Read),
+        ("x-container-write", AclKind::Write),
+    ] {
+        let Some(wanted) = request.header(name) else {
+            continue;
+        };
+        let tidy = clean_container_acl(kind, wanted).map_err(|error| Box::new(reply::html(400, error.to_string())))?;
+        // Tidying only leaves out; what is left of a header value is one.
+        if let Ok(value) = HeaderValue::from_bytes(tidy.as_bytes()) {
+            request.headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    Ok(())
+}

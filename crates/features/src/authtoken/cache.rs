@@ -1,0 +1,164 @@
+//! Tokens that Keystone has confirmed: in the process, and in the cache that gateways share.
+//!
+//! The shared cache holds them as keystonemiddleware leaves them: `tokens/<SHA-256>` with Keystone's description.
+//! Always holds: memory is bounded; tokens are held by their digest; none is believed for longer than
+//! `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for those others asked about.
+
+use crate::SharedCache;
+use http::{HeaderName, HeaderValue};
+use identity::keystone::{Token, Whose};
+use lru::LruCache;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tokens held in the process, of some 2 KiB each.
+const MOST_HELD: NonZeroUsize = NonZeroUsize::new(8192).expect("not zero");
+
+/// Seconds until the shared cache is asked again about a token found there: it does not say when it was stored.
+const FROM_ELSEWHERE: f64 = 5.0;
+
+type Headers = Vec<(HeaderName, HeaderValue)>;
+
+/// A token Keystone has confirmed.
+pub(super) struct Confirmed {
+    pub(super) token: Token,
+    user: Headers,
+    service: Headers,
+}
+
+impl Confirmed {
+    fn new(token: Token) -> Self {
+        Self {
+            user: token.headers(Whose::User),
+            service: token.headers(Whose::Service),
+            token: token.without_description(),
+        }
+    }
+
+    /// The headers when it is the caller's own.
+    pub(super) fn user(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.user
+    }
+
+    /// The headers when a service sends it along.
+    pub(super) fn service(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.service
+    }
+}
+
+struct Held {
+    confirmed: Arc<Confirmed>,
+    until: f64,
+}
+
+/// All that are known.
+pub(super) struct Known {
+    shared: Option<Arc<dyn SharedCache>>,
+    /// Negative for never.
+    life: i64,
+    held: Mutex<LruCache<[u8; 32], Held>>,
+}
+
+impl Known {
+    pub(super) fn new(shared: Option<Arc<dyn SharedCache>>, life: i64) -> Self {
+        Self {
+            shared,
+            life,
+            held: Mutex::new(LruCache::new(MOST_HELD)),
+        }
+    }
+
+    /// What is known of a token; it may have expired meanwhile.
+    pub(super) async fn find(&self, secret: &str, now: f64) -> Option<Arc<Confirmed>> {
+        if self.life < 0 {
+            return None;
+        }
+        let digest: [u8; 32] = Sha256::digest(secret).into();
+        let held = self
+            .held
+            .lock()
+            .get(&digest)
+            .filter(|held| held.until > now)
+            .map(|held| held.confirmed.clone());
+        if held.is_some() {
+            return held;
+        }
+        let value = self.shared.as_ref()?.get(&key(&digest)).await?;
+        let confirmed = Arc::new(Confirmed::new(Token::from_cache(&value, secret)?));
+        self.hold(digest, &confirmed, now + FROM_ELSEWHERE);
+        Some(confirmed)
+    }
+
+    /// Remembers what Keystone said just now.
+    pub(super) async fn remember(&self, secret: &str, token: Token, now: f64) -> Arc<Confirmed> {
+        if self.life < 0 {
+            return Arc::new(Confirmed::new(token));
+        }
+        let digest: [u8; 32] = Sha256::digest(secret).into();
+        let left = (token.expires - now).max(1.0);
+        let life = if self.life == 0 {
+            left
+        } else {
+            left.min(self.life as f64)
+        };
+        if let Some(shared) = &self.shared {
+            let value = token.to_cache(secret);
+            shared.set(&key(&digest), &value, Duration::from_secs_f64(life)).await;
+        }
+        let confirmed = Arc::new(Confirmed::new(token));
+        self.hold(digest, &confirmed, now + life);
+        confirmed
+    }
+
+    fn hold(&self, digest: [u8; 32], confirmed: &Arc<Confirmed>, until: f64) {
+        let held = Held {
+            confirmed: confirmed.clone(),
+            until,
+        };
+        self.held.lock().put(digest, held);
+    }
+}
+
+fn key(digest: &[u8; 32]) -> String {
+    let mut key = String::from("tokens/");
+    for byte in digest {
+        key.push_str(&format!("{byte:02x}"));
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn token(expires: &str) -> Token {
+        Token::parse(&json!({"token": {"user": {"id": "u", "name": "n"}, "expires_at": expires}})).unwrap()
+    }
+
+    #[tokio::test]
+    async fn for_a_time() {
+        let known = Known::new(None, 300);
+        known.remember("a", token("1970-01-01T01:00:00Z"), 1000.0).await;
+        assert!(known.find("a", 1299.0).await.is_some());
+        assert!(known.find("a", 1301.0).await.is_none());
+        assert!(known.find("b", 1000.0).await.is_none());
+        let never = Known::new(None, -1);
+        never.remember("a", token("1970-01-01T01:00:00Z"), 1000.0).await;
+        assert!(never.find("a", 1000.0).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn in_bounded_memory() {
+        let known = Known::new(None, 300);
+        for number in 0..MOST_HELD.get() + 5 {
+            known
+                .remember(&number.to_string(), token("1970-01-01T01:00:00Z"), 0.0)
+                .await;
+        }
+        assert_eq!(known.held.lock().len(), MOST_HELD.get());
+    }
+}

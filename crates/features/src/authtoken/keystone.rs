@@ -1,0 +1,242 @@
+//! What Keystone is asked: a token for the gateway itself, and whose a client's token is.
+//!
+//! The gateway logs in as its own user and keeps that token until shortly before it expires; a 401 says that it is
+//! no longer good and is answered by logging in once more. Tokens are validated at the endpoint that the catalogue of
+//! that token names, or at `auth_url` when it names none.
+//! Always holds: the password and tokens are in no message; at most [`MOST_AT_ONCE`] questions are under way.
+
+use super::connections::{Answer, Ask, Connections, Unreachable, Url};
+use identity::keystone::{Token, TokenError};
+use parking_lot::RwLock;
+use serde_json::{Value, json};
+use settings::declare::Scope;
+use settings::{AuthTokenSettings, SettingsError};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, Semaphore};
+use world::World;
+
+/// Questions under way to Keystone; more wait.
+const MOST_AT_ONCE: usize = 64;
+
+/// How long before its end a token of our own is replaced.
+const EARLY: f64 = 60.0;
+
+/// Why a token could not be judged.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unavailable {
+    #[error("Keystone cannot be reached: {0}")]
+    Unreachable(#[from] Unreachable),
+    #[error("Keystone refused the gateway's own user with {0}; look at username, password and project_name")]
+    Login(u16),
+    #[error("Keystone answered {0} when asked about a token")]
+    Status(u16),
+    #[error(transparent)]
+    Shape(#[from] TokenError),
+}
+
+/// The gateway's own standing with Keystone.
+struct Session {
+    token: String,
+    expires: f64,
+    /// Where tokens are validated, `/v3` included.
+    endpoint: Url,
+}
+
+/// Keystone, as configured.
+pub(super) struct Keystone {
+    base: Url,
+    credentials: Value,
+    interface: String,
+    region: String,
+    retries: u32,
+    connections: Connections,
+    world: World,
+    session: RwLock<Option<Arc<Session>>>,
+    login: Mutex<()>,
+    room: Semaphore,
+}
+
+impl Keystone {
+    pub(super) fn new(settings: &AuthTokenSettings, world: &World, options: &Scope) -> Result<Self, SettingsError> {
+        let base = Url::parse(&settings.auth_url).ok_or_else(|| options.wrong("auth_url", "an address"))?;
+        Ok(Self {
+            base: base.versioned(),
+            credentials: credentials(settings),
+            interface: settings.interface.clone(),
+            region: settings.region_name.clone(),
+            retries: settings.http_request_max_retries,
+            connections: Connections::new(settings, world, options)?,
+            world: world.clone(),
+            session: RwLock::default(),
+            login: Mutex::default(),
+            room: Semaphore::new(MOST_AT_ONCE),
+        })
+    }
+
+    /// Whose token it is; nothing when it is not good.
+    pub(super) async fn validate(&self, subject: &str, allow_expired: bool) -> Result<Option<Token>, Unavailable> {
+        let _room = self.room.acquire().await;
+        let mut session = self.session().await?;
+        for attempt in 0..2 {
+            let answer = self.ask_about(&session, subject, allow_expired).await?;
+            match answer.status {
+                200 => return Ok(Some(Token::parse(&answer.json()?)?)),
+                404 => return Ok(None),
+                401 if attempt == 0 => session = self.renew(&session).await?,
+                status => return Err(Unavailable::Status(status)),
+            }
+        }
+        Err(Unavailable::Status(401))
+    }
+
+    async fn ask_about(&self, session: &Session, subject: &str, allow_expired: bool) -> Result<Answer, Unavailable> {
+        let query = if allow_expired {
+            "nocatalog&allow_expired=1"
+        } else {
+            "nocatalog"
+        };
+        let url = session.endpoint.with(&format!("/auth/tokens?{query}"));
+        let headers = [("x-auth-token", session.token.as_str()), ("x-subject-token", subject)];
+        self.send(Ask {
+            method: http::Method::GET,
+            url: &url,
+            headers: &headers,
+            body: None,
+        })
+        .await
+    }
+
+    async fn session(&self) -> Result<Arc<Session>, Unavailable> {
+        if let Some(session) = self.current() {
+            return Ok(session);
+        }
+        let _turn = self.login.lock().await;
+        match self.current() {
+            Some(session) => Ok(session),
+            None => self.log_in().await,
+        }
+    }
+
+    fn current(&self) -> Option<Arc<Session>> {
+        let soon = self.world.clock.now().as_f64() + EARLY;
+        self.session.read().clone().filter(|session| session.expires > soon)
+    }
+
+    /// Logs in again unless somebody has done so meanwhile.
+    async fn renew(&self, old: &Arc<Session>) -> Result<Arc<Session>, Unavailable> {
+        let _turn = self.login.lock().await;
+        match self.current().filter(|session| !Arc::ptr_eq(session, old)) {
+            Some(session) => Ok(session),
+            None => self.log_in().await,
+        }
+    }
+
+    async fn log_in(&self) -> Result<Arc<Session>, Unavailable> {
+        let url = self.base.with("/auth/tokens");
+        let body = self.credentials.to_string();
+        let ask = Ask {
+            method: http::Method::POST,
+            url: &url,
+            headers: &[],
+            body: Some(body.into_bytes()),
+        };
+        let answer = self.send(ask).await?;
+        if answer.status != 201 {
+            return Err(Unavailable::Login(answer.status));
+        }
+        let description = answer.json()?;
+        let token = answer.header("x-subject-token").ok_or(TokenError::Shape)?;
+        let session = Arc::new(Session {
+            token: token.to_owned(),
+            expires: Token::parse(&description)?.expires,
+            endpoint: self.endpoint(&description).unwrap_or_else(|| self.base.clone()),
+        });
+        *self.session.write() = Some(session.clone());
+        Ok(session)
+    }
+
+    /// The identity service's address in a catalogue.
+    fn endpoint(&self, description: &Value) -> Option<Url> {
+        let services = description.get("token")?.get("catalog")?.as_array()?;
+        let is_identity = |service: &&Value| service.get("type").and_then(Value::as_str) == Some("identity");
+        let endpoints = services
+            .iter()
+            .filter(is_identity)
+            .filter_map(|service| service.get("endpoints")?.as_array());
+        let fits = |endpoint: &&Value| {
+            let is = |key: &str, wanted: &str| endpoint.get(key).and_then(Value::as_str) == Some(wanted);
+            is("interface", &self.interface) && (self.region.is_empty() || is("region_id", &self.region))
+        };
+        let endpoint = endpoints.flatten().find(fits)?;
+        Some(Url::parse(endpoint.get("url")?.as_str()?)?.versioned())
+    }
+
+    /// Sends, and again after a pause when it did not get there.
+    async fn send(&self, ask: Ask<'_>) -> Result<Answer, Unavailable> {
+        let mut pause = Duration::from_millis(500);
+        for _ in 0..self.retries {
+            match self.connections.send(&ask).await {
+                Err(error) if error.may_retry() => {
+                    self.world.clock.sleep(pause).await;
+                    pause *= 2;
+                }
+                answered => return Ok(answered?),
+            }
+        }
+        Ok(self.connections.send(&ask).await?)
+    }
+}
+
+/// The body of a request for a token of our own.
+fn credentials(settings: &AuthTokenSettings) -> Value {
+    let domain = |id: &str, name: &str| match (id, name) {
+        ("", "") if !settings.default_domain_id.is_empty() => json!({"id": settings.default_domain_id}),
+        ("", "") if !settings.default_domain_name.is_empty() => json!({"name": settings.default_domain_name}),
+        ("", "") => json!({"id": "default"}),
+        ("", name) => json!({"name": name}),
+        (id, _) => json!({"id": id}),
+    };
+    let password = &settings.password.0;
+    let user = match settings.user_id.as_str() {
+        "" => {
+            let domain = domain(&settings.user_domain_id, &settings.user_domain_name);
+            json!({"name": settings.username, "domain": domain, "password": password})
+        }
+        id => json!({"id": id, "password": password}),
+    };
+    let mut auth = json!({"identity": {"methods": ["password"], "password": {"user": user}}});
+    let project_domain = || domain(&settings.project_domain_id, &settings.project_domain_name);
+    match (settings.project_id.as_str(), settings.project_name.as_str()) {
+        ("", "") => {}
+        ("", name) => auth["scope"] = json!({"project": {"name": name, "domain": project_domain()}}),
+        (id, _) => auth["scope"] = json!({"project": {"id": id}}),
+    }
+    json!({ "auth": auth })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_we_say_we_are() {
+        let settings = AuthTokenSettings {
+            username: "swift".into(),
+            project_name: "service".into(),
+            user_domain_id: "u".into(),
+            project_domain_name: "P".into(),
+            ..AuthTokenSettings::default()
+        };
+        let said = credentials(&settings);
+        let user = &said["auth"]["identity"]["password"]["user"];
+        assert_eq!((&user["name"], &user["domain"]["id"]), (&json!("swift"), &json!("u")));
+        assert_eq!(said["auth"]["scope"]["project"]["domain"], json!({"name": "P"}));
+        let by_id = AuthTokenSettings {
+            user_id: "i".into(),
+            ..AuthTokenSettings::default()
+        };
+        assert_eq!(credentials(&by_id)["auth"]["identity"]["password"]["user"]["id"], "i");
+        assert_eq!(credentials(&by_id)["auth"].get("scope"), None);
+    }
+}

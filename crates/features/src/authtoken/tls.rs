@@ -1,0 +1,126 @@
+//! TLS towards Keystone.
+//!
+//! Always holds: certificates are verified unless `insecure` says otherwise, by the authorities of `cafile` or
+//! else by those that browsers trust.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use settings::declare::Scope;
+use settings::{AuthTokenSettings, SettingsError};
+use std::path::Path;
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+use world::files::FileSystem;
+
+const LONGEST_FILE: u64 = 4 << 20;
+
+/// What connects over TLS, as configured.
+pub(super) fn connector(
+    settings: &AuthTokenSettings,
+    files: &dyn FileSystem,
+    options: &Scope,
+) -> Result<TlsConnector, SettingsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let builder = versions.map_err(|_| options.wrong("auth_url", "TLS versions that exist"))?;
+    let verified = match settings.insecure {
+        true => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anything(provider))),
+        false => builder.with_root_certificates(roots(settings, files, options)?),
+    };
+    let config = match &settings.certfile {
+        None => verified.with_no_client_auth(),
+        Some(certificate) => {
+            let wrong = || {
+                options.wrong(
+                    "certfile",
+                    "a PEM file with a certificate, and keyfile one with its key",
+                )
+            };
+            let chain = certificates(files, certificate).ok_or_else(wrong)?;
+            let key = settings.keyfile.as_ref().unwrap_or(certificate);
+            let key = read(files, key).and_then(|pem| PrivateKeyDer::from_pem_slice(&pem).ok());
+            verified
+                .with_client_auth_cert(chain, key.ok_or_else(wrong)?)
+                .map_err(|_| wrong())?
+        }
+    };
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// The name a certificate must be for.
+pub(super) fn name_of(host: &str) -> Option<ServerName<'static>> {
+    ServerName::try_from(host.to_owned()).ok()
+}
+
+fn roots(
+    settings: &AuthTokenSettings,
+    files: &dyn FileSystem,
+    options: &Scope,
+) -> Result<RootCertStore, SettingsError> {
+    let mut roots = RootCertStore::empty();
+    match &settings.cafile {
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        Some(path) => {
+            let wrong = || options.wrong("cafile", "a PEM file with at least one certificate");
+            let (added, _) = roots.add_parsable_certificates(certificates(files, path).ok_or_else(wrong)?);
+            if added == 0 {
+                return Err(wrong());
+            }
+        }
+    }
+    Ok(roots)
+}
+
+fn certificates(files: &dyn FileSystem, path: &Path) -> Option<Vec<CertificateDer<'static>>> {
+    let pem = read(files, path)?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().ok()?;
+    (!found.is_empty()).then_some(found)
+}
+
+fn read(files: &dyn FileSystem, path: &Path) -> Option<Vec<u8>> {
+    files.read(path, LONGEST_FILE).ok()
+}
+
+/// `insecure = true`: any certificate will do.
+#[derive(Debug)]
+struct Anything(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anything {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

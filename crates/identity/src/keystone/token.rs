@@ -1,0 +1,344 @@
+//! A token as Keystone describes it, and the headers that `authtoken` makes of it.
+//!
+//! The JSON is that of `GET /v3/auth/tokens`: `{"token": {"user": …, "project": …, "roles": […], "expires_at": …}}`.
+
+use http::{HeaderName, HeaderValue};
+use serde_json::Value;
+
+/// Why a description of a token cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// Not the JSON of a token.
+    #[error("the identity server described a token in a way that is not understood")]
+    Shape,
+}
+
+/// Whose token: the caller's own, or that of a service which passes a caller's on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// `X-Auth-Token`.
+    User,
+    /// `X-Service-Token`.
+    Service,
+}
+
+/// What Keystone says about a good token.
+#[derive(Clone, PartialEq)]
+pub struct Token {
+    /// Seconds since 1970.
+    pub expires: f64,
+    roles: Vec<String>,
+    user: Named,
+    project: Option<Named>,
+    domain: Option<(String, String)>,
+    system: bool,
+    /// As Keystone sent it, without the catalogue, for the shared cache.
+    description: Value,
+}
+
+#[derive(Clone, PartialEq)]
+struct Named {
+    id: String,
+    name: String,
+    domain_id: String,
+    domain_name: String,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let project = self.project.as_ref().map_or("no project", |project| &project.id);
+        write!(f, "Token({} in {project}: {})", self.user.id, self.roles.join(","))
+    }
+}
+
+impl Token {
+    /// Reads a description.
+    pub fn parse(description: &Value) -> Result<Self, TokenError> {
+        let token = description.get("token").ok_or(TokenError::Shape)?;
+        let roles = token.get("roles").and_then(Value::as_array);
+        let names = roles
+            .into_iter()
+            .flatten()
+            .filter_map(|role| role.get("name")?.as_str());
+        let expires = token.get("expires_at").and_then(Value::as_str).and_then(seconds);
+        let mut kept = token.clone();
+        if let Some(fields) = kept.as_object_mut() {
+            fields.shift_remove("catalog");
+        }
+        Ok(Self {
+            expires: expires.ok_or(TokenError::Shape)?,
+            roles: names.map(Into::into).collect(),
+            user: token.get("user").and_then(named).ok_or(TokenError::Shape)?,
+            project: token.get("project").and_then(named),
+            domain: token.get("domain").and_then(pair),
+            system: token.get("system").is_some_and(Value::is_object),
+            description: kept,
+        })
+    }
+
+    /// Without what only [`Token::to_cache`] needs, to hold many in memory.
+    pub fn without_description(self) -> Self {
+        Self {
+            description: Value::Null,
+            ..self
+        }
+    }
+
+    /// Whether the token has one of these roles.
+    pub fn has_role_of(&self, roles: &[String]) -> bool {
+        self.roles.iter().any(|role| roles.contains(role))
+    }
+
+    /// The description as OpenStack's filter leaves it in memcached, with the token's own text.
+    pub fn to_cache(&self, secret: &str) -> Value {
+        let mut token = self.description.clone();
+        if let Some(fields) = token.as_object_mut() {
+            fields.insert("version".into(), "v3".into());
+            fields.insert("auth_token".into(), secret.into());
+        }
+        let mut whole = serde_json::Map::new();
+        whole.insert("token".into(), token);
+        // A text that holds JSON: the filter serialises once itself, and the cache does again.
+        Value::String(Value::Object(whole).to_string())
+    }
+
+    /// Reads what [`Token::to_cache`] or OpenStack's filter left, if it is about this token.
+    pub fn from_cache(value: &Value, secret: &str) -> Option<Self> {
+        let description: Value = serde_json::from_str(value.as_str()?).ok()?;
+        let about = description.get("token")?.get("auth_token");
+        if about.is_some_and(|text| text.as_str() != Some(secret)) {
+            return None;
+        }
+        let mut token = Self::parse(&description).ok()?;
+        if let Some(fields) = token.description.as_object_mut() {
+            fields.shift_remove("auth_token");
+            fields.shift_remove("version");
+        }
+        Some(token)
+    }
+
+    /// The headers that say who it is for. What does not fit into a header is left out: it then matches nothing.
+    pub fn headers(&self, whose: Whose) -> Vec<(HeaderName, HeaderValue)> {
+        let mut headers = Vec::with_capacity(16);
+        let names = match whose {
+            Whose::User => &USER_HEADERS,
+            Whose::Service => &SERVICE_HEADERS,
+        };
+        let roles = self.roles.join(",");
+        let mut add = |name: &'static str, value: &str| {
+            if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+                headers.push((HeaderName::from_static(name), value));
+            }
+        };
+        add(names.status, "Confirmed");
+        add(names.roles, &roles);
+        for (of, entity) in [(&names.user, Some(&self.user)), (&names.project, self.project.as_ref())] {
+            if let Some(entity) = entity {
+                let values = [&entity.id, &entity.name, &entity.domain_id, &entity.domain_name];
+                of.iter().zip(values).for_each(|(name, value)| add(name, value));
+            }
+        }
+        if let Some((id, name)) = &self.domain {
+            add(names.domain[0], id);
+            add(names.domain[1], name);
+        }
+        if whose == Whose::User && self.system {
+            add(SYSTEM_SCOPE, "all");
+        }
+        headers
+    }
+}
+
+const SYSTEM_SCOPE: &str = "openstack-system-scope";
+
+struct Headers {
+    status: &'static str,
+    roles: &'static str,
+    user: [&'static str; 4],
+    project: [&'static str; 4],
+    domain: [&'static str; 2],
+}
+
+const USER_HEADERS: Headers = Headers {
+    status: "x-identity-status",
+    roles: "x-roles",
+    user: ["x-user-id", "x-user-name", "x-user-domain-id", "x-user-domain-name"],
+    project: [
+        "x-project-id",
+        "x-project-name",
+        "x-project-domain-id",
+        "x-project-domain-name",
+    ],
+    domain: ["x-domain-id", "x-domain-name"],
+};
+
+const SERVICE_HEADERS: Headers = Headers {
+    status: "x-service-identity-status",
+    roles: "x-service-roles",
+    user: [
+        "x-service-user-id",
+        "x-service-user-name",
+        "x-service-user-domain-id",
+        "x-service-user-domain-name",
+    ],
+    project: [
+        "x-service-project-id",
+        "x-service-project-name",
+        "x-service-project-domain-id",
+        "x-service-project-domain-name",
+    ],
+    domain: ["x-service-domain-id", "x-service-domain-name"],
+};
+
+/// The old names, and what is said of a token without being any of the above.
+const OTHER_HEADERS: [&str; 8] = [
+    "x-user",
+    "x-role",
+    "x-tenant",
+    "x-tenant-id",
+    "x-tenant-name",
+    "x-service-catalog",
+    "x-is-admin-project",
+    SYSTEM_SCOPE,
+];
+
+/// Whether only `authtoken` may set this header.
+pub fn is_identity_header(name: &str) -> bool {
+    if !name.starts_with("x-") {
+        return name == SYSTEM_SCOPE;
+    }
+    let of = |headers: &Headers| {
+        name == headers.status
+            || name == headers.roles
+            || headers.user.contains(&name)
+            || headers.project.contains(&name)
+            || headers.domain.contains(&name)
+    };
+    of(&USER_HEADERS) || of(&SERVICE_HEADERS) || OTHER_HEADERS.contains(&name)
+}
+
+fn named(value: &Value) -> Option<Named> {
+    let (id, name) = pair(value)?;
+    let (domain_id, domain_name) = value.get("domain").and_then(pair).unwrap_or_default();
+    Some(Named {
+        id,
+        name,
+        domain_id,
+        domain_name,
+    })
+}
+
+fn pair(value: &Value) -> Option<(String, String)> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    Some((text("id")?.into(), text("name").unwrap_or_default().into()))
+}
+
+/// `2026-11-20T16:10:59.000000Z` in seconds since 1970.
+fn seconds(text: &str) -> Option<f64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|number| number.parse::<u32>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.splitn(3, ':');
+    let (hour, minute): (u32, u32) = (time.next()?.parse().ok()?, time.next()?.parse().ok()?);
+    let second: f64 = time.next()?.parse().ok()?;
+    let fits = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !fits || hour > 23 || minute > 59 || !(0.0..61.0).contains(&second) {
+        return None;
+    }
+    Some(f64::from(days(year, month, day)) * 86_400.0 + f64::from(hour * 3600 + minute * 60) + second)
+}
+
+/// Days since 1970-01-01, by the proleptic Gregorian calendar. March is taken for the first month, so that the
+/// leap day comes last.
+fn days(year: u32, month: u32, day: u32) -> u32 {
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let before_1970 = 719_468; // days from 0000-03-01
+    365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - before_1970
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn description() -> Value {
+        json!({"token": {
+            "user": {"id": "u1", "name": "ü", "domain": {"id": "default", "name": "Default"}},
+            "project": {"id": "p1", "name": "test", "domain": {"id": "d2", "name": "other"}},
+            "roles": [{"id": "1", "name": "admin"}, {"id": "2", "name": "reader"}],
+            "expires_at": "2026-11-20T16:10:59.500000Z", "catalog": [{"type": "x"}],
+        }})
+    }
+
+    #[test]
+    fn what_a_token_says() {
+        let token = Token::parse(&description()).unwrap();
+        assert_eq!(token.expires, 1_795_191_059.5);
+        let shown = |whose| -> Vec<String> {
+            let headers = token.headers(whose);
+            assert!(headers.iter().all(|(name, _)| is_identity_header(name.as_str())));
+            headers
+                .iter()
+                .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value.as_bytes())))
+                .collect()
+        };
+        assert_eq!(
+            shown(Whose::User),
+            [
+                "x-identity-status=Confirmed",
+                "x-roles=admin,reader",
+                "x-user-id=u1",
+                "x-user-name=ü",
+                "x-user-domain-id=default",
+                "x-user-domain-name=Default",
+                "x-project-id=p1",
+                "x-project-name=test",
+                "x-project-domain-id=d2",
+                "x-project-domain-name=other"
+            ]
+        );
+        assert_eq!(shown(Whose::Service)[1], "x-service-roles=admin,reader");
+        assert!(!is_identity_header("x-auth-token") && is_identity_header("x-tenant-id"));
+    }
+
+    #[test]
+    fn the_shared_cache_keeps_it() {
+        let token = Token::parse(&description()).unwrap();
+        let cached = token.to_cache("secret");
+        assert!(cached.as_str().unwrap().contains("\"auth_token\":\"secret\""));
+        assert!(!cached.as_str().unwrap().contains("catalog"));
+        assert_eq!(Token::from_cache(&cached, "secret"), Some(token));
+        assert_eq!(Token::from_cache(&cached, "other"), None);
+        assert_eq!(Token::from_cache(&json!("rubbish"), "secret"), None);
+        assert_eq!(Token::from_cache(&json!(["invalid"]), "secret"), None);
+    }
+
+    #[test]
+    fn moments() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0.0)),
+            ("2000-02-29T12:00:00.000000Z", Some(951_825_600.0)),
+            ("2100-03-01T00:00:00Z", Some(4_107_542_400.0)),
+            ("2026-13-01T00:00:00Z", None),
+            ("2026-11-20 16:10:59", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "\\PC*", moment in "[0-9:.TZ-]*") {
+            let _ = seconds(&moment);
+            let _ = Token::from_cache(&Value::String(text.clone()), "x");
+            let nested = json!({"token": {"user": text, "roles": [text, {"name": 1}], "expires_at": moment}});
+            let _ = Token::parse(&nested);
+        }
+    }
+}

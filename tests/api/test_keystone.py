@@ -1,0 +1,253 @@
+"""Keystone decides: a real one, with OpenStack's proxy and Martlet's beside each other on it.
+
+Both systems are asked the same requests by the same users; status, who is challenged how, and what the account
+shows must agree. Run with the environment of harness/keystone.py made (the first run makes it).
+"""
+
+import http.client
+import json
+import time
+
+import pytest
+
+from harness.cluster import Cluster
+from harness.keystone import USERS, Keystone, with_keystone
+from harness.layout import PIPELINE, Layout
+from harness.memcached import Memcached
+from harness.waiting import until
+
+class Side:
+    """One make's cluster, asked in raw requests."""
+
+    def __init__(self, cluster, keystone):
+        self.cluster, self.keystone = cluster, keystone
+
+    def ask(self, method, path, user=None, service=None, headers=None, body=None):
+        headers = dict(headers or {})
+        if user is not None:
+            headers["X-Auth-Token"] = self.keystone.tokens.get(user, user)
+        if service is not None:
+            headers["X-Service-Token"] = self.keystone.tokens.get(service, service)
+        connection = http.client.HTTPConnection("127.0.0.1", self.cluster.port, timeout=90)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.getheaders(), response.read()
+        finally:
+            connection.close()
+
+    def look(self, *question, **more):
+        """What must agree between the makes."""
+        status, headers, body = self.ask(*question, **more)
+        challenges = sorted(value for name, value in headers if name.lower() == "www-authenticate")
+        domain = [value for name, value in headers if name.lower() == "x-account-project-domain-id"]
+        return status, challenges, domain, body if status >= 400 else b""
+
+
+@pytest.fixture(scope="module")
+def keystone(tmp_path_factory):
+    keystone = Keystone(tmp_path_factory.mktemp("keystone"), swift_port=8080).start()
+    keystone.tokens = {user: keystone.token(user) for user in USERS}
+    yield keystone
+    keystone.stop()
+
+
+def sides_with(keystone, tmp_path_factory, **options):
+    """OpenStack and Martlet on layouts of their own, sharing Keystone but no data."""
+    memcached = Memcached().start()
+    sides = []
+    for kind in ("openstack", "martlet"):
+        own = Memcached().start() if kind == "martlet" else memcached
+        layout = Layout(tmp_path_factory.mktemp(kind), memcached_port=own.port)
+        layout.pipeline = with_keystone(PIPELINE)
+        layout.overrides = {"proxy": {"filter:authtoken": keystone.authtoken(**options),
+                                      "filter:keystoneauth": keystone.keystoneauth()}}
+        cluster = Cluster(layout.write(), kind, python=keystone.python)
+        side = Side(cluster, keystone)
+        side.memcached = own
+        sides.append(side)
+        cluster.start()
+    return sides
+
+
+@pytest.fixture(scope="module")
+def sides(keystone, tmp_path_factory):
+    sides = sides_with(keystone, tmp_path_factory)
+    yield sides
+    for side in sides:
+        side.cluster.stop()
+        side.memcached.stop()
+
+
+def same(sides, *question, **more):
+    openstack, martlet = (side.look(*question, **more) for side in sides)
+    assert martlet == openstack, (question, more)
+    return martlet
+
+
+def path(keystone, user, prefix="AUTH_", rest=""):
+    return f"/v1/{keystone.account(user, prefix)}{rest}"
+
+
+def test_everyone_everywhere(sides, keystone):
+    """Each user, and nobody, on their own account, others', and those only services reach."""
+    for owner in ("tester", "tester4"):
+        assert same(sides, "PUT", path(keystone, owner, rest="/c"), user=owner)[0] == 201
+        assert same(sides, "PUT", path(keystone, owner, rest="/c/o"), user=owner, body=b"x")[0] == 201
+    for method in ("GET", "HEAD", "OPTIONS"):  # few: each such token is a question to Keystone, which takes its time
+        same(sides, method, path(keystone, "tester"), user="nonsense")
+    for user in (*USERS, None, ""):
+        for prefix in ("AUTH_", "SERVICE_", "OTHER_"):
+            for owner in ("tester", "tester2", "tester4"):
+                for method, rest in (("GET", ""), ("HEAD", ""), ("GET", "/c"), ("PUT", f"/{user or 'anon'}-c"),
+                                     ("GET", "/c/o"), ("OPTIONS", "/c")):
+                    same(sides, method, path(keystone, owner, prefix, rest), user=user)
+
+
+def test_service_tokens(sides, keystone):
+    for service in ("tester5", "tester2", "nonsense", ""):
+        for prefix in ("AUTH_", "SERVICE_"):
+            for user in ("tester", "tester3", None):
+                for method in ("GET", "PUT") if service != "nonsense" else ("GET",):
+                    same(sides, method, path(keystone, "tester", prefix, "/s" if method == "PUT" else ""),
+                         user=user, service=service)
+    assert same(sides, "GET", path(keystone, "tester", "SERVICE_"), user="tester", service="tester5")[0] in (200, 204)
+
+
+def acls(keystone):
+    project, user = keystone.projects["test2"], keystone.users["tester2"]
+    return ["test2:tester2", "*:tester2", "test2:*", f"{project}:{user}", f"{project}:*", f"*:{user}", "*:*",
+            project, user, "member", "Member,x", f"{project}:x", ".r:*", ".r:*,.rlistings", "test4:tester4",
+            f"{keystone.projects['test4']}:*"]
+
+
+def test_acls(sides, keystone):
+    for owner in ("tester", "tester4"):
+        for acl in acls(keystone):
+            headers = {"X-Container-Read": acl} if ".r" in acl else {"X-Container-Read": acl, "X-Container-Write": acl}
+            assert same(sides, "PUT", path(keystone, owner, rest="/acl"), user=owner, headers=headers)[0] in (201, 202)
+            for user in ("tester2", "tester3", "tester4", "tester5", "auditor", None):
+                for method, rest in (("GET", ""), ("HEAD", ""), ("PUT", "/o"), ("GET", "/o"), ("DELETE", "/o"),
+                                     ("POST", "")):
+                    same(sides, method, path(keystone, owner, rest="/acl" + rest), user=user)
+            for side in sides:  # nothing of this round is left for the next
+                side.ask("DELETE", path(keystone, owner, rest="/acl/o"), user=owner)
+                side.ask("POST", path(keystone, owner, rest="/acl"), user=owner,
+                         headers={"X-Remove-Container-Write": "x", "X-Remove-Container-Read": "x"})
+
+
+def test_domains_of_accounts(sides, keystone):
+    """Who makes an account decides whose domain it is said to be in."""
+    for number, (maker, owner) in enumerate((("tester6", "tester5"), ("tester6", "swift"))):
+        place = path(keystone, owner)
+        assert same(sides, "PUT", place, user=maker)[0] in (201, 202)
+        assert same(sides, "GET", place, user="tester6")[2] == ["_unknown"], number
+    assert same(sides, "HEAD", path(keystone, "tester4"), user="tester4")[2] == [keystone.domains["test-domain"]]
+    same(sides, "POST", path(keystone, "swift"), user="swift")
+    assert same(sides, "GET", path(keystone, "swift"), user="swift")[2] == ["default"]
+
+
+def test_headers_of_a_client_say_nothing(sides, keystone):
+    forged = {"X-Identity-Status": "Confirmed", "X-Roles": "admin,ResellerAdmin", "X-User-Id": "x", "X-Tenant-Id": "x",
+              "X-Project-Id": keystone.projects["test"], "X-Service-Identity-Status": "Confirmed",
+              "X-Service-Roles": "service", "X-Account-Sysmeta-Project-Domain-Id": "default"}
+    for user in (None, "tester2", "tester3"):
+        for prefix in ("AUTH_", "SERVICE_"):
+            status = same(sides, "GET", path(keystone, "tester", prefix), user=user, headers=forged)[0]
+            assert status in (401, 403)
+
+
+def test_tokens_end(sides, keystone):
+    """A revoked token that a gateway has not seen is refused; one it has is believed for token_cache_time."""
+    token = keystone.token("tester")
+    keystone.revoke(token)
+    assert same(sides, "GET", path(keystone, "tester"), user=token)[0] == 401
+    token = keystone.token("tester")
+    assert same(sides, "GET", path(keystone, "tester"), user=token)[0] in (200, 204)
+    keystone.revoke(token)
+    assert same(sides, "GET", path(keystone, "tester"), user=token)[0] in (200, 204)
+
+
+def test_a_cache_shared_with_openstack(keystone, tmp_path_factory, sides):
+    """What one make's proxy validated the other need not ask about: both keep it in memcached alike."""
+    openstack, martlet = sides
+    layout = Layout(tmp_path_factory.mktemp("shared"), memcached_port=openstack.memcached.port)
+    layout.pipeline = with_keystone(PIPELINE)
+    layout.overrides = {"proxy": {"filter:authtoken": keystone.authtoken(), "filter:keystoneauth":
+                                  keystone.keystoneauth()}}
+    both = Side(Cluster(layout.write(), "martlet", python=keystone.python), keystone)
+    both.cluster.start()
+    try:
+        for first, second in ((openstack, both), (both, openstack)):
+            token = keystone.token("tester")
+            assert first.look("GET", path(keystone, "tester"), user=token)[0] in (200, 204)
+            keystone.revoke(token)
+            assert second.look("GET", path(keystone, "tester"), user=token)[0] in (200, 204)
+    finally:
+        both.cluster.stop()
+
+
+def test_keystone_away(keystone, tmp_path_factory, sides):
+    """Known tokens stay good; unknown ones are refused; when Keystone is back all is well, without a restart."""
+    unknown = keystone.token("tester2")
+    keystone.stop()
+    try:
+        assert same(sides, "GET", path(keystone, "tester"), user="tester")[0] in (200, 204)
+        assert same(sides, "GET", path(keystone, "tester2"), user=unknown)[0] == 401
+    finally:
+        keystone.serve()
+    for side in sides:
+        until(lambda: side.ask("GET", path(keystone, "tester2"), user=unknown)[0] in (200, 204))
+
+
+def test_without_delay(keystone, tmp_path_factory):
+    """delay_auth_decision off: authtoken itself answers, in JSON, and 503 when it cannot know."""
+    sides = sides_with(keystone, tmp_path_factory, delay_auth_decision="False", http_request_max_retries="0")
+    try:
+        for user, service in ((None, None), ("nonsense", None), ("tester", None), ("tester", "nonsense")):
+            for method in ("GET", "HEAD"):
+                same(sides, method, path(keystone, "tester"), user=user, service=service)
+        unknown = keystone.token("tester2")
+        keystone.stop()
+        try:
+            assert same(sides, "GET", path(keystone, "tester2"), user=unknown)[0] == 503
+        finally:
+            keystone.serve()
+    finally:
+        for side in sides:
+            side.cluster.stop()
+            side.memcached.stop()
+
+
+def test_expired_tokens_of_services(tmp_path_factory):
+    """An expired token is good only in the hands of a trusted service."""
+    keystone = Keystone(tmp_path_factory.mktemp("brief"), swift_port=8080, token_life=8).start()
+    try:
+        keystone.tokens = {}
+        sides = sides_with(keystone, tmp_path_factory)
+        try:
+            token, made = keystone.token("tester"), time.time()
+            until(lambda: time.time() > made + 9)
+            service = keystone.token("tester5")
+            place = path(keystone, "tester")
+            assert same(sides, "GET", place, user=token)[0] == 401
+            assert same(sides, "GET", place, user=token, service=service)[0] in (200, 204)
+        finally:
+            for side in sides:
+                side.cluster.stop()
+                side.memcached.stop()
+    finally:
+        keystone.stop()
+
+
+def test_who_it_was(sides, keystone):
+    """The access log names the user by id."""
+    _openstack, martlet = sides
+    martlet.ask("GET", path(keystone, "tester", rest="/logged"), user="tester")
+    line = until(lambda: next((line for line in martlet.cluster.log().splitlines() if "/logged" in line), None))
+    assert keystone.users["tester"] in line and keystone.tokens["tester"] not in line
+
+
+def test_info(sides):
+    told = [json.loads(side.ask("GET", "/info")[2]) for side in sides]
+    assert "keystoneauth" not in told[0] and "keystoneauth" not in told[1] and "tempauth" not in told[1]
