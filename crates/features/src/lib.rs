@@ -26,6 +26,8 @@
 //! | older versions of objects | `versioned_writes/` |
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
+//! | what other clusters sync here | `container_sync.rs` |
+//! | how often may be written | `ratelimit.rs` |
 //! | how much may be stored | `account_quotas.rs`, `container_quotas.rs` |
 //! | accounts that cannot be changed | `read_only.rs` |
 //! | containers as web sites | `staticweb/` |
@@ -50,6 +52,7 @@ pub mod catch_errors;
 pub mod conditional_reply;
 pub mod constraints;
 pub mod container_quotas;
+pub mod container_sync;
 pub mod copy;
 pub mod cors;
 pub mod dlo;
@@ -67,6 +70,7 @@ pub mod notes;
 pub mod pipeline;
 pub mod proxy_logging;
 pub mod python_json;
+pub mod ratelimit;
 pub mod read_only;
 pub mod registry;
 pub mod reply;

@@ -6,6 +6,7 @@
 
 use crate::request::is_true;
 use crate::{ClientRequest, Feature, Next, Response, reply};
+use serde_json::{Value, json};
 use settings::gateway_filters::ReadOnlySettings;
 
 /// Swift's `read_only`.
@@ -42,6 +43,15 @@ impl ReadOnly {
 impl Feature for ReadOnly {
     fn name(&self) -> &'static str {
         "read_only"
+    }
+
+    fn info(&self) -> Vec<(&'static str, Value)> {
+        let is_global = self.settings.read_only;
+        if is_global {
+            vec![("read_only", json!({}))]
+        } else {
+            vec![]
+        }
     }
 
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {

@@ -12,6 +12,7 @@ use crate::auth::Auth;
 use crate::authtoken::AuthToken;
 use crate::catch_errors::CatchErrors;
 use crate::container_quotas::ContainerQuotas;
+use crate::container_sync::ContainerSync;
 use crate::copy::Copy;
 use crate::dlo::DynamicLargeObjects;
 use crate::domain_remap::DomainRemap;
@@ -22,6 +23,7 @@ use crate::keymaster::Keymaster;
 use crate::keystoneauth::KeystoneAuth;
 use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
+use crate::ratelimit::Ratelimit;
 use crate::read_only::ReadOnly;
 use crate::slo::StaticLargeObjects;
 use crate::staticweb::Staticweb;
@@ -34,6 +36,7 @@ use identity::{TempAuth, TokenCache};
 use serde_json::Value;
 use settings::VersionedWritesSettings;
 use settings::declare::{Options, Scope};
+use settings::gateway_filters::RatelimitSettings;
 use settings::{KeymasterSettings, KeystoneAuthSettings, ProxyConf, SettingsError, SwiftConf, TempAuthSettings};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +56,14 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
     ("container_quotas", |_, _| Ok(Arc::new(ContainerQuotas))),
+    ("container_sync", |parts, options| {
+        let swift_dir = &parts.conf.common.swift_dir;
+        Ok(Arc::new(ContainerSync::new(
+            &Options::read(options)?,
+            swift_dir,
+            parts.world.clone(),
+        )))
+    }),
     ("copy", |parts, options| {
         let (settings, limits) = (Options::read(options)?, &parts.swift.limits);
         let clock = parts.world.clock.clone();
@@ -90,6 +101,16 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("proxy_logging", |parts, options| {
         let settings = Options::read(options)?;
         Ok(Arc::new(ProxyLogging::new(&settings, parts.world.clock.clone())))
+    }),
+    ("ratelimit", |parts, options| {
+        let versions = parts.swift.limits.valid_api_versions.clone();
+        let settings = RatelimitSettings::read(options)?;
+        Ok(Arc::new(Ratelimit::new(
+            settings,
+            versions,
+            parts.cache.clone(),
+            parts.world.clone(),
+        )))
     }),
     ("read_only", |parts, options| {
         let versions = parts.swift.limits.valid_api_versions.clone();

@@ -51,6 +51,8 @@ pub struct ClientRequest {
     /// A feature in front of authentication vouches for this request (a signed URL, a signed form): the
     /// authenticator leaves `authorizer` as it is, if it is configured to allow that.
     pub authorize_override: bool,
+    /// A cluster that is synced with this one sends what it has: manifests and links are stored as they come.
+    pub is_synced: bool,
     /// Who asks, for the access log: the user and groups that authentication found.
     pub remote_user: Option<String>,
     /// The container's ACL that applies to this verb, set by the core before authorising.

@@ -26,6 +26,7 @@ impl ClientRequest {
             headers: INHERITED.into_iter().filter_map(found).collect(),
             query: String::new(),
             notes: Notes::of_feature(source),
+            is_synced: false,
             is_owner: false,
             acl: None,
             ..self.without_body()
@@ -61,6 +62,7 @@ impl ClientRequest {
             began: self.began,
             authorizer: self.authorizer.clone(),
             authorize_override: self.authorize_override,
+            is_synced: self.is_synced,
             remote_user: self.remote_user.clone(),
             acl: self.acl.clone(),
             is_owner: self.is_owner,

@@ -31,6 +31,7 @@ pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
         began: (Duration::ZERO, Timestamp::from_seconds(1_700_000_000)),
         authorizer: None,
         authorize_override: false,
+        is_synced: false,
         remote_user: None,
         acl: None,
         is_owner: false,

@@ -84,6 +84,7 @@ impl HttpService for Door {
             began: (Duration::ZERO, Timestamp::from_seconds(1_700_000_000)),
             authorizer: None,
             authorize_override: false,
+            is_synced: false,
             scheme: "http",
             keys: None,
             footers: None,

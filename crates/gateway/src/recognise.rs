@@ -56,6 +56,7 @@ pub(crate) fn recognise(
         began,
         authorizer: None,
         authorize_override: false,
+        is_synced: false,
         remote_user: None,
         acl: None,
         is_owner: false,

@@ -119,7 +119,8 @@ fn set_metadata(desk: &Desk<'_>, broker: &Broker, timestamp: Timestamp) -> Resul
 }
 
 fn check_sync_to(shared: &Shared, request: &Request) -> Result<(), Refusal> {
-    sync_to::check(request.text("x-container-sync-to"), &shared.options.allowed_sync_hosts)
+    let (hosts, realms) = (&shared.options.allowed_sync_hosts, &shared.options.sync_realms);
+    sync_to::check(request.text("x-container-sync-to"), hosts, realms)
 }
 
 fn is_about_shards(request: &Request) -> bool {

@@ -1,5 +1,6 @@
 //! What an operator may set about an account or container server, with Swift's defaults.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub struct ListingServerOptions {
     pub node_timeout: Duration,
     /// Hosts that containers may be synced to (`allowed_sync_hosts`).
     pub allowed_sync_hosts: Vec<String>,
+    /// Realms that containers may be synced in, with their clusters, in upper case (`container-sync-realms.conf`).
+    pub sync_realms: BTreeMap<String, Vec<String>>,
     /// Databases kept open, over all devices.
     pub open_databases: usize,
     /// I/O threads per device.
@@ -61,6 +64,7 @@ impl ListingServerOptions {
             conn_timeout: Duration::from_millis(500),
             node_timeout: Duration::from_secs(3),
             allowed_sync_hosts: vec!["127.0.0.1".into()],
+            sync_realms: BTreeMap::new(),
             open_databases: 512,
             threads_per_disk: 4,
             queue_per_disk: 1024,

@@ -1,20 +1,31 @@
 //! Where a container may be synced to (`X-Container-Sync-To`): the hosts an operator allows.
-//!
-//! Realms (`container-sync-realms.conf`) are not read yet, so `//realm/…` names an unknown one.
 
 use crate::reply::Refusal;
+use std::collections::BTreeMap;
 
 /// Refuses a target that container-sync must not send to.
-pub(crate) fn check(value: Option<&str>, allowed_hosts: &[String]) -> Result<(), Refusal> {
+pub(crate) fn check(
+    value: Option<&str>,
+    allowed_hosts: &[String],
+    realms: &BTreeMap<String, Vec<String>>,
+) -> Result<(), Refusal> {
     let Some(value) = value.map(str::trim_end).filter(|v| !v.is_empty()) else {
         return Ok(());
     };
     if let Some(realm_path) = value.strip_prefix("//") {
         let parts: Vec<&str> = realm_path.split('/').collect();
-        return Err(Refusal::labelled_bad_request(match parts.as_slice() {
-            [realm, _, _, _] => format!("No realm key for '{realm}'"),
-            _ => format!("Invalid X-Container-Sync-To format '{value}'"),
-        }));
+        let [realm, cluster, _, _] = parts[..] else {
+            return Err(Refusal::labelled_bad_request(format!(
+                "Invalid X-Container-Sync-To format '{value}'"
+            )));
+        };
+        return match realms.get(&realm.to_uppercase()) {
+            None => Err(Refusal::labelled_bad_request(format!("No realm key for '{realm}'"))),
+            Some(clusters) if clusters.contains(&cluster.to_uppercase()) => Ok(()),
+            Some(_) => Err(Refusal::labelled_bad_request(format!(
+                "No cluster endpoint for '{realm}' '{cluster}'"
+            ))),
+        };
     }
     check_url(value, allowed_hosts).map_err(Refusal::labelled_bad_request)
 }
@@ -63,6 +74,7 @@ mod tests {
     #[test]
     fn only_allowed_hosts_by_http() {
         let allowed = ["127.0.0.1".to_owned(), "::1".to_owned()];
+        let realms = [("US".to_owned(), vec!["DFW1".to_owned()])].into();
         let table = [
             ("", true),
             ("http://127.0.0.1/v1/a/c", true),
@@ -73,18 +85,21 @@ mod tests {
             ("http://1.2.3.4/v1/a/c", false),
             ("ftp://127.0.0.1/v1/a/c", false),
             ("//realm/cluster/a/c", false),
+            ("//us/DFW1/a/c", true),
+            ("//US/other/a/c", false),
+            ("//us/dfw1/a", false),
             ("//x/y", false),
             ("127.0.0.1/v1", false),
         ];
         for (value, fine) in table {
-            assert_eq!(check(Some(value), &allowed).is_ok(), fine, "{value}");
+            assert_eq!(check(Some(value), &allowed, &realms).is_ok(), fine, "{value}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(value in "\\PC*") {
-            let _ = check(Some(&value), &[]);
+            let _ = check(Some(&value), &[], &BTreeMap::new());
         }
     }
 }

@@ -4,13 +4,17 @@
 //! before a request does.
 
 use crate::failure::Failure;
+use features::container_sync::read_realms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use peer::{Peers, Service};
+use settings::realms::FILE as REALMS;
 use settings::server::{ServerCommon, StorageCommon};
 use settings::{AccountConf, ContainerConf, FallocateReserve, ObjectConf, ObjectServerSettings, SwiftConf};
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use world::{Listener, World};
 
@@ -100,9 +104,19 @@ impl Storage<'_> {
             conn_timeout: conf.settings.conn_timeout,
             node_timeout: conf.settings.node_timeout,
             allowed_sync_hosts: conf.settings.allowed_sync_hosts.clone(),
+            sync_realms: self.sync_realms(&conf.common.swift_dir),
             ..self.listing_options(&conf.storage)
         };
         self.listing_server(Kind::Container, options)
+    }
+
+    /// The realms that containers may be synced in: those with a key.
+    fn sync_realms(&self, swift_dir: &Path) -> BTreeMap<String, Vec<String>> {
+        let realms = read_realms(self.world, &swift_dir.join(REALMS)).unwrap_or_default();
+        let with_key = realms.realms.into_iter().filter(|(_, realm)| realm.key.is_some());
+        with_key
+            .map(|(name, realm)| (name, realm.clusters.into_keys().collect()))
+            .collect()
     }
 
     /// The account server that `conf` describes.

@@ -7,10 +7,10 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    AUTHTOKEN_KNOWN, AuthTokenSettings, CacheSettings, CopySettings, DloSettings, DomainRemapSettings,
-    EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions,
-    ProxyLoggingSettings, ReadOnlySettings, SloSettings, StaticwebSettings, SymlinkSettings, TempUrlSettings,
-    VersionedWritesSettings,
+    AUTHTOKEN_KNOWN, AuthTokenSettings, CacheSettings, ContainerSyncSettings, CopySettings, DloSettings,
+    DomainRemapSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions,
+    KeystoneAuthOptions, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings, StaticwebSettings,
+    SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -93,6 +93,8 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("container_quotas", &[]),
     Filter::not_yet("container_sync"),
     Filter::served("copy", CopySettings::TABLE),
+    Filter::served("container_sync", ContainerSyncSettings::TABLE),
+    Filter::not_yet("copy"),
     Filter::not_yet("crossdomain"),
     Filter::served("dlo", DloSettings::TABLE),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),
@@ -110,7 +112,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("memcache", CacheSettings::TABLE).knowing(openstack::CACHE),
     Filter::not_yet("name_check"),
     Filter::served("proxy_logging", ProxyLoggingSettings::TABLE).knowing(openstack::PROXY_LOGGING),
-    Filter::not_yet("ratelimit"),
+    Filter::served("ratelimit", RatelimitOptions::TABLE),
     Filter::served("read_only", ReadOnlySettings::TABLE),
     Filter::not_yet("recon"),
     Filter::not_yet("s3api"),

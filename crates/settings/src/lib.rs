@@ -33,6 +33,7 @@ pub mod kinds;
 pub mod load;
 pub mod openstack;
 pub mod proxy;
+pub mod realms;
 pub mod report;
 pub mod reseller;
 pub mod sample;

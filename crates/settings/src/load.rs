@@ -11,7 +11,7 @@ use crate::declare::{OptionDecl, Options, Scope};
 use crate::filters::{FILTERS, Filter, Pipeline, Support};
 use crate::gateway_filters::{
     CacheSettings, GatekeeperSettings, HealthcheckSettings, KeymasterSettings, KeystoneAuthSettings,
-    ProxyLoggingSettings,
+    ProxyLoggingSettings, RatelimitSettings,
 };
 use crate::ini::{DEFAULT, Document};
 use crate::openstack;
@@ -254,6 +254,7 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
     let is_free_form: Option<fn(&str) -> bool> = match egg {
         "keymaster" => Some(KeymasterSettings::is_free_form),
         "keystoneauth" => Some(KeystoneAuthSettings::is_free_form),
+        "ratelimit" => Some(RatelimitSettings::is_free_form),
         "tempauth" => Some(TempAuthSettings::is_free_form),
         _ => None,
     };

@@ -20,7 +20,9 @@ pub use small::{CrossdomainSettings, EtagQuoterSettings, NameCheckSettings};
 pub use symlink::SymlinkSettings;
 pub use tempurl::{FormPostSettings, TempUrlSettings};
 pub use versioned_writes::VersionedWritesSettings;
+mod container_sync;
 mod domain_remap;
+mod ratelimit;
 mod read_only;
 mod staticweb;
 
@@ -29,7 +31,9 @@ use crate::kinds::{AtLeastOne, LogLevel};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use container_sync::ContainerSyncSettings;
 pub use domain_remap::DomainRemapSettings;
+pub use ratelimit::{RatelimitOptions, RatelimitSettings, SizeLimit};
 pub use read_only::ReadOnlySettings;
 pub use staticweb::StaticwebSettings;
 

@@ -1,0 +1,110 @@
+"""Rate limits, read-only accounts and container sync, each on a pair of clusters that are told so."""
+
+import hashlib
+import hmac
+import json
+import time
+
+import pytest
+
+from harness import filters
+from harness.compare import Ask, Pair, Story
+from harness.memcached import Memcached
+from harness.systems import make
+
+REALMS = "[US]\nkey = 9ff3\nkey2 = 1a0a\ncluster_dfw1 = http://dfw1.host/v1/\ncluster_B = http://b/v1/\n[empty]\n"
+PATIENT = {"account_ratelimit": "2", "max_sleep_time_seconds": "30", "container_ratelimit_0": "2", "container_listing_ratelimit_0": "2"}
+
+
+@pytest.fixture
+def told(request, tmp_path_factory):
+    """A factory of pairs whose filters are told something."""
+    started = []
+
+    def factory(**options):
+        kind = request.config.getoption("--sut").split(",")[0]
+        sides = []
+        for make_of in ("openstack", kind):
+            memcached = Memcached().start()
+            system = make(make_of, tmp_path_factory.mktemp(f"told-{make_of}"), memcached_port=memcached.port,
+                          overrides=filters.overrides(**options))
+            started.extend([memcached, system])
+            (system.etc / "container-sync-realms.conf").write_text(REALMS)
+            sides.append(system.start())
+        return Pair(*sides)
+
+    yield factory
+    for one in reversed(started):
+        one.stop()
+
+
+def info(pair, section):
+    return [json.loads(side.ask(Ask("GET", "/info", user=None)).body).get(section) for side in (pair.theirs, pair.ours)]
+
+
+def test_rate_limits(told):
+    pair = told(ratelimit={"account_ratelimit": "0.001", "max_sleep_time_seconds": "0.5", "container_ratelimit_0": "0.001",
+                           "container_listing_ratelimit_0": "0.001", "container_listing_ratelimit_10": "0.0005",
+                           "account_blacklist": "AUTH_test2, x", "account_whitelist": "AUTH_test5"})
+    theirs, ours = info(pair, "ratelimit")
+    assert theirs == ours
+    pair.patient = False
+    pair.tell(Story("limited", [
+        Ask("PUT", "{c}"), Ask("DELETE", "{c}"), Ask("POST", "{c}"), Ask("HEAD", "{c}"), Ask("GET", "{c}"), Ask("GET", "{c}"),
+        Ask("PUT", "{c}/o", {"Content-Length": "0"}, level="status"), Ask("PUT", "{c}/o", {"Content-Length": "0"}), Ask("POST", "{c}/o"),
+        Ask("DELETE", "{c}/o"), Ask("GET", "{c}/o", level="status"), Ask("HEAD", "{a}"), Ask("PUT", "/v1/AUTH_test2/c"), Ask("HEAD", "/v1/AUTH_test2/c"),
+        *[Ask("PUT", "/v1/AUTH_test5/c", user="admin:admin", level="status") for _ in range(3)]]))
+
+
+def test_turns_are_waited_for(told):
+    pair = told(ratelimit=PATIENT)
+    for side in (pair.theirs, pair.ours):
+        began = time.monotonic()
+        assert [side.ask(Ask("PUT", f"{{a}}/c{number}")).status for number in range(4)] == [201] * 4
+        assert 1.3 < time.monotonic() - began < 6
+
+
+def test_read_only(told):
+    pair = told(read_only={"read_only": "true"})
+    theirs, ours = info(pair, "read_only")
+    assert theirs == ours == {}
+    pair.tell(Story("read only", [Ask(method, target) for target in ("{a}", "{c}", "{c}/o", "/v1", "/auth/v1.0")
+                                  for method in ("GET", "HEAD", "PUT", "POST", "DELETE", "COPY")], container=False))
+
+
+def test_deletes_may_be_allowed(told):
+    pair = told(read_only={"read_only": "true", "allow_deletes": "true"})
+    pair.tell(Story("read only", [Ask(method, target) for target in ("{c}", "{c}/o") for method in ("PUT", "DELETE")],
+                    container=False))
+
+
+def signed(method, path, timestamp="0", key="9ff3", user="abc", realm="US"):
+    text = f"{method}\n{path}\n{timestamp}\nnonce\n{user}"
+    headers = {"X-Container-Sync-Auth": f"{realm} nonce {hmac.new(key.encode(), text.encode(), hashlib.sha1).hexdigest()}"}
+    return headers if timestamp == "0" else {**headers, "X-Timestamp": timestamp}
+
+
+def test_container_sync(told):
+    pair = told(container_sync={"allow_full_urls": "false", "current": "//us/dfw1"})
+    theirs, ours = info(pair, "container_sync")
+    assert theirs == ours
+    path, early, late = "/v1/AUTH_test/synced", "1455221706.72699_0000000000000001", "1455221709.00000"
+    pair.tell(Story("synced", [
+        *[Ask(method, "{c}", {"X-Container-Sync-To": to}) for method in ("POST", "PUT")
+          for to in ("http://host/v1/a/c", "//uk/x/a/c", "//us/x/a/c", "//us/x/a", "//empty/x/a/c", "//us/dfw1/a/c", "")],
+        Ask("POST", "{c}", {"X-Container-Sync-To": "//us/b/a/c", "X-Container-Sync-Key": "abc"}), Ask("HEAD", "{c}"),
+        *[Ask(method, "{c}/o", {"X-Container-Sync-Auth": auth}) for auth in ("a", "a b c", "US b c", "empty b c", "a b c d")
+          for method in ("GET", "HEAD")],
+        Ask("PUT", "{c}/o%20x", signed("PUT", path + "/o%20x", early), b"xy", user=None),
+        Ask("PUT", "{c}/o%20x", signed("PUT", path + "/o x", early), b"xy", user=None),
+        Ask("PUT", "{c}/o%20x", signed("PUT", path + "/o%20x", early, key="bad"), b"xy", user=None),
+        Ask("PUT", "{c}/o%20x", signed("PUT", path + "/o%20x", early, user="bad"), b"xy", user=None),
+        Ask("GET", "{c}/o%20x"),
+        Ask("DELETE", "{c}/o%20x", signed("DELETE", path + "/o%20x", "1455221700.00000"), user=None), Ask("GET", "{c}/o%20x"),
+        Ask("PUT", "{c}/o%20x", signed("PUT", path + "/o%20x", late, key="1a0a"), b"later", user=None), Ask("GET", "{c}/o%20x"),
+        Ask("DELETE", "{c}/o%20x", signed("DELETE", path + "/o%20x", "1455221710.00000", realm="us"), user=None), Ask("GET", "{c}/o%20x"),
+        Ask("PUT", "{c}/o", signed("PUT", path + "/o", "garbage"), b"xy", user=None, level="status"),
+        Ask("GET", "{c}", signed("GET", path), user=None, level="status"), Ask("GET", "{a}", signed("GET", "/v1/AUTH_test"), user=None),
+        Ask("GET", "{a}/nosuch", signed("GET", "/v1/AUTH_test/nosuch"), user=None),
+    ]))
+
