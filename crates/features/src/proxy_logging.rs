@@ -5,7 +5,7 @@
 //! Always holds: every request that came this far has exactly one line, with the bytes that passed and
 //! the status the client got: 499 when it went away, 500 when the answer broke off. The path and query
 //! are the client's own, whatever features made of them. Answers in memory stay in memory and are
-//! logged at once.
+//! logged at once. Where metrics are wanted, each such request has them too, by OpenStack's names.
 //! Deliberately absent: the line's format and where it goes (`telemetry`).
 
 use crate::notes::Notes;
@@ -13,19 +13,36 @@ use crate::watched::{End, Watcher, declared_length, watch};
 use crate::{ClientRequest, Feature, Next, Response, reply};
 use http::header::{ETAG, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
-use settings::ProxyLoggingSettings;
+use settings::{LogLevel, ProxyLoggingSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use telemetry::AccessLine;
-use telemetry::access::Style;
-use vocabulary::Timestamp;
-use world::Clock;
+use telemetry::access::{Style, Wrong};
+use telemetry::{AccessLine, Statsd};
+use vocabulary::{EntityPath, Timestamp};
+use world::{Clock, World};
 
 /// Swift's `proxy_logging`.
 pub struct ProxyLogging {
-    style: Arc<Style>,
+    sinks: Arc<Sinks>,
     clock: Arc<dyn Clock>,
+    /// What may stand before an account.
+    versions: Vec<String>,
+}
+
+/// Where what is known about a request goes.
+struct Sinks {
+    style: Style,
+    logs: bool,
+    statsd: Option<Statsd>,
+    /// Verbs that have metrics of their own.
+    verbs: Vec<String>,
+}
+
+impl Sinks {
+    fn logs(&self) -> bool {
+        self.logs && telemetry::log::logs_requests()
+    }
 }
 
 /// OpenStack's server says so of every request, whatever the client spoke.
@@ -42,26 +59,39 @@ const IN_EVERY_LINE: [HeaderName; 6] = [
 ];
 
 impl ProxyLogging {
-    /// As configured.
-    pub fn new(settings: &ProxyLoggingSettings, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            style: Arc::new(Style::from(settings)),
-            clock,
-        }
+    /// As configured; `versions` are those that paths to accounts begin with.
+    pub fn new(settings: &ProxyLoggingSettings, versions: Vec<String>, world: &World) -> Result<Self, Wrong> {
+        let statsd = Statsd::of_access_log(settings, world).transpose();
+        let expected = |error| ("access_log_statsd_host", format!("a host that can be found ({error})"));
+        Ok(Self {
+            sinks: Arc::new(Sinks {
+                style: Style::read(settings)?,
+                // Lines are information, whatever they say.
+                logs: matches!(settings.access_log_level, LogLevel::Debug | LogLevel::Info),
+                statsd: statsd.map_err(expected)?,
+                verbs: settings.log_statsd_valid_http_methods.clone(),
+            }),
+            clock: world.clock.clone(),
+            versions,
+        })
     }
 
     fn begin(&self, request: &ClientRequest) -> Pending {
-        let headers = match self.style.headers {
+        let headers = match self.sinks.style.headers || self.sinks.style.template.is_some() {
             true => request.headers.clone(),
             false => some_headers(&request.headers),
         };
         Pending {
-            style: self.style.clone(),
+            sinks: self.sinks.clone(),
             clock: self.clock.clone(),
             remote: request.from.ip().to_string(),
             method: request.method.clone(),
             path: request.path.clone(),
             query: request.query.clone(),
+            entity: request
+                .entity
+                .clone()
+                .filter(|_| self.versions.contains(&request.api_version)),
             headers,
             trans_id: request.trans_id.clone(),
             began: request.began,
@@ -69,6 +99,8 @@ impl ProxyLogging {
             received: Arc::default(),
             sent: 0,
             status: reply::CLIENT_DISCONNECT,
+            wire_status: reply::CLIENT_DISCONNECT,
+            first_byte: None,
             policy: None,
             written: false,
         }
@@ -87,15 +119,16 @@ impl Feature for ProxyLogging {
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        if !telemetry::log::logs_requests() || !request.notes.claim_line() {
+        let wanted = self.sinks.logs() || self.sinks.statsd.is_some();
+        if !wanted || !request.notes.claim_line() {
             return next.run(request).await;
         }
         let mut pending = self.begin(&request);
         let is_head = request.method == Method::HEAD;
         request.body = watch(request.body, None, Received(pending.received.clone()));
         let response = next.run(request).await;
-        pending.status = response.status().as_u16();
         pending.policy = policy(response.headers());
+        pending.head_is_ready(response.status().as_u16());
         let length = declared_length(response.headers());
         if is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             pending.ended(End::Whole);
@@ -117,12 +150,13 @@ impl Watcher for Received {
 
 /// A line to be written: what is known when a request comes in, and what became of it so far.
 struct Pending {
-    style: Arc<Style>,
+    sinks: Arc<Sinks>,
     clock: Arc<dyn Clock>,
     remote: String,
     method: Method,
     path: String,
     query: String,
+    entity: Option<Arc<EntityPath>>,
     headers: HeaderMap,
     trans_id: String,
     began: (Duration, Timestamp),
@@ -130,16 +164,70 @@ struct Pending {
     received: Arc<AtomicU64>,
     sent: u64,
     status: u16,
+    wire_status: u16,
+    first_byte: Option<Duration>,
     policy: Option<u32>,
     written: bool,
 }
 
 impl Pending {
+    fn took(&self) -> Duration {
+        self.clock.elapsed().saturating_sub(self.began.0)
+    }
+
+    /// What the client is answered is known; what becomes of the body is not.
+    fn head_is_ready(&mut self, status: u16) {
+        let took = self.took();
+        self.first_byte = Some(took);
+        (self.status, self.wire_status) = (status, status);
+        if let Some(statsd) = &self.sinks.statsd
+            && self.method == Method::GET
+        {
+            self.each_metric(|name| statsd.timing(format_args!("{name}.first-byte.timing"), took));
+        }
+    }
+
+    fn policy(&self) -> Option<u32> {
+        self.policy.or(self.notes.read().policy.map(|policy| policy.0))
+    }
+
+    /// Calls `send` with the name that metrics of this request begin with, and with that of its policy's.
+    fn each_metric(&self, send: impl Fn(std::fmt::Arguments<'_>)) {
+        let kind = match self.entity.as_deref() {
+            None => "UNKNOWN",
+            Some(EntityPath { container: None, .. }) => "account",
+            Some(EntityPath { object: None, .. }) => "container",
+            Some(_) => "object",
+        };
+        let verb = match self.sinks.verbs.iter().any(|verb| verb == self.method.as_str()) {
+            true => self.method.as_str(),
+            false => "BAD_METHOD",
+        };
+        let status = self.status;
+        send(format_args!("{kind}.{verb}.{status}"));
+        if let Some(policy) = self.policy().filter(|_| kind == "object") {
+            send(format_args!("object.policy.{policy}.{verb}.{status}"));
+        }
+    }
+
+    fn measure(&self, took: Duration) {
+        let Some(statsd) = &self.sinks.statsd else { return };
+        let bytes = self.sent + self.received.load(Ordering::Relaxed);
+        self.each_metric(|name| {
+            statsd.timing(format_args!("{name}.timing"), took);
+            statsd.count(format_args!("{name}.xfer"), bytes);
+        });
+    }
+
     fn write(&mut self) {
         self.written = true;
+        let took = self.took();
+        self.measure(took);
+        if !self.sinks.logs() {
+            return;
+        }
         let noted = self.notes.read();
         let start = Duration::from_micros(self.began.1.ticks() * 10);
-        let took = self.clock.elapsed().saturating_sub(self.began.0);
         telemetry::log::access(&AccessLine {
             remote: &self.remote,
             method: self.method.as_str(),
@@ -156,8 +244,11 @@ impl Pending {
             start,
             end: start + took,
             policy: self.policy.or(noted.policy.map(|policy| policy.0)),
+            first_byte: self.first_byte,
+            wire_status: self.wire_status,
+            entity: self.entity.as_deref(),
             user: noted.user.as_deref().unwrap_or_default(),
-            style: &self.style,
+            style: &self.sinks.style,
         });
     }
 }

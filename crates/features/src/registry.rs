@@ -100,7 +100,11 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("proxy_logging", |parts, options| {
         let settings = Options::read(options)?;
-        Ok(Arc::new(ProxyLogging::new(&settings, parts.world.clock.clone())))
+        let versions = parts.swift.limits.valid_api_versions.clone();
+        let made = ProxyLogging::new(&settings, versions, parts.world);
+        Ok(Arc::new(
+            made.map_err(|(option, expected)| options.wrong(option, &expected))?,
+        ))
     }),
     ("ratelimit", |parts, options| {
         let versions = parts.swift.limits.valid_api_versions.clone();

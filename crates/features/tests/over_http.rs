@@ -157,7 +157,7 @@ async fn what_clients_and_the_log_see() {
     let world = World::real();
     let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
     let address = listener.address().unwrap();
-    let logging = ProxyLogging::new(&ProxyLoggingSettings::default(), world.clock.clone());
+    let logging = ProxyLogging::new(&ProxyLoggingSettings::default(), vec!["v1".into()], &world).unwrap();
     let pipeline = Pipeline::new(vec![Arc::new(CatchErrors), Arc::new(logging)], Arc::new(Odd));
     let shutdown = Shutdown::default();
     let server = serve(

@@ -147,7 +147,7 @@ impl<S: StorageKind> StorageConf<S> {
     pub fn from_document(document: &Document) -> Result<Self, SettingsError> {
         let server = Server::read(document, S::APPS)?;
         let tables = &[ServerCommon::TABLE, StorageCommon::TABLE, S::TABLE];
-        let known = &[openstack::LOGGING, openstack::PROCESS, S::KNOWN];
+        let known = &[openstack::LOGGING, openstack::METRICS, openstack::PROCESS, S::KNOWN];
         Ok(Self {
             common: server.common()?,
             storage: StorageCommon::read(&server.scope)?,
@@ -160,7 +160,12 @@ impl<S: StorageKind> StorageConf<S> {
 }
 
 const PROXY_TABLES: &[&[OptionDecl]] = &[ServerCommon::TABLE, ProxySettings::TABLE, Routing::TABLE];
-const PROXY_KNOWN: &[&[&str]] = &[openstack::LOGGING, openstack::PROCESS, openstack::PROXY];
+const PROXY_KNOWN: &[&[&str]] = &[
+    openstack::LOGGING,
+    openstack::METRICS,
+    openstack::PROCESS,
+    openstack::PROXY,
+];
 
 /// A name that ends in a colon stands for every section that begins so.
 const KNOWN_SECTIONS: &[&str] = &[
@@ -266,7 +271,7 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
         document,
         section,
         &supported,
-        &[known, openstack::LOGGING].concat(),
+        &[known, openstack::LOGGING, openstack::METRICS].concat(),
         warnings,
     );
     check::overridden(document, section, warnings);

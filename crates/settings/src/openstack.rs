@@ -7,21 +7,25 @@
 /// Log routing, allowed in every section of every file.
 pub const LOGGING: &[&str] = &[
     "log_address",
-    "log_anonymization_method",
-    "log_anonymization_salt",
     "log_custom_handlers",
     "log_facility",
     "log_format",
     "log_headers",
+    "log_udp_host",
+    "log_udp_port",
+    "statsd_emit_legacy",
+    "statsd_label_mode",
+];
+
+/// Log routing that only the proxy's access log serves; allowed in every section all the same.
+pub const METRICS: &[&str] = &[
+    "log_anonymization_method",
+    "log_anonymization_salt",
     "log_statsd_default_sample_rate",
     "log_statsd_host",
     "log_statsd_metric_prefix",
     "log_statsd_port",
     "log_statsd_sample_rate_factor",
-    "log_udp_host",
-    "log_udp_port",
-    "statsd_emit_legacy",
-    "statsd_label_mode",
 ];
 
 /// Processes and event loop, in `[DEFAULT]` or the app of every server.
@@ -83,15 +87,8 @@ pub const PROXY_LOGGING: &[&str] = &[
     "access_log_address",
     "access_log_facility",
     "access_log_route",
-    "access_log_statsd_default_sample_rate",
-    "access_log_statsd_host",
-    "access_log_statsd_metric_prefix",
-    "access_log_statsd_port",
-    "access_log_statsd_sample_rate_factor",
     "access_log_udp_host",
     "access_log_udp_port",
-    "log_msg_template",
-    "log_statsd_valid_http_methods",
     "statsd_emit_buffer_xfer_bytes_seconds",
     "storage_domain",
 ];

@@ -11,10 +11,13 @@
 //! (`ü` becomes `%C3%83%C2%BC`); here they are encoded once (`%C3%BC`).
 
 use crate::fields::{Count, Moment, Nanoseconds, Obscured, Policy, Quoted, TwiceQuoted};
+use crate::template::{Anonymizer, Template, Templated};
 use http::header::{AUTHORIZATION, ETAG, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName};
+use settings::ProxyLoggingSettings;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
+use vocabulary::{EntityPath, header_name};
 
 /// Parameters of a query whose values open doors.
 const SECRET_PARAMETERS: &[&str] = &["temp_url_sig", "X-Amz-Signature", "Signature", "signature"];
@@ -64,6 +67,12 @@ pub struct AccessLine<'a> {
     pub end: Duration,
     /// The storage policy it touched.
     pub policy: Option<u32>,
+    /// How long the head of the answer took.
+    pub first_byte: Option<Duration>,
+    /// The status that was sent, whatever became of the body behind it.
+    pub wire_status: u16,
+    /// What the path names, when it names something.
+    pub entity: Option<&'a EntityPath>,
     /// `account:user`, empty for nobody.
     pub user: &'a str,
     /// How it is written.
@@ -79,7 +88,14 @@ pub struct Style {
     pub headers: bool,
     /// Only these of them, in lower case: `access_log_headers_only`.
     pub headers_only: Vec<String>,
+    /// Other than the default: `log_msg_template`.
+    pub template: Option<Template>,
+    /// `log_anonymization_method` and `log_anonymization_salt`.
+    pub anonymizer: Anonymizer,
 }
+
+/// An option whose value cannot be, and what it could be.
+pub type Wrong = (&'static str, String);
 
 impl Default for Style {
     fn default() -> Self {
@@ -87,36 +103,60 @@ impl Default for Style {
             reveal: 16,
             headers: false,
             headers_only: Vec::new(),
+            template: None,
+            anonymizer: Anonymizer::default(),
         }
     }
 }
 
-impl From<&settings::ProxyLoggingSettings> for Style {
-    fn from(settings: &settings::ProxyLoggingSettings) -> Self {
+impl Style {
+    /// As configured.
+    pub fn read(settings: &ProxyLoggingSettings) -> Result<Self, Wrong> {
         let names = settings.access_log_headers_only.iter();
-        Self {
+        let text = &settings.log_msg_template;
+        let is_default = *text == ProxyLoggingSettings::default().log_msg_template;
+        let (method, salt) = (&settings.log_anonymization_method, &settings.log_anonymization_salt);
+        Ok(Self {
             reveal: settings.reveal_sensitive_prefix,
             headers: settings.access_log_headers,
             headers_only: names.map(|n| n.to_ascii_lowercase()).collect(),
-        }
+            template: match is_default {
+                true => None,
+                false => Some(Template::parse(text).map_err(|expected| ("log_msg_template", expected))?),
+            },
+            anonymizer: Anonymizer::new(method, salt).ok_or((
+                "log_anonymization_method",
+                "MD5, SHA1, SHA224, SHA256, SHA384 or SHA512".to_owned(),
+            ))?,
+        })
     }
+}
+
+/// The names of an account, a container and an object, empty where there are none.
+#[derive(Default)]
+pub(crate) struct Names<'a> {
+    pub(crate) account: &'a str,
+    pub(crate) container: &'a str,
+    pub(crate) object: &'a str,
 }
 
 impl Display for AccessLine<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(template) = &self.style.template {
+            return Display::fmt(&Templated(self, template), f);
+        }
         let ended = Moment {
             seconds: self.end.as_secs(),
             separators: ('/', '/'),
         };
         write!(
             f,
-            "{} {} {ended} {} {}",
+            "{} {} {ended} {} ",
             Quoted(self.client()),
             Quoted(self.remote.as_bytes()),
             Quoted(self.method.as_bytes()),
-            TwiceQuoted(self.path),
         )?;
-        self.write_query(f)?;
+        self.write_path(f)?;
         let header = |name: &HeaderName| Quoted(self.headers.get(name).map_or(b"", |v| v.as_bytes()));
         write!(
             f,
@@ -152,7 +192,7 @@ impl Display for AccessLine<'_> {
 
 impl AccessLine<'_> {
     /// Whom the proxies in front name, or who the connection is from.
-    fn client(&self) -> &[u8] {
+    pub(crate) fn client(&self) -> &[u8] {
         let named = |name: &str| self.headers.get(name).map(|v| v.as_bytes()).filter(|v| !v.is_empty());
         let first = |list: &'_ [u8]| list.iter().position(|b| *b == b',').unwrap_or(list.len());
         match (named("x-cluster-client-ip"), named("x-forwarded-for")) {
@@ -160,6 +200,41 @@ impl AccessLine<'_> {
             (None, Some(list)) => list[..first(list)].trim_ascii(),
             (None, None) => self.remote.as_bytes(),
         }
+    }
+
+    pub(crate) fn entity(&self) -> Names<'_> {
+        self.entity.map_or_else(Names::default, |entity| Names {
+            account: &entity.account,
+            container: entity.container.as_deref().unwrap_or_default(),
+            object: entity.object.as_deref().unwrap_or_default(),
+        })
+    }
+
+    /// The path and, behind it, the query.
+    pub(crate) fn write_path(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Display::fmt(&TwiceQuoted(self.path), f)?;
+        self.write_query(f)
+    }
+
+    /// The same as a URL has them, secrets cut short.
+    pub(crate) fn path_and_query(&self) -> String {
+        let mut text = vocabulary::names::quote(self.path);
+        for (index, pair) in self.query.unwrap_or_default().split('&').enumerate() {
+            match (pair, index) {
+                ("", 0) => continue,
+                (_, 0) => text.push('?'),
+                _ => text.push('&'),
+            }
+            match pair.split_once('=') {
+                Some((name, value)) if SECRET_PARAMETERS.contains(&name) => {
+                    text.push_str(name);
+                    text.push('=');
+                    text.push_str(&String::from_utf8_lossy(&self.cut_short(value.as_bytes())));
+                }
+                _ => text.push_str(pair),
+            }
+        }
+        text
     }
 
     fn write_query(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -179,7 +254,7 @@ impl AccessLine<'_> {
         Ok(())
     }
 
-    fn write_token(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    pub(crate) fn write_token(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.headers.get("x-auth-token").filter(|t| !t.is_empty()) {
             None => f.write_str("-"),
             Some(token) => Display::fmt(&self.obscured(token.as_bytes()), f),
@@ -187,27 +262,41 @@ impl AccessLine<'_> {
     }
 
     fn write_headers(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.style.headers {
+            true => Display::fmt(&Quoted(&self.header_lines()), f),
+            false => f.write_str("-"),
+        }
+    }
+
+    /// The headers to be logged, one a line, secrets cut short.
+    pub(crate) fn header_lines(&self) -> Vec<u8> {
         let only = &self.style.headers_only;
         let wanted = |name: &HeaderName| only.is_empty() || only.iter().any(|n| n == name.as_str());
-        let mut shown = self
+        let mut lines = Vec::new();
+        for (name, value) in self
             .headers
             .iter()
             .filter(|(name, _)| self.style.headers && wanted(name))
-            .peekable();
-        if shown.peek().is_none() {
-            return f.write_str("-");
-        }
-        for (index, (name, value)) in shown.enumerate() {
-            let gap = if index == 0 { "" } else { "%0A" };
+        {
             let secret = SECRET_HEADERS.contains(&name.as_str()) || name == AUTHORIZATION || value.is_sensitive();
-            write!(f, "{gap}{}:%20", Quoted(name.as_str().as_bytes()))?;
-            match value.as_bytes() {
-                b"" => {}
-                bytes if secret => Display::fmt(&self.obscured(bytes), f)?,
-                bytes => Display::fmt(&Quoted(bytes), f)?,
+            if !lines.is_empty() {
+                lines.push(b'\n');
+            }
+            lines.extend_from_slice(&header_name::decode(&header_name::title(name.as_str())));
+            lines.extend_from_slice(b": ");
+            match secret {
+                true => lines.extend(self.cut_short(value.as_bytes())),
+                false => lines.extend_from_slice(value.as_bytes()),
             }
         }
-        Ok(())
+        lines
+    }
+
+    fn cut_short(&self, secret: &[u8]) -> Vec<u8> {
+        match secret.get(..self.style.reveal) {
+            Some(shown) if shown.len() < secret.len() => [shown, b"..."].concat(),
+            _ => secret.to_vec(),
+        }
     }
 
     fn obscured<'s>(&self, secret: &'s [u8]) -> Obscured<'s> {
@@ -241,6 +330,9 @@ mod tests {
             start: Duration::new(1_795_177_426, 550_146_341),
             end: Duration::new(1_795_177_426, 550_279_140),
             policy: Some(0),
+            first_byte: None,
+            wire_status: 200,
+            entity: None,
             user: "test:tester",
             style,
         }
@@ -270,7 +362,7 @@ mod tests {
             ..Style::default()
         };
         let text = line(&headers, &style).to_string();
-        assert!(text.contains("x-auth-key:%20a-key-that-is-lo..."), "{text}");
+        assert!(text.contains("X-Auth-Key:%20a-key-that-is-lo..."), "{text}");
         assert!(!text.contains("signature"), "{text}");
     }
 

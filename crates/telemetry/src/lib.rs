@@ -4,12 +4,13 @@
 //! ids that tie the lines of one request together across servers.
 //! Always holds: lines are OpenStack Swift's, so that its operators' tools read them; tokens and
 //! signatures are cut short in them; writing a line allocates nothing but the line.
-//! Deliberately absent: metrics (an issue of their own), syslog, deciding what is worth logging.
+//! Deliberately absent: syslog, deciding what is worth logging, metrics of anything but requests to the proxy.
 //!
 //! | question | file |
 //! |---|---|
 //! | where do events go | `log.rs` |
-//! | the proxy's line per request | `access.rs` |
+//! | the proxy's line per request | `access.rs`, `template.rs` |
+//! | metrics of the proxy's requests | `statsd.rs` |
 //! | a storage server's line per request | `storage.rs` |
 //! | ids of requests | `transaction.rs` |
 //!
@@ -18,9 +19,12 @@
 pub mod access;
 mod fields;
 pub mod log;
+pub mod statsd;
 pub mod storage;
+pub mod template;
 pub mod transaction;
 
 pub use access::AccessLine;
+pub use statsd::Statsd;
 pub use storage::StorageLine;
 pub use transaction::transaction_id;

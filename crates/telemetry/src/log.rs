@@ -30,9 +30,14 @@ pub fn start(level: LogLevel) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// Logs a request to the proxy.
+/// Logs a request to the proxy. Where the line does not name its transaction, it stands behind it.
 pub fn access(line: &AccessLine<'_>) {
-    tracing::info!(target: REQUESTS, "{line}");
+    match &line.style.template {
+        Some(template) if !template.names_transaction() => {
+            tracing::info!(target: REQUESTS, "{line} (txn: {})", line.transaction_id);
+        }
+        _ => tracing::info!(target: REQUESTS, "{line}"),
+    }
 }
 
 /// Logs a request to a storage server.

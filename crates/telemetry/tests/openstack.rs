@@ -6,6 +6,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
+use settings::ProxyLoggingSettings;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -132,16 +133,20 @@ fn proxy_lines() {
         let url = question["url"].as_str().unwrap();
         let (path, query) = url.split_once('?').map_or((url, None), |(p, q)| (p, Some(q)));
         let headers = headers(question);
-        let style = Style {
-            reveal: usize::try_from(question["reveal"].as_u64().unwrap()).unwrap(),
-            ..Style::default()
+        let settings = ProxyLoggingSettings {
+            reveal_sensitive_prefix: usize::try_from(question["reveal"].as_u64().unwrap()).unwrap(),
+            ..ProxyLoggingSettings::default()
         };
+        let style = Style::read(&settings).unwrap();
         let sent = if question["method"] == "HEAD" {
             0
         } else {
             question["sent"].as_u64().unwrap()
         };
         let ours = AccessLine {
+            first_byte: None,
+            wire_status: 200,
+            entity: None,
             remote: question["remote"].as_str().unwrap(),
             method: question["method"].as_str().unwrap(),
             path: &unquote(path).unwrap(),
@@ -160,6 +165,89 @@ fn proxy_lines() {
             user: question["user"].as_str().unwrap(),
             style: &style,
         };
+        assert_eq!(ours.to_string(), theirs, "{question}");
+    }
+}
+
+/// Templates, each in front of the times of its line.
+fn template_questions() -> Vec<Value> {
+    let telling = "client_ip remote_addr domain path referer user_agent client_etag headers account container object";
+    let plain = "method protocol status_int auth_token bytes_recvd bytes_sent transaction_id request_time source log_info \
+                 policy_index wire_status_int access_user_id";
+    let times = "datetime asctime iso8601 s ms us ns a A b B c d H I j m M p S U w W x X y Y Z";
+    let mut templates: Vec<String> = plain.split_whitespace().map(|field| format!("{{{field}}}")).collect();
+    for field in telling.split_whitespace() {
+        templates.extend([format!("{{{field}}}"), format!("{{{field}.anonymized}}")]);
+    }
+    templates.extend(
+        times
+            .split_whitespace()
+            .map(|form| format!("{{start_time.{form}}}/{{end_time.{form}}}")),
+    );
+    templates.push("{{a}} \"{method}\"{path}%20é }}".into());
+    let headers = json!({"Host": "store.test:80", "User-Agent": "c u", "Referer": "r", "X-Auth-Token": "t".repeat(40), "ETag": "e"});
+    let mut all = Vec::new();
+    for template in templates {
+        for (method, salt, url) in [
+            ("MD5", "", "/v1/a/c/o%20p/q"),
+            ("sha256", "salt", "/v1/a%C3%BC?x=1&temp_url_sig=short"),
+            ("sha1", "s", "/info"),
+        ] {
+            all.push(json!({
+                "line": "template", "method": "PUT", "url": url, "headers": headers, "status": 201, "received": 7, "sent": 5,
+                "policy": 1, "info": "a,b", "user": "u:x", "remote": "1.2.3.4", "reveal": 16, "took": 0,
+                "template": format!("{{start_time}} {{end_time}} {template}"), "hash": method, "salt": salt,
+            }));
+        }
+    }
+    all
+}
+
+#[test]
+fn lines_of_templates() {
+    let questions = template_questions();
+    let Some(lines) = ask(&questions) else { return };
+    for (question, theirs) in questions.iter().zip(lines) {
+        let text = |key: &str| question[key].as_str().unwrap().to_owned();
+        let url = text("url");
+        let (path, query) = url.split_once('?').map_or((url.as_str(), None), |(p, q)| (p, Some(q)));
+        let path = unquote(path).unwrap();
+        let entity = path
+            .strip_prefix("/v1/")
+            .and_then(|rest| vocabulary::EntityPath::split(rest).ok());
+        let settings = ProxyLoggingSettings {
+            log_msg_template: text("template"),
+            log_anonymization_method: text("hash"),
+            log_anonymization_salt: text("salt"),
+            access_log_headers: true,
+            access_log_headers_only: vec!["Referer".into()],
+            ..ProxyLoggingSettings::default()
+        };
+        let fields: Vec<&str> = theirs.split(' ').collect();
+        let headers = headers(question);
+        let ours = AccessLine {
+            remote: "1.2.3.4",
+            method: "PUT",
+            path: &path,
+            query,
+            protocol: "HTTP/1.1",
+            status: 201,
+            headers: &headers,
+            received: 7,
+            sent: 5,
+            transaction_id: "tx123",
+            source: "",
+            info: "a,b",
+            start: moment(fields[0]),
+            end: moment(fields[1]),
+            policy: Some(1),
+            first_byte: None,
+            wire_status: 201,
+            entity: entity.as_ref(),
+            user: "u:x",
+            style: &Style::read(&settings).unwrap(),
+        };
+        // The very last digit of a time is a matter of how it was rounded.
         assert_eq!(ours.to_string(), theirs, "{question}");
     }
 }

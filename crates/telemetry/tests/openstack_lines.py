@@ -56,6 +56,17 @@ def proxy(q):
     return middleware.access_logger.lines[0]
 
 
+def template(q):
+    middleware = proxy_logging.filter_factory({
+        'log_msg_template': q['template'], 'log_anonymization_method': q['hash'], 'log_anonymization_salt': q['salt'],
+        'access_log_headers': 'true', 'access_log_headers_only': 'Referer'})(app)
+    middleware.access_logger = Lines()
+    req = request(q)
+    req.headers['Host'] = q['headers']['Host']
+    req.get_response(middleware).body
+    return middleware.access_logger.lines[0]
+
+
 def storage(q):
     req = request(q)
     resp = Response(request=req, status=q['status'], body=b'x' * q['sent'])
@@ -64,4 +75,4 @@ def storage(q):
     return utils.get_log_line(req, resp, q['took'], q['info'], utils.LOG_LINE_DEFAULT_FORMAT, 'MD5', '')
 
 
-json.dump([{'proxy': proxy, 'storage': storage}[q['line']](q) for q in json.load(sys.stdin)], sys.stdout)
+json.dump([{'proxy': proxy, 'storage': storage, 'template': template}[q['line']](q) for q in json.load(sys.stdin)], sys.stdout)

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use clock::{Clock, Elapsed};
-pub use network::{Listener, Network, Stream};
+pub use network::{Datagrams, Listener, Network, Stream};
 pub use random::Random;
 pub use tasks::Tasks;
 pub use workers::{WorkerError, Workers};

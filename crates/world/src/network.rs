@@ -6,7 +6,7 @@
 use crate::BoxFuture;
 use socket2::{Domain, Socket, Type};
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A byte stream both ways.
@@ -25,11 +25,19 @@ pub trait Listener: Send + Sync {
 pub trait Network: Send + Sync {
     /// Listens on `host:port` with room for `backlog` connections not yet accepted.
     fn listen(&self, host: &str, port: u16, backlog: u32) -> io::Result<Box<dyn Listener>>;
+    /// Sends single messages to `host:port`, whoever listens there.
+    fn datagrams(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>>;
     /// Connects to `host:port`. Give it a deadline.
     fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
 }
 
-/// TCP on this machine.
+/// Single messages that may get lost.
+pub trait Datagrams: Send + Sync {
+    /// Sends one, if that is possible at once.
+    fn send(&self, message: &[u8]);
+}
+
+/// TCP and UDP on this machine.
 pub struct RealNetwork;
 
 impl Network for RealNetwork {
@@ -46,12 +54,36 @@ impl Network for RealNetwork {
         Ok(Box::new(TcpListener(tokio::net::TcpListener::from_std(socket.into())?)))
     }
 
+    fn datagrams(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>> {
+        let to = (host, port)
+            .to_socket_addrs()?
+            .next()
+            .ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let any: SocketAddr = match to {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = std::net::UdpSocket::bind(any)?;
+        socket.set_nonblocking(true)?;
+        socket.connect(to)?;
+        Ok(Box::new(Udp(socket)))
+    }
+
     fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
             let stream = tokio::net::TcpStream::connect((host.as_str(), port)).await?;
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
+    }
+}
+
+struct Udp(std::net::UdpSocket);
+
+impl Datagrams for Udp {
+    fn send(&self, message: &[u8]) {
+        // Nobody there, or no room: messages may get lost.
+        let _ = self.0.send(message);
     }
 }
 

@@ -10,7 +10,6 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::subscriber::{DefaultGuard, set_default};
-use world::clock::RealClock;
 
 /// Collects lines about requests.
 #[derive(Clone, Default)]
@@ -62,7 +61,7 @@ impl Log {
 }
 
 fn logging() -> ProxyLogging {
-    ProxyLogging::new(&ProxyLoggingSettings::default(), Arc::new(RealClock::new()))
+    ProxyLogging::new(&ProxyLoggingSettings::default(), vec!["v1".into()], &World::real()).unwrap()
 }
 
 fn streamed(length: &'static str, chunks: Vec<Result<Bytes, BodyError>>) -> Response {

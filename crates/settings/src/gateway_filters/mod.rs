@@ -68,6 +68,34 @@ options! {
         access_log_headers_only: Vec<String> = "",
         /// How many characters of tokens and signatures are logged.
         reveal_sensitive_prefix: usize = "16",
+        /// The access line: fields in braces, with a transformer behind a dot, as in {path.anonymized}.
+        log_msg_template: String = "{client_ip} {remote_addr} {end_time.datetime} {method} {path} {protocol} {status_int} {referer} {user_agent} {auth_token} {bytes_recvd} {bytes_sent} {client_etag} {transaction_id} {headers} {request_time} {source} {log_info} {start_time} {end_time} {policy_index} {access_user_id}",
+        /// What anonymized fields are hashed with: MD5, SHA1, SHA224, SHA256, SHA384 or SHA512.
+        log_anonymization_method: String = "MD5",
+        /// What goes before an anonymized field to be hashed with it.
+        log_anonymization_salt: String = "",
+        /// Host that takes StatsD metrics; log_statsd_host when empty.
+        access_log_statsd_host: Option<String> = "",
+        /// Its port; log_statsd_port when empty.
+        access_log_statsd_port: Option<u16> = "",
+        /// Share of metrics that is sent; log_statsd_default_sample_rate when empty.
+        access_log_statsd_default_sample_rate: Option<f64> = "",
+        /// Multiplies it; log_statsd_sample_rate_factor when empty.
+        access_log_statsd_sample_rate_factor: Option<f64> = "",
+        /// First part of metrics' names; log_statsd_metric_prefix when empty.
+        access_log_statsd_metric_prefix: Option<String> = "",
+        /// Host that takes StatsD metrics; none are sent when empty.
+        log_statsd_host: Option<String> = "",
+        /// Its port.
+        log_statsd_port: u16 = "8125",
+        /// Share of metrics that is sent.
+        log_statsd_default_sample_rate: f64 = "1.0",
+        /// Multiplies it.
+        log_statsd_sample_rate_factor: f64 = "1.0",
+        /// First part of metrics' names.
+        log_statsd_metric_prefix: String = "",
+        /// Verbs that have metrics of their own; the others are BAD_METHOD.
+        log_statsd_valid_http_methods: Vec<String> = "GET, HEAD, POST, PUT, DELETE, COPY, OPTIONS, UPDATE",
     }
 }
 

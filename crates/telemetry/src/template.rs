@@ -1,0 +1,428 @@
+//! `log_msg_template`: which fields stand on the proxy's line, and how they are shown.
+//!
+//! `{field}` is a value, `{field.transformer}` the same in another form: `anonymized` for what tells who
+//! and what, the forms of a moment for times. Two braces are one.
+//! Always holds: a template that exists names only fields and transformers that there are; what is
+//! anonymized shows nothing of itself but a hash.
+
+use crate::access::AccessLine;
+use crate::fields::{Count, Moment, Nanoseconds, Policy, Quoted};
+use md5::{Digest, Md5};
+use sha1::Sha1;
+use sha2::{Sha224, Sha256, Sha384, Sha512};
+use std::fmt::{self, Display, Formatter, Write};
+use std::time::Duration;
+use vocabulary::http_date::civil;
+
+/// A template that has been understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// A field that has no other forms.
+    Plain(Plain),
+    /// What can be anonymized.
+    Telling(Telling, bool),
+    Time(Time, Option<TimeForm>),
+}
+
+/// Declares an enumeration with the names of its values.
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $name { $($variant),+ }
+
+        impl $name {
+            fn of(text: &str) -> Option<Self> {
+                match text {
+                    $($text => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// Fields that have one form only.
+    Plain {
+        Method = "method", Protocol = "protocol", Status = "status_int", Token = "auth_token", Received = "bytes_recvd",
+        Sent = "bytes_sent", Transaction = "transaction_id", Took = "request_time", Source = "source", Info = "log_info",
+        FirstByte = "ttfb", Policy = "policy_index", Pid = "pid", WireStatus = "wire_status_int", User = "access_user_id",
+    }
+}
+
+named! {
+    /// Fields that tell who and what.
+    Telling {
+        Client = "client_ip", Remote = "remote_addr", Domain = "domain", Path = "path", Referer = "referer",
+        Agent = "user_agent", Etag = "client_etag", Headers = "headers", Account = "account", Container = "container",
+        Object = "object",
+    }
+}
+
+named! {
+    /// Moments.
+    Time { Start = "start_time", End = "end_time" }
+}
+
+named! {
+    /// Forms of a moment.
+    TimeForm {
+        Datetime = "datetime", Asctime = "asctime", Iso = "iso8601", Seconds = "s", Millis = "ms", Micros = "us",
+        Nanos = "ns", Day3 = "a", DayName = "A", Month3 = "b", MonthName = "B", Locale = "c", Day = "d", Hour = "H", Hour12 = "I",
+        YearDay = "j", Month = "m", Minute = "M", Half = "p", Second = "S", SundayWeek = "U", WeekDay = "w", MondayWeek = "W",
+        Date = "x", Clock = "X", Year2 = "y", Year = "Y", Zone = "Z",
+    }
+}
+
+impl Template {
+    /// Understands a template, or says what is expected.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut parts, mut plain) = (Vec::new(), String::new());
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, brace) = rest.split_at(at);
+            plain.push_str(before);
+            if let Some(tail) = brace.strip_prefix("{{").or(brace.strip_prefix("}}")) {
+                plain.push_str(&brace[..1]);
+                rest = tail;
+                continue;
+            }
+            let Some((name, tail)) = brace.strip_prefix('{').and_then(|field| field.split_once('}')) else {
+                return Err("text in which every { is followed by a field and a }; two of either stand for one".into());
+            };
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain)));
+            }
+            parts.push(field(name)?);
+            rest = tail;
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Whether the transaction's id is on the line.
+    pub fn names_transaction(&self) -> bool {
+        self.0.contains(&Part::Plain(Plain::Transaction))
+    }
+}
+
+fn field(text: &str) -> Result<Part, String> {
+    let (name, form) = text
+        .split_once('.')
+        .map_or((text, None), |(name, form)| (name, Some(form)));
+    let wrong = || match form {
+        Some(form) => Err(format!("fields that there are: {{{name}}} has no form {form:?}")),
+        None => Err(format!(
+            "fields that there are: {{{name}}} is none of those in OpenStack's documentation"
+        )),
+    };
+    if let Some(plain) = Plain::of(name) {
+        return if form.is_none() {
+            Ok(Part::Plain(plain))
+        } else {
+            wrong()
+        };
+    }
+    if let Some(telling) = Telling::of(name) {
+        return match form {
+            None => Ok(Part::Telling(telling, false)),
+            Some("anonymized") => Ok(Part::Telling(telling, true)),
+            Some(_) => wrong(),
+        };
+    }
+    match (Time::of(name), form.map(TimeForm::of)) {
+        (Some(time), None) => Ok(Part::Time(time, None)),
+        (Some(time), Some(Some(form))) => Ok(Part::Time(time, Some(form))),
+        _ => wrong(),
+    }
+}
+
+/// How fields are anonymized: `log_anonymization_method` and `log_anonymization_salt`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anonymizer {
+    method: Method,
+    salt: String,
+}
+
+named! {
+    /// Hashes, each by the name that stands before it.
+    Method { Md5 = "MD5", Sha1 = "SHA1", Sha224 = "SHA224", Sha256 = "SHA256", Sha384 = "SHA384", Sha512 = "SHA512" }
+}
+
+impl Default for Anonymizer {
+    fn default() -> Self {
+        Self {
+            method: Method::Md5,
+            salt: String::new(),
+        }
+    }
+}
+
+impl Anonymizer {
+    /// `None` for a method that there is not.
+    pub fn new(method: &str, salt: &str) -> Option<Self> {
+        Some(Self {
+            method: Method::of(&method.to_ascii_uppercase())?,
+            salt: salt.to_owned(),
+        })
+    }
+
+    fn write(&self, value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
+        fn hashed<D: Digest>(salt: &str, value: &[u8]) -> Vec<u8> {
+            D::new().chain_update(salt).chain_update(value).finalize().to_vec()
+        }
+        if value.is_empty() {
+            return f.write_char('-');
+        }
+        let (name, hash) = match self.method {
+            Method::Md5 => ("MD5", hashed::<Md5>(&self.salt, value)),
+            Method::Sha1 => ("SHA1", hashed::<Sha1>(&self.salt, value)),
+            Method::Sha224 => ("SHA224", hashed::<Sha224>(&self.salt, value)),
+            Method::Sha256 => ("SHA256", hashed::<Sha256>(&self.salt, value)),
+            Method::Sha384 => ("SHA384", hashed::<Sha384>(&self.salt, value)),
+            Method::Sha512 => ("SHA512", hashed::<Sha512>(&self.salt, value)),
+        };
+        let salted = if self.salt.is_empty() { "" } else { "S" };
+        write!(f, "{{{salted}{name}}}")?;
+        hash.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A line in a template's format.
+pub(crate) struct Templated<'a>(pub(crate) &'a AccessLine<'a>, pub(crate) &'a Template);
+
+impl Display for Templated<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self(line, Template(parts)) = self;
+        for part in parts {
+            match part {
+                Part::Text(text) => f.write_str(text)?,
+                Part::Plain(field) => plain(*field, line, f)?,
+                Part::Telling(field, true) => line.style.anonymizer.write(&telling(*field, line), f)?,
+                Part::Telling(Telling::Path, false) => line.write_path(f)?,
+                Part::Telling(field, false) => Display::fmt(&Quoted(&telling(*field, line)), f)?,
+                Part::Time(time, form) => {
+                    let moment = match time {
+                        Time::Start => line.start,
+                        Time::End => line.end,
+                    };
+                    match form {
+                        None => Display::fmt(&Nanoseconds(moment), f)?,
+                        Some(form) => write_moment(*form, moment, f)?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn plain(field: Plain, line: &AccessLine<'_>, f: &mut Formatter<'_>) -> fmt::Result {
+    match field {
+        Plain::Method => Display::fmt(&Quoted(line.method.as_bytes()), f),
+        Plain::Protocol => f.write_str(line.protocol),
+        Plain::Status => Display::fmt(&line.status, f),
+        Plain::Token => line.write_token(f),
+        Plain::Received => Display::fmt(&Count(line.received), f),
+        Plain::Sent => Display::fmt(&Count(line.sent), f),
+        Plain::Transaction => Display::fmt(&Quoted(line.transaction_id.as_bytes()), f),
+        Plain::Took => write!(f, "{:.4}", line.end.saturating_sub(line.start).as_secs_f64()),
+        Plain::Source => Display::fmt(&Quoted(line.source.as_bytes()), f),
+        Plain::Info => Display::fmt(&Quoted(line.info.as_bytes()), f),
+        Plain::FirstByte => match line.first_byte {
+            Some(after) => Display::fmt(&after.as_secs_f64(), f),
+            None => f.write_char('-'),
+        },
+        Plain::Policy => Display::fmt(&Policy(line.policy), f),
+        Plain::Pid => Display::fmt(&std::process::id(), f),
+        Plain::WireStatus => Display::fmt(&line.wire_status, f),
+        Plain::User => Display::fmt(&Quoted(line.user.as_bytes()), f),
+    }
+}
+
+/// A field's own bytes; none when it has no value.
+fn telling(field: Telling, line: &AccessLine<'_>) -> Vec<u8> {
+    let header = |name: &str| {
+        line.headers
+            .get(name)
+            .map_or(Vec::new(), |value| value.as_bytes().to_vec())
+    };
+    match field {
+        Telling::Client => line.client().to_vec(),
+        Telling::Remote => line.remote.as_bytes().to_vec(),
+        Telling::Domain => domain(&header("host")).to_vec(),
+        Telling::Path => line.path_and_query().into_bytes(),
+        Telling::Referer => header("referer"),
+        Telling::Agent => header("user-agent"),
+        Telling::Etag => header("etag"),
+        Telling::Headers => line.header_lines(),
+        Telling::Account => vocabulary::names::quote(line.entity().account).into_bytes(),
+        Telling::Container => vocabulary::names::quote(line.entity().container).into_bytes(),
+        Telling::Object => vocabulary::names::quote(line.entity().object).into_bytes(),
+    }
+}
+
+/// Without the port.
+fn domain(host: &[u8]) -> &[u8] {
+    match host.iter().rposition(|byte| *byte == b':') {
+        Some(colon) if !host.ends_with(b"]") => host.get(..colon).unwrap_or_default(),
+        _ => host,
+    }
+}
+
+fn write_moment(form: TimeForm, moment: Duration, f: &mut Formatter<'_>) -> fmt::Result {
+    const DAYS: [&str; 7] = [
+        "Sunday",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+    ];
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    let seconds = moment.as_secs();
+    let (year, month, day, hour, minute, second) = civil(seconds);
+    let days = seconds / 86_400;
+    // 1970 began on a Thursday.
+    let week_day = (days + 4) % 7;
+    let year_day = days - first_day_of(year);
+    let day_name = DAYS.get(week_day as usize).copied().unwrap_or_default();
+    let month_name = MONTHS.get(month as usize - 1).copied().unwrap_or_default();
+    let short = |name: &'static str| name.get(..3).unwrap_or(name);
+    match form {
+        TimeForm::Datetime => {
+            let separators = ('/', '/');
+            Display::fmt(&Moment { seconds, separators }, f)
+        }
+        TimeForm::Asctime | TimeForm::Locale => write!(
+            f,
+            "{}%20{}%20{}{day}%20{hour:02}:{minute:02}:{second:02}%20{year}",
+            short(day_name),
+            short(month_name),
+            if day < 10 { "%20" } else { "" }
+        ),
+        TimeForm::Iso => write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"),
+        TimeForm::Seconds => Display::fmt(&seconds, f),
+        TimeForm::Millis => write!(f, "{:03}", moment.subsec_millis()),
+        TimeForm::Micros => write!(f, "{:06}", moment.subsec_micros()),
+        TimeForm::Nanos => write!(f, "{:09}", moment.subsec_nanos()),
+        TimeForm::Day3 => f.write_str(short(day_name)),
+        TimeForm::DayName => f.write_str(day_name),
+        TimeForm::Month3 => f.write_str(short(month_name)),
+        TimeForm::MonthName => f.write_str(month_name),
+        TimeForm::Day => write!(f, "{day:02}"),
+        TimeForm::Hour => write!(f, "{hour:02}"),
+        TimeForm::Hour12 => write!(f, "{:02}", (hour + 11) % 12 + 1),
+        TimeForm::YearDay => write!(f, "{:03}", year_day + 1),
+        TimeForm::Month => write!(f, "{month:02}"),
+        TimeForm::Minute => write!(f, "{minute:02}"),
+        TimeForm::Half => f.write_str(if hour < 12 { "AM" } else { "PM" }),
+        TimeForm::Second => write!(f, "{second:02}"),
+        TimeForm::SundayWeek => write!(f, "{:02}", (year_day + 7 - week_day) / 7),
+        TimeForm::WeekDay => Display::fmt(&week_day, f),
+        TimeForm::MondayWeek => write!(f, "{:02}", (year_day + 7 - (week_day + 6) % 7) / 7),
+        TimeForm::Date => write!(f, "{month:02}/{day:02}/{:02}", year % 100),
+        TimeForm::Clock => write!(f, "{hour:02}:{minute:02}:{second:02}"),
+        TimeForm::Year2 => write!(f, "{:02}", year % 100),
+        TimeForm::Year => write!(f, "{year:04}"),
+        TimeForm::Zone => f.write_str("UTC"),
+    }
+}
+
+/// Days from 1970 to the first of January.
+fn first_day_of(year: u64) -> u64 {
+    let before = year - 1;
+    before * 365 + before / 4 - before / 100 + before / 400 - 719_162
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(form: &str, seconds: u64) -> String {
+        struct Shown(TimeForm, Duration);
+        impl Display for Shown {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                write_moment(self.0, self.1, f)
+            }
+        }
+        Shown(TimeForm::of(form).unwrap(), Duration::new(seconds, 5_006_075)).to_string()
+    }
+
+    #[test]
+    fn moments_as_python_writes_them() {
+        let new_year = 1_704_067_200 + 13 * 3600;
+        for (seconds, expected) in [
+            (1_795_190_359, "Fri%20Nov%2020%2015:59:19%202026 46 46 5 03 PM 324"),
+            (new_year, "Mon%20Jan%20%201%2013:00:00%202024 00 01 1 01 PM 001"),
+            (
+                new_year + 6 * 86_400,
+                "Sun%20Jan%20%207%2013:00:00%202024 01 01 0 01 PM 007",
+            ),
+            (
+                new_year + 7 * 86_400,
+                "Mon%20Jan%20%208%2013:00:00%202024 01 02 1 01 PM 008",
+            ),
+            (
+                new_year + 365 * 86_400,
+                "Tue%20Dec%2031%2013:00:00%202024 52 53 2 01 PM 366",
+            ),
+        ] {
+            let all: Vec<String> = ["asctime", "U", "W", "w", "I", "p", "j"]
+                .map(|form| shown(form, seconds))
+                .into();
+            assert_eq!(all.join(" "), expected);
+        }
+        let fractions = ["s", "ms", "us", "ns"].map(|form| shown(form, 7)).join(" ");
+        assert_eq!(fractions, "7 005 005006 005006075");
+    }
+
+    #[test]
+    fn what_is_no_template() {
+        for (text, expected) in [
+            ("{nope}", "{nope} is none of those"),
+            ("{path.nope}", "{path} has no form \"nope\""),
+            ("{method.anonymized}", "{method} has no form"),
+            ("{end_time.f}", "{end_time} has no form"),
+            ("{path", "every { is followed"),
+            ("path}", "every { is followed"),
+            ("{}", "{} is none"),
+        ] {
+            let message = Template::parse(text).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        }
+        assert_eq!(Template::parse("{{x}}"), Ok(Template(vec![Part::Text("{x}".into())])));
+    }
+
+    proptest! {
+        #[test]
+        fn any_template_is_judged(text in "\\PC*|[{}a-z_.]*", seconds in 0..4_102_444_800u64) {
+            let _ = Template::parse(&text);
+            prop_assert_eq!(shown("j", seconds).len(), 3);
+            prop_assert_eq!(shown("U", seconds).len(), 2);
+        }
+    }
+}
