@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors torture race race-martlet clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors torture race race-martlet bench-features clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -52,6 +52,9 @@ race: build $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes 
 
 race-martlet: build $(VENV)/ready   ## Martlet's side alone, quickly, for profiling
 	$(VENV)/bin/python tests/race/race.py --only martlet --seconds 5
+
+bench-features:  ## what a feature costs a request that does not use it
+	cargo bench -p features --bench cost --locked
 
 packages:        ## Debian packages the tests need, where we may install them
 	@missing=$$(dpkg-query -W -f '$${Package} $${Status}\n' $(PACKAGES) 2>&1 | grep -v 'ok installed$$' | wc -l); \

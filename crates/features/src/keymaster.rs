@@ -181,12 +181,18 @@ impl RootSecrets {
         self.derive(&EntityPath { object, ..named }, version, secret)
     }
 
-    /// The object's key under every secret, the active one's first.
+    /// The object's key under every secret, the active one's first, and in every version. (OpenStack takes that
+    /// of the version it writes: conditions fail there for an object `/x` that was written in another.)
     pub fn object_keys<'a>(&'a self, entity: &'a EntityPath) -> impl Iterator<Item = Key> + 'a {
-        let path = key_path(entity, self.version);
-        self.secrets
-            .iter()
-            .map(move |(_, secret)| Key::new(hmac(secret.bytes(), path.as_bytes())))
+        let (first, now) = (key_path(entity, 1), key_path(entity, 2));
+        let paths = match first == now {
+            true => vec![now],
+            false => vec![now, first],
+        };
+        self.secrets.iter().flat_map(move |(_, secret)| {
+            let key = |path: &String| Key::new(hmac(secret.bytes(), path.as_bytes()));
+            paths.iter().map(key).collect::<Vec<Key>>()
+        })
     }
 
     fn derive(&self, entity: &EntityPath, version: u8, id: Option<String>) -> Result<Keys, KeyError> {

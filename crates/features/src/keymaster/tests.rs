@@ -157,6 +157,8 @@ fn conditions_are_compared_under_every_secret() {
     let object = entity("a/c/o");
     let keys: Vec<String> = secrets.object_keys(&object).map(|key| start(&key)).collect();
     assert_eq!(keys, ["8df587bb", "626eaacb"]);
+    let keys: Vec<String> = secrets.object_keys(&entity("a/c//o")).map(|key| start(&key)).collect();
+    assert_eq!(keys, ["59a3b43b", "42797721", "6f2861e8", "a4111b19"]);
     assert_eq!(format!("{secrets:?}"), "RootSecrets([Some(\"new\"), None])");
     assert!(!format!("{:?}", secrets.object_keys(&object).next()).contains("141"));
 }
