@@ -3,12 +3,13 @@
 import hashlib
 import hmac
 import json
+import re
 import time
 
 import pytest
 
 from harness import filters
-from harness.compare import Ask, Pair, Story
+from harness.compare import Ask, Pair, Side, Story, shape
 from harness.memcached import Memcached
 from harness.systems import make
 
@@ -108,3 +109,69 @@ def test_container_sync(told):
         Ask("GET", "{a}/nosuch", signed("GET", "/v1/AUTH_test/nosuch"), user=None),
     ]))
 
+
+
+ENDPOINTS = ["", "AUTH_test", "AUTH_test/", "AUTH_test/c", "AUTH_test/c/", "AUTH_test/c/o%20%C3%BC", "AUTH_test/c/o/p", "v1/AUTH_test/c/o",
+             "v2/AUTH_test/c/o", "v2/AUTH_test/c", "v2/AUTH_test", "v3/AUTH_test", "v1.0/AUTH_test", "v1", "v2", "v1/", "AUTH_test//o",
+             "AUTH_test/nosuch/o", "v2/AUTH_test/nosuch/o", "/c", "v5", "v1/v2/c", "AUTH_te%20st/c?x=y", "v-1/a", "vx/a", "v/a"]
+
+
+def test_endpoints(request, tmp_path_factory):
+    """The same rings on the same addresses, asked through a proxy of each make."""
+    kind = request.config.getoption("--sut").split(",")[0]
+    told = filters.overrides(pipeline="list_endpoints " + filters.PIPELINE)
+    answers = []
+    for make_of in ("openstack", kind):
+        memcached = Memcached().start()
+        system = make(make_of, tmp_path_factory.mktemp(f"endpoints-{make_of}"), memcached_port=memcached.port, overrides=told)
+        try:
+            side = Side(system.start())
+            side.ask(Ask("PUT", "{a}/c", {"X-Storage-Policy": "silver"}))
+            asks = [Ask("GET", "/endpoints/" + path, user=None) for path in ENDPOINTS] + [Ask("GET", "/endpoints", user=None)]
+            asks += [Ask(method, "/endpoints/AUTH_test/c", user=None) for method in ("HEAD", "PUT", "POST", "DELETE", "OPTIONS")]
+            answers.append([(str(ask), without_ports(shape(side.ask(ask), ask))) for ask in asks])
+        finally:
+            system.stop()
+            memcached.stop()
+    theirs, ours = answers
+    assert theirs == ours
+
+
+def without_ports(answer):
+    body = re.sub(r"ADDRESS|127\.0\.0\.1:\d+", "ADDRESS", answer["body"])
+    headers = {name: value for name, value in answer["headers"].items() if name != "content-length"}
+    return {**answer, "body": body, "headers": headers}
+
+
+OPTIONS = {"deny_host_headers": "bad.host, other", "allow_open_expired": "true", "max_containers_per_account": "1",
+           "max_containers_whitelist": "AUTH_test2"}
+
+
+def test_options_of_the_proxy(request, tmp_path_factory):
+    kind = request.config.getoption("--sut").split(",")[0]
+    told = filters.overrides()
+    told["proxy"]["app:proxy-server"] = OPTIONS
+    sides, started = [], []
+    try:
+        for make_of in ("openstack", kind):
+            memcached = Memcached().start()
+            system = make(make_of, tmp_path_factory.mktemp(f"options-{make_of}"), memcached_port=memcached.port, overrides=told)
+            started += [memcached, system]
+            sides.append(system.start())
+        pair = Pair(*sides)
+        theirs, ours = info(pair, "swift")
+        assert theirs["allow_open_expired"] is ours["allow_open_expired"] is True
+        pair.tell(Story("options", [
+            *[Ask("GET", target, {"Host": host}, level="status" if target == "/info" else "all")
+              for host in ("bad.host", "bad.host:80", "BAD.host", "x.bad.host", "other", "good") for target in ("{c}", "/info", "/healthcheck")],
+            Ask("PUT", "{a}/second"), Ask("PUT", "{c}"), Ask("PUT", "/v1/AUTH_test2/d", user="admin:admin"),
+            Ask("PUT", "/v1/AUTH_test2/e", user="admin:admin"),
+            Ask("PUT", "{c}/x", {"X-Delete-After": "1"}, b"abc")]))
+        time.sleep(2.2)
+        pair.tell(Story("options", [
+            *[Ask(method, "{c}/x", headers, without=("x-delete-at",)) for method in ("GET", "HEAD", "POST")
+              for headers in ({}, {"X-Open-Expired": "true"}, {"X-Open-Expired": "no"}, {"X-Backend-Open-Expired": "true"})],
+            Ask("POST", "{c}/x", {"X-Open-Expired": "true", "X-Remove-Delete-At": "x"}), Ask("GET", "{c}/x"), Ask("DELETE", "{c}/x")]))
+    finally:
+        for one in reversed(started):
+            one.stop()

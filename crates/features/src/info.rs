@@ -5,7 +5,7 @@
 //! whose metadata it is.
 
 use std::collections::BTreeMap;
-use vocabulary::PolicyIndex;
+use vocabulary::{EntityPath, PolicyIndex};
 
 /// An account, as its servers or a cache described it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,11 +78,24 @@ impl ContainerInfo {
     }
 }
 
+/// Where something lives, by the ring.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Location {
+    /// Its partition.
+    pub partition: u32,
+    /// Address, port and device of each of its primaries.
+    pub places: Vec<(String, u16, String)>,
+}
+
 /// Describes accounts and containers.
 #[async_trait::async_trait]
 pub trait InfoSource: Send + Sync {
     /// Of an account; `status` says whether it exists.
     async fn account(&self, account: &str) -> std::sync::Arc<AccountInfo>;
+    /// Where something lives, an object of `policy`; nowhere, unless this is a gateway.
+    fn location(&self, _entity: &EntityPath, _policy: PolicyIndex) -> Location {
+        Location::default()
+    }
     /// Of a container; `status` says whether it exists.
     async fn container(&self, account: &str, container: &str) -> std::sync::Arc<ContainerInfo>;
 }

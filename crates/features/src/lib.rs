@@ -27,6 +27,7 @@
 //! | many operations in one request: heartbeats, deletes | `bulk/` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
 //! | what other clusters sync here | `container_sync.rs` |
+//! | where things lie, for programs inside the cluster | `list_endpoints.rs` |
 //! | how often may be written | `ratelimit.rs` |
 //! | how much may be stored | `account_quotas.rs`, `container_quotas.rs` |
 //! | accounts that cannot be changed | `read_only.rs` |
@@ -63,6 +64,7 @@ pub mod healthcheck;
 pub mod info;
 pub mod keymaster;
 pub mod keystoneauth;
+pub mod list_endpoints;
 pub mod listing_accept;
 pub mod listing_formats;
 pub mod listing_rows;
@@ -91,7 +93,7 @@ mod testing_store;
 pub mod versioned_writes;
 pub mod watched;
 
-pub use info::{AccountInfo, ContainerInfo, InfoSource, PolicyUse};
+pub use info::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
 pub use notes::Notes;
 pub use pipeline::{Core, Feature, Next, Pipeline};
 pub use request::{Authorizer, ClientRequest, Footers};

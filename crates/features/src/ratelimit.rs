@@ -150,8 +150,12 @@ fn refusal(request: &ClientRequest, status: u16, why: &str) -> Response {
     }
 }
 
-/// The rate for a container of `size` objects, between the two sizes next to it; `None` below the first.
+/// The rate for a container of `size` objects, between the two sizes next to it; `None` below the first, and
+/// for empty containers, as in OpenStack.
 fn rate(limits: &[SizeLimit], size: u64) -> Option<f64> {
+    if size == 0 {
+        return None;
+    }
     let above = limits.partition_point(|limit| limit.size <= size);
     let below = limits.get(above.checked_sub(1)?)?;
     let Some(next) = limits.get(above) else {

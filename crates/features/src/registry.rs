@@ -21,6 +21,7 @@ use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
 use crate::keymaster::Keymaster;
 use crate::keystoneauth::KeystoneAuth;
+use crate::list_endpoints::ListEndpoints;
 use crate::listing_formats::ListingFormats;
 use crate::proxy_logging::ProxyLogging;
 use crate::ratelimit::Ratelimit;
@@ -93,6 +94,9 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("keystoneauth", |_, options| {
         Ok(Arc::new(KeystoneAuth::new(KeystoneAuthSettings::read(options)?)))
+    }),
+    ("list_endpoints", |_, options| {
+        Ok(Arc::new(ListEndpoints::new(&Options::read(options)?)))
     }),
     ("listing_formats", |parts, _| {
         let versions = parts.swift.limits.valid_api_versions.clone();

@@ -4,7 +4,7 @@
 //! container and object; header names are lower case (`http` sees to it).
 
 use crate::keymaster::RootSecrets;
-use crate::{InfoSource, Notes, Response};
+use crate::{InfoSource, Notes, Response, reply};
 use http::{HeaderMap, Method};
 use peer::Body;
 use std::net::SocketAddr;
@@ -83,6 +83,17 @@ impl ClientRequest {
     /// A query parameter, decoded; the last one wins. `Err` when it is not UTF-8.
     pub fn param(&self, key: &str) -> Option<Result<String, vocabulary::NameError>> {
         vocabulary::names::query_value(&self.query, key)
+    }
+
+    /// The refusal of a request whose `Host` (without its port) is one of `denied`.
+    pub fn denied_host(&self, denied: &[String]) -> Option<Response> {
+        if denied.is_empty() {
+            return None;
+        }
+        let host = self.header("host")?;
+        let host = host.split(':').next().unwrap_or(host);
+        let is_denied = denied.iter().any(|denied| denied == host);
+        is_denied.then(|| reply::html(403, "Invalid host header".into()))
     }
 
     /// Makes this a request about another path (decoded), whatever that names; `raw_path` stays what the

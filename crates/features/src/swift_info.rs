@@ -21,6 +21,7 @@ pub const VERSION: &str = concat!("2.38.3+martlet.", env!("CARGO_PKG_VERSION"));
 /// Answers `/info`.
 pub struct SwiftInfo {
     exposed: bool,
+    denied_hosts: Vec<String>,
     admin_key: String,
     for_clients: String,
     for_administrators: String,
@@ -44,7 +45,7 @@ impl Capabilities {
             "policies": shown_policies(policies),
             "allow_account_management": proxy.allow_account_management,
             "account_autocreate": proxy.account_autocreate,
-            "allow_open_expired": false,
+            "allow_open_expired": proxy.allow_open_expired,
             "max_file_size": limits.max_file_size,
             "max_meta_name_length": limits.max_meta_name_length,
             "max_meta_value_length": limits.max_meta_value_length,
@@ -125,6 +126,7 @@ impl SwiftInfo {
         told.insert("admin".into(), Value::Object(for_administrators));
         Self {
             exposed: proxy.expose_info,
+            denied_hosts: proxy.deny_host_headers.clone(),
             admin_key: proxy.admin_key.clone(),
             for_clients,
             for_administrators: python_json::print(&Value::Object(told)),
@@ -208,6 +210,9 @@ impl Feature for SwiftInfo {
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         if request.path != "/info" {
             return next.run(request).await;
+        }
+        if let Some(refusal) = request.denied_host(&self.denied_hosts) {
+            return refusal;
         }
         let mut response = match request.method.as_str() {
             "GET" | "HEAD" => return self.tell(&request),

@@ -229,6 +229,11 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, co
     }
     let most = shared.options.max_containers_per_account;
     if most > 0
+        && !shared
+            .options
+            .max_containers_whitelist
+            .iter()
+            .any(|name| name == account)
         && shared.account(account).await.container_count >= most
         && !shared.container(account, container).await.exists()
     {

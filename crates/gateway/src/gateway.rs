@@ -149,6 +149,9 @@ impl CoreVerbs {
 
     /// Refuses what names nothing, with the answers Swift gives.
     fn check(&self, request: &ClientRequest) -> Result<(), Response> {
+        if let Some(refusal) = request.denied_host(&self.shared.options.deny_host_headers) {
+            return Err(refusal);
+        }
         if request.path.contains(RESERVED) && !request.is_true(ALLOW_RESERVED_NAMES.as_str()) {
             return Err(not_text(&request.method));
         }

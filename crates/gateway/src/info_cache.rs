@@ -13,7 +13,7 @@ use crate::candidates::Candidates;
 use crate::gateway::Shared;
 use crate::options::GatewayOptions;
 use crate::{info_json, read};
-use features::{AccountInfo, ContainerInfo, InfoSource, PolicyUse, SharedCache};
+use features::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse, SharedCache};
 use http::{HeaderMap, Method};
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -143,6 +143,23 @@ impl InfoSource for Shared {
             self.cache.keep_local(key, Known::Account(info.clone()), since);
         }
         info
+    }
+
+    fn location(&self, entity: &EntityPath, policy: PolicyIndex) -> Location {
+        let account = &entity.account;
+        let route = match (&entity.container, &entity.object) {
+            (None, _) => Some(self.rings.account_route(account)),
+            (Some(container), None) => Some(self.rings.container_route(account, container)),
+            (Some(container), Some(object)) => self.rings.object_route(policy, account, container, object),
+        };
+        let Some(route) = route else {
+            return Location::default();
+        };
+        let place = |node: crate::nodes::Node| (node.ip, node.port, node.device);
+        Location {
+            partition: route.partition,
+            places: route.primaries.into_iter().map(place).collect(),
+        }
     }
 
     async fn container(&self, account: &str, container: &str) -> Arc<ContainerInfo> {

@@ -58,6 +58,11 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pat
         return method_not_allowed(VERBS);
     }
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
+    let opens = is_read || request.method == Method::POST;
+    if opens && shared.options.allow_open_expired && request.is_true("x-open-expired") {
+        let yes = HeaderValue::from_static("true");
+        request.headers.insert("x-backend-open-expired", yes);
+    }
     let container = shared
         .container(&path.account, path.container.as_deref().unwrap_or(""))
         .await;

@@ -24,6 +24,9 @@ pub struct GatewayOptions {
     /// Nodes asked at most per read, as a multiple of the replicas or a number.
     pub request_node_count: NodeCount,
     pub max_containers_per_account: u64,
+    pub max_containers_whitelist: Vec<String>,
+    pub deny_host_headers: Vec<String>,
+    pub allow_open_expired: bool,
     /// Lower case.
     pub swift_owner_headers: Vec<String>,
     pub auto_create_account_prefix: String,
@@ -75,6 +78,9 @@ impl Default for GatewayOptions {
             error_suppression_limit: 10,
             request_node_count: NodeCount::TimesReplicas(2),
             max_containers_per_account: 0,
+            max_containers_whitelist: vec![],
+            deny_host_headers: vec![],
+            allow_open_expired: false,
             swift_owner_headers: owner_headers.split_whitespace().map(Into::into).collect(),
             auto_create_account_prefix: ".".into(),
             expiring_objects_container_divisor: 86_400,

@@ -69,6 +69,9 @@ fn options(conf: &ProxyConf, swift: &SwiftConf) -> GatewayOptions {
             settings::NodeCount::Fixed(count) => NodeCount::Fixed(count),
         },
         max_containers_per_account: proxy.max_containers_per_account,
+        max_containers_whitelist: proxy.max_containers_whitelist.clone(),
+        deny_host_headers: proxy.deny_host_headers.clone(),
+        allow_open_expired: proxy.allow_open_expired,
         swift_owner_headers: proxy
             .swift_owner_headers
             .0

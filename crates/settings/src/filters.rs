@@ -9,8 +9,8 @@ use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
     AUTHTOKEN_KNOWN, AuthTokenSettings, CacheSettings, ContainerSyncSettings, CopySettings, DloSettings,
     DomainRemapSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions,
-    KeystoneAuthOptions, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings, StaticwebSettings,
-    SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
+    KeystoneAuthOptions, ListEndpointsSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings,
+    StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -107,7 +107,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("keystoneauth", KeystoneAuthOptions::TABLE).knowing(&["is_admin"]),
     Filter::needed("kmip_keymaster", NO_ENCRYPTION),
     Filter::needed("kms_keymaster", NO_ENCRYPTION),
-    Filter::not_yet("list_endpoints"),
+    Filter::served("list_endpoints", ListEndpointsSettings::TABLE),
     Filter::served("listing_formats", &[]),
     Filter::served("memcache", CacheSettings::TABLE).knowing(openstack::CACHE),
     Filter::not_yet("name_check"),

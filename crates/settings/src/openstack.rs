@@ -41,7 +41,6 @@ pub const PROCESS: &[&str] = &[
 /// The proxy's app.
 pub const PROXY: &[&str] = &[
     "account_existence_skip_cache_pct",
-    "allow_open_expired",
     "concurrent_ec_extra_requests",
     "container_existence_skip_cache_pct",
     "container_listing_shard_ranges_skip_cache_pct",

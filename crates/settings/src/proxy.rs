@@ -64,6 +64,8 @@ options! {
         max_containers_whitelist: Vec<String> = "",
         /// Host headers that are refused.
         deny_host_headers: Vec<String> = "",
+        /// Let requests that say X-Open-Expired reach objects that have expired but are still there.
+        allow_open_expired: bool = "false",
         /// Seconds a measured timing is good for, with sorting_method timing.
         timing_expiry: Duration = "300",
         /// Servers asked for one request.

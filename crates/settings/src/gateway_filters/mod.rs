@@ -22,6 +22,7 @@ pub use tempurl::{FormPostSettings, TempUrlSettings};
 pub use versioned_writes::VersionedWritesSettings;
 mod container_sync;
 mod domain_remap;
+mod list_endpoints;
 mod ratelimit;
 mod read_only;
 mod staticweb;
@@ -33,6 +34,7 @@ use std::time::Duration;
 
 pub use container_sync::ContainerSyncSettings;
 pub use domain_remap::DomainRemapSettings;
+pub use list_endpoints::ListEndpointsSettings;
 pub use ratelimit::{RatelimitOptions, RatelimitSettings, SizeLimit};
 pub use read_only::ReadOnlySettings;
 pub use staticweb::StaticwebSettings;
