@@ -35,6 +35,12 @@ STORIES = [
         *(Ask("POST", "{c}", metas("Container", [(f"{lot}-{n}", "v") for n in range(45)])) for lot in ("a", "b", "c")),
         Ask("HEAD", "{c}"),
     ]),
+    Story("limits of heads", [
+        Ask("GET", target, headers, level="status", user=None) for target in ("/healthcheck", "{a}/c") for headers in (
+            *({"X-H": "v" * length} for length in (8184, 8185)),
+            *({**{f"X-H{n}": "v" * 1000 for n in range(64)}, "X-T": "v" * length} for length in (100, 2000)))
+    ] + [Ask("GET", "/healthcheck", {f"X-H{n}": "v" for n in range(count)}, level="status", user=None) for count in (199, 200, 300)
+    ] + [Ask("GET", "/healthcheck?" + "q" * length, level="status", user=None) for length in range(8160, 8167)], container=False),
     Story("limits of header lines", [
         Ask("GET", "{c}", {"X-Long": "v" * 8000}), Ask("GET", "{c}", {"X-Long": "v" * 8200}, level="status"),
         Ask("GET", "{c}", {"X-Long": "v" * 20000}, level="status"),

@@ -83,7 +83,7 @@ const MAX_HEADERS_SIZE: usize = 64 * 1024;
 fn oversized(head: &http::request::Parts, limits: &Limits) -> Option<u16> {
     // "METHOD path?query HTTP/1.1\r\n"
     let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
-    if head.method.as_str().len() + target + 12 > limits.max_request_line {
+    if head.method.as_str().len() + target + 12 >= limits.max_request_line {
         return Some(414);
     }
     // "name: value\r\n"
@@ -92,7 +92,7 @@ fn oversized(head: &http::request::Parts, limits: &Limits) -> Option<u16> {
             .iter()
             .map(|(name, value)| name.as_str().len() + value.len() + 4)
     };
-    (lengths().any(|length| length > limits.max_header_size) || lengths().sum::<usize>() > MAX_HEADERS_SIZE)
+    (lengths().any(|length| length >= limits.max_header_size) || lengths().sum::<usize>() + 2 > MAX_HEADERS_SIZE)
         .then_some(400)
 }
 

@@ -209,7 +209,12 @@ impl Connection {
         };
         if let Err(error) = ended {
             // Clients vanish all the time; what a request lost by it is logged where the request is.
-            tracing::debug!("connection from {from} ended: {error}");
+            if error.is_parse() || error.is_parse_too_large() {
+                // hyper has answered by itself; no service knows of it.
+                tracing::info!("what {from} sent is no request and was refused: {error}");
+            } else {
+                tracing::debug!("connection from {from} ended: {error}");
+            }
         }
     }
 }
