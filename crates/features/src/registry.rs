@@ -127,7 +127,10 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("slo", |parts, options| {
         let (settings, world) = (Options::read(options)?, parts.world.clone());
         let (hash, hidden) = (parts.swift.hash.clone(), parts.swift.auto_create_account_prefix.clone());
-        Ok(Arc::new(StaticLargeObjects::new(settings, world, hash, hidden)))
+        let patience = parts.conf.proxy.client_timeout;
+        Ok(Arc::new(StaticLargeObjects::new(
+            settings, world, hash, hidden, patience,
+        )))
     }),
     ("staticweb", |_, options| {
         Ok(Arc::new(Staticweb::new(&Options::read(options)?)))

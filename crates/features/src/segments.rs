@@ -7,17 +7,21 @@
 //! What can be known before the first byte is known then ([`Joined::start`]), so that the client gets a status.
 //! Deliberately absent: manifests and listings, which are the features' own (`slo/`, `dlo.rs`).
 
+mod open;
+mod pace;
+
 use crate::{ClientRequest, Next, Response, reply};
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, RANGE, USER_AGENT};
-use http::{Method, StatusCode};
+use http::Method;
+use http::header::{HeaderMap, HeaderValue, RANGE, USER_AGENT};
 use md5::{Digest, Md5};
+use open::Open;
+pub use pace::Pace;
 use peer::{Body, BodyError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::conditional::bare_etag;
 use vocabulary::names::quote;
 use vocabulary::{ByteRange, EntityPath};
 use world::Clock;
@@ -175,114 +179,7 @@ impl Asking {
         if !response.status().is_success() {
             return Err(self.refused("segment", &piece.path, response).await);
         }
-        let found = Found::of(&response);
-        if let Some(problem) = found.problem(&piece) {
-            return Err(Failure::Conflict(problem));
-        }
-        let is_whole = response.status() != StatusCode::PARTIAL_CONTENT;
-        let md5 = (is_whole && is_md5(&found.etag)).then(Md5::new);
-        let expected = match (&piece.range, is_whole) {
-            (Some(range), _) => Some(range.len()),
-            (None, true) => found.size,
-            (None, false) => None,
-        };
-        Ok(Open {
-            path: piece.path,
-            etag: found.etag,
-            body: response.into_body(),
-            length: expected,
-            left: expected,
-            md5,
-        })
-    }
-}
-
-/// What a segment says of itself.
-struct Found {
-    etag: String,
-    size: Option<u64>,
-    /// Bytes that it sends.
-    sends: Option<u64>,
-}
-
-impl Found {
-    fn of(response: &Response) -> Self {
-        let headers = response.headers();
-        let etag = bare_etag(text(headers, ETAG.as_str()).unwrap_or("")).to_owned();
-        let sends: Option<u64> = text(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
-        let sends = sends.or(response.body().length());
-        let total = |range: &str| range.rsplit_once('/')?.1.parse().ok();
-        let size = match response.status() == StatusCode::PARTIAL_CONTENT {
-            true => text(headers, CONTENT_RANGE.as_str()).and_then(total),
-            false => sends,
-        };
-        Self { etag, size, sends }
-    }
-
-    /// Why it is not what the manifest says.
-    fn problem(&self, piece: &ObjectPiece) -> Option<String> {
-        let wrong_etag = piece.etag.as_deref().is_some_and(|etag| bare_etag(etag) != self.etag);
-        let wrong_size = piece.size.is_some() && self.size.is_some() && piece.size != self.size;
-        let wrong_range = piece
-            .range
-            .is_some_and(|range| self.sends.is_some_and(|sends| sends != range.len()));
-        if !(wrong_etag || wrong_size || wrong_range) {
-            return None;
-        }
-        Some(format!(
-            "Object segment no longer valid: {} etag: {} != {} or {:?} != {:?}.",
-            piece.path.path(),
-            self.etag,
-            piece.etag.as_deref().unwrap_or("*"),
-            self.size,
-            piece.size
-        ))
-    }
-}
-
-/// A segment that is being sent.
-struct Open {
-    path: EntityPath,
-    etag: String,
-    body: Body,
-    length: Option<u64>,
-    left: Option<u64>,
-    md5: Option<Md5>,
-}
-
-impl Open {
-    /// The next bytes; `None` when all have come and are what they should be.
-    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
-        let Some(chunk) = self.body.next().await.transpose()? else {
-            return self.end().map(|()| None);
-        };
-        if let Some(left) = &mut self.left {
-            *left = left
-                .checked_sub(chunk.len() as u64)
-                .ok_or(BodyError::TooLarge(self.length.unwrap_or(0)))?;
-        }
-        if let Some(md5) = &mut self.md5 {
-            md5.update(&chunk);
-        }
-        Ok(Some(chunk))
-    }
-
-    fn end(&mut self) -> Result<(), BodyError> {
-        if self.left.is_some_and(|left| left > 0) {
-            tracing::error!("Bad response length for {}: bytes are missing", self.path.path());
-            return Err(BodyError::Abandoned);
-        }
-        let Some(md5) = self.md5.take() else { return Ok(()) };
-        let found = hex(&md5.finalize());
-        if found == self.etag {
-            return Ok(());
-        }
-        tracing::error!(
-            "Bad MD5 checksum for {}: headers had {}, but object MD5 was actually {found}",
-            self.path.path(),
-            self.etag
-        );
-        Err(BodyError::Corrupt)
+        Open::of(piece, response).map_err(Failure::Conflict)
     }
 }
 
@@ -398,42 +295,6 @@ fn broken(failure: Failure) -> BodyError {
     BodyError::Broken(failure.to_string())
 }
 
-/// Segments per second, after some that are free.
-pub struct Pace {
-    free: u64,
-    interval: Duration,
-    earliest: Option<Duration>,
-}
-
-impl Pace {
-    /// `per_second` of 0 does not limit.
-    pub fn new(free: u64, per_second: f64) -> Self {
-        let interval = Duration::try_from_secs_f64(1.0 / per_second).unwrap_or_default();
-        Self {
-            free,
-            interval,
-            earliest: None,
-        }
-    }
-
-    /// Waits until the next one may go.
-    pub async fn wait(&mut self, clock: &dyn Clock) {
-        if self.interval.is_zero() {
-            return;
-        }
-        if self.free > 0 {
-            self.free -= 1;
-            return;
-        }
-        let now = clock.elapsed();
-        let at = self.earliest.unwrap_or(now).max(now);
-        if at > now {
-            clock.sleep(at - now).await;
-        }
-        self.earliest = Some(at + self.interval);
-    }
-}
-
 /// `User-Agent` of what a feature asks: the client's, and what for.
 pub fn agent(client: &ClientRequest, purpose: &str) -> HeaderValue {
     let text = match client.header(USER_AGENT.as_str()) {
@@ -467,10 +328,6 @@ pub fn hex(bytes: &[u8]) -> String {
         .iter()
         .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
     digits.map(char::from).collect()
-}
-
-fn is_md5(etag: &str) -> bool {
-    etag.len() == 32 && etag.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
 }
 
 #[cfg(test)]

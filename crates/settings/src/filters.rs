@@ -91,7 +91,6 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("catch_errors", &[]),
     Filter::not_yet("cname_lookup"),
     Filter::served("container_quotas", &[]),
-    Filter::not_yet("container_sync"),
     Filter::served("copy", CopySettings::TABLE),
     Filter::served("container_sync", ContainerSyncSettings::TABLE),
     Filter::not_yet("copy"),

@@ -8,10 +8,10 @@ use crate::Response;
 use crate::listing_accept::Form;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, select};
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use peer::Body;
+use peer::{Body, BodyError};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,9 @@ struct Beating {
 }
 
 /// 200, and in its body, once it is known, what `work` makes. A body of `form` may have spaces in front.
-pub fn respond(
+/// Answers once there is something to send: clients that look at the status alone, and no further, then
+/// find the work done, if it was quick.
+pub async fn respond(
     form: Form,
     every: Duration,
     clock: Arc<dyn Clock>,
@@ -45,7 +47,9 @@ pub fn respond(
         greets: false,
         has_sent: false,
     };
-    beating.respond(form, StatusCode::OK)
+    let (first, rest) = beating.next().await;
+    let first = stream::once(async { Ok(first) });
+    made(form, StatusCode::OK, first.chain(chunks(rest)))
 }
 
 /// 202 and a space at once, so that the client sees that it was understood; else as [`respond`].
@@ -63,22 +67,29 @@ pub fn accept(
         greets: true,
         has_sent: false,
     };
-    beating.respond(form, StatusCode::ACCEPTED)
+    made(form, StatusCode::ACCEPTED, chunks(Some(beating)))
+}
+
+fn chunks(beating: Option<Beating>) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static {
+    stream::unfold(beating, |beating| async {
+        let (chunk, rest) = beating?.next().await;
+        Some((Ok(chunk), rest))
+    })
+}
+
+fn made(
+    form: Form,
+    status: StatusCode,
+    chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
+) -> Response {
+    let mut response = Response::new(Body::stream(chunks, None));
+    let content_type = HeaderValue::from_static(form.media_type());
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    *response.status_mut() = status;
+    response
 }
 
 impl Beating {
-    fn respond(self, form: Form, status: StatusCode) -> Response {
-        let chunks = stream::unfold(Some(self), |beating| async {
-            let (chunk, rest) = beating?.next().await;
-            Some((Ok(chunk), rest))
-        });
-        let mut response = Response::new(Body::stream(chunks, None));
-        let content_type = HeaderValue::from_static(form.media_type());
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-        *response.status_mut() = status;
-        response
-    }
-
     /// The next bytes; without what could make more when they are the last.
     async fn next(mut self) -> (Bytes, Option<Beating>) {
         if std::mem::take(&mut self.greets) {
@@ -108,7 +119,7 @@ mod tests {
     use world::clock::RealClock;
 
     async fn told(form: Form, work: impl Future<Output = String> + Send + 'static) -> String {
-        let response = respond(form, Duration::from_millis(5), Arc::new(RealClock::new()), work);
+        let response = respond(form, Duration::from_millis(5), Arc::new(RealClock::new()), work).await;
         let body = response.into_body().collect(10_000).await.unwrap();
         String::from_utf8_lossy(&body).into_owned()
     }

@@ -45,7 +45,7 @@ pub(super) async fn handle(shared: &Arc<Shared>, request: ClientRequest, next: N
         };
         report.print(form, "delete")
     };
-    let mut response = heartbeat::respond(form, shared.beat(), clock, work);
+    let mut response = heartbeat::respond(form, shared.beat(), clock, work).await;
     if !acceptable {
         let html = HeaderValue::from_static("text/html; charset=UTF-8");
         response.headers_mut().insert(CONTENT_TYPE, html);

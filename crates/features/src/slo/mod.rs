@@ -38,9 +38,6 @@ use world::{Clock, World};
 
 /// Marks a manifest.
 pub const STATIC_LARGE_OBJECT: HeaderName = HeaderName::from_static("x-static-large-object");
-/// A feature in front of this one vouches for the request's `X-Static-Large-Object` (container sync).
-/// Clients cannot send it; it goes no further than here.
-pub const OVERRIDE: HeaderName = HeaderName::from_static("x-backend-slo-override");
 /// Where a manifest has the entity tag and the length of the whole.
 pub(crate) const ETAG_AT: &str = "x-object-sysmeta-slo-etag";
 pub(crate) const SIZE_AT: &str = "x-object-sysmeta-slo-size";
@@ -58,16 +55,25 @@ struct Shared {
     hash: HashPrefix,
     /// Accounts that begin so are the cluster's own.
     hidden_prefix: String,
+    /// How long a client may be silent in the middle of a manifest.
+    patience: Duration,
 }
 
 impl StaticLargeObjects {
-    /// As configured, in a cluster with this hash prefix.
-    pub fn new(settings: SloSettings, world: World, hash: HashPrefix, hidden_prefix: String) -> Self {
+    /// As configured, in a cluster with this hash prefix; `patience` is for clients that send manifests.
+    pub fn new(
+        settings: SloSettings,
+        world: World,
+        hash: HashPrefix,
+        hidden_prefix: String,
+        patience: Duration,
+    ) -> Self {
         Self(Arc::new(Shared {
             settings,
             world,
             hash,
             hidden_prefix,
+            patience,
         }))
     }
 }
@@ -78,12 +84,16 @@ impl Feature for StaticLargeObjects {
         "slo"
     }
 
-    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let Some(entity) = request.entity.clone() else {
             return next.run(request).await;
         };
         if entity.object.is_none() {
             return about_container(&entity, request, next).await;
+        }
+        if request.is_synced {
+            // From a cluster that has checked it; it is stored as it comes.
+            return next.run(request).await;
         }
         let manifest = manifest_parameter(&request);
         match &request.method {
@@ -91,10 +101,7 @@ impl Feature for StaticLargeObjects {
             &Method::PUT if manifest == Wish::Put => upload::handle(&self.0, request, next).await,
             &Method::DELETE if manifest == Wish::Delete => self.delete(request, next).await,
             &Method::PUT | &Method::POST if request.headers.contains_key(&STATIC_LARGE_OBJECT) => {
-                match request.headers.remove(&OVERRIDE) {
-                    Some(_) => next.run(request).await,
-                    None => reply::html(400, RESERVED.into()),
-                }
+                reply::html(400, RESERVED.into())
             }
             _ => next.run(request).await,
         }

@@ -12,7 +12,7 @@ fn slo() -> StaticLargeObjects {
         ..SloSettings::default()
     };
     let hash = HashPrefix::new("pre", "suf").unwrap();
-    StaticLargeObjects::new(settings, World::real(), hash, ".".into())
+    StaticLargeObjects::new(settings, World::real(), hash, ".".into(), Duration::from_secs(60))
 }
 
 fn store() -> Store {
@@ -303,4 +303,16 @@ async fn the_manifest_itself() {
         r#"[{"etag": "594f803b380a41396ed63dca39503542", "path": "/c/a", "size_bytes": 5}]"#
     );
     assert_eq!(raw.header("etag"), crate::segments::md5_hex(raw.body.as_bytes()));
+}
+
+#[tokio::test]
+async fn what_other_clusters_sync_goes_by_as_it_is() {
+    let store = store();
+    let mut asked = with_headers(request("PUT", "/v1/a/c/m"), &[("x-static-large-object", "true")]);
+    asked.is_synced = true;
+    assert_eq!(store.ask(slo(), asked).await.status(), 201);
+    assert_eq!(
+        store.objects.lock()["/v1/a/c/m"].headers["x-static-large-object"],
+        "true"
+    );
 }

@@ -8,7 +8,7 @@
 
 use super::input::{self, Entry, Refusal};
 use super::manifest::{BASE64, names};
-use super::{ETAG_AT, OVERRIDE, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, is_large, read};
+use super::{ETAG_AT, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, is_large, read};
 use crate::bulk::heartbeat;
 use crate::bulk_reply::{Report, form_of};
 use crate::listing_accept::Form;
@@ -16,7 +16,7 @@ use crate::request::is_true;
 use crate::segments::{agent, header_text, hex, md5_hex, text};
 use crate::{ClientRequest, Next, Response, python_json, reply};
 use base64::Engine;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, TRANSFER_ENCODING, USER_AGENT};
 use http::{HeaderName, Method, StatusCode};
@@ -33,7 +33,6 @@ const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-cont
 
 /// Answers the PUT of a manifest.
 pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, next: Next) -> Response {
-    request.headers.remove(&OVERRIDE);
     let entries = match receive(shared, &mut request).await {
         Ok(entries) => entries,
         Err(refusal) => return refusal,
@@ -93,8 +92,9 @@ async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<Ent
         ));
     }
     let body = std::mem::replace(&mut request.body, Body::empty());
-    let json = body.collect(most_bytes).await.map_err(|error| match error {
+    let json = collect(shared, body, most_bytes).await.map_err(|error| match error {
         BodyError::TooLarge(_) => too_large(),
+        BodyError::TimedOut => reply::status(408),
         _ => reply::status(reply::CLIENT_DISCONNECT),
     })?;
     let entity = request.entity.as_deref();
@@ -112,6 +112,21 @@ async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<Ent
         return Err(reply::html(413, text));
     }
     Ok(entries)
+}
+
+/// All of a body of at most `most` bytes whose sender keeps sending.
+async fn collect(shared: &Shared, mut body: Body, most: u64) -> Result<BytesMut, BodyError> {
+    let mut all = BytesMut::new();
+    loop {
+        let next = shared.world.timeout(shared.patience, body.next()).await;
+        let Some(chunk) = next.map_err(|_| BodyError::TimedOut)?.transpose()? else {
+            return Ok(all);
+        };
+        if all.len() as u64 + chunk.len() as u64 > most {
+            return Err(BodyError::TooLarge(most));
+        }
+        all.extend_from_slice(&chunk);
+    }
 }
 
 /// How it ended.
