@@ -177,7 +177,9 @@ fn filter_options(ini: Ini, cluster: &NewCluster, egg: &str) -> Ini {
             cluster.users.iter().fold(prefixes, set)
         }
         "domain_remap" => ini.set("storage_domain", "example.com"),
-        "versioned_writes" => ini.set("allow_versioned_writes", "true"),
+        "versioned_writes" => ini
+            .set("allow_versioned_writes", "true")
+            .set("allow_object_versioning", "true"),
         _ => ini,
     }
 }
