@@ -7,6 +7,7 @@
 use crate::{ClientRequest, Feature, Next, Response, authorised, reply};
 use http::Method;
 use serde_json::{Value, json};
+use vocabulary::EntityPath;
 
 const BYTES: &str = "x-container-meta-quota-bytes";
 const COUNT: &str = "x-container-meta-quota-count";
@@ -27,6 +28,16 @@ pub(crate) fn limit(text: Option<&String>) -> Option<u64> {
 pub(crate) fn announced(request: &ClientRequest) -> u64 {
     let length = request.header("content-length").and_then(|length| length.parse().ok());
     length.unwrap_or(0)
+}
+
+/// Bytes in a container whose objects have versions, those included: the rest of the pipeline knows.
+async fn used_with_versions(request: &ClientRequest, entity: &EntityPath, next: &Next) -> Option<u64> {
+    let container = entity.container.as_deref()?;
+    let entity = EntityPath::account(&entity.account).with_container(container);
+    let look = request.subrequest(Method::HEAD, entity, "CQ").preauthorised();
+    let found = next.clone().run(look).await;
+    let used = found.headers().get("x-container-bytes-used")?;
+    used.to_str().ok()?.parse().ok()
 }
 
 /// The complaint about a quota that is being set and is no number.
@@ -69,7 +80,14 @@ impl Feature for ContainerQuotas {
                 let info = next.info().container(&entity.account, container).await;
                 let bytes = limit(info.meta.get("quota-bytes"));
                 let count = limit(info.meta.get("quota-count"));
-                let more = info.bytes_used.saturating_add(announced(&request));
+                let used = match bytes {
+                    Some(_) if info.sysmeta.contains_key("versions-container") => {
+                        used_with_versions(&request, &entity, &next).await
+                    }
+                    _ => None,
+                };
+                let used = used.unwrap_or(info.bytes_used);
+                let more = used.saturating_add(announced(&request));
                 let exceeded =
                     bytes.is_some_and(|most| more > most) || count.is_some_and(|most| info.object_count >= most);
                 if info.exists() && exceeded {

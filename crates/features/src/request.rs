@@ -5,7 +5,7 @@
 
 use crate::keymaster::RootSecrets;
 use crate::{InfoSource, Notes, Response, reply};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use peer::Body;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,6 +68,9 @@ pub struct ClientRequest {
     /// What is to be stored with an object besides its headers, known once its body has been read.
     pub footers: Option<Footers>,
 }
+
+/// A feature has chosen the content type itself; it may have Swift's private parameters (`swift_…`).
+pub const OWN_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-own-content-type");
 
 /// Says, at the end of an object's body, which headers are stored with it over those that came first
 /// (`etag`, system metadata, what the container is told). `Err` is the answer to a body that must not be

@@ -5,6 +5,7 @@
 //! Python's `mimetypes` does. Always holds: what reaches storage has a content type of valid UTF-8
 //! without Swift's private parameters.
 
+use features::request::OWN_CONTENT_TYPE;
 use features::{ClientRequest, Response, reply};
 use http::header::HeaderValue;
 
@@ -67,7 +68,8 @@ const SIZE_PARAMETER: &str = "swift_bytes";
 /// Makes sure that the request has one.
 pub(crate) fn settle(request: &mut ClientRequest, object: &str) -> Result<(), Response> {
     let Some(size) = request.header(WHOLE_SIZE).filter(|size| !size.is_empty()) else {
-        return settle_declared(request, object, true);
+        let is_clients = request.headers.remove(&OWN_CONTENT_TYPE).is_none();
+        return settle_declared(request, object, is_clients);
     };
     let size = size.to_owned();
     settle_declared(request, object, false)?;

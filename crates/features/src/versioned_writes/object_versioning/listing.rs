@@ -33,6 +33,8 @@ struct Wanted {
     prefix: String,
     delimiter: String,
     limit: usize,
+    /// The most that may be asked for.
+    most: usize,
     reverse: bool,
 }
 
@@ -114,6 +116,7 @@ impl Wanted {
             prefix: text("prefix")?,
             delimiter,
             limit,
+            most,
             reverse: is_true(&text("reverse")?),
         })
     }
@@ -144,7 +147,9 @@ impl Wanted {
             name if self.reverse => behind(name),
             name => hidden(name),
         };
-        self.query(&marker, &end_marker, &hidden(&self.prefix), self.limit + 1)
+        // One more tells whether the last is the newest of its name; the servers have a limit of their own.
+        let limit = (self.limit + 1).min(self.most.max(self.limit));
+        self.query(&marker, &end_marker, &hidden(&self.prefix), limit)
     }
 
     fn query(&self, marker: &str, end_marker: &str, prefix: &str, limit: usize) -> String {
@@ -321,10 +326,14 @@ pub(super) async fn with_own_names(mut response: Response, entity: &EntityPath, 
                 "symlink_path".into(),
                 format!("{}?version-id={id}", quote(&path)).into(),
             );
-            for (from, to) in [("symlink_bytes", "bytes"), ("symlink_etag", "hash")] {
-                if let Some(value) = row.shift_remove(from) {
-                    row.insert(to.into(), value);
-                }
+            if let Some(bytes) = row.shift_remove("symlink_bytes") {
+                row.insert("bytes".into(), bytes);
+            }
+            if let Some(Value::String(etag)) = row.shift_remove("symlink_etag") {
+                let own = row.get("hash").and_then(Value::as_str).unwrap_or_default();
+                // What other features put behind the link's entity tag belongs to the version.
+                let rest = own.find(';').map_or("", |at| &own[at..]);
+                row.insert("hash".into(), format!("{etag}{rest}").into());
             }
             row.insert("version_symlink".into(), true.into());
         }
@@ -406,6 +415,7 @@ mod tests {
             prefix: String::new(),
             delimiter: String::new(),
             limit,
+            most: 10_000,
             reverse,
         }
     }

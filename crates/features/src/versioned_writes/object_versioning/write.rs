@@ -9,10 +9,13 @@ use super::names::{Hidden, VersionId};
 use super::{
     Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, refused, show_version,
 };
+use crate::request::OWN_CONTENT_TYPE;
 use crate::subrequest::set_header;
 use crate::watched::{End, Watcher, watch};
 use crate::{ClientRequest, ContainerInfo, Next, Response, reply};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION};
+use http::header::{
+    CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
+};
 use http::{Method, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,6 +160,9 @@ impl ObjectVersioning {
         let mut marker = request.subrequest(Method::PUT, asked.at(id), SOURCE).preauthorised();
         allow_hidden(&mut marker);
         marker.set_header("content-type", DELETE_MARKER);
+        marker
+            .headers
+            .insert(OWN_CONTENT_TYPE, HeaderValue::from_static("true"));
         marker.set_header("content-length", "0");
         marker.set_header("x-timestamp", &moment.internal());
         let marked = next.clone().run(marker).await;
@@ -231,7 +237,9 @@ async fn describe(
         let value = headers.get(name)?;
         std::str::from_utf8(value.as_bytes()).ok().map(str::to_owned)
     };
-    let Some(declared) = text(&link.headers, CONTENT_TYPE.as_str()).filter(|kind| !kind.is_empty()) else {
+    let is_link = link.headers.contains_key("x-symlink-target");
+    let declared = text(&link.headers, CONTENT_TYPE.as_str()).filter(|kind| !kind.is_empty() && !is_link);
+    let Some(declared) = declared else {
         let found = next.clone().run(look_at(link, asked.at(id))).await;
         return match found.status().is_success() {
             true => Ok(shown_by(id, found.headers())),
@@ -239,7 +247,9 @@ async fn describe(
         };
     };
     let (content_type, listed_bytes) = without_swift_bytes(&declared);
-    let override_size = text(&link.headers, OVERRIDE_SIZE).and_then(|size| size.parse().ok());
+    let override_size = [OVERRIDE_SIZE, SLO_SIZE]
+        .iter()
+        .find_map(|name| text(&link.headers, name)?.parse().ok());
     Ok(Shown {
         id,
         etag: text(written.headers(), ETAG.as_str()).map_or_else(String::new, |etag| bare_etag(&etag).to_owned()),
@@ -251,7 +261,7 @@ async fn describe(
     })
 }
 
-/// The same from the headers of a version that is there.
+/// The same from the headers of a version that is there. A static link stands for what it leads to.
 fn shown_by(id: VersionId, headers: &HeaderMap) -> Shown {
     let text = |name: &str| {
         let value = headers.get(name)?;
@@ -261,8 +271,11 @@ fn shown_by(id: VersionId, headers: &HeaderMap) -> Shown {
     let number = |name: &str| text(name).and_then(|number| number.parse().ok());
     Shown {
         id,
-        etag: text("etag").map_or_else(String::new, |etag| bare_etag(etag).to_owned()),
-        bytes: number(SLO_SIZE)
+        etag: text("x-symlink-target-etag")
+            .or(text("etag"))
+            .map_or_else(String::new, |etag| bare_etag(etag).to_owned()),
+        bytes: number("x-symlink-target-bytes")
+            .or(number(SLO_SIZE))
             .or(listed_bytes)
             .or(number("content-length"))
             .unwrap_or(0),
