@@ -160,13 +160,18 @@ class Keystone:
     # What to write into configuration files
 
     def authtoken(self, **more):
-        """Options of [filter:authtoken], as Swift's sample configuration has them."""
+        """Options of [filter:authtoken], as Swift's sample configuration has them.
+
+        The functional tests send tokens of users without the service role as service tokens and expect them to count
+        for nothing; by default such a one would spoil the whole request.
+        """
         return {
             "paste.filter_factory": "keystonemiddleware.auth_token:filter_factory",
             "www_authenticate_uri": self.url, "auth_url": self.url, "auth_plugin": "password",
             "project_domain_id": "default", "user_domain_id": "default", "project_name": "service",
             "username": "swift", "password": SERVICE_PASSWORD, "delay_auth_decision": "True",
-            "cache": "swift.cache", "include_service_catalog": "False", **more}
+            "cache": "swift.cache", "include_service_catalog": "False",
+            "service_token_roles_required": "False", **more}
 
     def keystoneauth(self, **more):
         """Options of [filter:keystoneauth] with both reseller prefixes and both kinds of reader."""
