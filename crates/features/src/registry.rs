@@ -149,8 +149,10 @@ pub const FEATURES: &[(&str, Make)] = &[
         let settings = Options::read(options)?;
         Ok(Arc::new(TempUrl::new(settings, parts.world.clock.clone())))
     }),
-    ("versioned_writes", |_, options| {
-        Ok(Arc::new(LegacyVersions::new(Options::read(options)?)))
+    ("versioned_writes", |parts, options| {
+        let (settings, limits) = (Options::read(options)?, &parts.swift.limits);
+        let clock = parts.world.clock.clone();
+        Ok(Arc::new(LegacyVersions::new(&settings, limits.max_file_size, clock)))
     }),
     ("versioned_writes", |parts, options| {
         let settings: VersionedWritesSettings = Options::read(options)?;

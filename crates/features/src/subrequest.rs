@@ -5,9 +5,10 @@
 //! Always holds: such a request carries no header of the client but its agent, referrer, token and host; it is
 //! authorised like the client's own unless the feature says [`ClientRequest::preauthorised`].
 
+use crate::request::OWN_CONTENT_TYPE;
 use crate::{ClientRequest, Notes};
 use http::header::{HOST, REFERER, USER_AGENT};
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::Body;
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -99,6 +100,11 @@ impl ClientRequest {
         true
     }
 
+    /// The type that this request declares may have parameters that clients cannot give (`swift_…`).
+    pub fn says_own_content_type(&mut self) {
+        self.headers.insert(OWN_CONTENT_TYPE, HeaderValue::from_static("true"));
+    }
+
     /// Sets a header of this program's own making. What cannot be a header value is left out.
     pub fn set_header(&mut self, name: &'static str, value: &str) {
         set_header(&mut self.headers, name, value);
@@ -107,7 +113,7 @@ impl ClientRequest {
 
 /// Sets a header of this program's own making. What cannot be a header value is left out.
 pub fn set_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
-    if let Ok(value) = http::HeaderValue::from_bytes(value.as_bytes()) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(HeaderName::from_static(name), value);
     }
 }

@@ -67,8 +67,8 @@ const SIZE_PARAMETER: &str = "swift_bytes";
 
 /// Makes sure that the request has one.
 pub(crate) fn settle(request: &mut ClientRequest, object: &str) -> Result<(), Response> {
+    let is_clients = request.headers.remove(&OWN_CONTENT_TYPE).is_none();
     let Some(size) = request.header(WHOLE_SIZE).filter(|size| !size.is_empty()) else {
-        let is_clients = request.headers.remove(&OWN_CONTENT_TYPE).is_none();
         return settle_declared(request, object, is_clients);
     };
     let size = size.to_owned();

@@ -1,8 +1,8 @@
 //! Older versions of objects: two features behind one name in the pipeline.
 //!
-//! `egg:swift#versioned_writes` is `legacy.rs` (X-Versions-Location, X-History-Location), and behind it
-//! `object_versioning/`, the versioning that X-Versions-Enabled turns on. Each is a row of `registry.rs`, outermost first, and
-//! reads its own switch of [`settings::VersionedWritesSettings`].
+//! `egg:swift#versioned_writes` is `legacy/` (X-Versions-Location, X-History-Location), and behind it
+//! `object_versioning/`, the versioning that X-Versions-Enabled turns on. Each is a row of `registry.rs`,
+//! outermost first, and reads its own switch of [`settings::VersionedWritesSettings`].
 //! Always holds: a feature that is switched off leaves requests alone.
 
 mod legacy;
