@@ -93,7 +93,6 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("container_quotas", &[]),
     Filter::served("copy", CopySettings::TABLE),
     Filter::served("container_sync", ContainerSyncSettings::TABLE),
-    Filter::not_yet("copy"),
     Filter::not_yet("crossdomain"),
     Filter::served("dlo", DloSettings::TABLE),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),
