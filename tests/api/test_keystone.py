@@ -12,7 +12,8 @@ import pytest
 
 from harness.cluster import Cluster
 from harness.keystone import USERS, Keystone, with_keystone
-from harness.layout import PIPELINE, Layout
+from harness.filters import PIPELINE
+from harness.layout import Layout
 from harness.memcached import Memcached
 from harness.waiting import until
 

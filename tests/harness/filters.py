@@ -3,9 +3,11 @@
 `martlet up` writes such a pipeline by itself.
 """
 
-PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter domain_remap listing_formats container_sync "
-            "tempurl ratelimit read_only tempauth staticweb copy container-quotas account-quotas slo dlo versioned_writes "
-            "symlink proxy-logging proxy-server")
+PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats domain_remap crossdomain "
+            "container_sync bulk tempurl formpost ratelimit read_only tempauth staticweb copy container-quotas account-quotas "
+            "slo dlo versioned_writes symlink proxy-logging proxy-server")
+# What every proxy has, for measuring it.
+LEAN = "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth proxy-logging proxy-server"
 OPTIONS = {"domain_remap": {"storage_domain": "example.com"},
            "versioned_writes": {"allow_versioned_writes": "true", "allow_object_versioning": "true"}}
 
@@ -13,7 +15,7 @@ OPTIONS = {"domain_remap": {"storage_domain": "example.com"},
 def overrides(pipeline=PIPELINE, **options):
     """What a Layout's `overrides` sets for it; `options` names filters (with _ for -) and what they are told."""
     sections = {"pipeline:main": {"pipeline": pipeline}}
-    for name in set(pipeline.split()) - {"proxy-server"}:
+    for name in set(pipeline.split()) - {"proxy-server", "authtoken"}:  # which is no filter of Swift's own
         told = {**OPTIONS.get(name, {}), **options.get(name.replace("-", "_"), {})}
         sections[f"filter:{name}"] = {"use": f"egg:swift#{'memcache' if name == 'cache' else name.replace('-', '_')}", **told}
     return {"proxy": sections}

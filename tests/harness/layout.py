@@ -8,10 +8,10 @@ from pathlib import Path
 
 from swift.common.ring import RingBuilder
 
+from harness import filters
 from harness.waiting import free_port
 
 ROLES = ("account", "container", "object")
-PIPELINE = "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth proxy-logging proxy-server"
 USERS = {
     "user_admin_admin": "admin .admin .reseller_admin",
     "user_test_tester": "testing .admin",
@@ -35,13 +35,12 @@ class Layout:
     """
 
     def __init__(self, root, *, nodes=1, devices=4, replicas=3, part_power=8, policies=("gold", "silver"),
-                 memcached_port=None, workers=1, overrides=None, start_delay=0):
+                 memcached_port=None, workers=1, overrides=None, start_delay=0, pipeline=filters.PIPELINE):
         self.root = Path(root)
         self.etc, self.srv, self.run = self.root / "etc", self.root / "srv", self.root / "run"
         self.nodes, self.replicas, self.part_power = nodes, replicas, part_power
-        self.policies, self.workers = policies, workers
+        self.policies, self.workers, self.pipeline = policies, workers, pipeline
         self.memcached_port, self.overrides = memcached_port, overrides or {}
-        self.pipeline = PIPELINE
         self.devices = [f"sdb{number + 1}" for number in range(devices)]
         self.proxy_port = free_port()
         self.ports = {(role, node): free_port() for role in ROLES for node in range(nodes)}
@@ -93,17 +92,14 @@ class Layout:
         cache = {"use": "egg:swift#memcache"}
         if self.memcached_port:
             cache["memcache_servers"] = f"127.0.0.1:{self.memcached_port}"
-        filters = {"catch_errors": "catch_errors", "gatekeeper": "gatekeeper", "healthcheck": "healthcheck",
-                   "proxy-logging": "proxy_logging", "listing_formats": "listing_formats"}
         return {
+            **filters.overrides(self.pipeline)["proxy"],
             "DEFAULT": self._common(self.proxy_port),
-            "pipeline:main": {"pipeline": self.pipeline},
             "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true",
                                  "allow_account_management": "true", **PATIENCE},
             "filter:tempauth": {"use": "egg:swift#tempauth", "reseller_prefix": "AUTH, SERVICE",
                                 "SERVICE_require_group": "service", **USERS},
             "filter:cache": cache,
-            **{f"filter:{name}": {"use": f"egg:swift#{egg}"} for name, egg in filters.items()},
         }
 
     def _storage(self, role, node):

@@ -6,7 +6,7 @@ import subprocess
 import urllib.parse
 from pathlib import Path
 
-from harness import disk
+from harness import disk, filters
 from harness.client import Client
 from harness.cluster import Cluster
 from harness.layout import Layout
@@ -86,7 +86,8 @@ class OpenStack(Side):
     """OpenStack Swift from PyPI, as many workers as processors in every server."""
 
     def make(self):
-        layout = Layout(self.root, part_power=10, policies=("Policy-0",), memcached_port=self.memcached.port, workers="auto")
+        layout = Layout(self.root, part_power=10, policies=("Policy-0",), memcached_port=self.memcached.port, workers="auto",
+                        pipeline=filters.LEAN)
         return Cluster(layout.write(), "openstack", verbose=False)
 
 

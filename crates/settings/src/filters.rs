@@ -127,7 +127,8 @@ pub const FILTERS: &[Filter] = &[
 /// The filters of a gateway that has all that needs nothing from elsewhere, in Swift's order: the name in the
 /// pipeline, and the entry point. What is left out, and why: `authtoken` and `keystoneauth` (a Keystone),
 /// `keymaster` and `encryption` (a secret that must not be lost), `cname_lookup` (would ask DNS about
-/// every host name it does not know), `list-endpoints` (tells anybody where things lie).
+/// every host name it does not know), `list-endpoints` (tells anybody where things lie), `name_check` (would refuse names
+/// with quotes).
 pub const FULL_PIPELINE: &[(&str, &str)] = &[
     ("catch_errors", "catch_errors"),
     ("gatekeeper", "gatekeeper"),
@@ -138,7 +139,6 @@ pub const FULL_PIPELINE: &[(&str, &str)] = &[
     // In front of listing_formats, or remapped listings would always be JSON.
     ("domain_remap", "domain_remap"),
     ("listing_formats", "listing_formats"),
-    ("name_check", "name_check"),
     ("crossdomain", "crossdomain"),
     ("container_sync", "container_sync"),
     ("bulk", "bulk"),
