@@ -3,12 +3,13 @@
 `martlet up` writes such a pipeline by itself.
 """
 
-PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats domain_remap crossdomain "
-            "container_sync bulk tempurl formpost ratelimit read_only tempauth staticweb copy container-quotas account-quotas "
+PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats name_check domain_remap "
+            "crossdomain container_sync bulk tempurl formpost ratelimit read_only tempauth staticweb copy container-quotas account-quotas "
             "slo dlo versioned_writes symlink proxy-logging proxy-server")
 # What every proxy has, for measuring it.
 LEAN = "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth proxy-logging proxy-server"
-OPTIONS = {"domain_remap": {"storage_domain": "example.com"},
+OPTIONS = {"name_check": {"forbidden_chars": "^", "maximum_length": "4096", "forbidden_regexp": "/no-such-name/"},
+           "domain_remap": {"storage_domain": "example.com"},
            "versioned_writes": {"allow_versioned_writes": "true", "allow_object_versioning": "true"}}
 
 

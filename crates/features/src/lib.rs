@@ -23,8 +23,10 @@
 //! | links | `symlink/` |
 //! | who asks, may they: TempAuth | `auth.rs`, `auth_shared.rs` |
 //! | who asks, may they: Keystone | `authtoken/`, `keystoneauth.rs`, `auth_shared.rs` |
+//! | signed addresses and forms | `tempurl/`, `formpost/`, `signatures.rs` |
 //! | older versions of objects | `versioned_writes/` |
-//! | many operations in one request: heartbeats, deletes | `bulk/` |
+//! | many operations in one request | `bulk/` |
+//! | names that are not wanted, ETags in quotes | `name_check.rs`, `etag_quoter.rs` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
 //! | what other clusters sync here | `container_sync.rs` |
 //! | where things lie, for programs inside the cluster | `list_endpoints.rs` |
@@ -32,7 +34,7 @@
 //! | how much may be stored | `account_quotas.rs`, `container_quotas.rs` |
 //! | accounts that cannot be changed | `read_only.rs` |
 //! | containers as web sites | `staticweb/` |
-//! | pages from elsewhere | `cors.rs` (the gateway calls it) |
+//! | pages from elsewhere | `cors.rs` (the gateway calls it), `crossdomain.rs` |
 //! | reports on many requests at once | `bulk_reply.rs` |
 //! | encryption, and its keys | `encryption/`, `keymaster.rs` |
 //! | limits on metadata | `constraints.rs` |
@@ -56,9 +58,12 @@ pub mod container_quotas;
 pub mod container_sync;
 pub mod copy;
 pub mod cors;
+pub mod crossdomain;
 pub mod dlo;
 pub mod domain_remap;
 pub mod encryption;
+pub mod etag_quoter;
+pub mod formpost;
 pub mod gatekeeper;
 pub mod healthcheck;
 pub mod info;
@@ -68,6 +73,7 @@ pub mod list_endpoints;
 pub mod listing_accept;
 pub mod listing_formats;
 pub mod listing_rows;
+pub mod name_check;
 pub mod notes;
 pub mod pipeline;
 pub mod proxy_logging;

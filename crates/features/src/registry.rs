@@ -10,19 +10,24 @@
 use crate::account_quotas::AccountQuotas;
 use crate::auth::Auth;
 use crate::authtoken::AuthToken;
+use crate::bulk::Bulk;
 use crate::catch_errors::CatchErrors;
 use crate::container_quotas::ContainerQuotas;
 use crate::container_sync::ContainerSync;
 use crate::copy::Copy;
+use crate::crossdomain::Crossdomain;
 use crate::dlo::DynamicLargeObjects;
 use crate::domain_remap::DomainRemap;
 use crate::encryption::Encryption;
+use crate::etag_quoter::EtagQuoter;
+use crate::formpost::FormPost;
 use crate::gatekeeper::Gatekeeper;
 use crate::healthcheck::Healthcheck;
 use crate::keymaster::Keymaster;
 use crate::keystoneauth::KeystoneAuth;
 use crate::list_endpoints::ListEndpoints;
 use crate::listing_formats::ListingFormats;
+use crate::name_check::NameCheck;
 use crate::proxy_logging::ProxyLogging;
 use crate::ratelimit::Ratelimit;
 use crate::read_only::ReadOnly;
@@ -55,6 +60,11 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("authtoken", |parts, options| {
         Ok(Arc::new(AuthToken::new(parts, options)?))
     }),
+    ("bulk", |parts, options| {
+        let settings = Options::read(options)?;
+        let most = parts.swift.limits.max_file_size;
+        Ok(Arc::new(Bulk::new(settings, most, parts.world.clock.clone())))
+    }),
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
     ("container_quotas", |_, _| Ok(Arc::new(ContainerQuotas))),
     ("container_sync", |parts, options| {
@@ -70,6 +80,9 @@ pub const FEATURES: &[(&str, Make)] = &[
         let clock = parts.world.clock.clone();
         Ok(Arc::new(Copy::new(&settings, limits.max_file_size, clock)))
     }),
+    ("crossdomain", |_, options| {
+        Ok(Arc::new(Crossdomain::new(&Options::read(options)?)))
+    }),
     ("dlo", |parts, options| {
         let page = parts.swift.limits.container_listing_limit;
         let settings = Options::read(options)?;
@@ -81,6 +94,13 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("encryption", |parts, options| {
         let (limits, random) = (parts.swift.limits.clone(), parts.world.random.clone());
         Ok(Arc::new(Encryption::new(&Options::read(options)?, limits, random)))
+    }),
+    ("etag_quoter", |_, options| {
+        Ok(Arc::new(EtagQuoter::new(Options::read(options)?)))
+    }),
+    ("formpost", |parts, options| {
+        let settings = Options::read(options)?;
+        Ok(Arc::new(FormPost::new(settings, parts.world.clock.clone())))
     }),
     ("gatekeeper", |_, options| {
         Ok(Arc::new(Gatekeeper::new(Options::read(options)?)))
@@ -102,6 +122,7 @@ pub const FEATURES: &[(&str, Make)] = &[
         let versions = parts.swift.limits.valid_api_versions.clone();
         Ok(Arc::new(ListingFormats::new(versions, parts.keeps_versions()?)))
     }),
+    ("name_check", |_, options| Ok(Arc::new(NameCheck::read(options)?))),
     ("proxy_logging", |parts, options| {
         let settings = Options::read(options)?;
         let versions = parts.swift.limits.valid_api_versions.clone();

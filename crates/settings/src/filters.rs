@@ -7,10 +7,11 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    AUTHTOKEN_KNOWN, AuthTokenSettings, CacheSettings, ContainerSyncSettings, CopySettings, DloSettings,
-    DomainRemapSettings, EncryptionSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions,
-    KeystoneAuthOptions, ListEndpointsSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings,
-    StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
+    AUTHTOKEN_KNOWN, AuthTokenSettings, BulkSettings, CacheSettings, ContainerSyncSettings, CopySettings,
+    CrossdomainSettings, DloSettings, DomainRemapSettings, EncryptionSettings, EtagQuoterSettings, FormPostSettings,
+    GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions, ListEndpointsSettings,
+    NameCheckSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings, StaticwebSettings,
+    SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -87,18 +88,18 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("account_quotas", &[]),
     Filter::served("authtoken", AuthTokenSettings::TABLE).knowing(AUTHTOKEN_KNOWN),
     Filter::not_yet("backend_ratelimit"),
-    Filter::not_yet("bulk"),
+    Filter::served("bulk", BulkSettings::TABLE),
     Filter::served("catch_errors", &[]),
     Filter::not_yet("cname_lookup"),
     Filter::served("container_quotas", &[]),
     Filter::served("copy", CopySettings::TABLE),
     Filter::served("container_sync", ContainerSyncSettings::TABLE),
-    Filter::not_yet("crossdomain"),
+    Filter::served("crossdomain", CrossdomainSettings::TABLE),
     Filter::served("dlo", DloSettings::TABLE),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),
     Filter::served("encryption", EncryptionSettings::TABLE),
-    Filter::not_yet("etag_quoter"),
-    Filter::not_yet("formpost"),
+    Filter::served("etag_quoter", EtagQuoterSettings::TABLE),
+    Filter::served("formpost", FormPostSettings::TABLE),
     Filter::served("gatekeeper", GatekeeperSettings::TABLE),
     Filter::served("healthcheck", HealthcheckSettings::TABLE),
     Filter::served("keymaster", KeymasterOptions::TABLE),
@@ -108,7 +109,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("list_endpoints", ListEndpointsSettings::TABLE),
     Filter::served("listing_formats", &[]),
     Filter::served("memcache", CacheSettings::TABLE).knowing(openstack::CACHE),
-    Filter::not_yet("name_check"),
+    Filter::served("name_check", NameCheckSettings::TABLE),
     Filter::served("proxy_logging", ProxyLoggingSettings::TABLE).knowing(openstack::PROXY_LOGGING),
     Filter::served("ratelimit", RatelimitOptions::TABLE),
     Filter::served("read_only", ReadOnlySettings::TABLE),

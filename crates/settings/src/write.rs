@@ -176,6 +176,11 @@ fn filter_options(ini: Ini, cluster: &NewCluster, egg: &str) -> Ini {
             let set = |ini: Ini, user: &TempAuthUser| ini.set(&user_option(user), user_value(user));
             cluster.users.iter().fold(prefixes, set)
         }
+        // Names that Swift allows are allowed, until the operator says otherwise.
+        "name_check" => ini
+            .set("forbidden_chars", "")
+            .set("maximum_length", 4096)
+            .set("forbidden_regexp", ""),
         "domain_remap" => ini.set("storage_domain", "example.com"),
         "versioned_writes" => ini
             .set("allow_versioned_writes", "true")

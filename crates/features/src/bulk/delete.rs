@@ -153,7 +153,7 @@ pub(super) fn subrequest(
 }
 
 /// Says in `User-Agent` which feature asks.
-pub(super) fn add_agent(request: &mut ClientRequest, agent: &str) {
+pub(crate) fn add_agent(request: &mut ClientRequest, agent: &str) {
     let own = request.headers.get(USER_AGENT).map(HeaderValue::as_bytes);
     let both = [own.unwrap_or_default(), agent.as_bytes()].join(&b' ');
     if let Ok(value) = HeaderValue::from_bytes(both.trim_ascii()) {

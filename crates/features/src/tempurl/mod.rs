@@ -143,7 +143,7 @@ impl TempUrl {
         let headers = response.headers_mut();
         let stored = headers.get(CONTENT_DISPOSITION).map(|value| value.as_bytes().to_vec());
         let wishes = Wishes {
-            filename: granted.signed.filename.as_deref(),
+            filename: granted.signed.filename.as_deref().map(str::as_bytes),
             inline: granted.signed.inline,
             is_page,
             stored: stored.as_deref(),

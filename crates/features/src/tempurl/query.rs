@@ -17,8 +17,8 @@ pub struct Signed {
     pub prefix: Option<String>,
     /// `temp_url_ip_range`: and only for clients from there.
     pub ip_range: Option<String>,
-    /// `filename`, not necessarily UTF-8.
-    pub filename: Option<Vec<u8>>,
+    /// `filename`; what is not UTF-8 in it is replaced.
+    pub filename: Option<String>,
     /// `inline`, with any value or none.
     pub inline: bool,
 }
@@ -42,7 +42,10 @@ impl Signed {
                     signed.prefix = signed.prefix.or_else(|| Some(not_text_matches_nothing(value)));
                 }
                 b"temp_url_ip_range" => signed.ip_range = signed.ip_range.or_else(|| Some(text())),
-                b"filename" => signed.filename = signed.filename.or_else(|| Some(decode(value))),
+                b"filename" => {
+                    let name = || String::from_utf8_lossy(&decode(value)).into_owned();
+                    signed.filename = signed.filename.or_else(|| Some(name()));
+                }
                 b"inline" => signed.inline = true,
                 _ => {}
             }
@@ -68,7 +71,7 @@ impl Signed {
             query.push_str(&format!("&temp_url_prefix={}", encode(prefix.as_bytes())));
         }
         if let Some(filename) = &self.filename {
-            query.push_str(&format!("&filename={}", encode(filename)));
+            query.push_str(&format!("&filename={}", encode(filename.as_bytes())));
         }
         if self.inline {
             query.push_str("&inline=");
@@ -170,7 +173,7 @@ mod tests {
         let signed = Signed::read("temp_url_sig=a%2Bb&temp_url_expires=5&temp_url_sig=c&inline&filename=x+y").unwrap();
         assert_eq!((signed.signature.as_str(), signed.expires.as_str()), ("a+b", "5"));
         assert!(signed.inline);
-        assert_eq!(signed.filename.as_deref(), Some(&b"x y"[..]));
+        assert_eq!(signed.filename.as_deref(), Some("x y"));
         assert_eq!(
             signed.query(),
             "temp_url_sig=a%2Bb&temp_url_expires=5&filename=x%20y&inline="

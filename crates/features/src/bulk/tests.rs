@@ -1,0 +1,240 @@
+//! Both kinds of bulk request in front of a core that keeps what it is given.
+
+use super::*;
+use crate::pipeline::{Core, Pipeline};
+use crate::testing::{request, with_headers};
+use crate::{AccountInfo, ContainerInfo, InfoSource};
+use header::{BLOCK, header};
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+use world::clock::RealClock;
+
+/// Stores objects as lines; containers whose names begin with `no` cannot be made.
+#[derive(Default)]
+struct Stored(Arc<Mutex<Vec<String>>>);
+
+#[async_trait::async_trait]
+impl Core for Stored {
+    async fn handle(&self, request: ClientRequest) -> Response {
+        let entity = request.entity.clone().unwrap();
+        let container = entity.container.clone().unwrap_or_default();
+        if entity.object.is_none() && request.method != Method::DELETE {
+            let code = if request.method == Method::HEAD { 404 } else { 201 };
+            return reply::status(if container.starts_with("no") { 403 } else { code });
+        }
+        let told =
+            ["content-type", "x-object-meta-a", "x-horse"].map(|name| request.header(name).unwrap_or("-").to_owned());
+        let line = format!("{} {} {}", request.method, request.path, told.join(" "));
+        match request.body.collect(1 << 20).await {
+            Ok(body) => self.0.lock().push(format!("{line} {}", String::from_utf8_lossy(&body))),
+            Err(_) => return reply::status(499),
+        }
+        match entity.object.as_deref() {
+            Some("secret") => reply::status(401),
+            Some("broken") => reply::status(503),
+            _ => reply::status(201),
+        }
+    }
+
+    fn info(&self) -> &dyn InfoSource {
+        self
+    }
+}
+
+#[async_trait::async_trait]
+impl InfoSource for Stored {
+    async fn account(&self, _account: &str) -> Arc<AccountInfo> {
+        Arc::default()
+    }
+
+    async fn container(&self, _account: &str, _container: &str) -> Arc<ContainerInfo> {
+        Arc::default()
+    }
+}
+
+fn settings() -> BulkSettings {
+    BulkSettings {
+        max_containers_per_extraction: 2,
+        max_failed_extractions: 3,
+        max_deletes_per_request: 5,
+        ..BulkSettings::default()
+    }
+}
+
+async fn send(method: &str, target: &str, headers: &[(&'static str, &str)], body: Vec<u8>) -> (String, Vec<String>) {
+    let mut asked = with_headers(request(method, target), headers);
+    if !asked.headers.contains_key("content-length") {
+        asked.headers.insert("content-length", HeaderValue::from(body.len()));
+    }
+    asked.body = Body::whole(body);
+    let stored = Stored::default();
+    let kept = stored.0.clone();
+    let feature = Bulk::new(settings(), 1000, Arc::new(RealClock::new()));
+    let response = Pipeline::new(vec![Arc::new(feature)], Arc::new(stored))
+        .run(asked)
+        .await;
+    assert_eq!(response.status() == 200, !target.contains("=zip"));
+    let text = response.into_body().collect(100_000).await.unwrap();
+    let kept = kept.lock().clone();
+    (String::from_utf8_lossy(&text).into_owned(), kept)
+}
+
+fn file(name: &str, data: &[u8]) -> Vec<u8> {
+    let mut entry = header(name.as_bytes(), data.len(), b'0');
+    entry.extend_from_slice(data);
+    entry.resize(entry.len().next_multiple_of(BLOCK), 0);
+    entry
+}
+
+fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive: Vec<u8> = files.iter().flat_map(|(name, data)| file(name, data)).collect();
+    archive.resize(archive.len() + 2 * BLOCK, 0);
+    archive
+}
+
+async fn unpack(path: &str, archive: Vec<u8>) -> (String, Vec<String>) {
+    let target = format!("/v1/a{path}?extract-archive=tar");
+    let (text, kept) = send("PUT", &target, &[("x-object-meta-a", "1"), ("x-horse", "j")], archive).await;
+    let kept = kept
+        .iter()
+        .map(|line| line.replace("PUT /v1/a/", "").replace("- 1 - ", ""))
+        .collect();
+    (text.replace('\n', "|"), kept)
+}
+
+#[tokio::test]
+async fn files_become_objects() {
+    let (text, kept) = unpack("/c", archive(&[("one", b"1"), ("./d/two", b""), ("/../three", b"3")])).await;
+    assert_eq!(
+        text,
+        "Number Files Created: 3|Response Body: |Response Status: 201 Created|Errors:|"
+    );
+    assert_eq!(kept, ["c/one 1", "c/d/two ", "c/../three 3"]);
+    let (text, kept) = unpack("/", archive(&[("c/one", b"1"), ("base", b"2"), ("d/", b"3")])).await;
+    assert!(text.starts_with("Number Files Created: 1|"), "{text}");
+    assert_eq!(kept, ["c/one 1"]);
+    let (_, kept) = unpack("/c/p/", archive(&[("one", b"1")])).await;
+    assert_eq!(kept, ["c/p/one 1"]);
+}
+
+#[tokio::test]
+async fn failures_are_told() {
+    let long = vec![b'x'; 1001];
+    let (text, _) = unpack("/c", archive(&[("broken", b"1"), ("large", &long), ("good", b"")])).await;
+    assert_eq!(
+        text,
+        "Number Files Created: 1|Response Body: |Response Status: 502 Bad Gateway|Errors:|\
+         c/broken, 503 Service Unavailable|c/large, 413 Request Entity Too Large|"
+    );
+    let (text, kept) = unpack("/c", archive(&[("secret", b"1"), ("good", b"")])).await;
+    assert!(
+        text.ends_with("Response Status: 401 Unauthorized|Errors:|c/secret, 401 Unauthorized|"),
+        "{text}"
+    );
+    assert_eq!(kept.len(), 1);
+    let (text, _) = unpack("/", archive(&[("no/a", b""), ("c/a", b"")])).await;
+    assert!(text.ends_with("Errors:|/v1/a/no, 403 Forbidden|"), "{text}");
+    let (text, _) = unpack("/", archive(&[("c/a", b""), ("d/a", b""), ("e/a", b"")])).await;
+    assert!(
+        text.contains("Response Body: More than 2 containers to create from tar.|"),
+        "{text}"
+    );
+    let (text, kept) = unpack(
+        "/c",
+        archive(&[("broken", b""), ("broken", b""), ("broken", b""), ("good", b"")]),
+    )
+    .await;
+    assert_eq!((text.matches("broken").count(), kept.len()), (3, 3), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_no_archive_is_told() {
+    for (body, reason) in [
+        (vec![], "empty file"),
+        (vec![b'j'; 2000], "invalid header"),
+        (vec![0; 2000], "No Valid Files"),
+        (
+            archive(&[("cut", &[1; 900])])[..1000].to_vec(),
+            "unexpected end of data",
+        ),
+    ] {
+        let (text, kept) = unpack("/c", body).await;
+        assert!(
+            text.contains(&format!("Response Body: Invalid Tar File: {reason}|")),
+            "{text}"
+        );
+        assert!(kept.is_empty());
+    }
+    let (text, _) = send("PUT", "/v1/a/c?extract-archive=zip", &[], vec![]).await;
+    assert_eq!(text, "Unsupported archive format");
+    let (text, _) = send("PUT", "/v1/a/c?extract-archive=tar", &[("accept", "image/png")], vec![]).await;
+    assert!(text.contains("406 Not Acceptable"));
+    let (text, _) = send("PUT", "/v1?extract-archive=tar", &[], vec![]).await;
+    assert!(text.contains("404 Not Found"));
+}
+
+#[tokio::test]
+async fn attributes_become_metadata() {
+    let records = b"33 SCHILY.xattr.user.meta.A=bass\n39 LIBARCHIVE.xattr.user.mime_type=a/b\n";
+    let mut bytes = header(b"x", records.len(), b'x');
+    bytes.extend_from_slice(records);
+    bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+    bytes.extend(archive(&[("one", b"1")]));
+    let (text, kept) = unpack("/c", bytes).await;
+    assert_eq!(kept, ["c/one a/b bass - 1"], "{text}");
+}
+
+#[tokio::test]
+async fn a_bomb_is_refused_at_once() {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(&header(b"bomb", 7_000_000_000, b'0')).unwrap();
+    encoder.write_all(&vec![0; 1 << 20]).unwrap();
+    let began = Instant::now();
+    let (text, kept) = send("PUT", "/v1/a/c?extract-archive=tar.gz", &[], encoder.finish().unwrap()).await;
+    assert!(text.contains("c/bomb, 413 Request Entity Too Large"), "{text}");
+    assert!(kept.is_empty() && began.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn lists_are_deleted() {
+    let delete = async |headers: &[(&'static str, &str)], list: &str| {
+        let (text, kept) = send("POST", "/v1/a?bulk-delete", headers, list.into()).await;
+        (text.replace('\n', "|"), kept.len())
+    };
+    let (text, count) = delete(&[], "/c/one\nc/secret\n").await;
+    assert_eq!(count, 2);
+    assert_eq!(
+        text,
+        "Number Deleted: 1|Number Not Found: 0|Response Body: |Response Status: 400 Bad Request|Errors:|c/secret, 401 Unauthorized|"
+    );
+    for (headers, list, expected) in [
+        (&[][..], "", "Response Body: Invalid bulk delete.|Response Status: 400"),
+        (&[("content-type", "text/xml")], "c", "406 Not Acceptable"),
+        (
+            &[],
+            "1\n2\n3\n4\n5\n6",
+            "Maximum Bulk Deletes: 5 per request|Response Status: 413",
+        ),
+    ] {
+        let (text, count) = delete(headers, list).await;
+        assert!(text.contains(expected) && count == 0, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn other_requests_pass() {
+    for (method, target) in [
+        ("GET", "/v1/a/c/o?bulk-delete"),
+        ("PUT", "/v1/a/c/o?bulk-delete"),
+        ("POST", "/v1/a/c/o?extract-archive=tar"),
+        ("PUT", "/v1/a/c/o"),
+    ] {
+        let stored = Stored::default();
+        let kept = stored.0.clone();
+        let feature = Bulk::new(settings(), 1000, Arc::new(RealClock::new()));
+        let pipeline = Pipeline::new(vec![Arc::new(feature)], Arc::new(stored));
+        pipeline.run(request(method, target)).await;
+        assert_eq!(kept.lock().len(), 1, "{method} {target}");
+    }
+}
