@@ -95,6 +95,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("copy", CopySettings::TABLE),
     Filter::served("container_sync", ContainerSyncSettings::TABLE),
     Filter::served("crossdomain", CrossdomainSettings::TABLE),
+    Filter::not_yet("crossdomain"),
     Filter::served("dlo", DloSettings::TABLE),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),
     Filter::served("encryption", EncryptionSettings::TABLE),
@@ -366,12 +367,12 @@ mod tests {
     #[test]
     fn order_and_options() {
         let (document, pipeline) = read(&format!(
-            "[pipeline:main]\npipeline = a\n  slo enc p\n[filter:a]\nuse = egg:swift#proxy_logging\nx = 1\n\
-             [filter:slo]\nuse = egg:swift#slo\n[filter:enc]\nuse=egg:swift#kms_keymaster{APP}"
+            "[pipeline:main]\npipeline = a\n  xprofile enc p\n[filter:a]\nuse = egg:swift#proxy_logging\nx = 1\n\
+             [filter:xprofile]\nuse = egg:swift#xprofile\n[filter:enc]\nuse=egg:swift#kms_keymaster{APP}"
         ));
         let pipeline = pipeline.unwrap();
         let eggs: Vec<_> = pipeline.filters.iter().map(|f| f.egg.as_str()).collect();
-        assert_eq!(eggs, ["proxy_logging", "slo", "kms_keymaster"]);
+        assert_eq!(eggs, ["proxy_logging", "xprofile", "kms_keymaster"]);
         assert_eq!(pipeline.filters[0].options.text("x"), Some("1"));
         assert_eq!((pipeline.app.as_str(), pipeline.app_name.as_str()), ("proxy", "p"));
         let warnings = pipeline.warnings(&document);
