@@ -93,6 +93,7 @@ fn request(method: &Method, entity: &Arc<EntityPath>, headers: &HeaderMap) -> Cl
         acl: None,
         is_owner: false,
         is_reseller_admin: false,
+        is_synced: false,
         notes: Notes::default(),
         keys: None,
         footers: None,

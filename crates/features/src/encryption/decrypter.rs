@@ -11,7 +11,7 @@ use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, LISTED_ETAG, Trouble, U
 use crate::Response;
 use crate::keymaster::{Key, KeyError, Keys, RootSecrets};
 use bytes::Bytes;
-use http::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use peer::{Body, BodyError};
 use serde_json::{Map, Value};
@@ -147,6 +147,7 @@ impl Decrypter<'_> {
         }
         let keys = self.keys(common.as_ref().and_then(CryptoMeta::key_id))?;
         let key = object_key(&keys)?;
+        let mut exposed = Vec::new();
         for name in names {
             let wrong = |error| Trouble::Header(name.clone(), error);
             let Some(hidden) = text(headers, &name)? else { continue };
@@ -156,10 +157,27 @@ impl Decrypter<'_> {
             let value = value.map_err(|_| wrong(BadMeta("decrypted, it is no header")))?;
             let shown = format!("{USER_META}{}", &name.as_str()[ENCRYPTED_USER_META.len()..]);
             if let Ok(shown) = HeaderName::try_from(shown) {
+                exposed.push(shown.clone());
                 headers.insert(shown, value);
             }
         }
+        expose(headers, &exposed);
         Ok(())
+    }
+}
+
+/// Pages from elsewhere may see user metadata: the gateway has exposed what it saw, which was not it.
+fn expose(headers: &mut HeaderMap, names: &[HeaderName]) {
+    let Some(before) = headers.get(ACCESS_CONTROL_EXPOSE_HEADERS) else {
+        return;
+    };
+    let mut all = before.as_bytes().to_vec();
+    for name in names {
+        all.extend_from_slice(b", ");
+        all.extend_from_slice(name.as_str().as_bytes());
+    }
+    if let Ok(all) = HeaderValue::from_bytes(&all) {
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, all);
     }
 }
 

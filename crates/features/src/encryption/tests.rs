@@ -224,6 +224,16 @@ async fn clients_see_what_they_stored() {
 }
 
 #[tokio::test]
+async fn pages_from_elsewhere_see_metadata() {
+    let disk = stored(ONE, &[("x-object-meta-foo", "bar")]).await;
+    let exposed = HeaderValue::from_static("etag, x-trans-id");
+    disk.headers.lock().insert("access-control-expose-headers", exposed);
+    let (_, headers, _) = get(&pipeline(&disk, Some(ONE), ""), &[]).await;
+    let exposed = header(&headers, "access-control-expose-headers");
+    assert_eq!(exposed, "etag, x-trans-id, x-object-meta-foo");
+}
+
+#[tokio::test]
 async fn posts_replace_metadata() {
     let disk = stored(ONE, &[]).await;
     let pipeline = pipeline(&disk, Some(ROTATED), "");
