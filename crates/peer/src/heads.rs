@@ -2,7 +2,8 @@
 //!
 //! [`Heads`] watches the bytes that a connection delivers. It knows where heads end and how long bodies
 //! are, looks only at the former, and changes only bytes of header names
-//! ([`vocabulary::header_name`]). Nearly every head needs no change: then nothing is copied.
+//! ([`vocabulary::header_name`]) and bytes beyond ASCII in the address of a request, which OpenStack takes
+//! raw: they are escaped as clients should have done. Nearly every head needs no change: then nothing is copied.
 //! Always holds: what comes out does not depend on how the bytes were cut into pieces; bytes of bodies
 //! and of values are never changed; a message whose length cannot be told (hyper refuses it) ends the
 //! changing for its connection.
@@ -27,6 +28,8 @@ pub(crate) enum Side {
 enum At {
     /// Before the first line of a head; empty lines may come first.
     Start,
+    /// The first line of a request up to its line break.
+    Request,
     FirstLine,
     LineStart,
     /// After `\r` at the start of a line.
@@ -59,6 +62,17 @@ pub(crate) struct Heads {
     /// The beginning of the current line, when it came in earlier pieces.
     carried: Vec<u8>,
     body: Framing,
+}
+
+/// Appends an address with each byte beyond ASCII as `%XX`.
+fn escape(target: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in target {
+        match byte.is_ascii() {
+            true => out.push(*byte),
+            false => out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+        }
+    }
 }
 
 /// What the head says so far about the body behind it.
@@ -109,7 +123,24 @@ impl Heads {
                 At::Start if matches!(byte, b'\r' | b'\n') => at += 1,
                 At::Start => {
                     line = at;
-                    self.at = At::FirstLine;
+                    self.at = match self.side {
+                        Side::Server => At::Request,
+                        Side::Client => At::FirstLine,
+                    };
+                }
+                At::Request => {
+                    let end = memchr(b'\n', rest);
+                    let target = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+                    if !target.is_ascii() {
+                        let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len() + 64));
+                        out.extend(bytes.get(copied..at).unwrap_or_default());
+                        escape(target, out);
+                        copied = at + target.len();
+                    }
+                    at += target.len();
+                    if end.is_some() {
+                        self.at = At::FirstLine;
+                    }
                 }
                 At::FirstLine | At::Value => match memchr(b'\n', rest) {
                     None => at = bytes.len(),
@@ -175,7 +206,7 @@ impl Heads {
         }
         if matches!(
             self.at,
-            At::FirstLine | At::LineStart | At::LineStartCr | At::Name | At::Value
+            At::Request | At::FirstLine | At::LineStart | At::LineStartCr | At::Name | At::Value
         ) {
             self.carry(bytes.get(line..).unwrap_or_default());
         }
@@ -313,11 +344,11 @@ mod tests {
     }
 
     #[test]
-    fn only_names_change() {
+    fn only_names_and_addresses_change() {
         let head = "GET /ü%20 HTTP/1.1\r\nHost: ü%\r\nX-Ü%a: ö%: x\r\n\r\n";
         assert_eq!(
             text(head.as_bytes()),
-            "GET /ü%20 HTTP/1.1\r\nHost: ü%\r\nX-%c3%9c%25a: ö%: x\r\n\r\n"
+            "GET /%C3%BC%20 HTTP/1.1\r\nHost: ü%\r\nX-%c3%9c%25a: ö%: x\r\n\r\n"
         );
         let plain = b"GET /%20 HTTP/1.1\r\nhost: x\r\n\r\n";
         assert_eq!(Heads::new(Side::Server).pass(plain), None);

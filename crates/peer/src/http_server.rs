@@ -176,6 +176,7 @@ impl Connection {
             let (service, interim, clock, names) = (service.clone(), interim.clone(), clock.clone(), names.clone());
             async move {
                 let expects = request.headers().contains_key(http::header::EXPECT);
+                let stays = asks_to_stay(request.headers());
                 let unread = Unread::default();
                 let mut request = request.map(|incoming| Body::wire_of_request(incoming, unread.clone()));
                 request.extensions_mut().insert(interim);
@@ -186,8 +187,18 @@ impl Connection {
                 if !unread.settle(expects, &*clock).await {
                     let close = http::HeaderValue::from_static("close");
                     response.headers_mut().insert(http::header::CONNECTION, close);
+                } else if stays {
+                    let keep = http::HeaderValue::from_static("keep-alive");
+                    response.headers_mut().entry(http::header::CONNECTION).or_insert(keep);
                 }
-                names.announce(response.headers_mut());
+                match response.status() {
+                    StatusCode::NO_CONTENT => {
+                        // hyper leaves it out of some of these answers, so it never writes it.
+                        response.headers_mut().remove(http::header::CONTENT_LENGTH);
+                        names.announce_empty(response.headers_mut());
+                    }
+                    _ => names.announce(response.headers_mut()),
+                }
                 Ok::<_, Infallible>(response)
             }
         });
@@ -217,6 +228,12 @@ impl Connection {
             }
         }
     }
+}
+
+/// Whether the client said that it would like its connection kept; OpenStack's servers then say so, too.
+fn asks_to_stay(headers: &http::HeaderMap) -> bool {
+    let connection = headers.get(http::header::CONNECTION);
+    connection.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
 }
 
 /// A storage service behind HTTP.

@@ -2,7 +2,9 @@
 //!
 //! Whoever hands hyper a message with encoded names calls [`Names::announce`], which puts a mark before
 //! them. [`Decoder`] looks for the mark in what hyper writes, drops it, and decodes names from there to
-//! the end of the head. Messages that are not announced are not looked at.
+//! the end of the head. Messages that are not announced are not looked at. In the place of a mark that
+//! [`Names::announce_empty`] put goes the `Content-Length: 0` of a 204, which OpenStack Swift sends and
+//! hyper does not.
 //! Always holds: the mark never leaves the process; it cannot be guessed, so that nothing else is taken
 //! for one; hyper writes a head at once, so that a mark comes in one piece.
 
@@ -12,6 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vocabulary::header_name::{decode, title};
 use world::random::Random;
+
+/// Value of a mark in whose place nothing goes.
+const DROPPED: &str = "0";
+/// Value of a mark in whose place [`NO_CONTENT`] goes.
+const EMPTY: &str = "1";
+/// What OpenStack's answers without content say.
+const NO_CONTENT: &[u8] = b"Content-Length: 0\r\n";
 
 /// One mark for all connections of a server or a client. Digits, so that no spelling changes it.
 #[derive(Debug, Clone)]
@@ -24,7 +33,7 @@ impl Mark {
     pub(crate) fn new(random: &dyn Random) -> Self {
         let digits = format!("{:020}{:020}", random.next_u64(), random.next_u64());
         Self {
-            line: format!("{digits}: 0\r\n").into_bytes().into(),
+            line: format!("{digits}: ").into_bytes().into(),
             // Digits are a name.
             name: HeaderName::from_bytes(digits.as_bytes()).unwrap_or(http::header::CONNECTION),
         }
@@ -41,11 +50,19 @@ pub(crate) struct Names {
 impl Names {
     /// Puts the mark before `headers` if one of their names is encoded.
     pub(crate) fn announce(&self, headers: &mut HeaderMap) {
-        if !headers.keys().any(|name| name.as_str().as_bytes().contains(&b'%')) {
-            return;
+        if headers.keys().any(|name| name.as_str().as_bytes().contains(&b'%')) {
+            self.mark(headers, HeaderValue::from_static(DROPPED));
         }
+    }
+
+    /// [`Names::announce`] for an answer without content that is to say so.
+    pub(crate) fn announce_empty(&self, headers: &mut HeaderMap) {
+        self.mark(headers, HeaderValue::from_static(EMPTY));
+    }
+
+    fn mark(&self, headers: &mut HeaderMap, value: HeaderValue) {
         let mut marked = HeaderMap::with_capacity(headers.len() + 1);
-        marked.insert(self.mark.name.clone(), HeaderValue::from_static("0"));
+        marked.insert(self.mark.name.clone(), value);
         // Several values of a name come behind its first, without the name.
         let mut last = None;
         for (name, value) in headers.drain() {
@@ -104,7 +121,16 @@ impl Decoder {
         if !self.decoding {
             let mark = &self.names.mark.line;
             match memmem::find(bytes, mark) {
-                Some(0) => start = mark.len(),
+                Some(0) => {
+                    let end = memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1);
+                    if bytes
+                        .get(mark.len()..)
+                        .is_some_and(|value| value.starts_with(EMPTY.as_bytes()))
+                    {
+                        out.extend(NO_CONTENT.iter().copied());
+                    }
+                    start = end;
+                }
                 Some(before) => return Written::Plain(before),
                 None => return Written::Plain(bytes.len()),
             }
@@ -170,5 +196,24 @@ mod tests {
         );
         assert_eq!(taken, Written::Replaced(head.len() - line - "x-%c3%bc: body".len()));
         assert!(!decoder.is_awake());
+    }
+
+    #[test]
+    fn an_empty_answer_says_its_length() {
+        let (mut decoder, names) = Decoder::new(Mark::new(&OsRandom));
+        let mut headers = HeaderMap::new();
+        headers.insert("vary", HeaderValue::from_static("Accept"));
+        names.announce_empty(&mut headers);
+        let mut head = Vec::new();
+        for (name, value) in &headers {
+            head.extend(format!("{name}: {}\r\n", value.to_str().unwrap()).bytes());
+        }
+        head.extend(b"\r\n");
+        let mut out = Vec::new();
+        assert_eq!(decoder.take(&head, &mut out), Written::Replaced(head.len()));
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "Content-Length: 0\r\nVary: Accept\r\n\r\n"
+        );
     }
 }
