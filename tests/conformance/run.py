@@ -37,7 +37,7 @@ def arguments():
     parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
     parser.add_argument("--variant", default="default", choices=[*VARIANTS, "all"])
     parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"), help="whose servers")
-    parser.add_argument("--workers", type=int, default=2, help="clusters at the same time")
+    parser.add_argument("--workers", type=int, default=4, help="clusters at the same time")
     parser.add_argument("--write", action="store_true", help="with all: write docs/reference/conformance.md")
     return parser.parse_args()
 
