@@ -88,10 +88,11 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
     response
 }
 
-/// Owners see the account's access control under its public name.
+/// Owners see the account's access control under its public name, if there is any.
 fn reveal_access_control(request: &ClientRequest, headers: &mut HeaderMap) {
     if request.is_owner
         && let Some(acl) = headers.get("x-account-sysmeta-core-access-control").cloned()
+        && acl != "{}"
     {
         headers.insert("x-account-access-control", acl);
     }

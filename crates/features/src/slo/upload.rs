@@ -55,7 +55,6 @@ pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, nex
     heartbeat::accept(form, shared.beat(), clock, async move {
         upload.run().await.told(form).await
     })
-    .await
 }
 
 fn set_form(response: &mut Response, form: Form) {

@@ -23,6 +23,8 @@ use vocabulary::names::{quote, unquote};
 
 /// How its own requests are marked in the access log.
 const SOURCE: &str = "SW";
+/// By this header filters in front know what was made here; it does not leave the gateway.
+const GENERATOR: http::HeaderName = http::HeaderName::from_static("x-backend-content-generator");
 /// Who a signed URL's request is made by, as `tempurl` says it.
 const BY_SIGNED_URL: &str = ".wsgi.tempurl";
 /// More than ten thousand rows of the longest names.
@@ -147,6 +149,14 @@ impl Feature for Staticweb {
     }
 }
 
+/// Tells filters in front that this was made here: an answer about a container that is no plain listing.
+fn generated(mut response: Response) -> Response {
+    response
+        .headers_mut()
+        .insert(GENERATOR, HeaderValue::from_static("staticweb"));
+    response
+}
+
 impl Visit<'_> {
     async fn container(&self, read_acl: Option<String>) -> Response {
         if let Err(refusal) = authorised::check(self.request, self.next.info(), read_acl).await {
@@ -166,7 +176,7 @@ impl Visit<'_> {
         }
         let index = self.index("").await;
         match index.status() {
-            status if status.is_success() || status.is_redirection() => index,
+            status if status.is_success() || status.is_redirection() => generated(index),
             StatusCode::NOT_FOUND => self.listing("").await,
             _ => self.explain(index).await,
         }
@@ -240,7 +250,7 @@ impl Visit<'_> {
         if let Ok(location) = HeaderValue::try_from(format!("{scheme}://{host}{}/", quote(&path))) {
             response.headers_mut().insert(LOCATION, location);
         }
-        response
+        generated(response)
     }
 
     /// What lies directly in a directory; `Err` is the answer of storage.
@@ -285,7 +295,7 @@ impl Visit<'_> {
             Ok(rows) if rows.is_empty() && !directory.is_empty() => {
                 self.explain(reply::status_for(&self.request.method, 404)).await
             }
-            Ok(rows) => reply::html(200, shown.page(&rows)),
+            Ok(rows) => generated(reply::html(200, shown.page(&rows))),
         }
     }
 

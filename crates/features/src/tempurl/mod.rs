@@ -100,7 +100,7 @@ impl TempUrl {
         let container = entity.container.as_deref()?;
         let object = match (&entity.object, &signed.prefix) {
             (Some(object), _) => object.as_str(),
-            (None, Some(prefix)) if prefix.is_empty() && is_read(&request.method) && names_root(request, entity) => "",
+            (None, Some(prefix)) if prefix.is_empty() && is_read(&request.method) => "",
             (None, _) => return None,
         };
         if object.trim_matches('/').is_empty() && entity.object.is_some() {
@@ -223,12 +223,6 @@ fn methods_of(method: &Method) -> Vec<&str> {
 
 fn is_read(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
-}
-
-/// `/v1/account/container/`, with its slash.
-fn names_root(request: &ClientRequest, entity: &EntityPath) -> bool {
-    let rest = request.path.strip_prefix("/v1");
-    rest.and_then(|rest| rest.strip_suffix('/')) == Some(entity.path().as_str())
 }
 
 fn refused_header(request: &ClientRequest) -> Option<Response> {
