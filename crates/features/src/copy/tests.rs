@@ -186,6 +186,16 @@ async fn signs_of_life() {
 }
 
 #[tokio::test]
+async fn both_accounts_may_be_named() {
+    for (header, account) in [("x-copy-from-account", "b"), ("destination-account", "a")] {
+        let seen = Seen::default();
+        let asked = with_headers(request("COPY", "/v1/a/c/o"), &[("destination", "d/p"), (header, "b")]);
+        ask(copy(), asked, core(&seen, source)).await;
+        assert_eq!(seen.lock().unwrap()[0].path, format!("/v1/{account}/c/o"), "{header}");
+    }
+}
+
+#[tokio::test]
 async fn options_name_copy_for_objects() {
     for (path, expected) in [("/v1/a/c/o", "GET, COPY"), ("/v1/a/c", "GET")] {
         let core = Answer::new(|_| {

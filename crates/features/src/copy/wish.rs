@@ -61,18 +61,29 @@ impl Wish {
         {
             return Err(Box::new(reply::html(412, "Destination header required".into())));
         }
+        let mut source = entity.clone();
         let account = match request.header("destination-account") {
             Some(account) => account_name(account)?,
-            None => entity.account.clone(),
+            None => {
+                // A client that names both accounts means the source's by this one.
+                if let Some(account) = request
+                    .header("x-copy-from-account")
+                    .filter(|account| !account.is_empty())
+                {
+                    let account = account_name(account)?;
+                    source = Arc::new(EntityPath {
+                        account,
+                        ..EntityPath::clone(entity)
+                    });
+                }
+                entity.account.clone()
+            }
         };
         let destination = object_name(&request, "destination", "Destination", &account)?;
         request.method = Method::PUT;
         request.aim_at(destination);
         without_body(&mut request);
-        Ok(Self {
-            request,
-            source: entity.clone(),
-        })
+        Ok(Self { request, source })
     }
 }
 
