@@ -11,10 +11,11 @@ NAMES = {"thai": THAI, "umlaut": "\u00fc", "large umlaut": "a\u00dcB", "hebrew":
 
 def stories(kind, target, make, status):
     prefix = f"X-{kind}-Meta-"
+    others = ("x-account-container-count", "content-length") if kind == "Account" else ()  # other tests leave containers
     return Story(f"{kind} names", [ask for name in NAMES.values() for ask in (
-        Ask(make, target, {prefix + name: "v\u00e9"}, level=status), Ask("HEAD", target),
-        *([Ask("GET", target, level="headers")] if kind != "Container" else []),  # OpenStack answers 500
-        *([Ask("POST", target, {f"X-Remove-{kind}-Meta-" + name: "x"}), Ask("HEAD", target)] if kind != "Object" else []),
+        Ask(make, target, {prefix + name: "v\u00e9"}, level=status), Ask("HEAD", target, without=others),
+        *([Ask("GET", target, level="headers", without=others)] if kind != "Container" else []),  # OpenStack answers 500
+        *([Ask("POST", target, {f"X-Remove-{kind}-Meta-" + name: "x"}), Ask("HEAD", target, without=others)] if kind != "Object" else []),
     )], container=kind != "Account")
 
 
