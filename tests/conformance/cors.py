@@ -10,13 +10,13 @@ import json
 import re
 import signal
 import sys
-import tempfile
 import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from conformance import sdist  # noqa: E402
+from conformance.ground import ground  # noqa: E402
 from conformance.variants import VARIANTS, Stand  # noqa: E402
 from harness.places import REPOSITORY  # noqa: E402
 from harness.process import Process  # noqa: E402
@@ -33,8 +33,8 @@ def main():
     options = parser.parse_args()
     out = REPOSITORY / "target/conformance"
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="cors-") as root:
-        stand = Stand(VARIANTS[options.variant], options.make, Path(root))
+    with ground() as root:
+        stand = Stand(VARIANTS[options.variant], options.make, root)
         try:
             stand.start()
             tap, s3 = run(stand, out), speaks_s3(stand)

@@ -26,6 +26,9 @@ use vocabulary::names::quote;
 use vocabulary::{ByteRange, EntityPath};
 use world::Clock;
 
+/// What a client says about its own request that holds for the segments as well.
+const PASSED_ON: [&str; 2] = ["x-newest", "x-open-expired"];
+
 /// Why a piece cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -112,8 +115,10 @@ impl Asking {
     pub fn request(&self, entity: EntityPath) -> ClientRequest {
         let mut request = self.client.subrequest(Method::GET, entity, self.source);
         request.headers.insert(USER_AGENT, self.agent.clone());
-        if let Some(newest) = self.client.headers.get("x-newest") {
-            request.headers.insert("x-newest", newest.clone());
+        for name in PASSED_ON {
+            if let Some(value) = self.client.headers.get(name) {
+                request.headers.insert(name, value.clone());
+            }
         }
         request
     }
