@@ -45,10 +45,11 @@ def settle(*, write):
     cases = load()
     unknown, given = unexplained(cases), text(cases)
     print("\n".join(unknown))
+    committed = PAGE.read_text() if PAGE.exists() else ""
     if write:
         PAGE.write_text(given)
-    elif given != PAGE.read_text():
-        print("\n".join(difflib.unified_diff(PAGE.read_text().splitlines(), given.splitlines(), "committed", "this run")))
+    elif given != committed:
+        print("\n".join(difflib.unified_diff(committed.splitlines(), given.splitlines(), "committed", "this run")))
         print(f"{PAGE} is not what the run gave. If that is right: tests/conformance/run.py --variant all --write")
         return 1
     return 1 if unknown else 0
@@ -98,11 +99,13 @@ def elsewhere(cases):
 
 
 def unexplained(cases):
-    """Skips this module has no words for, as lines."""
+    """Skips this module has no words for, a line for each variant, file and reason."""
     never = runs_nowhere(cases)
-    return sorted({f"{case.file}::{case.name} skipped in {variant}: {case.reason}"
-                   for variant, mine in cases.items() for case in mine if case.outcome == "skipped"
-                   if not (explain(case.name, case.reason) if key(case) in never else wanted(case.reason))})
+    counts = Counter((variant, case.file, case.reason)
+                     for variant, mine in cases.items() for case in mine if case.outcome == "skipped"
+                     if not (explain(case.name, case.reason) if key(case) in never else wanted(case.reason)))
+    return [f"unexplained skips in {variant}, {file}: {count} × {reason}"
+            for (variant, file, reason), count in sorted(counts.items())]
 
 
 def key(case):

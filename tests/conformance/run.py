@@ -26,8 +26,10 @@ from conformance.variants import VARIANTS, Stand  # noqa: E402
 from harness import keystone  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-LONGEST_FIRST = ("tests.py::TestFile", "tests.py::TestFileUTF8", "test_object_versioning.py", "test_slo.py", "test_object.py",
-                 "test_symlink.py", "tests.py::TestContainer", "tests.py::TestContainerUTF8", "test_versioned_writes.py")
+LONGEST_FIRST = ("test_object_versioning.py", "test_slo.py", "test_symlink.py", "test_versioned_writes.py",
+                 "tests.py::TestFile", "tests.py::TestFileUTF8", "test_object.py", "test_access_control.py",
+                 "tests.py::TestAccount", "tests.py::TestAccountUTF8", "tests.py::TestContainer",
+                 "tests.py::TestContainerUTF8")
 
 
 def arguments():
