@@ -92,10 +92,9 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("catch_errors", &[]),
     Filter::not_yet("cname_lookup"),
     Filter::served("container_quotas", &[]),
-    Filter::served("copy", CopySettings::TABLE),
     Filter::served("container_sync", ContainerSyncSettings::TABLE),
+    Filter::served("copy", CopySettings::TABLE),
     Filter::served("crossdomain", CrossdomainSettings::TABLE),
-    Filter::not_yet("crossdomain"),
     Filter::served("dlo", DloSettings::TABLE),
     Filter::served("domain_remap", DomainRemapSettings::TABLE),
     Filter::served("encryption", EncryptionSettings::TABLE),
@@ -363,6 +362,11 @@ mod tests {
     }
 
     const APP: &str = "\n[app:p]\nuse = egg:swift#proxy\n";
+
+    #[test]
+    fn each_filter_has_one_row() {
+        assert!(FILTERS.windows(2).all(|pair| pair[0].egg < pair[1].egg));
+    }
 
     #[test]
     fn order_and_options() {
