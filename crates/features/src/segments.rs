@@ -29,6 +29,15 @@ use world::Clock;
 /// What a client says about its own request that holds for the segments as well.
 const PASSED_ON: [&str; 2] = ["x-newest", "x-open-expired"];
 
+/// Says it of a feature's own request, too.
+pub fn pass_on(client: &ClientRequest, own: &mut ClientRequest) {
+    for name in PASSED_ON {
+        if let Some(value) = client.headers.get(name) {
+            own.headers.insert(name, value.clone());
+        }
+    }
+}
+
 /// Why a piece cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -115,11 +124,7 @@ impl Asking {
     pub fn request(&self, entity: EntityPath) -> ClientRequest {
         let mut request = self.client.subrequest(Method::GET, entity, self.source);
         request.headers.insert(USER_AGENT, self.agent.clone());
-        for name in PASSED_ON {
-            if let Some(value) = self.client.headers.get(name) {
-                request.headers.insert(name, value.clone());
-            }
-        }
+        pass_on(&self.client, &mut request);
         request
     }
 

@@ -10,7 +10,7 @@ use super::manifest::{self, Segment};
 use super::walk::{Part, Walk};
 use super::{ETAG_AT, Pacing, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, collect, is_large};
 use crate::conditional_reply::{Wanted, decide, failed, set_range, unsatisfiable, wanted};
-use crate::segments::{Asking, Joined, header_text, md5_hex, text};
+use crate::segments::{Asking, Joined, header_text, md5_hex, pass_on, text};
 use crate::{ClientRequest, Next, Response, reply};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
@@ -168,9 +168,7 @@ impl<'a> Reading<'a> {
             .unwrap_or(EntityPath::account(""));
         let mut request = self.request.subrequest(Method::GET, entity, SOURCE);
         request.query = manifest_query(&self.request.query);
-        if let Some(newest) = self.request.headers.get("x-newest") {
-            request.headers.insert("x-newest", newest.clone());
-        }
+        pass_on(&self.request, &mut request);
         let again = self.next.clone().run(request).await;
         let is_older = written(again.headers()) < written(self.response.headers());
         if !again.status().is_success() || is_older {
