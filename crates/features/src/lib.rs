@@ -28,6 +28,7 @@
 //! | many operations in one request | `bulk/` |
 //! | names that are not wanted, ETags in quotes | `name_check.rs`, `etag_quoter.rs` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
+//! | hosts that are aliases of the cluster's | `cname_lookup.rs`, `cname_lookup/` |
 //! | what other clusters sync here | `container_sync.rs` |
 //! | where things lie, for programs inside the cluster | `list_endpoints.rs` |
 //! | how often may be written | `ratelimit.rs` |
@@ -52,6 +53,7 @@ pub mod authtoken;
 pub mod bulk;
 pub mod bulk_reply;
 pub mod catch_errors;
+pub mod cname_lookup;
 pub mod conditional_reply;
 pub mod constraints;
 pub mod container_quotas;

@@ -12,6 +12,7 @@ use crate::auth::Auth;
 use crate::authtoken::AuthToken;
 use crate::bulk::Bulk;
 use crate::catch_errors::CatchErrors;
+use crate::cname_lookup::CnameLookup;
 use crate::container_quotas::ContainerQuotas;
 use crate::container_sync::ContainerSync;
 use crate::copy::Copy;
@@ -66,6 +67,9 @@ pub const FEATURES: &[(&str, Make)] = &[
         Ok(Arc::new(Bulk::new(settings, most, parts.world.clock.clone())))
     }),
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
+    ("cname_lookup", |parts, options| {
+        Ok(Arc::new(CnameLookup::read(parts, options)?))
+    }),
     ("container_quotas", |_, _| Ok(Arc::new(ContainerQuotas))),
     ("container_sync", |parts, options| {
         let swift_dir = &parts.conf.common.swift_dir;

@@ -7,11 +7,11 @@
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
-    AUTHTOKEN_KNOWN, AuthTokenSettings, BulkSettings, CacheSettings, ContainerSyncSettings, CopySettings,
-    CrossdomainSettings, DloSettings, DomainRemapSettings, EncryptionSettings, EtagQuoterSettings, FormPostSettings,
-    GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions, ListEndpointsSettings,
-    NameCheckSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings, StaticwebSettings,
-    SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
+    AUTHTOKEN_KNOWN, AuthTokenSettings, BulkSettings, CacheSettings, CnameLookupSettings, ContainerSyncSettings,
+    CopySettings, CrossdomainSettings, DloSettings, DomainRemapSettings, EncryptionSettings, EtagQuoterSettings,
+    FormPostSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions,
+    ListEndpointsSettings, NameCheckSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings,
+    StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -90,7 +90,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::not_yet("backend_ratelimit"),
     Filter::served("bulk", BulkSettings::TABLE),
     Filter::served("catch_errors", &[]),
-    Filter::not_yet("cname_lookup"),
+    Filter::served("cname_lookup", CnameLookupSettings::TABLE),
     Filter::served("container_quotas", &[]),
     Filter::served("container_sync", ContainerSyncSettings::TABLE),
     Filter::served("copy", CopySettings::TABLE),

@@ -20,6 +20,7 @@ pub use small::{CrossdomainSettings, EtagQuoterSettings, NameCheckSettings};
 pub use symlink::SymlinkSettings;
 pub use tempurl::{FormPostSettings, TempUrlSettings};
 pub use versioned_writes::VersionedWritesSettings;
+mod cname_lookup;
 mod container_sync;
 mod domain_remap;
 mod list_endpoints;
@@ -32,6 +33,7 @@ use crate::kinds::{AtLeastOne, LogLevel};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use cname_lookup::{CnameLookupSettings, Nameservers};
 pub use container_sync::ContainerSyncSettings;
 pub use domain_remap::DomainRemapSettings;
 pub use list_endpoints::ListEndpointsSettings;
