@@ -168,7 +168,7 @@ impl<'a> Reading<'a> {
             .unwrap_or(EntityPath::account(""));
         let mut request = self.request.subrequest(Method::GET, entity, SOURCE);
         request.query = manifest_query(&self.request.query);
-        pass_on(&self.request, &mut request);
+        pass_on(self.request, &mut request);
         let again = self.next.clone().run(request).await;
         let is_older = written(again.headers()) < written(self.response.headers());
         if !again.status().is_success() || is_older {
