@@ -8,16 +8,17 @@ use crate::gateway::Shared;
 use crate::nodes::Route;
 use features::{ClientRequest, Response, reply};
 use http::HeaderMap;
-use vocabulary::{EntityPath, PathHash};
+use vocabulary::{EntityPath, PathHash, Timestamp};
 
 /// The latest time Swift can spell in its queue.
 const END_OF_TIME: i128 = 9_999_999_999;
 /// Objects of one hour are spread over so many containers.
 const SPREAD: u128 = 100;
 
-/// Turns `X-Delete-After` into `X-Delete-At` and checks both; the second value is the time.
-pub(crate) fn deletion_time(request: &mut ClientRequest) -> Result<Option<u64>, Response> {
-    let now = i128::from(request.began.1.seconds());
+/// Turns `X-Delete-After` into `X-Delete-At` and checks both. `now` is the moment of the write, not of the request: it
+/// may have waited for its authorisation.
+pub(crate) fn deletion_time(request: &mut ClientRequest, now: Timestamp) -> Result<Option<u64>, Response> {
+    let now = i128::from(now.seconds());
     if let Some(after) = header(&request.headers, "x-delete-after") {
         let after = integer(after).ok_or_else(|| reply::plain(400, "Non-integer X-Delete-After"))?;
         if after <= 0 {

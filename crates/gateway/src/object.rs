@@ -197,7 +197,7 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) ->
     if let Err(refusal) = check_metadata(&request, Entity::Object, &shared.options.limits) {
         return refusal;
     }
-    let deletion = match deletion_time(&mut request) {
+    let deletion = match deletion_time(&mut request, shared.world.clock.now()) {
         Ok(deletion) => deletion,
         Err(refusal) => return refusal,
     };

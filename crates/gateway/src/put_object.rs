@@ -101,7 +101,7 @@ fn check(shared: &Shared, request: &mut ClientRequest, place: &Place) -> Result<
     }
     check_name(shared, &place.path)?;
     content_type::settle(request, place.path.object.as_deref().unwrap_or(""))?;
-    let deletion = deletion_time(request)?;
+    let deletion = deletion_time(request, shared.world.clock.now())?;
     check_metadata(request, Entity::Object, limits)?;
     Ok((length, deletion))
 }
