@@ -20,8 +20,7 @@ ALIASES = {"photos.test-site.org": "site.AUTH-test.example.com", "account.test-s
 HOSTS = [*ALIASES, "unknown.test-site.org", "PHOTOS.test-site.org", "photos.test-site.org:8080", "photos.test-site.org:", "photos.test-site.org.",
          "none.test-site.org:8080", "example.com", "site.auth-test.example.com", "notexample.com", "127.0.0.1", "127.0.0.1:80", "localhost",
          "a..b", "x" * 64 + ".org", "-", "a b.org", "xn--bcher-kva.org", "%41.org"]
-PIPELINE = filters.PIPELINE.replace("listing_formats name_check domain_remap", "cname_lookup domain_remap listing_formats name_check")
-assert "cname_lookup" in PIPELINE
+PIPELINE = filters.PIPELINE.replace("domain_remap", "cname_lookup domain_remap")
 
 
 @pytest.fixture(scope="module", params=["1", "3"])

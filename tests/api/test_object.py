@@ -103,18 +103,6 @@ STORIES = [
 ]
 
 
-def test_a_manifest_is_kept_as_metadata(pair, request):
-    """OpenStack puts its own filter for manifests in the pipeline, so this is not compared."""
-    if request.config.getoption("--sut") == "openstack":
-        pytest.skip("it serves the segments instead")
-    for ask, status in [(Ask("PUT", "{a}/manifest"), 201),
-                        (Ask("PUT", "{a}/manifest/o", {"X-Object-Manifest": "segments/o_"}, b"abc"), 201),
-                        (Ask("HEAD", "{a}/manifest/o"), 200)]:
-        reply = pair.ours.ask(ask)
-        assert reply.status == status
-    assert reply["X-Object-Manifest"] == "segments/o_"
-
-
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_same_answers(pair, story):
     pair.tell(story)

@@ -3,7 +3,7 @@
 `martlet up` writes such a pipeline by itself.
 """
 
-PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats name_check domain_remap "
+PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter name_check domain_remap listing_formats "
             "crossdomain container_sync bulk tempurl formpost ratelimit read_only tempauth staticweb copy container-quotas account-quotas "
             "slo dlo versioned_writes symlink proxy-logging proxy-server")
 # What every proxy has, for measuring it.
