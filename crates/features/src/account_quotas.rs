@@ -135,6 +135,10 @@ impl Feature for AccountQuotas {
         vec![("account_quotas", json!({}))]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        !request.reads_object()
+    }
+
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         let Some(entity) = request.entity.clone() else {
             return next.run(request).await;

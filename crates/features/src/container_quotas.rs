@@ -62,6 +62,10 @@ impl Feature for ContainerQuotas {
         vec![("container_quotas", json!({}))]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        matches!(request.method.as_str(), "PUT" | "POST")
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let puts = request.method == Method::PUT;
         if !puts && request.method != Method::POST {

@@ -34,6 +34,10 @@ impl Feature for Crossdomain {
         vec![("crossdomain", json!({}))]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.path == "/crossdomain.xml"
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         if request.path != "/crossdomain.xml" || request.method != Method::GET {
             return next.run(request).await;

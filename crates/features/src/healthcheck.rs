@@ -31,6 +31,10 @@ impl Feature for Healthcheck {
         "healthcheck"
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.path == "/healthcheck"
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         match request.path.as_str() {
             "/healthcheck" if self.is_disabled() => reply::plain(503, "DISABLED BY FILE"),

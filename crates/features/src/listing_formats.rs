@@ -68,6 +68,10 @@ impl Feature for ListingFormats {
         "listing_formats"
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.entity.as_ref().is_some_and(|entity| entity.object.is_none())
+    }
+
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         let Some(entity) = self.listed(&request) else {
             return next.run(request).await;

@@ -13,6 +13,11 @@ use std::sync::Arc;
 pub trait Feature: Send + Sync {
     /// Its name in `[pipeline:main]`.
     fn name(&self) -> &'static str;
+    /// Whether `request` is any of its business. Where it is not, it is passed over without cost; a question for what
+    /// is cheap to see: the method, the path, a header, whether there is a query.
+    fn wants(&self, _request: &ClientRequest) -> bool {
+        true
+    }
     /// Answers `request`, usually with the help of `next`.
     async fn handle(&self, request: ClientRequest, next: Next) -> Response;
     /// Its sections in `/info`: name and content.
@@ -50,14 +55,10 @@ impl Next {
     /// Sends `request` through the rest of the pipeline.
     pub async fn run(self, request: ClientRequest) -> Response {
         let stages = self.stages.clone();
-        match stages.features.get(self.at) {
-            Some(feature) => {
-                let below = Next {
-                    at: self.at + 1,
-                    ..self
-                };
-                feature.handle(request, below).await
-            }
+        let rest = stages.features.iter().enumerate().skip(self.at);
+        let wanting = rest.into_iter().find(|(_, feature)| feature.wants(&request));
+        match wanting {
+            Some((at, feature)) => feature.handle(request, Next { at: at + 1, ..self }).await,
             None => stages.core.handle(request).await,
         }
     }

@@ -54,6 +54,10 @@ impl Feature for ReadOnly {
         }
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        !matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let Some(account) = self.changed(&request) else {
             return next.run(request).await;

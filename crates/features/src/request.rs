@@ -112,6 +112,12 @@ impl ClientRequest {
         self.path = path;
     }
 
+    /// Whether an object's bytes or metadata are asked for.
+    pub fn reads_object(&self) -> bool {
+        let is_object = self.entity.as_ref().is_some_and(|entity| entity.object.is_some());
+        is_object && (self.method == Method::GET || self.method == Method::HEAD)
+    }
+
     /// Whether a header says yes, as Swift reads it (`true`, `1`, `yes`, `on`, `t`, `y`).
     pub fn is_true(&self, name: &str) -> bool {
         self.header(name).is_some_and(is_true)

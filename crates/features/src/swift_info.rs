@@ -207,6 +207,10 @@ impl Feature for SwiftInfo {
         "info"
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.path == "/info"
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         if request.path != "/info" {
             return next.run(request).await;

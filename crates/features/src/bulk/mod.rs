@@ -131,6 +131,10 @@ impl Feature for Bulk {
         vec![("bulk_upload", upload), ("bulk_delete", delete)]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        !request.query.is_empty()
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         if request.query.is_empty() {
             return next.run(request).await;

@@ -58,6 +58,10 @@ impl Feature for Copy {
         "copy"
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        !matches!(request.method.as_str(), "GET" | "HEAD" | "POST" | "DELETE")
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let is_copy = match request.method {
             Method::GET | Method::HEAD | Method::POST | Method::DELETE => false,

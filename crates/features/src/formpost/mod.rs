@@ -160,6 +160,10 @@ impl Feature for FormPost {
         vec![("formpost", info_of(&self.settings.allowed_digests).into())]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.method == Method::POST
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let boundary = match request.method {
             Method::POST => boundary_of(&request),

@@ -119,6 +119,10 @@ impl Feature for Staticweb {
         vec![("staticweb", json!({}))]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        Self::concerns(request)
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         if !Self::concerns(&request) {
             return next.run(request).await;

@@ -202,6 +202,10 @@ impl Feature for TempUrl {
         vec![("tempurl", info.into())]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        !request.query.is_empty()
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         if request.query.is_empty() || request.method == Method::OPTIONS {
             return next.run(request).await;

@@ -99,6 +99,10 @@ impl Feature for LegacyVersions {
             .collect()
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        !request.reads_object()
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let Some(entity) = request.entity.clone().filter(|entity| entity.container.is_some()) else {
             return next.run(request).await;

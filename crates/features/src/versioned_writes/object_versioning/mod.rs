@@ -163,6 +163,10 @@ impl Feature for ObjectVersioning {
         }
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        self.allowed && request.entity.is_some()
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let entity = request.entity.clone().filter(|_| self.allowed);
         match entity {
