@@ -26,6 +26,7 @@ META = {"X-Object-Meta-Said": "a value that must not be found either", "X-Object
 
 def overrides(keymaster, **encryption):
     filters = {name: {"use": f"egg:swift#{name}"} for name in ("copy", "slo", "dlo", "versioned_writes")}
+    filters["versioned_writes"]["allow_object_versioning"] = "false"  # it wants symlink in the pipeline
     return {"proxy": {"pipeline:main": {"pipeline": PIPELINE},
                       **{f"filter:{name}": options for name, options in filters.items()},
                       "filter:keymaster": {"use": "egg:swift#keymaster", **keymaster},
