@@ -4,9 +4,9 @@ import json
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
+from selenium import webdriver
 
 from harness.client import Client
 from harness.places import openstack
@@ -21,8 +21,6 @@ def container(system):
     client = Client(system.auth_url)
     client.do("POST", headers={"X-Account-Meta-Temp-URL-Key": "sesame"}, expect=204)
     client.put("signed")
-    if "tempurl" not in json.loads(client.send("GET", "/info").body):
-        pytest.skip("this system's pipeline has no tempurl; martlet up's has")
     yield client, client.path("signed")
     client.close()
 
@@ -46,9 +44,6 @@ def test_swift_tempurl_for_curl(system, container, digest, tmp_path):
 
 
 def test_a_browser_sends_a_form(system, container, tmp_path):
-    webdriver = pytest.importorskip("selenium.webdriver")
-    if not Path("/usr/bin/chromium").exists() or not Path("/usr/bin/chromedriver").exists():
-        pytest.skip("no Chromium on this machine (Debian: chromium, chromium-driver)")
     client, path = container
     (tmp_path / "photo ü.png").write_bytes(bytes(range(256)) * 300)
     redirect = f"http://127.0.0.1:{system.port}/healthcheck?from=form"

@@ -6,4 +6,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def only_martlet(request):
     if request.config.getoption("--sut") == "openstack":
-        pytest.skip("Martlet's own")
+        pytest.skip("a command of Martlet's own: OpenStack has none to be asked")

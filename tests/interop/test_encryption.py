@@ -143,7 +143,7 @@ def test_a_stay_in_a_cluster_that_encrypts(cluster, ours, writer):
 def test_a_replaced_secret_is_noticed(cluster, ours):
     """OpenStack hands on garbage then; here it is an error."""
     if ours == "openstack":
-        pytest.skip("only this program's promise")
+        pytest.skip("OpenStack does not notice a replaced secret: there is no promise to hold it to")
     mixed = cluster(ours, overrides=overrides(FIRST))
     Client(mixed.auth_url).do("PUT", "c", expect=201)
     Client(mixed.auth_url).put("c", "o", body=SECRET)
