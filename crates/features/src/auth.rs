@@ -7,14 +7,13 @@
 //! ACL is only taken from someone who may set it, and is stored as system metadata.
 //! Deliberately absent: users, tokens, the decision itself (`identity`).
 
-use crate::auth_shared::{is_container_sync, tidy_container_acls, unauthorised};
+use crate::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
 use crate::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
-use http::header::{HeaderName, HeaderValue, REFERER};
+use http::header::{HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use identity::account_acl::{HEADER as ACCOUNT_ACL, STORED_HEADER as STORED_ACCOUNT_ACL};
 use identity::{
-    AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, RequestFacts,
-    www_authenticate,
+    AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, www_authenticate,
 };
 use std::sync::Arc;
 use world::World;
@@ -127,14 +126,7 @@ struct Judge {
 
 impl Judge {
     fn decide(&self, request: &ClientRequest, account_acl: AccountAclSource<'_>) -> Decision {
-        let entity = request.entity.as_deref();
-        let facts = RequestFacts {
-            method: &request.method,
-            account: entity.map(|entity| entity.account.as_str()),
-            container: entity.and_then(|entity| entity.container.as_deref()),
-            object: entity.and_then(|entity| entity.object.as_deref()),
-            referer: request.header(REFERER.as_str()),
-        };
+        let facts = facts(request);
         let acl = request.acl.as_deref();
         self.authenticator
             .authorize(&facts, self.identity.as_deref(), acl, account_acl)

@@ -5,8 +5,8 @@
 
 use crate::{ClientRequest, InfoSource, Response, reply};
 use http::Method;
-use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use identity::{AclKind, clean_container_acl};
+use http::header::{HeaderName, HeaderValue, REFERER, WWW_AUTHENTICATE};
+use identity::{AclKind, RequestFacts, clean_container_acl};
 use subtle::ConstantTimeEq;
 use vocabulary::EntityPath;
 
@@ -15,6 +15,18 @@ pub(crate) fn unauthorised(method: &Method, realm: HeaderValue) -> Response {
     let mut response = reply::status_for(method, 401);
     response.headers_mut().insert(WWW_AUTHENTICATE, realm);
     response
+}
+
+/// What an authoriser has to know of a request.
+pub(crate) fn facts(request: &ClientRequest) -> RequestFacts<'_> {
+    let entity = request.entity.as_deref();
+    RequestFacts {
+        method: &request.method,
+        account: entity.map(|entity| entity.account.as_str()),
+        container: entity.and_then(|entity| entity.container.as_deref()),
+        object: entity.and_then(|entity| entity.object.as_deref()),
+        referer: request.header(REFERER.as_str()),
+    }
 }
 
 /// Whether it is another cluster that brings an object to a container whose key it knows (without a realm; requests

@@ -8,14 +8,14 @@
 //!
 //! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone.
 
-use crate::auth_shared::{is_container_sync, tidy_container_acls, unauthorised};
+use crate::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
 use crate::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
-use http::header::{HeaderName, REFERER};
+use http::header::HeaderName;
 use http::{Method, StatusCode};
 use identity::keystone::{
     AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneAuth as Rules, UNKNOWN_DOMAIN, Verdict,
 };
-use identity::{RequestFacts, www_authenticate};
+use identity::www_authenticate;
 use settings::KeystoneAuthSettings;
 use std::sync::Arc;
 
@@ -80,14 +80,7 @@ struct Judge {
 
 impl Judge {
     fn decide(&self, request: &ClientRequest, domain: DomainSource<'_>) -> Verdict {
-        let entity = request.entity.as_deref();
-        let facts = RequestFacts {
-            method: &request.method,
-            account: entity.map(|entity| entity.account.as_str()),
-            container: entity.and_then(|entity| entity.container.as_deref()),
-            object: entity.and_then(|entity| entity.object.as_deref()),
-            referer: request.header(REFERER.as_str()),
-        };
+        let facts = facts(request);
         let acl = request.acl.as_deref();
         self.rules.authorize(&facts, self.caller.as_ref(), acl, domain)
     }
