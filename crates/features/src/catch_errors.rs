@@ -7,6 +7,7 @@
 use crate::watched::{declared_length, watch};
 use crate::{ClientRequest, Feature, Next, Response, reply};
 use futures_util::FutureExt;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, StatusCode};
 use std::panic::AssertUnwindSafe;
 use vocabulary::names::quote;
@@ -52,8 +53,14 @@ fn reason(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 /// The response with a body that ends in an error if it is not as long as declared.
-fn honest(response: Response, method: &Method, trans_id: &str) -> Response {
+fn honest(mut response: Response, method: &Method, trans_id: &str) -> Response {
     let status = response.status();
+    if status == StatusCode::NO_CONTENT {
+        // HTTP would have it left out; OpenStack's proxy says it, and its clients look for it.
+        response
+            .headers_mut()
+            .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
     if *method == Method::HEAD || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
         return response;
     }

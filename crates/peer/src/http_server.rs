@@ -191,13 +191,12 @@ impl Connection {
                     let keep = http::HeaderValue::from_static("keep-alive");
                     response.headers_mut().entry(http::header::CONNECTION).or_insert(keep);
                 }
-                match response.status() {
-                    StatusCode::NO_CONTENT => {
-                        // hyper leaves it out of some of these answers, so it never writes it.
-                        response.headers_mut().remove(http::header::CONTENT_LENGTH);
-                        names.announce_empty(response.headers_mut());
-                    }
-                    _ => names.announce(response.headers_mut()),
+                // hyper leaves the length out of a 204, whatever the service says.
+                let says_empty = response.status() == StatusCode::NO_CONTENT
+                    && response.headers_mut().remove(http::header::CONTENT_LENGTH).is_some();
+                match says_empty {
+                    true => names.announce_empty(response.headers_mut()),
+                    false => names.announce(response.headers_mut()),
                 }
                 Ok::<_, Infallible>(response)
             }
