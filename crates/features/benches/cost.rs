@@ -15,7 +15,9 @@
 
 use features::pipeline::Core;
 use features::registry::{FEATURES, Parts, build};
-use features::{AccountInfo, ClientRequest, ContainerInfo, Feature, InfoSource, Notes, Pipeline, Response, reply};
+use features::{
+    AccountInfo, ClientRequest, ContainerInfo, Feature, InfoSource, Notes, Pipeline, Request, Response, reply,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::Body;
 use settings::write::{NewCluster, files, test_users};
@@ -74,7 +76,7 @@ impl InfoSource for AtOnce {
 }
 
 fn request(method: &Method, entity: &Arc<EntityPath>, headers: &HeaderMap) -> ClientRequest {
-    ClientRequest {
+    Box::new(Request {
         method: method.clone(),
         raw_path: "/v1/AUTH_test/container/some/object".into(),
         path: "/v1/AUTH_test/container/some/object".into(),
@@ -97,7 +99,7 @@ fn request(method: &Method, entity: &Arc<EntityPath>, headers: &HeaderMap) -> Cl
         notes: Notes::default(),
         keys: None,
         footers: None,
-    }
+    })
 }
 
 fn headers(method: &str) -> HeaderMap {

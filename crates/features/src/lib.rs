@@ -104,7 +104,7 @@ pub mod watched;
 pub use info::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
 pub use notes::Notes;
 pub use pipeline::{Core, Feature, Next, Pipeline};
-pub use request::{Authorizer, ClientRequest, Footers};
+pub use request::{Authorizer, ClientRequest, Footers, Request};
 pub use shared_cache::SharedCache;
 
 /// What clients get.

@@ -15,13 +15,16 @@ use vocabulary::{EntityPath, Timestamp};
 /// Decides whether a caller may do what the request asks.
 #[async_trait::async_trait]
 pub trait Authorizer: Send + Sync {
-    /// `Err` is the answer to send instead. Sets [`ClientRequest::is_owner`].
-    /// The core calls it once it knows the container's ACL ([`ClientRequest::acl`]).
+    /// `Err` is the answer to send instead. Sets [`Request::is_owner`].
+    /// The core calls it once it knows the container's ACL ([`Request::acl`]).
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response>;
 }
 
-/// One request of a client.
-pub struct ClientRequest {
+/// One request of a client, in a box: it is handed on through every feature.
+pub type ClientRequest = Box<Request>;
+
+/// What there is to know of a request.
+pub struct Request {
     /// The verb.
     pub method: Method,
     /// The path as sent, still encoded.
@@ -77,7 +80,7 @@ pub const OWN_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-own-
 /// stored.
 pub type Footers = Box<dyn FnOnce() -> Result<HeaderMap, Response> + Send + Sync>;
 
-impl ClientRequest {
+impl Request {
     /// A header's text; `None` when absent or not UTF-8.
     pub fn header(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()

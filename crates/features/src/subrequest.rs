@@ -3,10 +3,10 @@
 //! A feature sends them down the rest of its pipeline ([`crate::Next`]); they have a line of their own
 //! in the access log, marked with the feature's `source`.
 //! Always holds: such a request carries no header of the client but its agent, referrer, token and host; it is
-//! authorised like the client's own unless the feature says [`ClientRequest::preauthorised`].
+//! authorised like the client's own unless the feature says [`Request::preauthorised`].
 
 use crate::request::OWN_CONTENT_TYPE;
-use crate::{ClientRequest, Notes};
+use crate::{ClientRequest, Notes, Request};
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::Body;
@@ -17,12 +17,12 @@ use vocabulary::names::quote;
 /// What a request of a feature inherits of the client's headers.
 const INHERITED: [HeaderName; 4] = [HOST, REFERER, USER_AGENT, HeaderName::from_static("x-auth-token")];
 
-impl ClientRequest {
+impl Request {
     /// A request of the feature known as `source` in the access log (`SLO`, `VW`, …), authorised as
     /// this one is. `entity` may be of another account.
     pub fn subrequest(&self, method: Method, entity: EntityPath, source: &'static str) -> ClientRequest {
         let found = |name: HeaderName| Some((name.clone(), self.headers.get(name)?.clone()));
-        let mut request = ClientRequest {
+        let mut request = Box::new(Request {
             method,
             headers: INHERITED.into_iter().filter_map(found).collect(),
             query: String::new(),
@@ -30,8 +30,8 @@ impl ClientRequest {
             is_synced: false,
             is_owner: false,
             acl: None,
-            ..self.without_body()
-        };
+            ..*self.without_body()
+        });
         if let Some(user) = self.notes.read().user {
             request.notes.set_user(user);
         }
@@ -40,7 +40,7 @@ impl ClientRequest {
     }
 
     /// This request, allowed to do whatever it asks: for what the feature itself vouches for.
-    pub fn preauthorised(mut self) -> ClientRequest {
+    pub fn preauthorised(mut self: Box<Self>) -> ClientRequest {
         self.authorizer = None;
         self.authorize_override = true;
         self
@@ -48,7 +48,7 @@ impl ClientRequest {
 
     /// The same request again, without its body (which only one can have).
     pub fn without_body(&self) -> ClientRequest {
-        ClientRequest {
+        Box::new(Request {
             method: self.method.clone(),
             raw_path: self.raw_path.clone(),
             path: self.path.clone(),
@@ -71,7 +71,7 @@ impl ClientRequest {
             notes: self.notes.clone(),
             keys: self.keys.clone(),
             footers: None,
-        }
+        })
     }
 
     /// Makes this a request about something else.

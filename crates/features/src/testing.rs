@@ -1,7 +1,7 @@
 //! For this crate's unit tests: a request, a core that answers as told, and what is known of accounts.
 
 use crate::pipeline::Core;
-use crate::{AccountInfo, ClientRequest, ContainerInfo, Feature, InfoSource, Notes, Pipeline, Response};
+use crate::{AccountInfo, ClientRequest, ContainerInfo, Feature, InfoSource, Notes, Pipeline, Request, Response};
 use http::{HeaderMap, Method};
 use peer::Body;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
         .trim_start_matches('/')
         .split_once('/')
         .unwrap_or((path.trim_start_matches('/'), ""));
-    ClientRequest {
+    Box::new(Request {
         method: Method::from_bytes(method.as_bytes()).unwrap(),
         raw_path: raw_path.into(),
         query: query.into(),
@@ -39,7 +39,7 @@ pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
         notes: Notes::default(),
         keys: None,
         footers: None,
-    }
+    })
 }
 
 /// `request` with these headers.

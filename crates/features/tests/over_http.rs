@@ -6,7 +6,9 @@
 use bytes::Bytes;
 use features::catch_errors::CatchErrors;
 use features::proxy_logging::ProxyLogging;
-use features::{AccountInfo, ClientRequest, ContainerInfo, Core, InfoSource, Notes, Pipeline, Response, reply};
+use features::{
+    AccountInfo, ClientRequest, ContainerInfo, Core, InfoSource, Notes, Pipeline, Request, Response, reply,
+};
 use http::HeaderValue;
 use peer::http_server::{Shutdown, serve};
 use peer::{Body, HttpService, ServerOptions};
@@ -70,7 +72,7 @@ impl HttpService for Door {
     async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
-        let request = ClientRequest {
+        let request = Box::new(Request {
             method: head.method,
             raw_path: path.clone(),
             path,
@@ -93,7 +95,7 @@ impl HttpService for Door {
             is_owner: false,
             is_reseller_admin: false,
             notes: Notes::default(),
-        };
+        });
         self.0.run(request).await
     }
 }

@@ -4,7 +4,7 @@
 //! itself, is refused by the core unless a feature vouches for it; hop-by-hop headers go no further.
 
 use crate::gateway::Shared;
-use features::{ClientRequest, Response, reply};
+use features::{ClientRequest, Request, Response, reply};
 use peer::{Body, Https};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) fn recognise(
     for hop_by_hop in ["connection", "keep-alive", "te", "upgrade", "proxy-connection"] {
         headers.remove(hop_by_hop);
     }
-    Ok(ClientRequest {
+    Ok(Box::new(Request {
         method: head.method,
         raw_path,
         query: head.uri.query().unwrap_or_default().to_owned(),
@@ -64,7 +64,7 @@ pub(crate) fn recognise(
         notes: features::Notes::default(),
         keys: None,
         footers: None,
-    })
+    }))
 }
 
 /// The answer to a path that is no text, or is not for clients.
