@@ -122,6 +122,7 @@ fn configuration() -> (ProxyConf, SwiftConf) {
     let cluster = NewCluster {
         swift_dir: Path::new("/etc/swift"),
         devices: Path::new("/srv"),
+        recon: Path::new("/recon"),
         bind_ip: "127.0.0.1",
         storage_ip: "127.0.0.1",
         proxy_port: 8080,

@@ -93,6 +93,7 @@ fn write_configuration(
     let cluster = NewCluster {
         swift_dir: etc,
         devices: srv,
+        recon: &srv.with_file_name("recon"),
         bind_ip: &bind.ip().to_string(),
         storage_ip: STORAGE_IP,
         proxy_port: bind.port(),

@@ -13,11 +13,11 @@ use peer::{Peers, Timeouts};
 use settings::declare::Options;
 use settings::server::{ServerCommon, StorageCommon};
 use settings::{ContainerUpdaterSettings, ObjectUpdaterSettings, SwiftConf, UpkeepConf};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use upkeep::{Circle, ContainerUpdater, Daemon, Disks, ObjectUpdater, Pace};
+use upkeep::{Circle, ContainerUpdater, Daemon, Disks, ObjectUpdater, Pace, Recon};
 use world::World;
 
 const OBJECT_UPDATER: &str = "object-updater";
@@ -33,6 +33,8 @@ struct Way<'a> {
     world: &'a World,
     rings: &'a Rings,
     peers: Arc<Peers>,
+    /// Where figures go whose place nobody has chosen.
+    recon: Option<PathBuf>,
 }
 
 /// `martlet object-updater`.
@@ -69,7 +71,12 @@ pub fn start_all(
     if !container.says("containers_per_second") {
         container.settings.containers_per_second = UP_PER_SECOND;
     }
-    let way = Way { world, rings, peers };
+    let way = Way {
+        world,
+        rings,
+        peers,
+        recon: Some(etc.with_file_name("recon")),
+    };
     for daemon in [way.object_updater(&object), way.container_updater(&container)] {
         world.spawn(daemon.run_forever(shutdown.watch()));
     }
@@ -95,6 +102,7 @@ fn run(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Daemon) -> 
             world: &world,
             rings: &rings,
             peers: Arc::new(Peers::new(world.clone())),
+            recon: None,
         });
         let shutdown = Shutdown::default();
         world.spawn(work(daemon, once, shutdown.watch()));
@@ -130,7 +138,7 @@ impl Way<'_> {
             per_second: settings.objects_per_second,
             interval: settings.interval,
         };
-        Daemon::new(self.world.clone(), chore, pace)
+        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage))
     }
 
     fn container_updater(&self, conf: &UpkeepConf<ContainerUpdaterSettings>) -> Daemon {
@@ -145,7 +153,17 @@ impl Way<'_> {
             per_second: settings.containers_per_second,
             interval: settings.interval,
         };
-        Daemon::new(self.world.clone(), chore, pace)
+        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage))
+    }
+
+    /// Where its figures go.
+    fn recon(&self, storage: &StorageCommon) -> Recon {
+        let chosen = &storage.recon_cache_path;
+        let directory = match &self.recon {
+            Some(own) if *chosen == StorageCommon::default().recon_cache_path => own,
+            _ => chosen,
+        };
+        Recon::new(self.world.clone(), directory)
     }
 
     fn disks(&self, storage: &StorageCommon) -> Disks {

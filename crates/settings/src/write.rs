@@ -17,6 +17,8 @@ pub struct NewCluster<'a> {
     pub swift_dir: &'a Path,
     /// Directory of the devices.
     pub devices: &'a Path,
+    /// Directory of the figures that upkeep writes.
+    pub recon: &'a Path,
     /// Address of the proxy.
     pub bind_ip: &'a str,
     /// Address of the storage servers, as in the rings.
@@ -198,6 +200,7 @@ fn storage_conf(cluster: &NewCluster, name: &str, egg: &str, port: u16) -> Strin
         .set("devices", cluster.devices.display())
         .comment("The devices are directories of one file system, not mount points.")
         .set("mount_check", "false")
+        .set("recon_cache_path", cluster.recon.display())
         .section("pipeline:main")
         .set("pipeline", format!("healthcheck {name}"))
         .section(&format!("app:{name}"))
@@ -235,6 +238,7 @@ mod tests {
         NewCluster {
             swift_dir: Path::new("/data/100%(etc"),
             devices: Path::new("/data/srv"),
+            recon: Path::new("/data/recon"),
             bind_ip: "127.0.0.1",
             storage_ip: "127.0.0.1",
             proxy_port: 8080,

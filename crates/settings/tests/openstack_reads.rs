@@ -41,6 +41,7 @@ fn openstack_reads_what_is_written() {
     let cluster = NewCluster {
         swift_dir: etc.path(),
         devices: etc.path(),
+        recon: etc.path(),
         bind_ip: "127.0.0.1",
         storage_ip: "127.0.0.1",
         proxy_port: 8080,

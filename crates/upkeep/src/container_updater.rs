@@ -10,10 +10,11 @@
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
 use crate::circle::{Circle, user_agent};
-use crate::{Chore, Disks, Step};
+use crate::{Cache, Chore, Disks, Progress, Step};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::{Broker, Error, Info, Kind, Location};
+use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -273,6 +274,10 @@ impl Chore for ContainerUpdater {
         };
         self.pass = Some(pass);
         step
+    }
+
+    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+        Some((Cache::Container, json!({ "container_updater_sweep": pass.seconds() })))
     }
 }
 

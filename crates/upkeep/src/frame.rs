@@ -5,7 +5,9 @@
 //! Always holds: a shutdown is heeded between two steps and ends any waiting at once, a step itself is
 //! never cut off; time comes from the world's clock alone.
 
+use crate::recon::{Cache, Recon};
 use parking_lot::Mutex;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -40,6 +42,11 @@ pub trait Chore: Send + Sync {
     /// Does the next bit of work, bounded in time and memory. What goes wrong is logged here, where it
     /// is known what it means, and counted as failed.
     async fn step(&mut self) -> Step;
+
+    /// What whoever watches the cluster is told after a pass (see [`Recon::note`]), if anything.
+    fn figures(&self, _pass: &Progress) -> Option<(Cache, Value)> {
+        None
+    }
 }
 
 /// How fast to go.
@@ -76,6 +83,13 @@ pub struct Progress {
     pub last_pass: Option<Duration>,
 }
 
+impl Progress {
+    /// How long the last pass took, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.last_pass.unwrap_or_default().as_secs_f64()
+    }
+}
+
 /// A live view of a daemon's progress; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Status(Arc<Mutex<Progress>>);
@@ -93,6 +107,7 @@ pub struct Daemon {
     chore: Box<dyn Chore>,
     pace: Pace,
     status: Status,
+    recon: Option<Recon>,
 }
 
 /// Why waiting or a pass came to its end.
@@ -111,6 +126,15 @@ impl Daemon {
             chore,
             pace,
             status,
+            recon: None,
+        }
+    }
+
+    /// With figures written after each pass.
+    pub fn telling(self, recon: Recon) -> Self {
+        Self {
+            recon: Some(recon),
+            ..self
         }
     }
 
@@ -159,7 +183,7 @@ impl Daemon {
                 return Outcome::ShutDown;
             }
         }
-        self.end_pass(self.world.clock.elapsed().saturating_sub(began));
+        self.end_pass(self.world.clock.elapsed().saturating_sub(began)).await;
         Outcome::Over
     }
 
@@ -188,16 +212,24 @@ impl Daemon {
         progress.failed += failed;
     }
 
-    fn end_pass(&self, took: Duration) {
-        let mut progress = self.status.0.lock();
-        progress.passes += 1;
-        progress.since = None;
-        progress.last_pass = Some(took);
-        let Progress { done, failed, .. } = *progress;
+    async fn end_pass(&self, took: Duration) {
+        let progress = {
+            let mut progress = self.status.0.lock();
+            progress.passes += 1;
+            progress.since = None;
+            progress.last_pass = Some(took);
+            *progress
+        };
+        let Progress { done, failed, .. } = progress;
         let name = self.chore.name();
         match done + failed {
             0 => tracing::debug!("{name}: nothing to do ({took:.1?})"),
             _ => tracing::info!("{name}: {done} done, {failed} left for later, in {took:.1?}"),
+        }
+        if let Some(recon) = &self.recon
+            && let Some((cache, figures)) = self.chore.figures(&progress)
+        {
+            recon.note(cache, figures).await;
         }
     }
 }

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | when, how fast, how far | `frame.rs` |
 //! | which devices, and on which thread | `disks.rs` |
+//! | figures for whoever watches | `recon.rs` |
 //! | to whom, and with what patience | `circle.rs` |
 //! | rows that no container server took at once | `object_updater.rs` |
 //! | what accounts know of their containers | `container_updater.rs` |
@@ -23,9 +24,11 @@ mod container_updater;
 mod disks;
 mod frame;
 mod object_updater;
+mod recon;
 
 pub use circle::Circle;
 pub use container_updater::ContainerUpdater;
 pub use disks::Disks;
 pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
 pub use object_updater::ObjectUpdater;
+pub use recon::{Cache, Recon};

@@ -9,10 +9,11 @@
 //! Tests: `tests/object_updater.rs`; behaviour compared with OpenStack Swift 2.38.3's updater.
 
 use crate::circle::{Answer, Circle, user_agent};
-use crate::{Chore, Disks, Step};
+use crate::{Cache, Chore, Disks, Progress, Step};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use object_engine::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use vocabulary::names::unquote;
@@ -236,6 +237,12 @@ impl Chore for ObjectUpdater {
         };
         self.pass = Some(pass);
         step
+    }
+
+    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+        let now = self.disks.world().clock.now().as_f64();
+        let figures = json!({ "object_updater_sweep": pass.seconds(), "object_updater_last": now });
+        Some((Cache::Object, figures))
     }
 }
 
