@@ -216,6 +216,10 @@ impl Feature for ContainerSync {
         vec![("container_sync", json!({"realms": shown}))]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.headers.contains_key(AUTH) || self.names_full_url(request)
+    }
+
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         if self.names_full_url(&request) {
             return reply::html(400, NO_FULL_URLS.into());

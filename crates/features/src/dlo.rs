@@ -127,7 +127,7 @@ impl DynamicLargeObjects {
             return response;
         }
         match Place::of(response.headers()) {
-            Some(place) => self.show(about, next, response, place).await,
+            Some(place) => Box::pin(self.show(about, next, response, place)).await,
             None => response,
         }
     }

@@ -43,6 +43,12 @@ impl DomainRemap {
         }
     }
 
+    fn named_by(&self, request: &ClientRequest) -> Named {
+        let host = request.headers.get(HOST);
+        let host = host.and_then(|host| std::str::from_utf8(host.as_bytes()).ok());
+        host.map_or(Named::Nothing, |host| self.named(host))
+    }
+
     fn named(&self, host: &str) -> Named {
         let name = match host.rsplit_once(':') {
             Some((name, _)) => name,
@@ -116,10 +122,12 @@ impl Feature for DomainRemap {
         vec![("domain_remap", json!({"default_reseller_prefix": self.default_prefix}))]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        self.named_by(request) != Named::Nothing
+    }
+
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let host = request.headers.get(HOST);
-        let host = host.and_then(|host| std::str::from_utf8(host.as_bytes()).ok());
-        match host.map_or(Named::Nothing, |host| self.named(host)) {
+        match self.named_by(&request) {
             Named::Nothing => {}
             Named::TooMuch => {
                 let refusal = reply::plain(400, "Bad domain in host header");

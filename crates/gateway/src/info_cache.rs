@@ -102,8 +102,8 @@ impl InfoCache {
 
 fn key(account: &str, container: Option<&str>) -> String {
     match container {
-        None => format!("account/{account}"),
-        Some(container) => format!("container/{account}/{container}"),
+        None => ["account/", account].concat(),
+        Some(container) => ["container/", account, "/", container].concat(),
     }
 }
 
@@ -123,26 +123,7 @@ impl InfoSource for Shared {
         if let Some(Known::Account(info)) = self.cache.local(&key) {
             return info;
         }
-        let since = self.cache.forgotten.load(Ordering::SeqCst);
-        if let Some(info) = self
-            .cache
-            .shared(&key)
-            .await
-            .and_then(|value| info_json::account_from(&value))
-        {
-            let info = Arc::new(info);
-            self.cache.keep_local(key, Known::Account(info.clone()), since);
-            return info;
-        }
-        let (status, headers) = self.ask_about(EntityPath::account(account)).await;
-        let info = Arc::new(account_info(status, &headers, &self.rings.policies));
-        if let Some(keep) = keep_for(status, self.cache.accounts_for) {
-            self.cache
-                .keep_shared(&key, info_json::account_to(&info), keep, since)
-                .await;
-            self.cache.keep_local(key, Known::Account(info.clone()), since);
-        }
-        info
+        Box::pin(self.learn_account(key, account)).await
     }
 
     fn location(&self, entity: &EntityPath, policy: PolicyIndex) -> Location {
@@ -167,6 +148,37 @@ impl InfoSource for Shared {
         if let Some(Known::Container(info)) = self.cache.local(&key) {
             return info;
         }
+        Box::pin(self.learn_container(key, account, container)).await
+    }
+}
+
+impl Shared {
+    /// What memcached or a server says, where this process does not know.
+    async fn learn_account(&self, key: String, account: &str) -> Arc<AccountInfo> {
+        let since = self.cache.forgotten.load(Ordering::SeqCst);
+        if let Some(info) = self
+            .cache
+            .shared(&key)
+            .await
+            .and_then(|value| info_json::account_from(&value))
+        {
+            let info = Arc::new(info);
+            self.cache.keep_local(key, Known::Account(info.clone()), since);
+            return info;
+        }
+        let (status, headers) = self.ask_about(EntityPath::account(account)).await;
+        let info = Arc::new(account_info(status, &headers, &self.rings.policies));
+        if let Some(keep) = keep_for(status, self.cache.accounts_for) {
+            self.cache
+                .keep_shared(&key, info_json::account_to(&info), keep, since)
+                .await;
+            self.cache.keep_local(key, Known::Account(info.clone()), since);
+        }
+        info
+    }
+
+    /// Likewise of a container.
+    async fn learn_container(&self, key: String, account: &str, container: &str) -> Arc<ContainerInfo> {
         let since = self.cache.forgotten.load(Ordering::SeqCst);
         if let Some(info) = self
             .cache
@@ -190,9 +202,7 @@ impl InfoSource for Shared {
         }
         info
     }
-}
 
-impl Shared {
     async fn ask_about(&self, path: EntityPath) -> (u16, HeaderMap) {
         let route = match &path.container {
             None => self.rings.account_route(&path.account),

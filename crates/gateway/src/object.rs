@@ -148,7 +148,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, place: Place
         query: String::new(),
     };
     if request.method == Method::GET && multi_range::asks_for_several(&question.headers) {
-        return shown(multi_range::get(shared, request, place.route, question).await);
+        return shown(Box::pin(multi_range::get(shared, request, place.route, question)).await);
     }
     let newest = request.is_true("x-newest");
     shown(get(shared, place.route, question, newest).await)

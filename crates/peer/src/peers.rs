@@ -70,7 +70,7 @@ impl Peers {
                 .timeout(timeouts.response, service.call(call))
                 .await
                 .map_err(|_| PeerError::ResponseTimeout),
-            None => self.remote.send(ip, port, call, timeouts).await,
+            None => Box::pin(self.remote.send(ip, port, call, timeouts)).await,
         }
     }
 

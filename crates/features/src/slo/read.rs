@@ -34,7 +34,7 @@ const OF_THE_MANIFEST: [&str; 3] = [ETAG_AT, SIZE_AT, "x-object-sysmeta-containe
 /// Answers a read of an object.
 pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, next: Next, raw: bool) -> Response {
     if raw {
-        return manifest_itself(request, next).await;
+        return Box::pin(manifest_itself(request, next)).await;
     }
     let is_at = match request.headers.get(&ETAG_IS_AT) {
         None => HeaderValue::from_static(ETAG_AT),
@@ -51,7 +51,7 @@ pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, nex
         return response;
     }
     match Reading::begin(shared, &about, next, response) {
-        Ok(reading) => reading.answer().await,
+        Ok(reading) => Box::pin(reading.answer()).await,
         Err(refusal) => refusal,
     }
 }

@@ -147,8 +147,8 @@ impl Feature for Staticweb {
             feature: self,
         };
         match &entity.object {
-            Some(object) => visit.object(object).await,
-            None => visit.container(info.read_acl.clone()).await,
+            Some(object) => Box::pin(visit.object(object)).await,
+            None => Box::pin(visit.container(info.read_acl.clone())).await,
         }
     }
 }

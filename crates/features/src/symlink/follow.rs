@@ -53,7 +53,7 @@ impl Symlink {
             location: None,
             through_dynamic: true,
         };
-        match self.follow(&asked, response, trail, &next).await {
+        match Box::pin(self.follow(&asked, response, trail, &next)).await {
             Ok(response) => response,
             Err(refusal) => for_method(&asked.method, refusal),
         }

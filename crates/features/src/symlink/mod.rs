@@ -65,10 +65,12 @@ impl Feature for Symlink {
             None => (false, false),
         };
         match request.method {
-            Method::GET if is_container => listing::get(request, next).await,
+            Method::GET if is_container => Box::pin(listing::get(request, next)).await,
             Method::GET | Method::HEAD if is_object => self.read(request, next).await,
-            Method::PUT if is_object && request.headers.contains_key(link::TARGET) => self.put(request, next).await,
-            Method::POST if is_object => write::post(request, next).await,
+            Method::PUT if is_object && request.headers.contains_key(link::TARGET) => {
+                Box::pin(self.put(request, next)).await
+            }
+            Method::POST if is_object => Box::pin(write::post(request, next)).await,
             _ => next.run(request).await,
         }
     }

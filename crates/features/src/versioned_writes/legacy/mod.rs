@@ -111,11 +111,11 @@ impl Feature for LegacyVersions {
         match request.method {
             Method::PUT | Method::DELETE if is_object => match self.kept(&entity, &next).await {
                 None => next.run(request).await,
-                Some(kept) if request.method == Method::PUT => kept.put(request).await,
-                Some(kept) => kept.delete(request).await,
+                Some(kept) if request.method == Method::PUT => Box::pin(kept.put(request)).await,
+                Some(kept) => Box::pin(kept.delete(request)).await,
             },
-            Method::PUT | Method::POST if !is_object => container::write(self.allowed, request, next).await,
-            Method::GET | Method::HEAD if !is_object => container::read(request, next).await,
+            Method::PUT | Method::POST if !is_object => Box::pin(container::write(self.allowed, request, next)).await,
+            Method::GET | Method::HEAD if !is_object => Box::pin(container::read(request, next)).await,
             _ => next.run(request).await,
         }
     }

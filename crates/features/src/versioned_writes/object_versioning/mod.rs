@@ -105,7 +105,7 @@ impl ObjectVersioning {
         let Some(versioned) = versioned else {
             return match wanted {
                 None => next.run(request).await,
-                Some(VersionId::Null) => read::unversioned(request, next).await,
+                Some(VersionId::Null) => Box::pin(read::unversioned(request, next)).await,
                 Some(VersionId::At(_)) if info.exists() => reply::html(
                     400,
                     "version-aware operations require that the container is versioned".into(),
@@ -113,16 +113,26 @@ impl ObjectVersioning {
                 Some(VersionId::At(_)) => next.run(request).await,
             };
         };
-        let asked = Asked { entity, versioned };
+        Box::pin(self.versioned(Asked { entity, versioned }, request, wanted, &info, next)).await
+    }
+
+    async fn versioned(
+        &self,
+        asked: Asked,
+        request: ClientRequest,
+        wanted: Option<VersionId>,
+        info: &ContainerInfo,
+        next: Next,
+    ) -> Response {
         match (request.method.clone(), wanted) {
             (Method::POST, Some(_)) => reply::html(400, "POST to a specific version is not allowed".into()),
             (Method::POST, None) => write::post(&asked, request, next).await,
             (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
-            (Method::PUT, None) if asked.versioned.enabled => self.put(&asked, request, &info, next).await,
-            (Method::PUT, Some(id)) => self.restore(&asked, request, id, &info, next).await,
-            (Method::DELETE, None) if asked.versioned.enabled => self.delete(&asked, request, &info, next).await,
+            (Method::PUT, None) if asked.versioned.enabled => self.put(&asked, request, info, next).await,
+            (Method::PUT, Some(id)) => self.restore(&asked, request, id, info, next).await,
+            (Method::DELETE, None) if asked.versioned.enabled => self.delete(&asked, request, info, next).await,
             (Method::DELETE, Some(VersionId::At(_))) => {
-                write::delete_version(&asked, request, wanted_id(wanted), &info, next).await
+                write::delete_version(&asked, request, wanted_id(wanted), info, next).await
             }
             _ => next.run(request).await,
         }
@@ -173,7 +183,7 @@ impl Feature for ObjectVersioning {
             // What belongs to Swift itself has no versions; the core decides whether it may be asked for.
             Some(entity) if request.path.contains(RESERVED) || entity.container.is_none() => next.run(request).await,
             Some(entity) if entity.object.is_some() => self.object(request, entity, next).await,
-            Some(entity) => self.container(request, entity, next).await,
+            Some(entity) => Box::pin(self.container(request, entity, next)).await,
             None => next.run(request).await,
         }
     }
