@@ -3,10 +3,10 @@
 PYTHON ?= python3.11
 VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
-PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors torture race race-martlet bench-features clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe torture race race-martlet bench-features clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -43,6 +43,10 @@ conformance-all: build $(VENV)/ready   ## … in every variant, and docs/referen
 cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
 	@test -n "$$MARTLET_BIN" || $(MAKE) build
 	$(VENV)/bin/python tests/conformance/cors.py
+
+probe: build $(VENV)/ready   ## OpenStack Swift's multi-server failure tests, with its programs, then with ours
+	$(VENV)/bin/python tests/probe/run.py --make openstack $(ARGS)
+	$(VENV)/bin/python tests/probe/run.py --write $(ARGS)
 
 torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s

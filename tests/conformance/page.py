@@ -1,7 +1,7 @@
 """docs/reference/conformance.md: what a whole run gave, and why what is still skipped cannot be asked.
 
 Comes in: the results.json of every variant. Always holds: no time or date on the page, so that two runs that gave the
-same give the same page; a skip nobody has explained here fails the run.
+same give the same page; the section on the probe tests stays as it is; a skip nobody has explained here fails the run.
 """
 
 import difflib
@@ -15,6 +15,7 @@ from harness.places import REPOSITORY
 
 PAGE = REPOSITORY / "docs/reference/conformance.md"
 RESULTS = REPOSITORY / "target/conformance"
+PROBE = "## Probe tests"  # from there on the page is what tests/probe writes
 
 # Why a test is skipped that some other variant runs: its reason as pytest gives it → what it wants.
 ELSEWHERE = {
@@ -66,7 +67,13 @@ def text(cases):
     for name, variant in VARIANTS.items():
         counts = Counter(case.outcome for case in cases[name])
         lines.append(f"| `{name}` | {variant.about} | " + " | ".join(str(counts[outcome]) for outcome in OUTCOMES) + " |")
-    return "\n".join([*lines, "", *nowhere(cases), "", *elsewhere(cases), ""])
+    return "\n".join([*lines, "", *nowhere(cases), "", *elsewhere(cases), "", *probes()])
+
+
+def probes():
+    """The section on the probe tests, as it stands."""
+    _, title, section = (PAGE.read_text() if PAGE.exists() else "").partition(PROBE)
+    return [title + section] if title else []
 
 
 def nowhere(cases):
