@@ -37,7 +37,9 @@ def arguments():
     parser.add_argument("tests", nargs="*", help="files of the suite (test_slo.py, test_slo.py::TestSlo); all unless told")
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
     parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
-    parser.add_argument("--variant", default="default", choices=[*VARIANTS, "all"])
+    parser.add_argument("--variant", action="append", choices=[*VARIANTS, "all"],
+                        help="which cluster; several times for several. Unless told: default, and policies for the whole "
+                             "suite, which together skip only what wants Keystone")
     parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"), help="whose servers")
     parser.add_argument("--workers", type=int, default=4, help="clusters at the same time")
     parser.add_argument("--write", action="store_true", help="with all: write docs/reference/conformance.md")
@@ -140,19 +142,29 @@ def tell(cases, out):
 
 def run_all(options):
     """Every variant in a process of its own, then the page; the exit status."""
-    status = 0
-    for name in VARIANTS:
-        print(f"\n=== {name}: {VARIANTS[name].about}", flush=True)
-        command = [sys.executable, __file__, "--variant", name, "--workers", str(options.workers)]
-        status = subprocess.run(command).returncode or status
+    status = run_each(VARIANTS, ["--workers", str(options.workers)])
     return status or page.settle(write=options.write)
+
+
+def run_each(names, arguments):
+    """These variants, each in a process of its own; the exit status."""
+    status = 0
+    for name in names:
+        print(f"\n=== {name}: {VARIANTS[name].about}", flush=True)
+        status = subprocess.run([sys.executable, __file__, "--variant", name, *arguments]).returncode or status
+    return status
 
 
 def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = arguments()
-    if options.variant == "all":
+    wanted = options.variant or (["default"] if options.tests else ["default", "policies"])
+    if "all" in wanted:
         sys.exit(run_all(options))
+    if len(wanted) > 1:
+        others = [word for word in sys.argv[1:] if word not in ("--variant", *wanted)]
+        sys.exit(run_each(wanted, others))
+    options.variant = wanted[0]
     if VARIANTS[options.variant].keystone and Path(sys.executable) != keystone.python():
         os.execv(keystone.python(), [str(keystone.python()), *sys.argv])  # it has the packages that speak to Keystone
     make = "" if options.make == "martlet" else f"-{options.make}"
