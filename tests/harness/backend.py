@@ -5,13 +5,14 @@ the same bytes, and no tombstone is too old to keep; times of today came from a 
 """
 
 import io
+import json
 import os
 import pickle
 import re
 import sqlite3
 from dataclasses import dataclass, field
 
-from harness import disk
+from harness import disk, layout
 from harness.wire import exchange, message, says_length
 
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -36,6 +37,12 @@ class Call:
 
     def __str__(self):
         return f"{self.method} {self.path} at {self.time} {self.headers}"
+
+
+def replicate(name, *operation, **more):
+    """A question of one replica of an account or a container ("/a/c") to another; what it does is seen on disk."""
+    body = json.dumps(operation).encode()
+    return Call("REPLICATE", f"/{layout.hash_path(name)}", headers={"Content-Type": "application/json"}, body=body, level="status", **more)
 
 
 def stamp(time):

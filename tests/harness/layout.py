@@ -4,6 +4,7 @@ Both makes read the very same files; that is the point. A layout starts nothing.
 """
 
 import getpass
+import hashlib
 from pathlib import Path
 
 from swift.common.ring import RingBuilder
@@ -26,6 +27,14 @@ USERS = {
 # in the tests to settle those.
 PATIENCE = {"conn_timeout": 5, "node_timeout": 20}
 AUDIT_FAST = {"files_per_second": 10000, "bytes_per_second": 10**10, "zero_byte_files_per_second": 10000}
+
+
+PREFIX, SUFFIX = "before", "after"
+
+
+def hash_path(name):
+    """What an account, a container or an object ("/a/c/o") is called on disk."""
+    return hashlib.md5(f"{PREFIX}{name}{SUFFIX}".encode()).hexdigest()
 
 
 class Layout:
@@ -67,7 +76,7 @@ class Layout:
         return f"{role}-server.conf" if self.nodes == 1 or role == "proxy" else f"{role}-server-{node + 1}.conf"
 
     def _swift_conf(self):
-        sections = {"swift-hash": {"swift_hash_path_prefix": "before", "swift_hash_path_suffix": "after"}}
+        sections = {"swift-hash": {"swift_hash_path_prefix": PREFIX, "swift_hash_path_suffix": SUFFIX}}
         for index, name in enumerate(self.policies):
             sections[f"storage-policy:{index}"] = {"name": name, **({"default": "yes"} if index == 0 else {})}
         self._write("swift.conf", "swift", sections)

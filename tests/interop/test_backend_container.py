@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.backend import Call
+from harness.backend import Call, replicate
 
 C = "/a/c"
 ROW = {"X-Size": "3", "X-Content-Type": "text/x", "X-Etag": "900150983cd24fb0d6963f7d28e17f72"}
@@ -20,9 +20,32 @@ def row(path, time, method="PUT", **headers):
 
 def look(path=C, query=""):
     return [Call("HEAD", path), Call("GET", path + query), Call("GET", path + "?format=json" + query.replace("?", "&"))]
+T1, T9 = "4000000001.00000", "4000000009.00000"
+ITEM = {"ROWID": 3, "name": "p", "created_at": "4000000006.00000", "size": 4, "content_type": "t", "etag": "x", "deleted": 0, "storage_policy_index": 0}
+SHARD = {"name": ".shards_a/c-1", "timestamp": "4000000006.00000", "lower": "a", "upper": "m", "object_count": 1, "bytes_used": 2, "meta_timestamp": "4000000006.00000",
+         "deleted": 0, "state": 20, "state_timestamp": "4000000006.00000", "epoch": None, "reported": 0, "tombstones": -1}
 
 
 STORIES = {
+    "replicas": [
+        made("/a/repl", "5", **{"X-Container-Meta-Colour": "blue"}), row("/a/repl/o", "6"), replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", ""),
+        replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", '{"X-Container-Meta-New": ["v", "4000000009.00000"]}', T1, 1, 0),
+        replicate("/a/repl", "sync", 5), replicate("/a/repl", "nonsense"), replicate("/a/repl"), replicate("/a/none", "sync", 5, "f" * 32, "other", T1, T9, "0", ""),
+        replicate("/a/none", "merge_items", [], "x"), replicate("/a/repl", "merge_items", [ITEM, {**ITEM, "ROWID": 4, "name": "gone", "deleted": 1}], "other"),
+        replicate("/a/repl", "merge_items", [{**ITEM, "created_at": T1, "etag": "older"}, {**ITEM, "ROWID": 2, "name": "o", "size": 77}], "third"),
+        replicate("/a/repl", "merge_items", [{**ITEM, "ROWID": 9, "name": "other policy", "storage_policy_index": 1}], "third"),
+        replicate("/a/repl", "merge_items", [{"name": "x"}], "third"), replicate("/a/repl", "merge_items", []), *look("/a/repl"),
+        replicate("/a/repl", "merge_syncs", [{"remote_id": "fourth", "sync_point": 9}, {"remote_id": "other", "sync_point": 2}]),
+        replicate("/a/repl", "merge_shard_ranges", [SHARD], "other"), replicate("/a/repl", "merge_shard_ranges", [{**SHARD, "object_count": 7, "meta_timestamp": T9}], "other"),
+        replicate("/a/repl", "get_shard_ranges"), replicate("/a/repl", "complete_rsync", "nofile"), replicate("/a/repl", "rsync_then_merge", "nofile"),
+        replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, "4000000007.00000", "4000000020.00000", "", T9, 0, 1), *look("/a/repl"),
+        Call("REPLICATE", "/", body=b"[]", level="status"), Call("REPLICATE", "/nothash", body=b'["sync"]', level="status"), replicate("/a/repl", "sync", 5, device="sdb9"),
+    ],
+    "replicas that disagree about the policy": [
+        made("/a/rp", policy="1"), row("/a/rp/o", "6", **{"X-Backend-Storage-Policy-Index": "1"}),
+        replicate("/a/rp", "sync", 5, "f" * 32, "other", T1, T1, "0", "", T1, 1, 0), Call("GET", "/a/rp?format=json", level="status"),
+        made("/a/rq", policy="1"), replicate("/a/rq", "sync", 5, "f" * 32, "other", T1, T9, "0", "", T9, 1, 0), Call("HEAD", "/a/rq"),
+    ],
     "life": [
         Call("GET", "/a/l"), Call("HEAD", "/a/l"), Call("POST", "/a/l", "1"), Call("DELETE", "/a/l", "1"), row("/a/l/o", "1"),
         made("/a/l"), made("/a/l"), made("/a/l", "4"), made("/a/l", "6"), *look("/a/l"), row("/a/l/o", "7"), Call("DELETE", "/a/l", "8"),

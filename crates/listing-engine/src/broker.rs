@@ -12,7 +12,7 @@ use crate::connection::{Database, Fault};
 use crate::create::{self, NewDatabase};
 use crate::queue::Queue;
 use crate::{Error, Location, Row, absorb, files, pending};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 /// How large the pending file may grow before it is merged; OpenStack's PENDING_CAP.
@@ -112,6 +112,19 @@ impl Broker {
         match files::length(&file)? + records.len() as u64 <= PENDING_CAP {
             true => files::append(&file, &records),
             false => self.absorb(rows),
+        }
+    }
+
+    /// For those who work on the whole; taken before the directory's lock.
+    pub(crate) fn lock_pending(&self) -> MutexGuard<'_, ()> {
+        self.pending.lock()
+    }
+
+    /// Merges the pending file; the caller holds both locks.
+    pub(crate) fn absorb_pending(&self) -> Result<(), Error> {
+        match files::length(&self.location.pending_file())? {
+            0 => Ok(()),
+            _ => self.absorb(&[]),
         }
     }
 

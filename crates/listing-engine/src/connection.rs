@@ -7,7 +7,7 @@
 
 use crate::error::{Error, damage};
 use crate::files::{self, Identity};
-use crate::{Location, chexor, migrate};
+use crate::{Kind, Location, chexor, migrate};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,6 +46,26 @@ impl Database {
         Ok(database)
     }
 
+    /// Opens a file that nobody else uses, and that is worth nothing until it is synced and named: without
+    /// journal and syncs.
+    pub(crate) fn open_unshared(kind: Kind, path: &Path) -> Result<Self, Fault> {
+        let identity = files::identity(path)?;
+        let fail = |error| fault("open", path, error);
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        prepare(&connection).map_err(fail)?;
+        connection
+            .query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))
+            .and_then(|()| connection.pragma_update(None, "synchronous", "OFF"))
+            .map_err(fail)?;
+        let mut database = Self {
+            connection,
+            path: path.to_owned(),
+            identity,
+        };
+        migrate::to_current(kind, &mut database)?;
+        Ok(database)
+    }
+
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -71,14 +91,22 @@ impl Database {
         doing: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Fault> {
-        let path = &self.path;
+        let (path, identity) = (&self.path, self.identity);
         let attempt = |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Whoever held the file before may have put another in its place: what is written to this
+            // one now would be lost.
+            if files::identity(path).ok() != Some(identity) {
+                return Ok(None);
+            }
             let value = work(&transaction)?;
             transaction.commit()?;
-            Ok(value)
+            Ok(Some(value))
         };
-        attempt(&mut self.connection).map_err(|error| fault(doing, path, error))
+        match attempt(&mut self.connection).map_err(|error| fault(doing, path, error))? {
+            Some(value) => Ok(value),
+            None => Err(Fault::Error(Error::Busy { path: path.clone() })),
+        }
     }
 }
 

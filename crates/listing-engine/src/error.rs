@@ -48,6 +48,14 @@ pub enum Error {
         /// The directory that holds it now.
         quarantined: PathBuf,
     },
+    /// A database that was sent here cannot be used; it has been thrown away.
+    #[error("{} cannot be used: {reason}", path.display())]
+    BadCopy {
+        /// The file it arrived in.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A lock was not free in time.
     #[error("{} is locked by another process or thread", path.display())]
     Busy {
@@ -118,7 +126,7 @@ impl Error {
         match self {
             Self::NotFound { .. } | Self::AlreadyExists { .. } => Blame::State,
             Self::Busy { .. } => Blame::Contention,
-            Self::Quarantined { .. } | Self::Metadata { .. } => Blame::Data,
+            Self::Quarantined { .. } | Self::Metadata { .. } | Self::BadCopy { .. } => Blame::Data,
             Self::WrongKind { .. } => Blame::Caller,
             Self::Io { .. } => Blame::Device,
             Self::Sqlite { source, .. } => match source.sqlite_error_code() {

@@ -126,12 +126,49 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, Error> {
     };
     for _ in 0..LOCK_TRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Lock { _file: file }),
+            Ok(()) if is_still(&file, path) => return Ok(Lock { _file: file }),
+            // Removed while it was waited for: it keeps nobody out any more.
+            Ok(()) => return lock(path),
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => sleep(LOCK_PAUSE),
             Err(error) => return Err(Error::io("lock", path, error.into())),
         }
     }
     Err(Error::Busy { path: path.to_owned() })
+}
+
+fn is_still(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// Removes a database and the directory that was its own. Whatever a crash leaves is either whole or
+/// no database. The caller holds its lock.
+pub(crate) fn remove_database(hash_dir: &Path, pending: &Path, database: &Path) -> Result<(), Error> {
+    discard(pending);
+    fs::remove_file(database).map_err(|error| Error::io("remove", database, error))?;
+    fs::remove_dir_all(hash_dir).map_err(|error| Error::io("remove", hash_dir, error))
+}
+
+/// Removes the directory above `path` and the one above that, up to `levels`, while they are empty.
+pub(crate) fn remove_empty_parents(path: &Path, levels: usize) {
+    for parent in path.ancestors().skip(1).take(levels) {
+        if fs::remove_dir(parent).is_err() {
+            return;
+        }
+    }
+}
+
+/// Removes directories that are empty, down to `depth` levels below `directory`, and itself.
+pub(crate) fn remove_empty_below(directory: &Path, depth: usize) {
+    if depth > 0 {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        directories.for_each(|entry| remove_empty_below(&entry.path(), depth - 1));
+    }
+    // Fails, as it should, when something is in it.
+    let _ = fs::remove_dir(directory);
 }
 
 /// Removes a file unless somebody holds its lock.

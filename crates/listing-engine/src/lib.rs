@@ -12,7 +12,8 @@
 //! - a damaged database goes to `quarantined/` and is reported by name.
 //!
 //! Deliberately absent: HTTP, async, clocks, randomness (callers bring timestamps and identities),
-//! rings, replication between nodes, and sharding beyond reading the newest file of a sharded one.
+//! rings, who talks to whom, and sharding beyond reading the newest file of a sharded one and
+//! carrying shard ranges along.
 //!
 //! | question | file |
 //! |---|---|
@@ -22,6 +23,10 @@
 //! | what does it say about itself | `info.rs`, `metadata.rs` |
 //! | create, delete, recreate | `create.rs`, `lifecycle.rs` |
 //! | listings | `listing.rs` (database) and `query.rs` (what is asked) |
+//! | what replicas tell each other | `wire.rs`; `replication.rs`, `sync_points.rs`, `shard_ranges.rs` |
+//! | whose policy is right | `policy_choice.rs` |
+//! | whole databases that come or go | `copies.rs`, `remove.rs` |
+//! | what is forgotten | `reclaim.rs` |
 //! | older schemas | `migrate.rs`, `schema/*.sql` |
 //! | syncs, renames, locks, quarantine | `files.rs` |
 //!
@@ -34,6 +39,7 @@ mod chexor;
 mod composite;
 mod connection;
 mod content_type;
+mod copies;
 mod create;
 mod error;
 mod files;
@@ -45,20 +51,32 @@ mod merge;
 mod metadata;
 mod migrate;
 pub mod pending;
+mod policy_choice;
 mod query;
 mod queue;
+mod reclaim;
+mod remove;
+mod replication;
 mod row;
+mod shard_ranges;
+mod sync_points;
 mod walk;
+pub mod wire;
 
 pub use broker::Broker;
 pub use brokers::Brokers;
 pub use chexor::chexor;
 pub use content_type::listed as listed_content_type;
+pub use copies::{Arriving, Settling, Snapshot, adopt};
 pub use create::{NewDatabase, sweep};
 pub use error::{Blame, Error};
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};
 pub use location::{Kind, Location};
 pub use metadata::{Metadata, MetadataItem};
+pub use policy_choice::better_policy;
 pub use query::{Deleted, ListQuery};
+pub use replication::ReplicationInfo;
 pub use row::{ContainerRow, DELETED_CONTENT_TYPE, DELETED_ETAG, ObjectRow, Row};
+pub use shard_ranges::ShardRange;
+pub use sync_points::{Direction, SyncPoint};

@@ -81,7 +81,7 @@ impl Broker {
         })
     }
 
-    fn change(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<usize>) -> Result<(), Error> {
+    pub(crate) fn change(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<usize>) -> Result<(), Error> {
         self.with(|database| database.write("write", |transaction| work(transaction).map(|_| ())))
     }
 

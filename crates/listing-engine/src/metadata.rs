@@ -19,6 +19,12 @@ pub struct MetadataItem {
     pub timestamp: Timestamp,
 }
 
+impl MetadataItem {
+    fn is_marker_before(&self, limit: Timestamp) -> bool {
+        self.value.is_empty() && self.timestamp < limit
+    }
+}
+
 /// Items by name, in the order in which they were first set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metadata {
@@ -59,12 +65,23 @@ impl Metadata {
     }
 
     /// Both, the newer item of each name.
-    fn merged_with(&self, updates: &Metadata) -> Self {
+    pub(crate) fn merged_with(&self, updates: &Metadata) -> Self {
         let mut merged = self.clone();
         for (name, item) in updates.iter() {
             merged.set(name, item.value.as_str(), item.timestamp);
         }
         merged
+    }
+
+    /// Whether there are removal markers from before `limit`.
+    pub(crate) fn has_markers_before(&self, limit: Timestamp) -> bool {
+        self.items.iter().any(|(_, item)| item.is_marker_before(limit))
+    }
+
+    /// All but the removal markers from before `limit`.
+    pub(crate) fn without_markers_before(mut self, limit: Timestamp) -> Self {
+        self.items.retain(|(_, item)| !item.is_marker_before(limit));
+        self
     }
 
     /// Reads the stored text. Empty text is no metadata.

@@ -56,7 +56,7 @@ fn missing(kind: Kind, connection: &Connection) -> rusqlite::Result<Vec<Step>> {
     }
 }
 
-fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?)")?;
     statement.query_map([table], |row| row.get(0))?.collect()
 }
@@ -165,6 +165,21 @@ fn count_containers_per_policy() -> String {
          SELECT storage_policy_index, sum(1 - deleted), sum(object_count), sum(bytes_used)
          FROM container GROUP BY storage_policy_index;"
     )
+}
+
+/// The table of shard ranges, made when it is first needed, with the columns of the current schema.
+pub(crate) fn shard_range_table(connection: &Connection) -> rusqlite::Result<()> {
+    let found = columns(connection, "shard_range")?;
+    if found.is_empty() {
+        connection.execute_batch(&statement(CONTAINER, "shard_range"))?;
+        return connection.execute_batch(&statement(CONTAINER, "shard_range_update"));
+    }
+    for (column, kind) in [("reported", "INTEGER DEFAULT 0"), ("tombstones", "INTEGER DEFAULT -1")] {
+        if lacks(&found, column) {
+            connection.execute_batch(&format!("ALTER TABLE shard_range ADD COLUMN {column} {kind}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The statement of `schema` that creates `name`, `;` included. Statements are separated by empty lines.

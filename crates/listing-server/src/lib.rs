@@ -8,7 +8,7 @@
 //! acknowledged when it is durable, and rows that arrive together share one sync; one hung device
 //! costs only its own requests.
 //! Deliberately absent: rings, quorums, how rows are stored (`listing-engine`), sockets (`peer`).
-//! REPLICATE and shard ranges answer 501.
+//! Shard ranges are carried between replicas; clients' questions for them answer 501.
 //!
 //! | question | file |
 //! |---|---|
@@ -18,6 +18,7 @@
 //! | containers: PUT, POST, DELETE, HEAD, GET | `container.rs` |
 //! | rows of a container: PUT, DELETE, UPDATE | `object_row.rs` |
 //! | accounts, and their rows | `account.rs` |
+//! | replicas among themselves: REPLICATE | `replicate.rs` |
 //! | telling the account about a container | `account_update.rs` |
 //! | what may be asked of a listing | `listing_query.rs`, `accept.rs` |
 //! | what listings look like | `render.rs` |
@@ -36,6 +37,7 @@ mod metadata;
 mod object_row;
 mod options;
 mod render;
+mod replicate;
 mod reply;
 mod request;
 mod service;

@@ -8,12 +8,12 @@ use crate::reply::{Refusal, page};
 use crate::request::Request;
 use crate::service::{Desk, Shared};
 use http::{Method, StatusCode};
+use listing_engine::wire::object_row;
 use listing_engine::{Error, ObjectRow, Row};
 use peer::{Body, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use vocabulary::timestamp::decode_series;
 use vocabulary::{PolicyIndex, Timestamp};
 
 /// The most bytes of rows in one UPDATE.
@@ -55,34 +55,10 @@ pub(crate) async fn update(shared: &Arc<Shared>, request: Arc<Request>, body: Bo
     let bytes = body.collect(MAX_UPDATE).await;
     let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let listed: Vec<Value> = serde_json::from_slice(&bytes).map_err(|e| Refusal::bad_request(e.to_string()))?;
-    let parsed: Option<Vec<Row>> = listed.iter().map(|item| update_row(item).map(Row::Object)).collect();
+    let parsed: Option<Vec<Row>> = listed.iter().map(|item| object_row(item).map(Row::Object)).collect();
     let rows = parsed.ok_or_else(|| Refusal::bad_request("an item is no row of a container"))?;
     store(shared, &request, rows, timestamp, policy).await?;
     Ok(page(StatusCode::ACCEPTED))
-}
-
-fn update_row(item: &Value) -> Option<ObjectRow> {
-    let text = |key: &str| item.get(key)?.as_str().map(str::to_owned);
-    let number = |key: &str| item.get(key).map_or(Some(0), Value::as_u64);
-    let [data, content_type, meta] = decode_series(item.get("created_at")?.as_str()?).ok()?;
-    let explicit = |key: &str| {
-        item.get(key)
-            .and_then(Value::as_str)
-            .map(str::parse::<Timestamp>)
-            .transpose()
-            .ok()
-    };
-    Some(ObjectRow {
-        name: text("name")?,
-        timestamp: data,
-        size: number("size")?,
-        content_type: text("content_type")?,
-        etag: text("etag")?,
-        deleted: number("deleted")? != 0,
-        policy: PolicyIndex(u32::try_from(number("storage_policy_index")?).ok()?),
-        content_type_timestamp: explicit("ctype_timestamp")?.or((content_type != data).then_some(content_type)),
-        meta_timestamp: explicit("meta_timestamp")?.or((meta != content_type).then_some(meta)),
-    })
 }
 
 /// Returns once the rows are durable.
@@ -112,39 +88,5 @@ async fn store(
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(Refusal::from_engine(&error, &request.device)),
         Err(_) => Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn update_rows_are_those_of_openstack() {
-        let mut item = json!({
-            "name": "o", "created_at": "1700000002.00000+1+2", "size": 1, "content_type": "t",
-            "etag": "e", "deleted": 0, "storage_policy_index": 1,
-        });
-        let row = update_row(&item).unwrap();
-        assert_eq!(row.policy, PolicyIndex(1));
-        assert_eq!(
-            row.meta_timestamp.map(Timestamp::normal).as_deref(),
-            Some("1700000002.00003")
-        );
-        item["meta_timestamp"] = json!("1700000009");
-        assert_eq!(
-            update_row(&item)
-                .unwrap()
-                .meta_timestamp
-                .map(Timestamp::normal)
-                .as_deref(),
-            Some("1700000009.00000")
-        );
-        for (key, wrong) in [("name", json!(1)), ("created_at", json!("x")), ("size", json!(-1))] {
-            let mut item = item.clone();
-            item[key] = wrong;
-            assert_eq!(update_row(&item), None, "{key}");
-        }
     }
 }

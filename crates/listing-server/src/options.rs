@@ -46,11 +46,19 @@ pub struct ListingServerOptions {
     pub threads_per_disk: usize,
     /// Jobs that may wait for those threads before the device counts as overloaded (503).
     pub queue_per_disk: usize,
+    /// `false`: replicators are sent elsewhere; else their verbs are served beside all others
+    /// (`replication_server`).
+    pub replication_server: Option<bool>,
     /// Whether requests are written to the access log (`log_requests`).
     pub log_requests: bool,
 }
 
 impl ListingServerOptions {
+    /// Whether REPLICATE is answered.
+    pub(crate) fn serves_replication(&self) -> bool {
+        self.replication_server != Some(false)
+    }
+
     /// Swift's defaults for devices below `devices` in a cluster with this hash prefix and these policies.
     pub fn new(devices: impl Into<PathBuf>, hash_prefix: HashPrefix, policies: Arc<Policies>) -> Self {
         Self {
@@ -68,6 +76,7 @@ impl ListingServerOptions {
             open_databases: 512,
             threads_per_disk: 4,
             queue_per_disk: 1024,
+            replication_server: None,
             log_requests: true,
         }
     }

@@ -4,7 +4,7 @@ use crate::devices::{Device, Devices};
 use crate::options::ListingServerOptions;
 use crate::reply::{Refusal, page, put, without_body};
 use crate::request::Request;
-use crate::{account, container, object_row};
+use crate::{account, container, object_row, replicate};
 use http::{HeaderMap, Method, StatusCode};
 use listing_engine::{Broker, Brokers, Error, Kind, Location, NewDatabase};
 use peer::{Address, Body, Call, Peers, Response, Service};
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) options: Arc<ListingServerOptions>,
     pub(crate) devices: Arc<Devices>,
     pub(crate) peers: OnceLock<Arc<Peers>>,
-    brokers: Brokers,
+    pub(crate) brokers: Brokers,
 }
 
 /// Takes a record of every request.
@@ -91,10 +91,7 @@ impl ListingServer {
             "OPTIONS" => Ok(self.options()),
             "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => self.on_entity(call).await,
             "UPDATE" if self.shared.kind == Kind::Container => self.on_entity(call).await,
-            "REPLICATE" => Err(Refusal::Text(
-                StatusCode::NOT_IMPLEMENTED,
-                "this server does not speak REPLICATE yet; let OpenStack's replicate this device".into(),
-            )),
+            "REPLICATE" if self.shared.options.serves_replication() => replicate::answer_call(&self.shared, call).await,
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         };
         let response = answered.unwrap_or_else(Refusal::into_response);
@@ -169,6 +166,23 @@ impl Shared {
         self.devices.run(&request.device, job).await
     }
 
+    /// A random UUID.
+    pub(crate) fn unique(&self) -> String {
+        let mut bytes = [0; 16];
+        self.world.random.fill(&mut bytes);
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let n = u128::from_be_bytes(bytes);
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            n >> 96,
+            n >> 80 & 0xffff,
+            n >> 64 & 0xffff,
+            n >> 48 & 0xffff,
+            n & 0xffff_ffff_ffff
+        )
+    }
+
     /// Runs `work` to its end even when the caller goes away meanwhile.
     pub(crate) async fn to_its_end<T: Send + 'static>(
         &self,
@@ -237,7 +251,7 @@ impl Desk<'_> {
             put_timestamp: timestamp,
             created_at: self.shared.world.clock.now(),
             policy,
-            unique: self.unique(),
+            unique: self.shared.unique(),
         };
         match self.shared.brokers.create(&self.location(), &new) {
             Ok(broker) => Ok((broker, true)),
@@ -245,23 +259,6 @@ impl Desk<'_> {
             Err(Error::AlreadyExists { .. }) => Ok((self.open()?, false)),
             Err(error) => Err(self.refuse(&error)),
         }
-    }
-
-    /// A random UUID.
-    fn unique(&self) -> String {
-        let mut bytes = [0; 16];
-        self.shared.world.random.fill(&mut bytes);
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        let n = u128::from_be_bytes(bytes);
-        format!(
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            n >> 96,
-            n >> 80 & 0xffff,
-            n >> 64 & 0xffff,
-            n >> 48 & 0xffff,
-            n & 0xffff_ffff_ffff
-        )
     }
 
     /// An engine error as an answer.

@@ -138,12 +138,12 @@ fn walk(directory: &std::path::Path) -> std::path::PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verbs_that_are_not_spoken_say_so() {
+async fn requests_without_sense_are_refused() {
     let both = Both::new();
     for server in ["account", "container"] {
         assert_eq!(
             status(&both, &Asked::new(server, "REPLICATE", "/sda1/0/abc")).await,
-            501
+            400
         );
         let options = ask(&both, &Asked::new(server, "OPTIONS", "/sda1/0/a/c")).await;
         assert!(options["headers"]["allow"].as_str().unwrap().contains("REPLICATE"));

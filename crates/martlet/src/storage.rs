@@ -135,6 +135,7 @@ impl Storage<'_> {
             limits: self.swift.limits.clone(),
             auto_create_account_prefix: self.swift.auto_create_account_prefix.clone(),
             log_requests: storage.log_requests,
+            replication_server: storage.replication_server,
             ..ListingServerOptions::new(storage.devices.clone(), hash.clone(), Arc::new(policies.clone()))
         }
     }

@@ -11,6 +11,14 @@ use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::names::{quote, unquote};
 
+/// On answers to REPLICATE `sync`: the server takes databases over HTTP ([`OFFER_VALUE`]), so that no
+/// rsync is needed. Only our servers say so, and only our replicators look.
+pub const OFFER_HEADER: &str = "x-martlet-takes";
+/// See [`OFFER_HEADER`].
+pub const OFFER_VALUE: &str = "database";
+/// On REPLICATE: the body is a database, to be called so until a second request says what becomes of it.
+pub const DATABASE_HEADER: &str = "x-martlet-database";
+
 /// What every service answers with.
 pub type Response = http::Response<Body>;
 

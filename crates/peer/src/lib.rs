@@ -36,7 +36,7 @@ pub mod tls;
 
 pub use arrival::{Arrival, Https};
 pub use body::{Body, BodyError, Digest, Feed};
-pub use call::{Address, Call, Response, Service, Target};
+pub use call::{Address, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response, Service, Target};
 pub use footer::Footer;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;

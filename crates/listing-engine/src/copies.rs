@@ -1,0 +1,344 @@
+//! Whole databases that travel: snapshots on the way out, copies on the way in.
+//!
+//! A copy arrives in the device's `tmp` under the name its sender chose (its replica's id), by rsync or
+//! by [`Arriving`]. Then it takes the place of nothing ([`adopt`]) or of a database that is far behind
+//! ([`Broker::replace_with`]), whose own rows it takes along.
+//! Always holds: a copy that is damaged, half, of the other kind or of something else never gets a
+//! database's name; no row that was acknowledged here is lost by the exchange, for the last rows are
+//! taken under the locks that writers need; a copy gets an identity of its own before its name.
+
+use crate::connection::{Database, Fault};
+use crate::replication::{max_row, rows_since};
+use crate::row::spell;
+use crate::sync_points::{self, Direction, SyncPoint};
+use crate::wire::Numbered;
+use crate::{Broker, Error, Info, Kind, Location, Metadata, absorb, files, info, metadata, shard_ranges};
+use rusqlite::{Connection, params};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Rows per step while nobody is kept waiting.
+const STEP: usize = 1_000;
+
+/// What a copy is told about itself when it settles here.
+#[derive(Debug, Clone, Copy)]
+pub struct Settling<'s> {
+    /// The name it arrived under: the identity of the replica that it is a copy of.
+    pub name: &'s str,
+    /// A random identity; the device's name is added.
+    pub unique: &'s str,
+}
+
+/// A consistent copy of a database, gone when dropped.
+pub struct Snapshot {
+    path: PathBuf,
+    _alive: files::Lock,
+}
+
+impl Snapshot {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        files::discard(&self.path);
+    }
+}
+
+/// A copy that is being written by its receiver.
+pub struct Arriving {
+    file: File,
+    path: PathBuf,
+    whole: bool,
+}
+
+impl Arriving {
+    /// Begins a file called `name` in the `tmp` of the device of `location`.
+    pub fn begin(location: &Location, name: &str) -> Result<Self, Error> {
+        let path = place(location, name)?;
+        files::make_dirs(&location.tmp_dir(), location.device())?;
+        let file = File::create(&path).map_err(|error| Error::io("create", &path, error))?;
+        Ok(Self {
+            file,
+            path,
+            whole: false,
+        })
+    }
+
+    /// The next bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let done = self.file.write_all(bytes);
+        done.map_err(|error| Error::io("write", &self.path, error))
+    }
+
+    /// All has come. Without this it is removed when dropped.
+    pub fn finish(mut self) {
+        self.whole = true;
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        if !self.whole {
+            files::discard(&self.path);
+        }
+    }
+}
+
+/// Gives the copy `settling.name` the place `location`, where there must be none; `file` is the file's name when
+/// it is not the usual one. `belongs` says whether it is a database of this place.
+pub fn adopt(
+    location: &Location,
+    file: Option<&str>,
+    settling: Settling<'_>,
+    belongs: impl Fn(&Info) -> bool,
+) -> Result<(), Error> {
+    let staged = place(location, settling.name)?;
+    let target = target(location, file)?;
+    if !staged.is_file() {
+        return Err(Error::NotFound { path: staged });
+    }
+    if target.exists() {
+        return Err(Error::AlreadyExists { path: target });
+    }
+    let prepared = Copy::open(location, &staged, belongs).and_then(|mut copy| copy.settle(location, settling));
+    if prepared.is_err() {
+        files::discard(&staged);
+    }
+    prepared?;
+    files::make_dirs(&location.hash_dir(), location.device())?;
+    let _lock = files::lock(&location.lock_file())?;
+    if target.exists() {
+        return Err(Error::AlreadyExists { path: target });
+    }
+    // Left by a database that is gone, it would be rolled back into this one.
+    files::discard(&journal(&target));
+    files::publish(&staged, &target)
+}
+
+impl Broker {
+    /// A copy of everything as of now, in the device's `tmp`; `unique` makes its name.
+    pub fn snapshot(&self, unique: &str) -> Result<Snapshot, Error> {
+        let location = self.location();
+        files::make_dirs(&location.tmp_dir(), location.device())?;
+        let name = format!(".martlet-{}-{unique}.copy.db", location.kind().word());
+        let path = location.tmp_dir().join(name);
+        let snapshot = Snapshot {
+            _alive: files::lock(&path)?,
+            path,
+        };
+        let text = snapshot.path.to_string_lossy().into_owned();
+        self.with_settled(|database| database.read("copy", |c| c.execute("VACUUM INTO ?", [text]).map(|_| ())))?;
+        Ok(snapshot)
+    }
+
+    /// Lets the copy `settling.name` take this database's place, with all that is here merged into it.
+    pub fn replace_with(&self, settling: Settling<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
+        let location = self.location();
+        let staged = place(location, settling.name)?;
+        if !staged.is_file() {
+            return Err(Error::NotFound { path: staged });
+        }
+        let replaced = self.replace(&staged, settling, belongs);
+        if replaced.is_err() {
+            files::discard(&staged);
+        }
+        replaced
+    }
+
+    fn replace(&self, staged: &Path, settling: Settling<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
+        let location = self.location();
+        let mut copy = Copy::open(location, staged, belongs)?;
+        let mut point = -1;
+        loop {
+            let rows = self.rows_since(point, STEP)?;
+            let Some(last) = rows.last() else { break };
+            point = last.id;
+            copy.absorb(rows)?;
+        }
+        let plain = location.db_file();
+        self.alone(|database| {
+            if database.path() != plain {
+                return Err(Fault::Error(Error::Busy { path: plain.clone() }));
+            }
+            database.write("replace", |transaction| {
+                Ok(copy.take_rest(transaction, point).and_then(|()| {
+                    copy.settle(location, settling)?;
+                    files::publish(staged, &plain)
+                }))
+            })
+        })?
+    }
+}
+
+/// Where the copy `name` lies. A name is a name, not a path.
+fn place(location: &Location, name: &str) -> Result<PathBuf, Error> {
+    let plain = !name.is_empty() && name.len() < 200 && !name.starts_with('.') && !name.contains(['/', '\0']);
+    match plain {
+        true => Ok(location.tmp_dir().join(name)),
+        false => Err(Error::NotFound {
+            path: location.tmp_dir(),
+        }),
+    }
+}
+
+/// The database's file, or the one that OpenStack's sharder calls `<hash>_<epoch>.db`.
+fn target(location: &Location, file: Option<&str>) -> Result<PathBuf, Error> {
+    let usual = location.db_file();
+    let Some(name) = file else { return Ok(usual) };
+    let hash = location.hash_hex();
+    let rest = name.strip_prefix(&hash).and_then(|rest| rest.strip_suffix(".db"));
+    let epoch = |rest: &str| {
+        let digits = rest.strip_prefix('_').unwrap_or("/");
+        digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_'))
+    };
+    match rest {
+        Some("") => Ok(usual),
+        Some(rest) if epoch(rest) => Ok(location.hash_dir().join(name)),
+        _ => Err(Error::NotFound { path: usual }),
+    }
+}
+
+/// Where SQLite keeps what it must undo after a crash.
+fn journal(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
+}
+
+/// A copy that nobody else knows yet: synced when it gets its name, so not before.
+struct Copy {
+    database: Database,
+    kind: Kind,
+}
+
+impl Copy {
+    fn open(location: &Location, staged: &Path, belongs: impl Fn(&Info) -> bool) -> Result<Self, Error> {
+        let kind = location.kind();
+        let refuse = |fault| match fault {
+            Fault::Error(error) => error,
+            Fault::Damaged(reason) => bad(staged, reason),
+        };
+        let database = Database::open_unshared(kind, staged).map_err(refuse)?;
+        let copy = Self { database, kind };
+        let (said, info) = copy.ask(|c| {
+            let said: String = c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            Ok((said, info::read_info(kind, c)?))
+        })?;
+        if said != "ok" {
+            return Err(bad(staged, said));
+        }
+        match belongs(&info) {
+            true => Ok(copy),
+            false => Err(bad(staged, "it is a database of another place".into())),
+        }
+    }
+
+    fn ask<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        let path = self.database.path();
+        let done = self.database.read("read", work);
+        done.map_err(|fault| refused(path, fault))
+    }
+
+    fn tell(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), Error> {
+        let path = self.database.path().to_owned();
+        let done = self.database.write("write", |transaction| work(transaction));
+        done.map_err(|fault| refused(&path, fault))
+    }
+
+    fn absorb(&mut self, rows: Vec<Numbered>) -> Result<(), Error> {
+        let rows = rows.into_iter().map(|numbered| numbered.row).collect();
+        self.tell(|c| absorb::rows(c, rows))
+    }
+
+    /// What has changed here behind `point`, and all that is no row. `here` is locked.
+    fn take_rest(&mut self, here: &Connection, mut point: i64) -> Result<(), Error> {
+        let kind = self.kind;
+        let path = self.database.path().to_owned();
+        let trouble = |error| Error::sqlite("read for", &path, error);
+        loop {
+            let rows = rows_since(kind, here, point, STEP).map_err(trouble)?;
+            let Some(last) = rows.last() else { break };
+            point = last.id;
+            self.absorb(rows)?;
+        }
+        let points = sync_points::read(here, Direction::Incoming).map_err(trouble)?;
+        let told = info::read_info(kind, here).map_err(trouble)?;
+        let stored = metadata::read(kind, here).map_err(trouble)?;
+        let ranges = match kind {
+            Kind::Container => shard_ranges::read(here).map_err(trouble)?,
+            Kind::Account => Vec::new(),
+        };
+        self.tell(|c| {
+            for point in &points {
+                sync_points::note(c, point, Direction::Incoming)?;
+            }
+            if !ranges.is_empty() {
+                shard_ranges::write(c, &ranges)?;
+            }
+            merge_times(kind, c, &told)?;
+            merge_metadata(kind, c, &stored)
+        })
+    }
+
+    /// A new identity, to which the old one's rows are known; nothing reported yet.
+    fn settle(&mut self, location: &Location, settling: Settling<'_>) -> Result<(), Error> {
+        let kind = self.kind;
+        let id = format!("{}-{}", settling.unique, location.device_name());
+        self.tell(|c| {
+            c.execute(&format!("UPDATE {} SET id = ?", kind.stat_table()), [&id])?;
+            let table = match kind {
+                Kind::Account => "container",
+                Kind::Container => "object",
+            };
+            let point = SyncPoint {
+                remote_id: settling.name.to_owned(),
+                point: max_row(c, table)?,
+            };
+            sync_points::note(c, &point, Direction::Incoming)?;
+            if kind == Kind::Container {
+                let forget = "UPDATE container_info SET reported_put_timestamp = '0', reported_delete_timestamp = '0',
+                              reported_object_count = 0, reported_bytes_used = 0";
+                c.execute(forget, [])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn merge_times(kind: Kind, connection: &Connection, told: &Info) -> rusqlite::Result<()> {
+    let sql = format!(
+        "UPDATE {} SET put_timestamp = max(?1, put_timestamp), delete_timestamp = max(?2, delete_timestamp)",
+        kind.stat_table()
+    );
+    connection.execute(&sql, params![spell(told.put_timestamp), spell(told.delete_timestamp)])?;
+    Ok(())
+}
+
+fn merge_metadata(kind: Kind, connection: &Connection, stored: &str) -> rusqlite::Result<()> {
+    let (Ok(mine), Ok(theirs)) = (
+        Metadata::from_json(stored),
+        Metadata::from_json(&metadata::read(kind, connection)?),
+    ) else {
+        return Ok(());
+    };
+    metadata::write(kind, connection, &theirs.merged_with(&mine))
+}
+
+fn refused(path: &Path, fault: Fault) -> Error {
+    match fault {
+        Fault::Error(error) => error,
+        Fault::Damaged(reason) => bad(path, reason),
+    }
+}
+
+fn bad(path: &Path, reason: String) -> Error {
+    Error::BadCopy {
+        path: path.to_owned(),
+        reason,
+    }
+}

@@ -1,0 +1,324 @@
+//! REPLICATE: what replicators ask of the other replicas of a database.
+//!
+//! | operation | done |
+//! |---|---|
+//! | `sync` | tells about this replica; takes over timestamps, metadata and policy where the other's are newer |
+//! | `merge_items`, `merge_syncs` | rows; up to which rows everything is known |
+//! | `complete_rsync`, `rsync_then_merge` | a whole database has arrived in `tmp`: it becomes this one, or takes it along |
+//! | `get_shard_ranges`, `merge_shard_ranges` | containers only |
+//!
+//! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
+//! may also be sent in the body of a request with [`DATABASE_HEADER`]: then no rsync is needed. Answers
+//! to `sync` offer that with [`OFFER_HEADER`]; OpenStack's replicators overlook it.
+//! Always holds: a body is read up to a limit; a name in it leads to no file outside `tmp`; a database
+//! of another account or container is not taken in.
+
+use crate::devices::Device;
+use crate::reply::{Refusal, answer, page, put};
+use crate::service::Shared;
+use bytes::BytesMut;
+use http::{HeaderMap, StatusCode};
+use listing_engine::wire::{Numbered, Summary};
+use listing_engine::{
+    Arriving, Broker, Direction, Error, Info, Kind, Location, Metadata, Settling, ShardRange, SyncPoint, adopt,
+    better_policy,
+};
+use peer::{Address, Body, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response};
+use serde_json::Value;
+use std::sync::Arc;
+use vocabulary::PathHash;
+
+/// The most bytes of an operation's arguments.
+const MAX_ARGUMENTS: u64 = 64 << 20;
+/// Bytes of a database written at a time.
+const PIECE: usize = 1 << 20;
+
+/// Answers one REPLICATE.
+pub(crate) async fn answer_call(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
+    let Address::Partition {
+        device,
+        partition,
+        rest,
+    } = call.address
+    else {
+        return Err(Refusal::bad_request(format!(
+            "Invalid path: {}",
+            call.address.url_path()
+        )));
+    };
+    if rest.is_empty() || rest.contains('/') {
+        return Err(Refusal::bad_request(format!(
+            "Invalid path: /{device}/{partition}/{rest}"
+        )));
+    }
+    let place = Place {
+        device,
+        partition,
+        hash: PathHash::from_hex(&rest),
+    };
+    if let Some(name) = database_name(&call.headers) {
+        return take_database(shared, place, name, call.body).await;
+    }
+    let bytes = call.body.collect(MAX_ARGUMENTS).await;
+    let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let args: Value = serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let Value::Array(mut args) = args else {
+        return Err(Refusal::bad_request("Invalid object type"));
+    };
+    let operation = match args.is_empty() {
+        true => return Err(wrong("no operation")),
+        false => args.remove(0),
+    };
+    let work = {
+        let shared = shared.clone();
+        async move { perform(&shared, place, operation.as_str().unwrap_or_default().to_owned(), args).await }
+    };
+    // A caller that loses its patience does not leave half of a merge.
+    shared.to_its_end(work).await?
+}
+
+struct Place {
+    device: String,
+    partition: u32,
+    /// `None` for what is no hash: there is nothing of such a name.
+    hash: Option<PathHash>,
+}
+
+impl Place {
+    fn location(&self, shared: &Shared, device: &Device) -> Result<Location, Refusal> {
+        let hash = self.hash.ok_or_else(Refusal::not_found)?;
+        Ok(Location::new(&device.root, shared.kind, self.partition, hash))
+    }
+}
+
+/// What an operation works on, on a worker of its device.
+struct Bench<'b> {
+    shared: &'b Shared,
+    device: &'b Device,
+    location: Location,
+}
+
+async fn perform(shared: &Arc<Shared>, place: Place, operation: String, args: Vec<Value>) -> Result<Response, Refusal> {
+    let server = shared.clone();
+    let device = place.device.clone();
+    let job = move |device: &Device| {
+        let bench = Bench {
+            shared: &server,
+            device,
+            location: place.location(&server, device)?,
+        };
+        bench.perform(&operation, args)
+    };
+    shared.devices.run(&device, job).await
+}
+
+impl Bench<'_> {
+    fn perform(&self, operation: &str, args: Vec<Value>) -> Result<Response, Refusal> {
+        let container = self.shared.kind == Kind::Container;
+        match operation {
+            "complete_rsync" => self.complete_rsync(&args),
+            "rsync_then_merge" => self.rsync_then_merge(&args),
+            "sync" => self.sync(&args),
+            "merge_items" => self.merge_items(&args),
+            "merge_syncs" => self.merge_syncs(&args),
+            "get_shard_ranges" if container => self.get_shard_ranges(),
+            "merge_shard_ranges" if container => self.merge_shard_ranges(&args),
+            other => {
+                self.open()?;
+                Err(wrong(&format!("{other:?} is no operation of replicas")))
+            }
+        }
+    }
+
+    fn open(&self) -> Result<Arc<Broker>, Refusal> {
+        let opened = self.shared.brokers.open(&self.location);
+        opened.map_err(|error| match error {
+            // Whoever wanted to compare finds nothing, and sends what it has.
+            Error::NotFound { .. } | Error::Quarantined { .. } => self.nothing_here(&error),
+            other => self.refuse(&other),
+        })
+    }
+
+    fn nothing_here(&self, error: &Error) -> Refusal {
+        if matches!(error, Error::Quarantined { .. }) {
+            tracing::error!("{error}");
+        }
+        let mut response = page(StatusCode::NOT_FOUND);
+        put(&mut response, OFFER_HEADER, OFFER_VALUE);
+        Refusal::Whole(Box::new(response))
+    }
+
+    fn refuse(&self, error: &Error) -> Refusal {
+        match error {
+            Error::Quarantined { .. } => self.nothing_here(error),
+            other => Refusal::from_engine(other, &self.device.name),
+        }
+    }
+
+    fn sync(&self, args: &[Value]) -> Result<Response, Refusal> {
+        let broker = self.open()?;
+        let theirs = Summary::from_sync(args).ok_or_else(|| wrong("sync: a summary was expected"))?;
+        let told = self.compare(&broker, &theirs).map_err(|error| self.refuse(&error))?;
+        let mut response = answer(StatusCode::OK, "text/html; charset=UTF-8", told.to_string());
+        put(&mut response, OFFER_HEADER, OFFER_VALUE);
+        Ok(response)
+    }
+
+    /// Tells how it is here, and learns what is newer there.
+    fn compare(&self, broker: &Broker, theirs: &Summary) -> Result<Value, Error> {
+        let now = self.shared.world.clock.now();
+        let mut mine = broker.replication_info()?;
+        if let Some(policy) = better_policy(&mine.summary, theirs) {
+            broker.set_policy(policy, now)?;
+            mine = broker.replication_info()?;
+        }
+        match Metadata::from_json(&theirs.metadata) {
+            Ok(metadata) => broker.update_metadata(&metadata)?,
+            Err(error) => tracing::warn!("{} sent metadata that cannot be read: {error}", theirs.id),
+        }
+        if mine.summary.tells_other_times(theirs) {
+            broker.merge_timestamps(theirs, now)?;
+        }
+        let mut point = broker.sync_point(&theirs.id, Direction::Incoming)?;
+        if mine.summary.hash == theirs.hash && point < theirs.max_row {
+            point = theirs.max_row;
+            let known = SyncPoint {
+                remote_id: theirs.id.clone(),
+                point,
+            };
+            broker.merge_sync_points(&[known], Direction::Incoming)?;
+        }
+        mine.summary.point = point;
+        let state = broker.sharding_state()?;
+        Ok(mine.summary.to_answer(&mine.info, state))
+    }
+
+    fn merge_items(&self, args: &[Value]) -> Result<Response, Refusal> {
+        let broker = self.open()?;
+        let [Value::Array(items), source, ..] = args else {
+            return Err(wrong("merge_items: rows and their source were expected"));
+        };
+        let source = source
+            .as_str()
+            .ok_or_else(|| wrong("merge_items: a source was expected"))?;
+        let read = |item| Numbered::from_json(self.shared.kind, item);
+        let rows: Option<Vec<Numbered>> = items.iter().map(read).collect();
+        let rows = rows.ok_or_else(|| wrong("merge_items: an item is no row"))?;
+        self.shared.devices.check_room(self.device)?;
+        let merged = broker.merge_rows_from(rows, source);
+        merged.map_err(|error| self.refuse(&error))?;
+        Ok(page(StatusCode::ACCEPTED))
+    }
+
+    fn merge_syncs(&self, args: &[Value]) -> Result<Response, Refusal> {
+        let broker = self.open()?;
+        let points = listed(args, SyncPoint::from_json).ok_or_else(|| wrong("merge_syncs: points were expected"))?;
+        let merged = broker.merge_sync_points(&points, Direction::Incoming);
+        merged.map_err(|error| self.refuse(&error))?;
+        Ok(page(StatusCode::ACCEPTED))
+    }
+
+    fn get_shard_ranges(&self) -> Result<Response, Refusal> {
+        let ranges = self.open()?.shard_ranges().map_err(|error| self.refuse(&error))?;
+        let ranges: Vec<Value> = ranges.iter().map(ShardRange::to_json).collect();
+        Ok(answer(
+            StatusCode::OK,
+            "application/json",
+            Value::Array(ranges).to_string(),
+        ))
+    }
+
+    fn merge_shard_ranges(&self, args: &[Value]) -> Result<Response, Refusal> {
+        let broker = self.open()?;
+        let ranges =
+            listed(args, ShardRange::from_json).ok_or_else(|| wrong("merge_shard_ranges: ranges were expected"))?;
+        let merged = broker.merge_shard_ranges(&ranges);
+        merged.map_err(|error| self.refuse(&error))?;
+        Ok(page(StatusCode::ACCEPTED))
+    }
+
+    fn complete_rsync(&self, args: &[Value]) -> Result<Response, Refusal> {
+        let (name, unique) = (text(args, 0)?, self.shared.unique());
+        let settling = Settling { name, unique: &unique };
+        let file = args.get(1).and_then(Value::as_str);
+        let adopted = adopt(&self.location, file, settling, |info| self.belongs(info));
+        adopted.map_err(|error| self.refuse(&error))?;
+        Ok(page(StatusCode::NO_CONTENT))
+    }
+
+    fn rsync_then_merge(&self, args: &[Value]) -> Result<Response, Refusal> {
+        let (name, unique) = (text(args, 0)?, self.shared.unique());
+        let broker = self.open()?;
+        let settling = Settling { name, unique: &unique };
+        let replaced = broker.replace_with(settling, |info| self.belongs(info));
+        replaced.map_err(|error| self.refuse(&error))?;
+        Ok(page(StatusCode::NO_CONTENT))
+    }
+
+    /// Whether a database of this account or container belongs in this place.
+    fn belongs(&self, info: &Info) -> bool {
+        let prefix = &self.shared.options.hash_prefix;
+        let hash = match &info.container {
+            None => prefix.account(&info.account),
+            Some(container) => prefix.container(&info.account, container),
+        };
+        hash == self.location.hash()
+    }
+}
+
+/// The copy's name, for requests that bring a database.
+fn database_name(headers: &HeaderMap) -> Option<String> {
+    Some(headers.get(DATABASE_HEADER)?.to_str().ok()?.to_owned())
+}
+
+/// Writes the body to `tmp`; 201. What becomes of it a second request says.
+async fn take_database(shared: &Arc<Shared>, place: Place, name: String, mut body: Body) -> Result<Response, Refusal> {
+    let server = shared.clone();
+    let name_of_device = place.device.clone();
+    let begin = move |device: &Device| {
+        server.devices.check_room(device)?;
+        let location = place.location(&server, device)?;
+        Arriving::begin(&location, &name).map_err(|error| Refusal::from_engine(&error, &device.name))
+    };
+    let mut arriving = shared.devices.run(&name_of_device, begin).await?;
+    loop {
+        let mut piece = BytesMut::new();
+        let mut over = false;
+        while piece.len() < PIECE {
+            match body.next().await {
+                None => {
+                    over = true;
+                    break;
+                }
+                Some(chunk) => piece.extend_from_slice(&chunk.map_err(|e| Refusal::bad_request(e.to_string()))?),
+            }
+        }
+        let server = shared.clone();
+        let write = move |device: &Device| {
+            server.devices.check_room(device)?;
+            let written = arriving.write(&piece);
+            written.map_err(|error| Refusal::from_engine(&error, &device.name))?;
+            Ok(arriving)
+        };
+        arriving = shared.devices.run(&name_of_device, write).await?;
+        if over {
+            arriving.finish();
+            return Ok(page(StatusCode::CREATED));
+        }
+    }
+}
+
+fn text(args: &[Value], at: usize) -> Result<&str, Refusal> {
+    let found = args.get(at).and_then(Value::as_str);
+    found.ok_or_else(|| wrong("the name of a file was expected"))
+}
+
+/// The first argument as a list.
+fn listed<T>(args: &[Value], read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    args.first()?.as_array()?.iter().map(read).collect()
+}
+
+/// What OpenStack answers with a traceback.
+fn wrong(why: &str) -> Refusal {
+    Refusal::Text(StatusCode::INTERNAL_SERVER_ERROR, why.to_owned())
+}
