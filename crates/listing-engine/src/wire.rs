@@ -30,16 +30,11 @@ impl Numbered {
     /// As `merge_items` carries it.
     pub fn to_json(&self) -> Value {
         match &self.row {
-            Row::Object(o) => json!({
-                "ROWID": self.id,
-                "name": o.name,
-                "created_at": o.times().encode(),
-                "size": o.size,
-                "content_type": o.content_type,
-                "etag": o.etag,
-                "deleted": i32::from(o.deleted),
-                "storage_policy_index": o.policy.0,
-            }),
+            Row::Object(o) => {
+                let mut item = object_json(o);
+                item["ROWID"] = self.id.into();
+                item
+            }
             Row::Container(c) => json!({
                 "ROWID": self.id,
                 "name": c.name,
@@ -62,6 +57,19 @@ impl Numbered {
         let id = item.get("ROWID")?.as_i64()?;
         Some(Self { id, row })
     }
+}
+
+/// An object row as UPDATE carries it.
+pub fn object_json(row: &ObjectRow) -> Value {
+    json!({
+        "name": row.name,
+        "created_at": row.times().encode(),
+        "size": row.size,
+        "content_type": row.content_type,
+        "etag": row.etag,
+        "deleted": i32::from(row.deleted),
+        "storage_policy_index": row.policy.0,
+    })
 }
 
 /// An object row in the JSON of UPDATE and `merge_items`.

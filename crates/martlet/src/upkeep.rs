@@ -133,7 +133,14 @@ impl Way<'_> {
             ..self.circle(settings.conn_timeout, settings.node_timeout)
         };
         let policies = self.rings.policies.clone();
-        let chore = ObjectUpdater::new(self.disks(&conf.storage), containers, policies, settings.concurrency);
+        let at_once = records_at_once(settings.objects_per_second, settings.concurrency);
+        let chore = ObjectUpdater::new(
+            self.disks(&conf.storage),
+            containers,
+            policies,
+            settings.concurrency,
+            at_once,
+        );
         let pace = Pace {
             per_second: settings.objects_per_second,
             interval: settings.interval,
@@ -178,5 +185,14 @@ impl Way<'_> {
             peers: self.peers.clone(),
             timeouts: Timeouts { connect, response },
         }
+    }
+}
+
+/// A step of the object-updater is no more than a second's worth of records, so that its pace stays even.
+fn records_at_once(per_second: f64, concurrency: usize) -> usize {
+    const MOST: usize = 1_000;
+    match per_second > 0.0 {
+        true => (per_second as usize).clamp(concurrency.clamp(1, MOST), MOST),
+        false => MOST,
     }
 }

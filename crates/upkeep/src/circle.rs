@@ -3,9 +3,10 @@
 //! Upkeep speaks to the replication addresses of a ring, as OpenStack Swift's daemons do.
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method};
-use peer::{Call, PeerError, Peers, Response, Target, Timeouts};
+use peer::{Body, Call, PeerError, Peers, Response, Target, Timeouts};
 use placement::{Device, Ring};
 use std::sync::Arc;
 use vocabulary::{EntityPath, HashPrefix};
@@ -58,6 +59,20 @@ impl Circle {
         path: EntityPath,
         headers: &HeaderMap,
     ) -> Vec<Answer> {
+        self.tell_with(devices, partition, method, path, headers, Bytes::new())
+            .await
+    }
+
+    /// [`Circle::tell`] with a body.
+    pub(crate) async fn tell_with(
+        &self,
+        devices: &[&Device],
+        partition: u32,
+        method: &Method,
+        path: EntityPath,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Vec<Answer> {
         let path = Arc::new(path);
         let calls = devices.iter().map(|device| {
             let target = Target {
@@ -65,7 +80,7 @@ impl Circle {
                 partition,
                 path: path.clone(),
             };
-            let call = Call::new(method.clone(), target, headers.clone());
+            let call = Call::new(method.clone(), target, headers.clone()).with_body(Body::whole(body.clone()));
             async move {
                 let (ip, port) = (&device.replication_ip, device.replication_port);
                 Answer {

@@ -14,7 +14,7 @@
 //! | which devices, and on which thread | `disks.rs` |
 //! | figures for whoever watches | `recon.rs` |
 //! | to whom, and with what patience | `circle.rs` |
-//! | rows that no container server took at once | `object_updater.rs` |
+//! | rows that no container server took at once | `object_updater.rs`, `row_batch.rs` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //!
 //! Tests: `tests/`, with real files and services in this process.
@@ -25,6 +25,7 @@ mod disks;
 mod frame;
 mod object_updater;
 mod recon;
+mod row_batch;
 
 pub use circle::Circle;
 pub use container_updater::ContainerUpdater;

@@ -2,15 +2,16 @@
 //!
 //! An object server that cannot tell a container keeps a record on the object's device. Each is sent
 //! to all of the container's primaries; who has taken it is written into the record, and it is removed
-//! when all have. A container server that names a shard instead has the record redirected to it.
+//! when all have. Rows for the same container travel together (`row_batch.rs`). A container server that names a shard instead has the record redirected to it.
 //! Always holds: a record is removed only when every primary of today's ring has the row, or a newer
 //! record of the same object is there; a record is never sent to a device that has it already.
 //! Deliberately absent: limits per container, several processes, the tracker of oldest records.
 //! Tests: `tests/object_updater.rs`; behaviour compared with OpenStack Swift 2.38.3's updater.
 
 use crate::circle::{Answer, Circle, user_agent};
+use crate::row_batch::{Loaded, RowBatch, group};
 use crate::{Cache, Chore, Disks, Progress, Step};
-use futures_util::future::join_all;
+use futures_util::stream::{StreamExt, iter};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use object_engine::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
 use serde_json::{Value, json};
@@ -28,6 +29,7 @@ pub struct ObjectUpdater {
     containers: Circle,
     policies: Policies,
     concurrency: usize,
+    at_once: usize,
     /// `None` between passes.
     pass: Option<Pass>,
 }
@@ -67,6 +69,15 @@ impl OpenDevice {
     }
 }
 
+/// What became of a batch.
+#[derive(Default)]
+struct BatchOutcome {
+    /// Records that are gone.
+    settled: u64,
+    /// Records to be sent one by one.
+    apart: Vec<Loaded>,
+}
+
 /// What became of a record.
 enum Fate {
     /// It is gone.
@@ -76,13 +87,14 @@ enum Fate {
 }
 
 impl ObjectUpdater {
-    /// Sends up to `concurrency` records at a time.
-    pub fn new(disks: Disks, containers: Circle, policies: Policies, concurrency: usize) -> Self {
+    /// Sends up to `concurrency` requests at a time, for up to `at_once` records in a step.
+    pub fn new(disks: Disks, containers: Circle, policies: Policies, concurrency: usize, at_once: usize) -> Self {
         Self {
             disks,
             containers,
             policies,
             concurrency: concurrency.max(1),
+            at_once: at_once.max(1),
             pass: None,
         }
     }
@@ -111,35 +123,121 @@ impl ObjectUpdater {
         pass.device = Some(device);
     }
 
-    /// The records of the next directories until some are found: nothing there is worth a step.
+    /// The records of the next directories, until there are enough for a step.
     async fn list(&self, device: &OpenDevice, pass: &mut Pass) {
         let now = self.disks.world().clock.now();
-        while let Some(suffix) = pass.suffixes.pop_front() {
-            let listed = device.run(move |updates| updates.records(&suffix, now)).await;
-            if let Some((records, _)) = listed
-                && !records.is_empty()
+        let mut suffixes = std::mem::take(&mut pass.suffixes);
+        let enough = self.at_once;
+        let listed = device.run(move |updates| {
+            let mut records = VecDeque::new();
+            while records.len() < enough
+                && let Some(suffix) = suffixes.pop_front()
             {
-                pass.records = records.into();
-                return;
+                match updates.records(&suffix, now) {
+                    Ok((found, _)) => records.extend(found),
+                    Err(error) => tracing::error!("{NAME}: {error}"),
+                }
             }
+            Ok::<_, std::convert::Infallible>((records, suffixes))
+        });
+        if let Some((records, suffixes)) = listed.await {
+            (pass.records, pass.suffixes) = (records, suffixes);
         }
     }
 
     async fn send(&self, device: &OpenDevice, records: Vec<PendingRecord>) -> Step {
-        let fates = join_all(records.into_iter().map(|record| self.deliver(device, record))).await;
-        let done = fates.iter().filter(|fate| matches!(fate, Fate::Settled)).count() as u64;
-        let failed = fates.len() as u64 - done;
-        Step::Did { done, failed }
+        let (count, total) = (records.len() as u64, Vec::with_capacity(records.len()));
+        let loaded = device.run(move |updates| Ok::<_, std::convert::Infallible>(load(updates, records, total)));
+        let Some((loaded, failed)) = loaded.await else {
+            return Step::Did { done: 0, failed: count };
+        };
+        let gone = count - failed - loaded.len() as u64;
+        let (batches, single) = group(loaded);
+        let sent = iter(batches).map(|batch| self.deliver_batch(device, batch));
+        let (mut settled, mut apart) = (gone, single);
+        let mut outcomes = sent.buffer_unordered(self.concurrency);
+        while let Some(outcome) = outcomes.next().await {
+            settled += outcome.settled;
+            apart.extend(outcome.apart);
+        }
+        let sent = iter(apart).map(|(record, pending)| self.deliver(device, record, pending));
+        let mut fates = sent.buffer_unordered(self.concurrency);
+        while let Some(fate) = fates.next().await {
+            settled += u64::from(matches!(fate, Fate::Settled));
+        }
+        let done = settled;
+        Step::Did {
+            done,
+            failed: count - done,
+        }
     }
 
-    async fn deliver(&self, device: &OpenDevice, record: PendingRecord) -> Fate {
-        let record = Arc::new(record);
-        let loading = record.clone();
-        let mut pending = match device.run(move |updates| updates.load(&loading)).await {
-            Some(Some(pending)) => pending,
-            Some(None) => return Fate::Settled,
-            None => return Fate::Left,
+    /// Tells the container's primaries all rows of a batch.
+    async fn deliver_batch(&self, device: &OpenDevice, mut batch: RowBatch) -> BatchOutcome {
+        let ring = self.containers.ring.load_full();
+        let partition = ring.partition_of(&self.place(&batch.container).0);
+        let primaries = ring.primaries(partition);
+        let (headers, body) = (batch_headers(&batch), batch.body());
+        let update = Method::from_bytes(b"UPDATE").unwrap_or_default();
+        let path = batch.container.clone();
+        let answers = self
+            .containers
+            .tell_with(&primaries, partition, &update, path, &headers, body.into())
+            .await;
+        let took: Vec<u32> = answers
+            .iter()
+            .filter(|answer| answer.is_success())
+            .map(|answer| answer.id)
+            .collect();
+        for answer in answers.iter().filter(|answer| !answer.is_success()) {
+            let (count, container) = (batch.records.len(), batch.container.path());
+            tracing::info!(
+                "{NAME}: {} did not take {count} rows of {container}: {}",
+                answer.place,
+                answer.why()
+            );
+        }
+        if !primaries.is_empty() && took.len() == primaries.len() {
+            return self.remove_all(device, batch).await;
+        }
+        for (_, pending) in &mut batch.records {
+            pending.successes.clone_from(&took);
+        }
+        // Those who refused may have refused the verb or one row: each row then goes by itself.
+        let refused = |answer: &Answer| {
+            answer
+                .answer
+                .as_ref()
+                .is_ok_and(|response| refuses_batches(response.status()))
         };
+        if answers.iter().any(refused) {
+            return BatchOutcome {
+                settled: 0,
+                apart: batch.records,
+            };
+        }
+        let records = batch.records;
+        device
+            .run(move |updates| {
+                records
+                    .iter()
+                    .try_for_each(|(record, pending)| updates.keep(record, pending))
+            })
+            .await;
+        BatchOutcome::default()
+    }
+
+    async fn remove_all(&self, device: &OpenDevice, batch: RowBatch) -> BatchOutcome {
+        let settled = batch.records.len() as u64;
+        let records = batch.records;
+        let removed = device.run(move |updates| records.iter().try_for_each(|(record, _)| updates.remove(record)));
+        match removed.await {
+            Some(()) => BatchOutcome { settled, apart: vec![] },
+            None => BatchOutcome::default(),
+        }
+    }
+
+    async fn deliver(&self, device: &OpenDevice, record: PendingRecord, mut pending: PendingUpdate) -> Fate {
         let before = pending.clone();
         let complete = self.tell(&record, &mut pending).await;
         if complete {
@@ -218,7 +316,7 @@ impl Chore for ObjectUpdater {
         };
         let step = match pass.device.clone() {
             Some(device) if !pass.records.is_empty() => {
-                let count = self.concurrency.min(pass.records.len());
+                let count = self.at_once.min(pass.records.len());
                 let records = pass.records.drain(..count).collect();
                 self.send(&device, records).await
             }
@@ -244,6 +342,40 @@ impl Chore for ObjectUpdater {
         let figures = json!({ "object_updater_sweep": pass.seconds(), "object_updater_last": now });
         Some((Cache::Object, figures))
     }
+}
+
+/// What `records` say, and how many could not be read now. Those that have gone, or were moved aside as rubbish, are
+/// in neither.
+fn load(updates: &PendingUpdates, records: Vec<PendingRecord>, mut loaded: Vec<Loaded>) -> (Vec<Loaded>, u64) {
+    let mut failed = 0;
+    for record in records {
+        match updates.load(&record) {
+            Ok(Some(pending)) => loaded.push((record, pending)),
+            Ok(None) => {}
+            Err(error) => {
+                failed += 1;
+                tracing::error!("{NAME}: {error}");
+            }
+        }
+    }
+    (loaded, failed)
+}
+
+/// Whether a server that says this may yet take the rows one by one.
+fn refuses_batches(status: StatusCode) -> bool {
+    status.is_client_error() && status != StatusCode::NOT_FOUND || status == StatusCode::NOT_IMPLEMENTED
+}
+
+fn batch_headers(batch: &RowBatch) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(4);
+    headers.insert("user-agent", user_agent(NAME));
+    headers.insert("x-backend-storage-policy-index", HeaderValue::from(batch.policy.0));
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    // Digits and dots.
+    if let Ok(timestamp) = HeaderValue::from_str(&batch.timestamp.internal()) {
+        headers.insert("x-timestamp", timestamp);
+    }
+    headers
 }
 
 /// The container (or shard) that the row belongs to, and the row's path in it.

@@ -35,7 +35,7 @@ impl Site {
         std::fs::create_dir(&device).unwrap();
         let fake = Arc::new(Fake::default());
         let disks = Disks::new(World::real(), dir.path(), false);
-        let updater = ObjectUpdater::new(disks, circle(&fake), Policies::default(), 8);
+        let updater = ObjectUpdater::new(disks, circle(&fake), Policies::default(), 8, 100);
         Self {
             _dir: dir,
             device,
@@ -168,6 +168,81 @@ async fn a_record_follows_its_row_into_a_shard() {
     let lines = site.fake.lines();
     assert!(
         lines.len() == 3 && lines.iter().all(|line| line.ends_with("/.shards_a/y/o")),
+        "{lines:?}"
+    );
+}
+
+/// Records of rows for one container: `count` of them.
+fn several(site: &Site, count: usize) -> Vec<PathBuf> {
+    let one = std::fs::read_to_string(site.place(0)).unwrap();
+    std::fs::remove_file(site.place(0)).unwrap();
+    let write_one = |number: usize| {
+        // Of one length with the name of the golden record, so that its pickle stays whole.
+        let text = one.replace("Vo\n", &format!("V{}\n", char::from(b'a' + number as u8)));
+        assert_ne!(text, one);
+        let path = site
+            .device
+            .join(format!("async_pending/{number:03x}/{number:032x}-1700000000.12345"));
+        write(&path, text.as_bytes());
+        path
+    };
+    (0..count).map(write_one).collect()
+}
+
+#[tokio::test]
+async fn rows_for_one_container_travel_together() {
+    let mut site = Site::new();
+    let records = several(&site, 5);
+    assert_eq!(pass(&mut site.updater).await, (5, 0));
+    {
+        let told = site.fake.told.lock();
+        let (_, headers) = told.first().unwrap();
+        assert_eq!(headers["x-timestamp"], "1700000000.12345");
+        assert_eq!(headers["x-backend-storage-policy-index"], "0");
+    }
+    let lines = site.fake.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.starts_with("UPDATE") && line.ends_with("/a/c"))
+    );
+    assert!(records.iter().all(|record| !record.exists()));
+}
+
+#[tokio::test]
+async fn a_server_without_update_gets_the_rows_one_by_one() {
+    let mut site = Site::new();
+    let records = several(&site, 4);
+    site.refuse("sd1", 405, None);
+    assert_eq!(pass(&mut site.updater).await, (0, 4));
+    // Three were told of the batch, the one that refused of each row.
+    let lines = site.fake.lines();
+    assert_eq!(lines.iter().filter(|line| line.starts_with("UPDATE")).count(), 3);
+    assert_eq!(
+        lines.iter().filter(|line| line.starts_with("PUT /sd1/")).count(),
+        4,
+        "{lines:?}"
+    );
+    assert!(records.iter().all(|record| record.exists()));
+    site.fake.refusing.lock().clear();
+    assert_eq!(pass(&mut site.updater).await, (4, 0));
+    assert!(records.iter().all(|record| !record.exists()));
+}
+
+#[tokio::test]
+async fn a_batch_that_only_some_took_is_kept_for_the_others() {
+    let mut site = Site::new();
+    let records = several(&site, 3);
+    site.refuse("sd2", 507, None);
+    assert_eq!(pass(&mut site.updater).await, (0, 3));
+    assert!(records.iter().all(|record| record.exists()));
+    site.fake.lines();
+    site.fake.refusing.lock().clear();
+    assert_eq!(pass(&mut site.updater).await, (3, 0));
+    let lines = site.fake.lines();
+    assert!(
+        lines.len() == 3 && lines.iter().all(|line| line.starts_with("PUT /sd2/")),
         "{lines:?}"
     );
 }

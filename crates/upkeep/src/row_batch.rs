@@ -1,0 +1,100 @@
+//! Rows that wait for the same container, told in one UPDATE instead of a request each.
+//!
+//! UPDATE is Swift's verb for many rows at once (JSON, as `merge_items`); a container server that refuses it gets
+//! the rows one by one. Always holds: in a batch are only rows that no server has yet and that belong to the container
+//! itself as far as is known; a row that a batch cannot carry exactly is left to a request of its own.
+//! Deliberately absent: sending, and what becomes of the records.
+
+use listing_engine::ObjectRow;
+use listing_engine::wire::object_json;
+use object_engine::{PendingRecord, PendingUpdate};
+use serde_json::Value;
+use std::collections::HashMap;
+use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+
+/// A record and what it says.
+pub(crate) type Loaded = (PendingRecord, PendingUpdate);
+
+/// Rows of one policy for one container.
+pub(crate) struct RowBatch {
+    /// The container.
+    pub(crate) container: EntityPath,
+    /// The rows' policy.
+    pub(crate) policy: PolicyIndex,
+    /// The newest row's time.
+    pub(crate) timestamp: Timestamp,
+    /// Where the rows come from.
+    pub(crate) records: Vec<Loaded>,
+    rows: Vec<Value>,
+}
+
+impl RowBatch {
+    /// The body of the UPDATE.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        // Values of our own making are always expressible.
+        serde_json::to_vec(&self.rows).unwrap_or_default()
+    }
+}
+
+/// Batches of two rows and more, and what goes by itself.
+pub(crate) fn group(loaded: Vec<Loaded>) -> (Vec<RowBatch>, Vec<Loaded>) {
+    let mut batches: HashMap<(String, String, PolicyIndex), RowBatch> = HashMap::new();
+    let mut single = vec![];
+    for (record, pending) in loaded {
+        let Some(row) = row(&pending) else {
+            single.push((record, pending));
+            continue;
+        };
+        let update = &pending.update;
+        let key = (update.account.clone(), update.container.clone(), row.policy);
+        let batch = batches.entry(key).or_insert_with(|| RowBatch {
+            container: EntityPath::account(update.account.clone()).with_container(update.container.clone()),
+            policy: row.policy,
+            timestamp: Timestamp::ZERO,
+            records: vec![],
+            rows: vec![],
+        });
+        batch.timestamp = batch.timestamp.max(row.timestamp);
+        batch.rows.push(object_json(&row));
+        batch.records.push((record, pending));
+    }
+    let (several, alone): (Vec<_>, Vec<_>) = batches.into_values().partition(|batch| batch.records.len() > 1);
+    single.extend(alone.into_iter().flat_map(|batch| batch.records));
+    (several, single)
+}
+
+/// The row of a record that may travel in a batch.
+fn row(pending: &PendingUpdate) -> Option<ObjectRow> {
+    let update = &pending.update;
+    let is_whole = matches!(update.db_state.as_deref(), None | Some("unsharded"));
+    if !pending.successes.is_empty() || update.container_path.is_some() || !is_whole {
+        return None;
+    }
+    let header = |name: &str| {
+        let found = update
+            .headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.and_then(|(_, value)| std::str::from_utf8(value).ok())
+    };
+    let timestamp: Timestamp = header("x-timestamp")?.parse().ok()?;
+    let policy = match header("x-backend-storage-policy-index") {
+        Some(index) => PolicyIndex(index.parse().ok()?),
+        None => update.policy,
+    };
+    if update.op == "DELETE" {
+        return Some(ObjectRow::deleted(&update.object, timestamp, policy));
+    }
+    let time = |name| header(name).map(str::parse::<Timestamp>).transpose().ok();
+    Some(ObjectRow {
+        name: update.object.clone(),
+        timestamp,
+        size: header("x-size")?.parse().ok()?,
+        content_type: header("x-content-type")?.to_owned(),
+        etag: header("x-etag")?.to_owned(),
+        deleted: false,
+        policy,
+        content_type_timestamp: time("x-content-type-timestamp")?,
+        meta_timestamp: time("x-meta-timestamp")?,
+    })
+}
