@@ -39,6 +39,9 @@ pub enum Command {
     ObjectServer(Server),
     /// Deliver the listing updates that no container server took at once (CONF: object-server.conf).
     ObjectUpdater(Upkeep),
+    /// Read all objects again and put aside those that no longer match their checksum (CONF:
+    /// object-server.conf).
+    ObjectAuditor(ObjectAuditorLine),
     /// Tell accounts how many objects and bytes their containers hold (CONF: container-server.conf).
     ContainerUpdater(Upkeep),
 }
@@ -95,6 +98,19 @@ pub struct Upkeep {
     /// Accepted for compatibility with swift-init; logs always go to standard error.
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `martlet object-auditor`.
+#[derive(Debug, Args)]
+pub struct ObjectAuditorLine {
+    #[command(flatten)]
+    pub upkeep: Upkeep,
+    /// Look only at names, metadata and lengths, at so many objects per second.
+    #[arg(short, long, alias = "zero_byte_fps", value_name = "N")]
+    pub zero_byte_fps: Option<f64>,
+    /// Audit only these devices, separated by commas.
+    #[arg(short, long, value_name = "DEVICES", value_delimiter = ',')]
+    pub devices: Vec<String>,
 }
 
 impl Upkeep {

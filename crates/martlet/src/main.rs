@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::AccountServer(server) => server::account(&server.conf),
         Command::ContainerServer(server) => server::container(&server.conf),
         Command::ObjectServer(server) => server::object(&server.conf),
+        Command::ObjectAuditor(line) => upkeep::object_auditor(&line),
         Command::ObjectUpdater(upkeep) => upkeep::object_updater(&upkeep),
         Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),
     };

@@ -3,6 +3,10 @@
 //! Always holds: upkeep of `up` begins after the services it speaks to and ends with them; a file that
 //! says how fast to go is obeyed in both.
 
+mod auditors;
+
+pub use auditors::object_auditor;
+
 use crate::cli::Upkeep;
 use crate::failure::Failure;
 use crate::rings::RingFiles;
@@ -77,7 +81,9 @@ pub fn start_all(
         peers,
         recon: Some(etc.with_file_name("recon")),
     };
-    for daemon in [way.object_updater(&object), way.container_updater(&container)] {
+    let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
+    daemons.extend(auditors::for_up(&way, etc)?);
+    for daemon in daemons {
         world.spawn(daemon.run_forever(shutdown.watch()));
     }
     Ok(())
@@ -87,8 +93,33 @@ fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<
     Ok(UpkeepConf::load(&etc.join(file), section)?)
 }
 
-/// Start and its mirror: give up root → rings → passes; then a signal → finish the step → exit.
+/// One kind of upkeep that speaks to others.
 fn run(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Daemon) -> Result<(), Failure> {
+    run_all(common, once, |way| vec![make(way)])
+}
+
+/// The same with several that work side by side.
+fn run_all(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Vec<Daemon>) -> Result<(), Failure> {
+    run_alone(common, once, |world, swift| {
+        let (rings, ring_files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
+        world.spawn(ring_files.watch(world.clone()));
+        Ok(make(&Way {
+            world,
+            rings: &rings,
+            peers: Arc::new(Peers::new(world.clone())),
+            recon: None,
+        }))
+    })
+}
+
+/// Upkeep that needs nobody else, and no rings.
+///
+/// Start and its mirror: give up root → what the daemons need → passes; then a signal → finish the step → exit.
+fn run_alone(
+    common: &ServerCommon,
+    once: bool,
+    make: impl FnOnce(&World, &SwiftConf) -> Result<Vec<Daemon>, Failure>,
+) -> Result<(), Failure> {
     logging::start(common);
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
@@ -96,16 +127,10 @@ fn run(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Daemon) -> 
     process::run(2, async {
         process::drop_privileges(common.user.as_deref())?;
         let world = World::real();
-        let (rings, ring_files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
-        world.spawn(ring_files.watch(world.clone()));
-        let daemon = make(&Way {
-            world: &world,
-            rings: &rings,
-            peers: Arc::new(Peers::new(world.clone())),
-            recon: None,
-        });
         let shutdown = Shutdown::default();
-        world.spawn(work(daemon, once, shutdown.watch()));
+        for daemon in make(&world, &swift)? {
+            world.spawn(work(daemon, once, shutdown.watch()));
+        }
         tokio::select! {
             () = shutdown.finished() => return Ok(()),
             asked = process::asked_to_end() => asked?,
@@ -165,12 +190,7 @@ impl Way<'_> {
 
     /// Where its figures go.
     fn recon(&self, storage: &StorageCommon) -> Recon {
-        let chosen = &storage.recon_cache_path;
-        let directory = match &self.recon {
-            Some(own) if *chosen == StorageCommon::default().recon_cache_path => own,
-            _ => chosen,
-        };
-        Recon::new(self.world.clone(), directory)
+        recon(self.world, storage, self.recon.as_deref())
     }
 
     fn disks(&self, storage: &StorageCommon) -> Disks {
@@ -195,4 +215,11 @@ fn records_at_once(per_second: f64, concurrency: usize) -> usize {
         true => (per_second as usize).clamp(concurrency.clamp(1, MOST), MOST),
         false => MOST,
     }
+}
+
+/// Where figures go: where the file says, or else to `own`.
+fn recon(world: &World, storage: &StorageCommon, own: Option<&Path>) -> Recon {
+    let chosen = storage.recon_cache_path.as_path();
+    let is_default = chosen == StorageCommon::default().recon_cache_path;
+    Recon::new(world.clone(), own.filter(|_| is_default).unwrap_or(chosen))
 }

@@ -7,7 +7,7 @@ use crate::metadata::Metadata;
 use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, FileName, Part, merge};
 use vocabulary::Timestamp;
 
-const NAME: &str = "name";
+pub(crate) const NAME: &str = "name";
 const X_TIMESTAMP: &str = "X-Timestamp";
 const CONTENT_LENGTH: &str = "Content-Length";
 pub(crate) const ETAG: &str = "ETag";

@@ -23,6 +23,7 @@
 //!
 //! Tests: beside the code, and `tests/` for OpenStack's own sample files.
 
+pub mod auditors;
 pub mod check;
 pub mod declare;
 pub mod filters;

@@ -18,6 +18,8 @@ pub struct Disks {
     world: World,
     root: PathBuf,
     must_be_mounted: bool,
+    /// Empty for all.
+    only: HashSet<String>,
     listing: Option<Arc<Workers>>,
     workers: HashMap<String, Arc<Workers>>,
     missing: HashSet<String>,
@@ -30,15 +32,30 @@ impl Disks {
             world,
             root: root.into(),
             must_be_mounted,
+            only: HashSet::new(),
             listing: None,
             workers: HashMap::new(),
             missing: HashSet::new(),
         }
     }
 
+    /// Of these only `names`; all when it is empty.
+    #[must_use]
+    pub fn only(self, names: &[String]) -> Self {
+        Self {
+            only: names.iter().filter(|name| !name.is_empty()).cloned().collect(),
+            ..self
+        }
+    }
+
     /// The outside that the devices are part of.
     pub(crate) fn world(&self) -> &World {
         &self.world
+    }
+
+    /// Whether a device that is no mount point is left out.
+    pub(crate) fn must_be_mounted(&self) -> bool {
+        self.must_be_mounted
     }
 
     /// The directory of a device.
@@ -63,6 +80,9 @@ impl Disks {
         };
         let mut names = vec![];
         for (name, ready) in found {
+            if !self.only.is_empty() && !self.only.contains(&name) {
+                continue;
+            }
             match ready {
                 true => {
                     self.missing.remove(&name);

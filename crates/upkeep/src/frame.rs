@@ -43,6 +43,12 @@ pub trait Chore: Send + Sync {
     /// is known what it means, and counted as failed.
     async fn step(&mut self) -> Step;
 
+    /// How long the last step should have taken at least for reasons of its own, beside the pace; asked once
+    /// after each.
+    fn due(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
     /// What whoever watches the cluster is told after a pass (see [`Recon::note`]), if anything.
     fn figures(&self, _pass: &Progress) -> Option<(Cache, Value)> {
         None
@@ -178,7 +184,8 @@ impl Daemon {
             };
             self.note(done, failed);
             let took = self.world.clock.elapsed().saturating_sub(step_began);
-            let rest = self.pace.span(done + failed).saturating_sub(took);
+            let span = self.pace.span(done + failed).max(self.chore.due());
+            let rest = span.saturating_sub(took);
             if self.rest(rest, shutdown).await == Outcome::ShutDown {
                 return Outcome::ShutDown;
             }

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | when, how fast, how far | `frame.rs` |
 //! | which devices, and on which thread | `disks.rs` |
+//! | bytes that rot | `object_auditor/` |
 //! | figures for whoever watches | `recon.rs` |
 //! | to whom, and with what patience | `circle.rs` |
 //! | rows that no container server took at once | `object_updater.rs`, `row_batch.rs` |
@@ -23,13 +24,16 @@ mod circle;
 mod container_updater;
 mod disks;
 mod frame;
+mod object_auditor;
 mod object_updater;
 mod recon;
 mod row_batch;
+mod told;
 
 pub use circle::Circle;
 pub use container_updater::ContainerUpdater;
 pub use disks::Disks;
 pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
+pub use object_auditor::{DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
 pub use object_updater::ObjectUpdater;
 pub use recon::{Cache, Recon};

@@ -9,6 +9,7 @@
 //! Deliberately absent: erasure-coded fragments (recognised and left alone), `hashes.pkl`.
 //! The layout is drawn in `docs/formats/object-files.md`; tests in `tests/files_*.rs`.
 
+mod audit;
 mod config;
 mod hot;
 mod layout;
@@ -19,6 +20,7 @@ mod verified;
 mod write;
 pub mod xattrs;
 
+pub use audit::{Audit, Audited, Examined, Listing, Place};
 pub use config::{FilesConfig, Reserve};
 
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter, OpenOptions};
@@ -54,8 +56,16 @@ impl FilesEngine {
     /// Takes the device into service and removes what crashed writers left on it. A device that is
     /// not there now may come later.
     pub fn start(config: FilesConfig, world: World) -> Self {
+        let state = State::new(config, world);
+        state.sweep();
+        Self { state }
+    }
+}
+
+impl State {
+    fn new(config: FilesConfig, world: World) -> Arc<Self> {
         let device = Device::new(world.files.clone(), world.random.clone(), &config.root);
-        let state = Arc::new(State {
+        Arc::new(State {
             layout: Layout::new(&config.root),
             space: SpaceGuard::new(config.reserve),
             verified: VerifiedMarks::new(config.verified_marks, config.verified_for),
@@ -63,13 +73,9 @@ impl FilesEngine {
             device,
             world,
             config,
-        });
-        state.sweep();
-        Self { state }
+        })
     }
-}
 
-impl State {
     /// The device must be mounted where that is asked for. Without it a missing device shows when the
     /// first path on it is not found, which costs nothing while all is well.
     fn ready(&self) -> Result<(), EngineError> {

@@ -6,12 +6,13 @@
 use super::hot::Seen;
 use super::reader::{Body, Reader};
 use super::{State, write, xattrs};
-use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions};
+use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions, Timestamps};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{check_name, describe};
 use crate::rules::{Choice, FileName, choose};
 use bytes::Bytes;
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const EUCLEAN: i32 = 117;
 const ENODATA: i32 = 61;
 
 /// Why one look at the directory did not succeed.
-enum Trouble {
+pub(super) enum Trouble {
     /// A file vanished: look again.
     Changed,
     /// This cannot be trusted.
@@ -81,7 +82,11 @@ pub(super) fn distrust(state: &Arc<State>, key: &ObjectKey, directory: &Path, wh
     }
 }
 
-fn open_directory(state: &Arc<State>, key: &ObjectKey, path: &Path) -> Result<Option<Box<dyn Directory>>, EngineError> {
+pub(super) fn open_directory(
+    state: &Arc<State>,
+    key: &ObjectKey,
+    path: &Path,
+) -> Result<Option<Box<dyn Directory>>, EngineError> {
     match state.device.files().open_directory(path) {
         Ok(directory) => Ok(Some(directory)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => state.present().map(|()| None),
@@ -90,19 +95,25 @@ fn open_directory(state: &Arc<State>, key: &ObjectKey, path: &Path) -> Result<Op
     }
 }
 
-fn is_damaged(error: &io::Error) -> bool {
+pub(super) fn is_damaged(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotADirectory || matches!(error.raw_os_error(), Some(EUCLEAN | ENODATA))
 }
 
-/// The names in a directory; none when it does not exist.
+/// The names in a directory that are UTF-8; none when it does not exist.
 pub(super) fn list(state: &State, path: &Path) -> Result<Vec<String>, EngineError> {
+    let names = list_all(state, path)?;
+    Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
+}
+
+/// All names in a directory; none when it does not exist.
+pub(super) fn list_all(state: &State, path: &Path) -> Result<Vec<OsString>, EngineError> {
     state.ready()?;
     let directory = match state.device.files().open_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return state.present().map(|()| vec![]),
         other => other.map_err(|error| state.io("open", path, error))?,
     };
     let mut names = vec![];
-    let listed = directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)));
+    let listed = directory.list(&mut |name| names.push(name.to_owned()));
     listed.map_err(|error| state.io("list", path, error))?;
     Ok(names)
 }
@@ -150,20 +161,7 @@ fn look(
             seen.push((names[at].clone(), info_of(part)?));
         }
     }
-    let kept = |at: Option<usize>, part: &Option<Part>| {
-        at.zip(part.as_ref())
-            .map(|(at, part)| (files[at], part.metadata.clone()))
-    };
-    let meta_kept = kept(choice.meta, &meta);
-    let typed_kept = match choice.content_type == choice.meta {
-        true => meta_kept.clone(),
-        false => kept(choice.content_type, &typed),
-    };
-    let (metadata, timestamps) = describe(
-        (files[data_at], &data.metadata),
-        meta_kept.as_ref().map(|(file, kept)| (*file, kept)),
-        typed_kept.as_ref().map(|(file, kept)| (*file, kept)),
-    );
+    let (metadata, timestamps) = describe_parts(&files, data_at, &data, (&choice, &meta, &typed));
     let Part {
         file,
         metadata: data_metadata,
@@ -188,13 +186,13 @@ fn look(
     Ok((found, seen))
 }
 
-struct Part {
-    file: Box<dyn File>,
-    metadata: Metadata,
+pub(super) struct Part {
+    pub(super) file: Box<dyn File>,
+    pub(super) metadata: Metadata,
 }
 
 impl Part {
-    fn read(state: &State, path: &Path, directory: &dyn Directory, name: &str) -> Result<Self, Trouble> {
+    pub(super) fn read(state: &State, path: &Path, directory: &dyn Directory, name: &str) -> Result<Self, Trouble> {
         let file = match directory.open(name) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::Changed),
@@ -209,7 +207,7 @@ impl Part {
 }
 
 /// The POSTs that count; the second only when it is not the first.
-fn read_posts(
+pub(super) fn read_posts(
     state: &State,
     path: &Path,
     directory: &dyn Directory,
@@ -222,7 +220,30 @@ fn read_posts(
     Ok((meta, typed))
 }
 
-fn check_length(metadata: &Metadata, info: &FileInfo) -> Result<(), Trouble> {
+/// What body and POSTs mean together.
+pub(super) fn describe_parts(
+    files: &[FileName],
+    data_at: usize,
+    data: &Part,
+    (choice, meta, typed): (&Choice, &Option<Part>, &Option<Part>),
+) -> (Metadata, Timestamps) {
+    let kept = |at: Option<usize>, part: &Option<Part>| {
+        at.zip(part.as_ref())
+            .map(|(at, part)| (files[at], part.metadata.clone()))
+    };
+    let meta_kept = kept(choice.meta, meta);
+    let typed_kept = match choice.content_type == choice.meta {
+        true => meta_kept.clone(),
+        false => kept(choice.content_type, typed),
+    };
+    describe(
+        (files[data_at], &data.metadata),
+        meta_kept.as_ref().map(|(file, kept)| (*file, kept)),
+        typed_kept.as_ref().map(|(file, kept)| (*file, kept)),
+    )
+}
+
+pub(super) fn check_length(metadata: &Metadata, info: &FileInfo) -> Result<(), Trouble> {
     let stated = metadata
         .text("Content-Length")
         .and_then(|text| text.parse::<u64>().ok());

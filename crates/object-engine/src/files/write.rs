@@ -162,7 +162,7 @@ pub(super) fn quarantine(
 }
 
 /// Notes in the partition that a suffix must be hashed again.
-fn announce(state: &State, hash_directory: &Path) -> Result<(), EngineError> {
+pub(super) fn announce(state: &State, hash_directory: &Path) -> Result<(), EngineError> {
     // A hash directory always has a suffix and a partition above it (`Layout`).
     let Some((suffix, partition)) = hash_directory
         .parent()

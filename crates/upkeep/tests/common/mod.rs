@@ -18,6 +18,8 @@ pub struct Fake {
     pub told: Mutex<Vec<(String, http::HeaderMap)>>,
     /// What a device answers instead of 201.
     pub refusing: Mutex<HashMap<String, (u16, Option<String>)>>,
+    /// What a device answers to GET.
+    pub listing: Mutex<HashMap<String, (u16, String)>>,
 }
 
 #[async_trait::async_trait]
@@ -29,6 +31,11 @@ impl Service for Fake {
         };
         self.told.lock().push((line, call.headers));
         let mut response = Response::new(Body::empty());
+        if let Some((status, text)) = self.listing.lock().get(&target.device).cloned() {
+            *response.body_mut() = Body::whole(text);
+            *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+            return response;
+        }
         let (status, location) = match self.refusing.lock().get(&target.device) {
             Some((status, location)) => (*status, location.clone()),
             None => (201, None),
@@ -43,6 +50,7 @@ impl Service for Fake {
 
 impl Fake {
     /// The request lines since the last call, sorted.
+    #[allow(dead_code, reason = "not every test asks")]
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<_> = std::mem::take(&mut *self.told.lock())
             .into_iter()
@@ -57,6 +65,7 @@ impl Fake {
 pub fn circle(fake: &Arc<Fake>) -> Circle {
     let mut peers = Peers::new(World::real());
     peers.register("127.0.0.2", 6299, fake.clone());
+    peers.register("127.0.0.1", 6201, fake.clone());
     let wait = Duration::from_secs(5);
     Circle {
         ring: Arc::new(ArcSwap::from_pointee(ring())),

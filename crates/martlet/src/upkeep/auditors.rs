@@ -1,0 +1,186 @@
+//! From configuration to the auditors.
+
+use super::{Way, recon, run_all, run_alone};
+use crate::cli::ObjectAuditorLine;
+use crate::failure::Failure;
+use settings::auditors::{DarkDataSettings, ObjectAuditorSettings};
+use settings::declare::Scope;
+use settings::{Document, StorageCommon, UpkeepConf};
+use std::path::Path;
+use std::time::Duration;
+use upkeep::{Circle, Daemon, DarkData, DarkDataAction, Disks, ObjectAuditor, ObjectAuditorOptions, Pace, Recon, Scan};
+use vocabulary::{HashPrefix, Policies};
+use world::World;
+
+const OBJECT_AUDITOR: &str = "object-auditor";
+const DARK_DATA: &str = "swift#dark_data";
+/// Reading everything again is not worth more: a damaged object is noticed by its next reader anyway.
+const UP_INTERVAL: Duration = Duration::from_secs(60);
+/// When the object-replicator's options say nothing, as OpenStack Swift has it.
+const RSYNC_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// How much longer than rsync may take its files are left alone.
+const RSYNC_GRACE: Duration = Duration::from_secs(900);
+
+/// `martlet object-auditor`.
+pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
+    let conf = ObjectAuditorConf::load(&line.upkeep.conf)?;
+    let once = line.upkeep.once();
+    let make = |ground: &Ground| match line.zero_byte_fps {
+        Some(rate) => vec![ground.object_auditor(&conf, Scan::ZeroByte, (0, 1), rate)],
+        None => ground.object_auditors(&conf),
+    };
+    let devices = &line.devices;
+    match conf.dark_data {
+        // Only this watcher asks others.
+        Some(_) => run_all(&conf.own.common, once, |way| make(&Ground::of(way, devices))),
+        None => run_alone(&conf.own.common, once, |world, swift| {
+            Ok(make(&Ground {
+                world,
+                hash: &swift.hash,
+                policies: &swift.policies,
+                devices,
+                way: None,
+            }))
+        }),
+    }
+}
+
+/// What auditors stand on; they need nobody else, except for dark data.
+struct Ground<'a> {
+    world: &'a World,
+    hash: &'a HashPrefix,
+    policies: &'a Policies,
+    /// Of these devices; of all when empty.
+    devices: &'a [String],
+    way: Option<&'a Way<'a>>,
+}
+
+impl<'a> Ground<'a> {
+    fn of(way: &'a Way<'a>, devices: &'a [String]) -> Self {
+        Self {
+            world: way.world,
+            hash: &way.rings.hash,
+            policies: &way.rings.policies,
+            devices,
+            way: Some(way),
+        }
+    }
+
+    fn disks(&self, storage: &StorageCommon) -> Disks {
+        Disks::new(self.world.clone(), &storage.devices, storage.mount_check).only(self.devices)
+    }
+
+    fn recon(&self, storage: &StorageCommon) -> Recon {
+        recon(self.world, storage, self.way.and_then(|way| way.recon.as_deref()))
+    }
+}
+
+/// What the object-auditor finds in a file.
+pub(super) struct ObjectAuditorConf {
+    own: UpkeepConf<ObjectAuditorSettings>,
+    dark_data: Option<DarkDataSettings>,
+    rsync_patience: Duration,
+}
+
+impl ObjectAuditorConf {
+    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+        let own: UpkeepConf<ObjectAuditorSettings> = UpkeepConf::load(path, OBJECT_AUDITOR)?;
+        let mut dark_data = None;
+        for watcher in &own.settings.watchers {
+            match watcher == DARK_DATA {
+                true => {
+                    let section = format!("{OBJECT_AUDITOR}:watcher:{DARK_DATA}");
+                    dark_data = Some(UpkeepConf::<DarkDataSettings>::load(path, &section)?.settings);
+                }
+                false => tracing::warn!("watcher {watcher:?} is not supported, only {DARK_DATA:?} is; left out"),
+            }
+        }
+        let rsync_patience = match own.settings.rsync_tempfile_timeout.0 {
+            Some(patience) => patience,
+            None => rsync_patience(&Document::load(path)?)?,
+        };
+        Ok(Self {
+            own,
+            dark_data,
+            rsync_patience,
+        })
+    }
+}
+
+fn rsync_patience(document: &Document) -> Result<Duration, Failure> {
+    const REPLICATOR: &str = "object-replicator";
+    if document.section(REPLICATOR).is_none() {
+        return Ok(RSYNC_PATIENCE);
+    }
+    let timeout: Duration = Scope::plain(document, REPLICATOR)?.value("rsync_timeout", "900")?;
+    Ok(timeout.saturating_add(RSYNC_GRACE))
+}
+
+impl Ground<'_> {
+    /// The full scans, side by side, and the one that reads no bytes.
+    fn object_auditors(&self, conf: &ObjectAuditorConf) -> Vec<Daemon> {
+        let settings = &conf.own.settings;
+        let lanes = settings.concurrency.max(1);
+        let full = |lane| self.object_auditor(conf, Scan::All, (lane, lanes), settings.files_per_second);
+        let mut daemons: Vec<Daemon> = (0..lanes).map(full).collect();
+        let rate = settings.zero_byte_files_per_second;
+        if rate > 0.0 {
+            daemons.push(self.object_auditor(conf, Scan::ZeroByte, (0, 1), rate));
+        }
+        daemons
+    }
+
+    fn object_auditor(&self, conf: &ObjectAuditorConf, scan: Scan, lane: (usize, usize), per_second: f64) -> Daemon {
+        let settings = &conf.own.settings;
+        let options = ObjectAuditorOptions {
+            scan,
+            bytes_per_second: settings.bytes_per_second,
+            chunk: settings.disk_chunk_size,
+            lane,
+            rsync_patience: conf.rsync_patience,
+            reclaim_age: settings.reclaim_age,
+            log_time: settings.log_time,
+            sizes: settings.object_size_stats.clone(),
+        };
+        let watched = conf.dark_data.as_ref().zip(self.way);
+        let chore = ObjectAuditor::new(
+            self.disks(&conf.own.storage),
+            self.hash.clone(),
+            self.policies.clone(),
+            options,
+            watched.map(|(settings, way)| dark_data(way, settings)),
+            self.recon(&conf.own.storage),
+        );
+        let pace = Pace {
+            per_second,
+            interval: settings.interval,
+        };
+        Daemon::new(self.world.clone(), chore, pace)
+    }
+}
+
+fn dark_data(way: &Way, settings: &DarkDataSettings) -> DarkData {
+    let action = match settings.action.as_str() {
+        "log" => DarkDataAction::Log,
+        "delete" => DarkDataAction::Delete,
+        "quarantine" => DarkDataAction::Quarantine,
+        other => {
+            tracing::warn!("dark data action {other:?} is unknown: log is done");
+            DarkDataAction::Log
+        }
+    };
+    let containers = Circle {
+        ring: way.rings.container.clone(),
+        ..way.circle(settings.conn_timeout, settings.node_timeout)
+    };
+    DarkData::new(way.world.clone(), containers, action, settings.grace_age)
+}
+
+/// What `martlet up` audits with.
+pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
+    let mut objects = ObjectAuditorConf::load(&etc.join("object-server.conf"))?;
+    if !objects.own.says("interval") {
+        objects.own.settings.interval = UP_INTERVAL;
+    }
+    Ok(Ground::of(way, &[]).object_auditors(&objects))
+}

@@ -1,0 +1,215 @@
+//! The watcher `swift#dark_data`: objects that no container lists.
+//!
+//! An object is dark when every primary of its container has answered and none lists it. Whatever else
+//! is the case, it is left in peace: one server that does not answer makes everything unknown.
+//! Always holds: objects younger than `grace_age` are not asked about; shards are followed where the
+//! container names them.
+//! Deliberately absent: doing something about it; that is the auditor's.
+
+use crate::Circle;
+use crate::circle::user_agent;
+use futures_util::future::join_all;
+use http::{HeaderMap, HeaderValue, Method};
+use peer::{Call, Response, Target};
+use placement::Device;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::names::quote;
+use vocabulary::{EntityPath, Timestamp};
+use world::World;
+
+/// An answer with one row is far shorter.
+const LONGEST_ANSWER: u64 = 1 << 20;
+/// Shards of shards of shards do not exist.
+const DEEPEST: usize = 4;
+
+/// What is done about dark data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DarkDataAction {
+    /// A line in the log.
+    Log,
+    /// The object is removed, without a tombstone.
+    Delete,
+    /// The object goes to quarantine.
+    Quarantine,
+}
+
+/// Asks containers about objects.
+pub struct DarkData {
+    world: World,
+    containers: Circle,
+    action: DarkDataAction,
+    grace_age: Duration,
+    unknown: u64,
+    okay: u64,
+    dark: u64,
+}
+
+/// What the containers say.
+enum Word {
+    Listed,
+    Unlisted,
+    /// Somebody did not answer.
+    Unknown,
+}
+
+/// What one container server says.
+enum Answer {
+    Listed,
+    Unlisted,
+    Shard(EntityPath),
+}
+
+impl DarkData {
+    /// Asks `containers` about objects older than `grace_age`.
+    pub fn new(world: World, containers: Circle, action: DarkDataAction, grace_age: Duration) -> Self {
+        Self {
+            world,
+            containers,
+            action,
+            grace_age,
+            unknown: 0,
+            okay: 0,
+            dark: 0,
+        }
+    }
+
+    /// What is to be done about an object, if anything.
+    pub(super) async fn see(&mut self, name: &str, newest: Timestamp) -> Option<DarkDataAction> {
+        let known_after = newest.as_f64() + self.grace_age.as_secs_f64();
+        if known_after >= self.world.clock.now().as_f64() {
+            self.okay += 1;
+            return None;
+        }
+        let path = name.strip_prefix('/').and_then(|path| EntityPath::split(path).ok());
+        let word = match path {
+            Some(EntityPath {
+                account,
+                container: Some(container),
+                object: Some(object),
+            }) => {
+                self.ask(EntityPath::account(account).with_container(container), &object)
+                    .await
+            }
+            _ => Word::Unknown,
+        };
+        match word {
+            Word::Listed => self.okay += 1,
+            Word::Unknown => self.unknown += 1,
+            Word::Unlisted => {
+                self.dark += 1;
+                return Some(self.action);
+            }
+        }
+        None
+    }
+
+    /// At the end of a pass.
+    pub(super) fn conclude(&mut self) {
+        let (unknown, okay, dark) = (self.unknown, self.okay, self.dark);
+        tracing::info!("total unknown {unknown} ok {okay} dark {dark}");
+        (self.unknown, self.okay, self.dark) = (0, 0, 0);
+    }
+
+    async fn ask(&self, container: EntityPath, object: &str) -> Word {
+        let (mut asked, mut next) = (BTreeSet::new(), vec![container]);
+        for _ in 0..DEEPEST {
+            let mut shards = vec![];
+            for container in std::mem::take(&mut next) {
+                // Asked again it may point at itself: then its own rows count.
+                let kind = match asked.insert(container.path()) {
+                    true => "auto",
+                    false => "object",
+                };
+                for answer in self.ask_primaries(&container, object, kind).await {
+                    match answer {
+                        None => return Word::Unknown,
+                        Some(Answer::Listed) => return Word::Listed,
+                        Some(Answer::Unlisted) => {}
+                        Some(Answer::Shard(shard)) if shards.contains(&shard) => {}
+                        Some(Answer::Shard(shard)) => shards.push(shard),
+                    }
+                }
+            }
+            if shards.is_empty() {
+                return Word::Unlisted;
+            }
+            next = shards;
+        }
+        Word::Unknown
+    }
+
+    /// What each says, those first who list it; `None` for one that gave no usable answer.
+    async fn ask_primaries(&self, container: &EntityPath, object: &str, kind: &'static str) -> Vec<Option<Answer>> {
+        let ring = self.containers.ring.load_full();
+        let name = container.container.as_deref().unwrap_or_default();
+        let hash = self.containers.hash.container(&container.account, name);
+        let partition = ring.partition_of(&hash.0);
+        let primaries = ring.primaries(partition);
+        if primaries.is_empty() {
+            return vec![None];
+        }
+        let path = Arc::new(container.clone());
+        let calls = primaries
+            .iter()
+            .map(|device| self.ask_one(device, partition, path.clone(), object, kind));
+        let mut answers = join_all(calls).await;
+        answers.sort_by_key(|answer| !matches!(answer, Some(Answer::Listed)));
+        answers
+    }
+
+    async fn ask_one(
+        &self,
+        device: &Device,
+        partition: u32,
+        path: Arc<EntityPath>,
+        object: &str,
+        kind: &'static str,
+    ) -> Option<Answer> {
+        let target = Target {
+            device: device.device.clone(),
+            partition,
+            path,
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert("user-agent", user_agent(super::NAME));
+        headers.insert("x-backend-record-type", HeaderValue::from_static(kind));
+        let name = quote(object);
+        let query = format!("format=json&prefix={name}&limit=1&includes={name}&states=listing");
+        let call = Call::new(Method::GET, target, headers).with_query(query);
+        // A server that serves replication only would not answer.
+        let sent = self
+            .containers
+            .peers
+            .send(&device.ip, device.port, call, self.containers.timeouts);
+        let patience = self.containers.timeouts.response;
+        let response = sent.await.ok().filter(|response| response.status().is_success())?;
+        self.world.timeout(patience, understand(response, object)).await.ok()?
+    }
+}
+
+async fn understand(response: Response, object: &str) -> Option<Answer> {
+    let (head, body) = response.into_parts();
+    let is_shards = head
+        .headers
+        .get("x-backend-record-type")
+        .is_some_and(|kind| kind.as_bytes() == b"shard");
+    if head.status == http::StatusCode::NO_CONTENT {
+        return Some(Answer::Unlisted);
+    }
+    let bytes = body.collect(LONGEST_ANSWER).await.ok()?;
+    let rows: Value = serde_json::from_slice(&bytes).ok()?;
+    let first = rows.as_array()?.first();
+    let name = first.and_then(|row| row["name"].as_str());
+    match (is_shards, name) {
+        (true, Some(name)) => {
+            let shard = EntityPath::split(name).ok()?;
+            shard.container.as_ref()?;
+            Some(Answer::Shard(EntityPath { object: None, ..shard }))
+        }
+        (false, Some(name)) if name == object => Some(Answer::Listed),
+        _ => Some(Answer::Unlisted),
+    }
+}

@@ -1,0 +1,99 @@
+//! How far a scan has got on a device: `objects/auditor_status_ALL.json`, as OpenStack Swift's auditor
+//! keeps it: `{"partitions": ["12", "3"]}`, those that are not done.
+//!
+//! Always holds: a position that cannot be read or written costs a line and work done twice, no more.
+
+use super::Scan;
+use durable_fs::write_file_atomically;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use world::World;
+
+/// A ring has at most 2³² partitions; a device a fraction of them.
+const LIMIT: u64 = 64 << 20;
+
+fn name(scan: Scan) -> String {
+    format!("auditor_status_{}.json", scan.word())
+}
+
+/// Of `partitions` those that are left; all of them when a pass begins.
+pub(super) fn resume(world: &World, directory: &Path, scan: Scan, partitions: Vec<u32>) -> Vec<u32> {
+    let path = directory.join(name(scan));
+    let bytes = match world.files.read(&path, LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return partitions,
+        Err(error) => return anew(&path, &error.to_string(), partitions),
+    };
+    let parsed: Result<Value, _> = serde_json::from_slice(&bytes);
+    let left = match parsed.as_ref().map(|value| value["partitions"].as_array()) {
+        Ok(Some(left)) => left,
+        Ok(None) => return anew(&path, "no list of partitions", partitions),
+        Err(error) => return anew(&path, &error.to_string(), partitions),
+    };
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<u32>().ok());
+    let left: BTreeSet<u32> = left.iter().filter_map(number).collect();
+    partitions
+        .into_iter()
+        .filter(|partition| left.contains(partition))
+        .collect()
+}
+
+fn anew(path: &Path, why: &str, partitions: Vec<u32>) -> Vec<u32> {
+    tracing::warn!("{} cannot be read ({why}): all partitions are audited", path.display());
+    partitions
+}
+
+/// Notes what is left.
+pub(super) fn save(world: &World, directory: &Path, scan: Scan, left: impl Iterator<Item = u32>) {
+    let left: Vec<String> = left.map(|partition| partition.to_string()).collect();
+    let text = json!({ "partitions": left }).to_string();
+    if let Err(error) = write_file_atomically(world, directory, &name(scan), text.as_bytes()) {
+        tracing::warn!("the auditor's position is not kept: {error}");
+    }
+}
+
+/// The pass is over: the next one begins with all partitions.
+pub(super) fn clear(world: &World, directory: &Path, scan: Scan) {
+    let path = directory.join(name(scan));
+    match world.files.remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!("cannot remove {}: {error}", path.display());
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_goes_on_where_it_was() {
+        let (world, dir) = (World::real(), tempfile::tempdir().unwrap());
+        let path = dir.path().join("auditor_status_ALL.json");
+        let resumed = || resume(&world, dir.path(), Scan::All, vec![1, 2, 3]);
+        assert_eq!(resumed(), [1, 2, 3]);
+        save(&world, dir.path(), Scan::All, [2, 9].into_iter());
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "{\"partitions\":[\"2\",\"9\"]}"
+        );
+        assert_eq!(resumed(), [2]);
+        // What OpenStack Swift's auditor writes names whatever lies there.
+        std::fs::write(
+            &path,
+            "{\"partitions\": [\"file\", \"3\", \"auditor_status_ZBF.json\", 1]}",
+        )
+        .unwrap();
+        assert_eq!(resumed(), [3]);
+        for rubbish in ["", "[]", "{\"partitions\": 3}", "\u{0}"] {
+            std::fs::write(&path, rubbish).unwrap();
+            assert_eq!(resumed(), [1, 2, 3]);
+        }
+        clear(&world, dir.path(), Scan::All);
+        clear(&world, dir.path(), Scan::All);
+        assert!(!path.exists());
+    }
+}
