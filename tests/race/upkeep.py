@@ -26,8 +26,12 @@ from harness.places import REPOSITORY, martlet, openstack_command  # noqa: E402
 from race import damage  # noqa: E402
 
 MAKES = ("openstack", "martlet")
+# More on the same wire and the same threads for both: what OpenStack's documentation suggests for fast drives.
+REPLICATOR = {"sync_method": "ssync", "concurrency": 4, "rsync_timeout": 3600, "http_timeout": 600, "node_timeout": 600,
+              "lockup_timeout": 3600}
 FAST = {"object": {"object-updater": {"objects_per_second": 1000000, "concurrency": 8,
-                                      "max_objects_per_container_per_second": 0}}}
+                                      "max_objects_per_container_per_second": 0},
+                   "object-replicator": REPLICATOR}}
 
 
 @dataclass
@@ -36,6 +40,11 @@ class Pass:
     wall: float
     cpu: float
     servers: float
+    calls: int | None = None
+
+    def whole(self):
+        """CPU seconds of the daemon and of the servers it spoke to."""
+        return self.cpu + self.servers
 
 
 class Ground:
@@ -50,19 +59,33 @@ class Ground:
         self.client = Client(self.cluster.auth_url)
 
     def once(self, daemon, conf):
-        """One pass of `daemon`; what it took."""
-        path = self.layout.etc / conf
-        command = ([martlet(), daemon, path, "--once"] if self.make == "martlet"
-                   else openstack_command(self.layout.etc, f"swift-{daemon}", path, "once"))
-        servers, began, used = self.cluster.cpu_seconds(), time.monotonic(), children_cpu()
-        with open(self.layout.root / f"log-{daemon}", "w") as log:
-            subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True)
-        return Pass(time.monotonic() - began, children_cpu() - used, self.cluster.cpu_seconds() - servers)
+        return once(self.layout, self.cluster, self.make, daemon, conf)
 
     def stop(self):
         self.cluster.stop()
         self.memcached.stop()
         shutil.rmtree(self.layout.root, ignore_errors=True)
+
+
+def once(layout, cluster, make, daemon, conf):
+    """One pass of `daemon` of this make; what it took."""
+    path = layout.etc / conf
+    command = ([martlet(), daemon, path, "--once"] if make == "martlet"
+               else openstack_command(layout.etc, f"swift-{daemon}", path, "once"))
+    counted = layout.root / f"calls-{daemon}"
+    counter = ["perf", "stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-o", counted, "--"] if shutil.which("perf") else []
+    servers, began, used = cluster.cpu_seconds(), time.monotonic(), children_cpu()
+    with open(layout.root / f"log-{make}-{daemon}", "w") as log:
+        subprocess.run([str(part) for part in [*counter, *command]], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                       check=True)
+    return Pass(time.monotonic() - began, children_cpu() - used, cluster.cpu_seconds() - servers, calls(counted))
+
+
+def calls(counted):
+    """What perf counted; None where there is no perf."""
+    rows = counted.read_text().splitlines() if counted.exists() else []
+    found = [row.split(";")[0] for row in rows if "raw_syscalls" in row]
+    return int(found[0]) if found and found[0].isdigit() else None
 
 
 def children_cpu():
@@ -84,43 +107,113 @@ def pendings(ground, count):
     return took
 
 
-EVENTS = {"pendings": (pendings, 50_000, "async pendings drained")}
+class Replicas:
+    """One tree of objects, two replicas over two devices, that either make's replicator goes over in turn."""
+
+    def __init__(self, root, count):
+        shutil.rmtree(root, ignore_errors=True)
+        self.count, self.second = count, 1_700_000_000
+        self.layout = Layout(root, devices=2, replicas=2, policies=("gold",), overrides=FAST).write()
+        damage.objects(self.layout, range(count), self.second)
+
+    def run(self, make, spoil):
+        """One pass over what `spoil` left, with servers of the same make; what it took."""
+        cluster = Cluster(self.layout, make, verbose=False)
+        cluster.start_service("object")
+        try:
+            once(self.layout, cluster, make, "object-replicator", "object-server.conf")  # hashes are there
+            spoil()
+            os.sync()
+            return once(self.layout, cluster, make, "object-replicator", "object-server.conf")
+        finally:
+            cluster.stop()
+
+    def unchanged(self, make):
+        return self.run(make, lambda: None)
+
+    def changed(self, make):
+        self.second += 10
+        share = range(0, self.count, 50)
+        took = self.run(make, lambda: damage.objects(self.layout, share, self.second, only=self.layout.devices[0]))
+        found = damage.newest_everywhere(self.layout, self.second)
+        if found != [len(share)] * 2:
+            raise RuntimeError(f"{make}: {found} changed objects instead of {len(share)} on each device")
+        return took
+
+    def lost(self, make):
+        device = self.layout.devices[1]
+        took = self.run(make, lambda: damage.lose(self.layout, device))
+        found = damage.data_files(self.layout, device)
+        if found != self.count:
+            raise RuntimeError(f"{make}: {found} of {self.count} objects came back")
+        return took
 
 
-def table(counts, scores):
+def replication(options, count, makes):
+    """The three passes of each make over one tree: `(event, make) -> Pass`."""
+    replicas = Replicas(options.dir / "replicas", count)
+    try:
+        return {(event, make): tell(event, make, count, getattr(replicas, event)(make))
+                for event in ("unchanged", "changed", "lost") for make in makes}
+    finally:
+        shutil.rmtree(replicas.layout.root, ignore_errors=True)
+
+
+def draining(options, count, makes):
+    """Each make's updater over the same records: `(event, make) -> Pass`."""
+    scores = {}
+    for make in makes:
+        ground = Ground(make, options.dir / make)
+        try:
+            scores["pendings", make] = tell("pendings", make, count, pendings(ground, count))
+        finally:
+            ground.stop()
+    return scores
+
+
+def tell(event, make, count, took):
+    print(f"{event:10} {make:10} {took.wall:8.2f} s, {count / took.wall:10,.0f}/s, CPU {took.cpu:.2f} s and "
+          f"{took.servers:.2f} s of servers, {took.calls or 0:,} system calls", flush=True)
+    return took
+
+
+RACES = {"pendings": (draining, 50_000), "replication": (replication, 200_000)}
+TITLES = {"pendings": "async pendings drained", "unchanged": "replication, nothing changed",
+          "changed": "replication, 2 % changed", "lost": "replication, a device lost"}
+
+
+def table(counts, scores, makes):
     """The result as Markdown."""
-    lines = ["| | things | OpenStack s | per s | CPU s | Martlet s | per s | CPU s | ratio | CPU ratio |", "|---" + "|---:" * 9 + "|"]
-    for event, by_make in scores.items():
-        count, (theirs, ours) = counts[event], (by_make.get(make) for make in MAKES)
-        cells = [cell for score in (theirs, ours) for cell in
-                 (("—",) * 3 if score is None else (f"{score.wall:.2f}", f"{count / score.wall:,.0f}", f"{score.cpu + score.servers:.2f}"))]
-        ratios = ("—", "—") if None in (theirs, ours) else (
-            f"**{theirs.wall / ours.wall:.1f}×**", f"{(theirs.cpu + theirs.servers) / (ours.cpu + ours.servers):.1f}×")
-        lines.append("| " + " | ".join([EVENTS[event][2], f"{count:,}", *cells, *ratios]) + " |")
+    columns = ["s", "per s", "CPU s", "system calls"]
+    head = ["", "things", *(f"{make} {column}" for make in makes for column in columns), *(["time", "CPU", "calls"] if len(makes) == 2 else [])]
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    for event in dict.fromkeys(event for event, _ in scores):
+        count, found = counts[event], [scores[event, make] for make in makes]
+        cells = [cell for took in found for cell in (f"{took.wall:.2f}", f"{count / took.wall:,.0f}", f"{took.whole():.2f}",
+                                                     f"{took.calls:,}" if took.calls else "—")]
+        if len(found) == 2:
+            theirs, ours = found
+            calls = f"{theirs.calls / ours.calls:.1f}×" if theirs.calls and ours.calls else "—"
+            cells += [f"**{theirs.wall / ours.wall:.1f}×**", f"**{theirs.whole() / ours.whole():.1f}×**", calls]
+        lines.append("| " + " | ".join([TITLES[event], f"{count:,}", *cells]) + " |")
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=MAKES)
-    parser.add_argument("--events", nargs="+", choices=EVENTS, default=list(EVENTS))
-    parser.add_argument("--count", type=int, help="this many things instead of what the event has")
-    parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race-upkeep")
+    parser.add_argument("--races", nargs="+", choices=RACES, default=list(RACES))
+    parser.add_argument("--count", type=int, help="this many things instead of what the race has")
+    parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race-upkeep", help="where the devices are")
     options = parser.parse_args()
+    makes = [options.only] if options.only else list(MAKES)
     scores, counts = {}, {}
-    for event in options.events:
-        work, count, _ = EVENTS[event]
-        counts[event] = options.count or count
-        for make in [options.only] if options.only else MAKES:
-            ground = Ground(make, options.dir / make)
-            try:
-                took = work(ground, counts[event])
-            finally:
-                ground.stop()
-            scores.setdefault(event, {})[make] = took
-            print(f"{event:12} {make:10} {took.wall:8.2f} s, {counts[event] / took.wall:10,.0f}/s, "
-                  f"CPU {took.cpu:.2f} s and {took.servers:.2f} s of servers", flush=True)
-    print(f"\n{os.cpu_count()} processors, Linux {platform.release()}\n\n{table(counts, scores)}")
+    for name in options.races:
+        race, count = RACES[name]
+        found = race(options, options.count or count, makes)
+        counts.update({event: options.count or count for event, _ in found})
+        scores.update(found)
+    print(f"\n{os.cpu_count()} processors, Linux {platform.release()}\n\n{table(counts, scores, makes)}")
 
 
 if __name__ == "__main__":
