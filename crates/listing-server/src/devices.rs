@@ -34,10 +34,10 @@ pub(crate) struct Devices {
 impl Devices {
     pub(crate) fn new(world: World, options: Arc<ListingServerOptions>) -> std::io::Result<Self> {
         Ok(Self {
+            scouts: world.workers("scout", SCOUTS, MAX_SCOUTING)?,
             world,
             options,
             known: RwLock::default(),
-            scouts: Workers::start("scout", SCOUTS, MAX_SCOUTING)?,
         })
     }
 
@@ -113,7 +113,9 @@ impl Devices {
         if let Some(workers) = known.get(name) {
             return Ok(workers.clone());
         }
-        let started = Workers::start(name, self.options.threads_per_disk, self.options.queue_per_disk);
+        let started = self
+            .world
+            .workers(name, self.options.threads_per_disk, self.options.queue_per_disk);
         let workers = Arc::new(started.map_err(|error| {
             tracing::error!("no threads for device {name}: {error}");
             Refusal::Page(http::StatusCode::SERVICE_UNAVAILABLE)

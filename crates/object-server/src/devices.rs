@@ -82,6 +82,7 @@ impl Device {
 
 /// All devices of this node.
 pub(crate) struct Devices {
+    world: World,
     source: Arc<dyn DeviceSource>,
     open: RwLock<HashMap<String, Arc<Device>>>,
     opening: tokio::sync::Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
@@ -96,12 +97,18 @@ const OPENERS: usize = 4;
 const MAX_OPENING: usize = 256;
 
 impl Devices {
-    pub(crate) fn new(source: Arc<dyn DeviceSource>, threads: usize, queue: usize) -> std::io::Result<Self> {
+    pub(crate) fn new(
+        world: World,
+        source: Arc<dyn DeviceSource>,
+        threads: usize,
+        queue: usize,
+    ) -> std::io::Result<Self> {
         Ok(Self {
+            openers: world.workers("open", OPENERS, MAX_OPENING)?,
+            world,
             source,
             open: RwLock::default(),
             opening: tokio::sync::Mutex::default(),
-            openers: Workers::start("open", OPENERS, MAX_OPENING)?,
             threads,
             queue,
         })
@@ -154,7 +161,7 @@ impl Devices {
             Err(WorkerError::Busy) => return Err(Trouble::Busy),
             Err(WorkerError::Panicked) => return Err(Trouble::Panicked),
         };
-        let workers = Workers::start(name, self.threads, self.queue).map_err(|error| {
+        let workers = self.world.workers(name, self.threads, self.queue).map_err(|error| {
             tracing::error!("no threads for device {name}: {error}");
             Trouble::Busy
         })?;

@@ -44,7 +44,7 @@ impl ObjectServer {
             response: options.node_timeout,
         };
         let updates = ListingUpdates::new(world.clone(), timeouts, options.container_update_timeout);
-        let devices = Devices::new(source, options.threads_per_disk, options.queue_per_disk)?;
+        let devices = Devices::new(world.clone(), source, options.threads_per_disk, options.queue_per_disk)?;
         let shared = Arc::new(Shared {
             world,
             options,

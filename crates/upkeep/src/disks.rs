@@ -106,7 +106,7 @@ impl Disks {
         if let Some(thread) = &self.listing {
             return Ok(thread.clone());
         }
-        let thread = Arc::new(Workers::start("devices", 1, QUEUE)?);
+        let thread = Arc::new(self.world.workers("devices", 1, QUEUE)?);
         self.listing = Some(thread.clone());
         Ok(thread)
     }
@@ -116,7 +116,7 @@ impl Disks {
         if let Some(thread) = self.workers.get(device) {
             return Ok(thread.clone());
         }
-        let thread = Arc::new(Workers::start(device, 1, QUEUE)?);
+        let thread = Arc::new(self.world.workers(device, 1, QUEUE)?);
         self.workers.insert(device.to_owned(), thread.clone());
         Ok(thread)
     }

@@ -96,7 +96,7 @@ impl Recon {
         if let Some(thread) = &state.thread {
             return Ok(thread.clone());
         }
-        let thread = Arc::new(Workers::start("recon", 1, QUEUE)?);
+        let thread = Arc::new(self.0.world.workers("recon", 1, QUEUE)?);
         state.thread = Some(thread.clone());
         Ok(thread)
     }

@@ -21,7 +21,7 @@ pub use clock::{Clock, Elapsed};
 pub use network::{Datagrams, Listener, Network, Stream};
 pub use random::Random;
 pub use tasks::Tasks;
-pub use workers::{WorkerError, Workers};
+pub use workers::{Pools, WorkerError, Workers};
 
 /// A future that may be kept and moved between threads.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -39,6 +39,8 @@ pub struct World {
     pub tasks: Arc<dyn Tasks>,
     /// Disks.
     pub files: Arc<dyn files::FileSystem>,
+    /// Threads for what blocks.
+    pub pools: Arc<dyn Pools>,
 }
 
 impl World {
@@ -50,12 +52,18 @@ impl World {
             network: Arc::new(network::RealNetwork),
             tasks: Arc::new(tasks::TokioTasks),
             files: Arc::new(real_files::RealFiles),
+            pools: Arc::new(workers::Threads),
         }
     }
 
     /// Runs `work` for at most `limit`.
     pub async fn timeout<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, Elapsed> {
         clock::timeout(&*self.clock, limit, work).await
+    }
+
+    /// Workers named after `name` for what blocks: `threads` jobs at a time, `queue` waiting ones.
+    pub fn workers(&self, name: &str, threads: usize, queue: usize) -> std::io::Result<Workers> {
+        self.pools.start(name, threads, queue)
     }
 
     /// Runs `work` in the background; nobody waits for it.

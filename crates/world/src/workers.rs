@@ -4,13 +4,38 @@
 //! refused at once ([`WorkerError::Busy`]), and other devices have their own workers.
 //! Always holds: at most `threads` jobs run and `queue` wait; a job that was accepted runs even
 //! when nobody waits for it any more, so half-done disk work is never abandoned.
+//! A world that is not the machine's runs jobs its own way ([`Pools`]); [`crate::World::workers`] asks it.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Blocking work.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// A place where jobs run that is not a set of threads.
+pub trait Pool: Send + Sync {
+    /// Takes a job, which then runs whether or not anybody waits; [`WorkerError::Busy`] when too many wait.
+    fn submit(&self, job: Job) -> Result<(), WorkerError>;
+    /// Jobs that wait for their turn.
+    fn waiting(&self) -> usize;
+}
+
+/// Where a world has its blocking work done.
+pub trait Pools: Send + Sync {
+    /// Workers named after `name`: so many jobs at a time, and room for `queue` waiting ones.
+    fn start(&self, name: &str, threads: usize, queue: usize) -> std::io::Result<Workers>;
+}
+
+/// Threads of this process.
+pub struct Threads;
+
+impl Pools for Threads {
+    fn start(&self, name: &str, threads: usize, queue: usize) -> std::io::Result<Workers> {
+        Workers::start(name, threads, queue)
+    }
+}
 
 /// Why work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +61,12 @@ struct Queue {
 
 /// The I/O workers of one device. Dropping it ends the threads once their queue is empty.
 pub struct Workers {
-    shared: Arc<Shared>,
+    kind: Kind,
+}
+
+enum Kind {
+    Threads(Arc<Shared>),
+    Given(Box<dyn Pool>),
 }
 
 impl Workers {
@@ -57,7 +87,16 @@ impl Workers {
                 .name(format!("io-{name}"))
                 .spawn(move || work(&shared))?;
         }
-        Ok(Self { shared })
+        Ok(Self {
+            kind: Kind::Threads(shared),
+        })
+    }
+
+    /// Workers that are not threads.
+    pub fn of(pool: impl Pool + 'static) -> Self {
+        Self {
+            kind: Kind::Given(Box::new(pool)),
+        }
     }
 
     /// Runs `job` on a worker and waits for its result.
@@ -69,26 +108,35 @@ impl Workers {
     }
 
     fn submit(&self, job: Job) -> Result<(), WorkerError> {
-        let mut queue = self.shared.queue.lock();
-        if queue.jobs.len() >= self.shared.limit {
+        let shared = match &self.kind {
+            Kind::Threads(shared) => shared,
+            Kind::Given(pool) => return pool.submit(job),
+        };
+        let mut queue = shared.queue.lock();
+        if queue.jobs.len() >= shared.limit {
             return Err(WorkerError::Busy);
         }
         queue.jobs.push_back(job);
         drop(queue);
-        self.shared.ready.notify_one();
+        shared.ready.notify_one();
         Ok(())
     }
 
     /// Jobs that wait for a thread.
     pub fn waiting(&self) -> usize {
-        self.shared.queue.lock().jobs.len()
+        match &self.kind {
+            Kind::Threads(shared) => shared.queue.lock().jobs.len(),
+            Kind::Given(pool) => pool.waiting(),
+        }
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.shared.queue.lock().open = false;
-        self.shared.ready.notify_all();
+        if let Kind::Threads(shared) = &self.kind {
+            shared.queue.lock().open = false;
+            shared.ready.notify_all();
+        }
     }
 }
 
