@@ -15,7 +15,7 @@
 //! | bytes that rot | `object_auditor/` |
 //! | figures for whoever watches | `recon.rs` |
 //! | to whom, and with what patience | `circle.rs` |
-//! | rows that no container server took at once | `object_updater.rs`, `row_batch.rs` |
+//! | rows that no container server took at once | `object_updater/` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //!
 //! Tests: `tests/`, with real files and services in this process.
@@ -27,7 +27,6 @@ mod frame;
 mod object_auditor;
 mod object_updater;
 mod recon;
-mod row_batch;
 mod told;
 
 pub use circle::Circle;

@@ -2,22 +2,29 @@
 //!
 //! An object server that cannot tell a container keeps a record on the object's device. Each is sent
 //! to all of the container's primaries; who has taken it is written into the record, and it is removed
-//! when all have. Rows for the same container travel together (`row_batch.rs`). A container server that names a shard instead has the record redirected to it.
+//! when all have. Rows for the same container travel together (`batch.rs`). A container server that names
+//! a shard instead has the record redirected to it.
 //! Always holds: a record is removed only when every primary of today's ring has the row, or a newer
 //! record of the same object is there; a record is never sent to a device that has it already.
-//! Deliberately absent: limits per container, several processes, the tracker of oldest records.
+//! Deliberately absent: limits per container, several processes.
 //! Tests: `tests/object_updater.rs`; behaviour compared with OpenStack Swift 2.38.3's updater.
 
-use crate::circle::{Answer, Circle, user_agent};
-use crate::row_batch::{Loaded, RowBatch, group};
+mod batch;
+mod oldest;
+mod request;
+
+use crate::circle::{Answer, Circle};
 use crate::{Cache, Chore, Disks, Progress, Step};
+use batch::{Loaded, RowBatch, group};
 use futures_util::stream::{StreamExt, iter};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::Method;
 use object_engine::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+use oldest::OldestPending;
+use parking_lot::Mutex;
+use request::{batch_headers, destination, headers, redirect, refuses_batches};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use vocabulary::names::unquote;
 use vocabulary::{EntityPath, PathHash, Policies};
 use world::Workers;
 
@@ -30,6 +37,7 @@ pub struct ObjectUpdater {
     policies: Policies,
     concurrency: usize,
     at_once: usize,
+    oldest: Mutex<OldestPending>,
     /// `None` between passes.
     pass: Option<Pass>,
 }
@@ -95,6 +103,7 @@ impl ObjectUpdater {
             policies,
             concurrency: concurrency.max(1),
             at_once: at_once.max(1),
+            oldest: Mutex::default(),
             pass: None,
         }
     }
@@ -111,6 +120,7 @@ impl ObjectUpdater {
             thread,
             updates: Arc::new(updates),
         };
+        self.oldest.lock().begin(&device.name);
         let mut suffixes = device.run(PendingUpdates::suffixes).await.unwrap_or_default();
         let known = |suffix: &PendingSuffix| self.policies.get(suffix.policy).is_some();
         let unknown: BTreeSet<u32> = suffixes.iter().filter(|s| !known(s)).map(|s| s.policy.0).collect();
@@ -217,6 +227,7 @@ impl ObjectUpdater {
             };
         }
         let records = batch.records;
+        records.iter().for_each(|(_, pending)| self.note_left(device, pending));
         device
             .run(move |updates| {
                 records
@@ -237,6 +248,12 @@ impl ObjectUpdater {
         }
     }
 
+    fn note_left(&self, device: &OpenDevice, pending: &PendingUpdate) {
+        let update = &pending.update;
+        let mut oldest = self.oldest.lock();
+        oldest.note(&device.name, &update.account, &update.container, update.timestamp);
+    }
+
     async fn deliver(&self, device: &OpenDevice, record: PendingRecord, mut pending: PendingUpdate) -> Fate {
         let before = pending.clone();
         let complete = self.tell(&record, &mut pending).await;
@@ -244,6 +261,7 @@ impl ObjectUpdater {
             let settled = device.run(move |updates| updates.remove(&record)).await;
             return settled.map_or(Fate::Left, |()| Fate::Settled);
         }
+        self.note_left(device, &pending);
         if pending != before {
             // If it cannot be written, the row is sent once more to those who have it: harmless.
             device.run(move |updates| updates.keep(&record, &pending)).await;
@@ -338,9 +356,11 @@ impl Chore for ObjectUpdater {
     }
 
     fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
-        let now = self.disks.world().clock.now().as_f64();
-        let figures = json!({ "object_updater_sweep": pass.seconds(), "object_updater_last": now });
-        Some((Cache::Object, figures))
+        let now = self.disks.world().clock.now();
+        let mut figures = self.oldest.lock().figures(now);
+        figures.insert("object_updater_sweep".into(), json!(pass.seconds()));
+        figures.insert("object_updater_last".into(), json!(now.as_f64()));
+        Some((Cache::Object, figures.into()))
     }
 }
 
@@ -359,71 +379,4 @@ fn load(updates: &PendingUpdates, records: Vec<PendingRecord>, mut loaded: Vec<L
         }
     }
     (loaded, failed)
-}
-
-/// Whether a server that says this may yet take the rows one by one.
-fn refuses_batches(status: StatusCode) -> bool {
-    status.is_client_error() && status != StatusCode::NOT_FOUND || status == StatusCode::NOT_IMPLEMENTED
-}
-
-fn batch_headers(batch: &RowBatch) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(4);
-    headers.insert("user-agent", user_agent(NAME));
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from(batch.policy.0));
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    // Digits and dots.
-    if let Ok(timestamp) = HeaderValue::from_str(&batch.timestamp.internal()) {
-        headers.insert("x-timestamp", timestamp);
-    }
-    headers
-}
-
-/// The container (or shard) that the row belongs to, and the row's path in it.
-fn destination(pending: &PendingUpdate) -> Option<(EntityPath, EntityPath)> {
-    let update = &pending.update;
-    let container = match update.container_path.as_deref() {
-        Some(path) => container_of(path)?,
-        None => EntityPath::account(update.account.clone()).with_container(update.container.clone()),
-    };
-    let path = container.with_object(update.object.clone());
-    Some((container, path))
-}
-
-/// `account/container`.
-fn container_of(path: &str) -> Option<EntityPath> {
-    let path = EntityPath::split(path).ok()?;
-    (path.container.is_some() && path.object.is_none()).then_some(path)
-}
-
-/// The recorded headers, and what OpenStack's updater adds. What HTTP cannot carry is left out.
-fn headers(pending: &PendingUpdate) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(12);
-    for (name, value) in &pending.update.headers {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value)) {
-            headers.insert(name, value);
-        }
-    }
-    headers.insert("user-agent", user_agent(NAME));
-    let policy = HeaderValue::from(pending.update.policy.0);
-    headers.entry("x-backend-storage-policy-index").or_insert(policy);
-    headers.insert("x-backend-accept-redirect", HeaderValue::from_static("true"));
-    headers.insert("x-backend-accept-quoted-location", HeaderValue::from_static("true"));
-    headers
-}
-
-/// The shard that a container server names instead of itself.
-fn redirect(answer: &Answer) -> Option<String> {
-    let response = answer.answer.as_ref().ok()?;
-    if response.status() != StatusCode::MOVED_PERMANENTLY {
-        return None;
-    }
-    let text = |name: &str| response.headers().get(name)?.to_str().ok();
-    let location = text("location")?;
-    let path = match location.split_once("://") {
-        Some((_, rest)) => rest.split_once('/')?.1,
-        None => location.trim_start_matches('/'),
-    };
-    let quoted = text("x-backend-location-is-quoted").is_some_and(|word| word.eq_ignore_ascii_case("true"));
-    let path = if quoted { unquote(path).ok()? } else { path.to_owned() };
-    container_of(&path).map(|_| path)
 }
