@@ -65,8 +65,13 @@ impl Shared {
             response: limit,
         };
         let method = call.method.clone();
+        let began = self.measures.then(|| self.world.clock.elapsed());
         match self.peers.send(&node.ip, node.port, call, timeouts).await {
             Ok(response) => {
+                if let Some(began) = began {
+                    self.timings
+                        .note(node, self.world.clock.elapsed().saturating_sub(began));
+                }
                 self.judge(node, &method, response.status());
                 Some(response)
             }

@@ -1,12 +1,13 @@
 //! The nodes a read may try, in order: primaries, nearest first, then handoffs.
 //!
-//! Nearest means in this process; among equals the order is random, so that load spreads.
+//! What is nearest, `routing.rs` knows.
 //! Always holds: at most `request_node_count` nodes are offered; suppressed ones are passed over.
 
 use crate::gateway::Shared;
 use crate::nodes::{Node, Route};
+use crate::routing;
 use std::collections::VecDeque;
-use world::random::shuffle;
+use std::time::Duration;
 
 /// A node to ask, and whether it should have the thing.
 pub(crate) struct Candidate {
@@ -20,21 +21,28 @@ pub(crate) struct Candidates {
     primaries: VecDeque<Node>,
     handoffs: Option<VecDeque<Node>>,
     left: usize,
+    patience: Option<Duration>,
 }
 
 impl Candidates {
     /// For a read of what `route` leads to.
     pub(crate) fn new(shared: &Shared, route: Route) -> Self {
-        let mut primaries = route.primaries.clone();
-        shuffle(&*shared.world.random, &mut primaries);
-        primaries.sort_by_key(|node| !shared.peers.is_local(&node.ip, node.port));
-        let left = shared.options.request_node_count.of(route.replicas());
+        let routing = route.routing(&shared.options.routing);
+        let primaries = routing::order(shared, routing, route.primaries.clone());
+        let left = shared.options.request_node_count.for_replicas(route.replicas()).max(1);
+        let wait = routing.concurrency_timeout.unwrap_or(shared.options.conn_timeout);
         Self {
             route,
             primaries: primaries.into(),
             handoffs: None,
             left,
+            patience: routing.concurrent_gets.then_some(wait),
         }
+    }
+
+    /// How long to wait for one before the next is asked beside it; without end unless `concurrent_gets` is on.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.patience
     }
 
     /// Where the thing lives.

@@ -52,7 +52,7 @@ impl Spares {
 pub(crate) async fn write(shared: &Arc<Shared>, route: &Route, make_call: MakeCall) -> Vec<Reply> {
     let spares = Arc::new(Spares::new(
         route.clone(),
-        shared.options.request_node_count.of(route.replicas()),
+        shared.options.request_node_count.for_replicas(route.replicas()),
     ));
     let attempts: FuturesUnordered<BoxFuture<'static, Option<Reply>>> = FuturesUnordered::new();
     for (replica, primary) in route.primaries.iter().enumerate() {

@@ -9,12 +9,14 @@ use crate::nodes::Suppression;
 use crate::options::GatewayOptions;
 use crate::recognise::{not_text, recognise};
 use crate::rings::Rings;
+use crate::routing::Timings;
 use crate::{account, container, object};
 use features::gatekeeper::ALLOW_RESERVED_NAMES;
 use features::pipeline::Core;
 use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, SharedCache, cors, reply};
 use http::{HeaderValue, Method, StatusCode};
 use peer::{Body, HttpService, Peers};
+use settings::SortingMethod;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +31,9 @@ pub struct Shared {
     pub(crate) rings: Rings,
     pub(crate) peers: Arc<Peers>,
     pub(crate) suppression: Suppression,
+    pub(crate) timings: Timings,
+    /// Whether any policy asks by timing.
+    pub(crate) measures: bool,
     pub(crate) cache: InfoCache,
     last_timestamp: AtomicU64,
 }
@@ -44,6 +49,8 @@ impl Shared {
     ) -> Arc<Self> {
         let (limit, interval) = (options.error_suppression_limit, options.error_suppression_interval);
         let suppression = Suppression::new(world.clone(), limit, interval);
+        let timings = Timings::new(world.clone(), options.timing_expiry);
+        let measures = options.routing.any(SortingMethod::Timing);
         let cache = InfoCache::new(world.clone(), memcached, &options);
         Arc::new(Self {
             world,
@@ -51,6 +58,8 @@ impl Shared {
             rings,
             peers,
             suppression,
+            timings,
+            measures,
             cache,
             last_timestamp: AtomicU64::new(0),
         })

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | how does a request travel | `gateway.rs`, `recognise.rs` |
 //! | who may | `authorise.rs` |
-//! | which nodes, in which order | `rings.rs`, `nodes.rs`, `candidates.rs` |
+//! | which nodes, in which order | `rings.rs`, `nodes.rs`, `routing.rs`, `candidates.rs` |
 //! | how is one node asked | `backend.rs` |
 //! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `fan.rs` |
 //! | reads from one of them | `read.rs`, `resume.rs`, `multi_range.rs` |
@@ -41,7 +41,8 @@ mod read;
 mod recognise;
 mod resume;
 pub mod rings;
+mod routing;
 
 pub use gateway::{CoreVerbs, Gateway, Shared};
-pub use options::{GatewayOptions, NodeCount};
+pub use options::GatewayOptions;
 pub use rings::{LiveRing, Rings};

@@ -7,12 +7,14 @@
 //! as the cluster at most.
 
 use crate::rings::node_of;
+use crate::routing::local_first;
 use parking_lot::Mutex;
 use placement::Ring;
+use settings::{PolicyRouting, Routing};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::PathHash;
+use vocabulary::{PathHash, PolicyIndex};
 use world::World;
 
 /// A device and the service in front of it.
@@ -24,6 +26,10 @@ pub struct Node {
     pub port: u16,
     /// The device's directory name.
     pub device: String,
+    /// Its region.
+    pub region: u32,
+    /// Its zone in the region.
+    pub zone: u32,
 }
 
 /// Where one thing lives.
@@ -32,8 +38,12 @@ pub struct Route {
     ring: Arc<Ring>,
     /// The partition.
     pub partition: u32,
-    /// The nodes that should have it, in the ring's order.
+    /// The nodes that should have it, in the ring's order; of a write with an affinity, those it goes to first.
     pub primaries: Vec<Node>,
+    /// Who comes after them, where that is not the ring's order.
+    spares: Option<Vec<Node>>,
+    /// The policy of an object.
+    policy: Option<PolicyIndex>,
 }
 
 impl Route {
@@ -45,6 +55,32 @@ impl Route {
             ring,
             partition,
             primaries,
+            spares: None,
+            policy: None,
+        }
+    }
+
+    /// The same of an object under this policy.
+    pub(crate) fn of_policy(self, policy: PolicyIndex) -> Self {
+        let policy = Some(policy);
+        Self { policy, ..self }
+    }
+
+    /// What is configured for things like the one that is there.
+    pub(crate) fn routing<'a>(&self, configured: &'a PolicyRouting) -> &'a Routing {
+        self.policy.map_or(&configured.common, |policy| configured.of(policy))
+    }
+
+    /// The same for a write that goes to local nodes first, `count` of them at most.
+    pub(crate) fn local_first(self, is_local: impl Fn(&Node) -> bool, count: usize) -> Self {
+        let handoffs = self.ring.handoffs(self.partition).map(node_of);
+        let replicas = self.replicas();
+        let mut nodes = local_first(self.primaries, handoffs, is_local, count);
+        let spares = nodes.split_off(replicas.min(nodes.len()));
+        Self {
+            primaries: nodes,
+            spares: Some(spares),
+            ..self
         }
     }
 
@@ -55,7 +91,10 @@ impl Route {
 
     /// The first `count` handoffs, best first.
     pub fn handoffs(&self, count: usize) -> Vec<Node> {
-        self.ring.handoffs(self.partition).take(count).map(node_of).collect()
+        match &self.spares {
+            Some(spares) => spares.iter().take(count).cloned().collect(),
+            None => self.ring.handoffs(self.partition).take(count).map(node_of).collect(),
+        }
     }
 }
 
@@ -105,7 +144,7 @@ impl Suppression {
     /// Its device is gone: leave it alone at once.
     pub fn out_of_service(&self, node: &Node) {
         self.add(node, self.limit.saturating_add(1));
-        let Node { ip, port, device } = node;
+        let Node { ip, port, device, .. } = node;
         tracing::warn!("{ip}:{port}/{device} answered 507: its device is full, unmounted or gone; skipped for now");
     }
 
@@ -132,6 +171,8 @@ mod tests {
             ip: "10.0.0.1".into(),
             port: 6200,
             device: "sda".into(),
+            region: 1,
+            zone: 1,
         };
         let patient = suppression(Duration::from_secs(60));
         for expected in [false, false, false, true] {

@@ -116,9 +116,19 @@ fn place(
     Ok(Place {
         path,
         policy,
-        route,
+        route: near(shared, route, &request.method),
         container,
     })
+}
+
+/// A write of data goes to nearby nodes first, if so configured; replication takes it to where it belongs.
+fn near(shared: &Shared, route: Route, method: &Method) -> Route {
+    let routing = route.routing(&shared.options.routing);
+    if *method != Method::PUT || routing.write_affinity.0.is_empty() {
+        return route;
+    }
+    let count = routing.write_affinity_node_count.for_replicas(route.replicas());
+    route.local_first(|node| routing.write_affinity.is_local(node.region, node.zone), count)
 }
 
 /// The client's headers that storage should see, and those every call carries.

@@ -3,6 +3,7 @@
 //! Always holds: the field names are the option names; defaults are Swift's.
 
 use features::cors::CorsSettings;
+use settings::{NodeCount, PolicyRouting};
 use std::time::Duration;
 use vocabulary::Limits;
 
@@ -23,6 +24,10 @@ pub struct GatewayOptions {
     pub error_suppression_limit: u32,
     /// Nodes asked at most per read, as a multiple of the replicas or a number.
     pub request_node_count: NodeCount,
+    /// In which order nodes are asked, by policy.
+    pub routing: PolicyRouting,
+    /// How long a measured timing is good for.
+    pub timing_expiry: Duration,
     pub max_containers_per_account: u64,
     pub max_containers_whitelist: Vec<String>,
     pub deny_host_headers: Vec<String>,
@@ -38,25 +43,6 @@ pub struct GatewayOptions {
     pub cors: CorsSettings,
     /// How long what is cached in this process is believed without asking memcached again.
     pub local_cache: Duration,
-}
-
-/// `request_node_count`: `2 * replicas`, or a plain number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeCount {
-    /// So many times the replicas.
-    TimesReplicas(usize),
-    /// So many.
-    Fixed(usize),
-}
-
-impl NodeCount {
-    /// The number for a ring of `replicas`.
-    pub fn of(self, replicas: usize) -> usize {
-        match self {
-            Self::TimesReplicas(times) => times.max(1) * replicas,
-            Self::Fixed(count) => count.max(1),
-        }
-    }
 }
 
 impl Default for GatewayOptions {
@@ -77,6 +63,8 @@ impl Default for GatewayOptions {
             error_suppression_interval: Duration::from_secs(60),
             error_suppression_limit: 10,
             request_node_count: NodeCount::TimesReplicas(2),
+            routing: PolicyRouting::default(),
+            timing_expiry: Duration::from_secs(300),
             max_containers_per_account: 0,
             max_containers_whitelist: vec![],
             deny_host_headers: vec![],

@@ -240,7 +240,11 @@ impl Upload {
     /// Asks all replicas to take the body; answers with those that will, and the refusals of those
     /// that never will (`412`, `409`, …).
     async fn open_all(&self, end: &End) -> (Vec<Replica>, Vec<Reply>) {
-        let wanted = self.shared.options.request_node_count.of(self.place.route.replicas());
+        let wanted = self
+            .shared
+            .options
+            .request_node_count
+            .for_replicas(self.place.route.replicas());
         let spares = Spares::new(self.place.route.clone(), wanted);
         let mut opening: FuturesUnordered<_> = (self.place.route.primaries.iter().enumerate())
             .map(|(replica, primary)| self.open_one(replica, primary.clone(), &spares, end))

@@ -1,7 +1,8 @@
 //! Reads: one node after the other until one has the thing.
 //!
 //! A 404 that carries the time of a deletion beats older copies met later; a 404 of a handoff that
-//! knows of no deletion says nothing. `X-Newest` asks all primaries, and handoffs too while one of those is
+//! knows of no deletion says nothing. With `concurrent_gets` a silent node is not waited for long before the next one is
+//! asked beside it. `X-Newest` asks all primaries, and handoffs too while one of those is
 //! silent, and takes the newest.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
 
@@ -11,9 +12,12 @@ use crate::gateway::Shared;
 use crate::nodes::Node;
 use features::Response;
 use features::reply;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http::Method;
-use peer::Body;
+use peer::{Body, Call};
 use vocabulary::Timestamp;
+use world::BoxFuture;
 
 /// A node that has it, and its answer, of which only the head has been read.
 pub(crate) struct Source {
@@ -35,20 +39,18 @@ pub(crate) async fn find(
     question: &Question,
     newest: bool,
 ) -> Result<Source, Response> {
-    let quorum = quorum::size(candidates.route().replicas());
+    let quorum_of = candidates.route().replicas();
+    let quorum = quorum::size(quorum_of);
     let mut ballot = Ballot {
         statuses: Vec::new(),
         refusals: Vec::new(),
         deleted_at: Timestamp::ZERO,
     };
     let mut best: Option<Source> = None;
-    let mut primaries_left = candidates.route().replicas();
-    while let Some(candidate) = candidates.next(shared) {
-        let call = question.call(candidates.route(), &candidate.node);
-        let limit = shared.options.recoverable_node_timeout;
-        let Some(response) = shared.ask(&candidate.node, call, limit).await else {
-            continue;
-        };
+    let mut primaries_left = quorum_of;
+    let mut asking = Asking::new(shared, candidates, question);
+    while let Some((candidate, response)) = asking.next().await {
+        let Some(response) = response else { continue };
         primaries_left -= usize::from(candidate.is_primary);
         match ballot.count(&candidate, response) {
             Some(response) if !newest => {
@@ -74,6 +76,67 @@ pub(crate) async fn find(
     match best.filter(|source| written_at(&source.response) >= ballot.deleted_at) {
         Some(source) => Ok(source),
         None => Err(ballot.verdict(&question.method, quorum)),
+    }
+}
+
+/// Candidates being asked: one after the other, or with `concurrent_gets` one more whenever those asked keep silent
+/// for a while.
+struct Asking<'a> {
+    shared: &'a Shared,
+    candidates: &'a mut Candidates,
+    question: &'a Question,
+    under_way: FuturesUnordered<BoxFuture<'a, (Candidate, Option<Response>)>>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(shared: &'a Shared, candidates: &'a mut Candidates, question: &'a Question) -> Self {
+        Self {
+            shared,
+            candidates,
+            question,
+            under_way: FuturesUnordered::new(),
+        }
+    }
+
+    /// Who answered next, and what, if it was an answer; `None` when everybody has been asked.
+    async fn next(&mut self) -> Option<(Candidate, Option<Response>)> {
+        let Some(patience) = self.candidates.patience() else {
+            let (candidate, call) = self.choose()?;
+            let limit = self.shared.options.recoverable_node_timeout;
+            let response = self.shared.ask(&candidate.node, call, limit).await;
+            return Some((candidate, response));
+        };
+        if self.under_way.is_empty() {
+            self.begin();
+        }
+        loop {
+            let (shared, answered) = (self.shared, self.under_way.next());
+            match shared.world.timeout(patience, answered).await {
+                Ok(answer) => return answer,
+                Err(_) if self.begin() => {}
+                Err(_) => return self.under_way.next().await,
+            }
+        }
+    }
+
+    /// Asks one more; false when there is none.
+    fn begin(&mut self) -> bool {
+        let Some((candidate, call)) = self.choose() else {
+            return false;
+        };
+        let (shared, limit) = (self.shared, self.shared.options.recoverable_node_timeout);
+        self.under_way.push(Box::pin(async move {
+            let response = shared.ask(&candidate.node, call, limit).await;
+            (candidate, response)
+        }));
+        true
+    }
+
+    /// The next one to ask, and the call to make.
+    fn choose(&mut self) -> Option<(Candidate, Call)> {
+        let candidate = self.candidates.next(self.shared)?;
+        let call = self.question.call(self.candidates.route(), &candidate.node);
+        Some((candidate, call))
     }
 }
 

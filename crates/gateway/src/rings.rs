@@ -42,7 +42,7 @@ impl Rings {
     /// Where an object of `policy` lives; `None` when the policy has no ring.
     pub fn object_route(&self, policy: PolicyIndex, account: &str, container: &str, object: &str) -> Option<Route> {
         let ring = self.objects.get(&policy)?.load_full();
-        Some(Route::new(ring, &self.hash.object(account, container, object)))
+        Some(Route::new(ring, &self.hash.object(account, container, object)).of_policy(policy))
     }
 
     /// The hash of an object's path.
@@ -57,5 +57,7 @@ pub(crate) fn node_of(device: &placement::Device) -> Node {
         ip: device.ip.clone(),
         port: device.port,
         device: device.device.clone(),
+        region: device.region,
+        zone: device.zone,
     }
 }

@@ -12,6 +12,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use peer::{Address, Body, BodyError, Call, HttpService, Peers, Response, Service};
 use placement::{Device, Ring, RingBuilder};
+use settings::SortingMethod;
+use settings::kinds::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,6 +172,10 @@ struct Cluster {
 const NODES: u16 = 5;
 
 fn cluster() -> Cluster {
+    cluster_with(|_| {})
+}
+
+fn cluster_with(change: impl FnOnce(&mut GatewayOptions)) -> Cluster {
     let world = World::real();
     let mut builder = RingBuilder::new(6, 3.0, 1).unwrap();
     let mut peers = Peers::new(world.clone());
@@ -209,13 +215,14 @@ fn cluster() -> Cluster {
         policies: Policies::default(),
         hash,
     };
-    let options = GatewayOptions {
+    let mut options = GatewayOptions {
         node_timeout: Duration::from_millis(300),
         recoverable_node_timeout: Duration::from_millis(300),
         client_timeout: Duration::from_secs(2),
         post_quorum_timeout: Duration::from_millis(100),
         ..GatewayOptions::default()
     };
+    change(&mut options);
     let shared = Shared::new(world, options, rings, Arc::new(peers), None);
     Cluster {
         gateway: Gateway::new(shared, vec![]),
@@ -424,4 +431,62 @@ async fn the_newest_is_found_on_a_handoff_while_a_primary_is_silent() {
     for _ in 0..5 {
         assert_eq!(cluster.get(&[("x-newest", "true")]).await, (200, Ok(new.clone())));
     }
+}
+
+/// Zones are numbered as nodes are, from one.
+fn zone(cluster: &Cluster, place: usize) -> String {
+    format!("r1z{}", cluster.order[place] + 1)
+}
+
+#[tokio::test]
+async fn reads_go_where_affinity_points() {
+    let plain = cluster();
+    let (near, all) = (zone(&plain, 2), NODES);
+    let cluster = cluster_with(|options| {
+        options.routing.common.sorting_method = SortingMethod::Affinity;
+        options.routing.common.read_affinity = Value::parse(&format!("{near}=1, r1=2")).unwrap();
+    });
+    for node in 0..usize::from(all) {
+        let bytes = if node == cluster.order[2] { "near" } else { "far" };
+        cluster.nodes[node].objects.lock().insert("/a/c/o".into(), bytes.into());
+    }
+    for _ in 0..20 {
+        let response = cluster.ask(Method::GET, &[], Body::empty()).await;
+        assert_eq!(response.into_body().collect(100).await.unwrap(), "near");
+    }
+}
+
+#[tokio::test]
+async fn writes_stay_where_affinity_points() {
+    let plain = cluster();
+    let homes = format!("{}, {}", zone(&plain, 3), zone(&plain, 4));
+    let cluster = cluster_with(|options| {
+        options.routing.common.write_affinity = Value::parse(&homes).unwrap();
+    });
+    let response = cluster
+        .ask(Method::PUT, &[("content-length", "1")], Body::whole(Bytes::from_static(b"x")))
+        .await;
+    assert_eq!(response.status(), 201);
+    let has = |place: usize| !cluster.nodes[cluster.order[place]].objects.lock().is_empty();
+    assert!(has(3) && has(4), "the handoffs at home have it");
+    assert_eq!((0..3).filter(|place| has(*place)).count(), 1);
+}
+
+#[tokio::test]
+async fn a_silent_node_is_not_waited_for_where_gets_are_concurrent() {
+    let hour = Duration::from_secs(3600);
+    let cluster = cluster_with(|options| {
+        (options.node_timeout, options.recoverable_node_timeout) = (hour, hour);
+        options.routing.common.concurrent_gets = true;
+        options.routing.common.concurrency_timeout = Some(Duration::from_millis(10));
+    });
+    cluster.nodes[cluster.order[2]]
+        .objects
+        .lock()
+        .insert("/a/c/o".into(), "here".into());
+    cluster.set(0, Mood::Hung);
+    cluster.set(1, Mood::Hung);
+    // Without it, it would take an hour for each of the two.
+    let response = cluster.ask(Method::GET, &[], Body::empty()).await;
+    assert_eq!(response.into_body().collect(100).await.unwrap(), "here");
 }

@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use features::SharedCache;
 use features::registry::Parts;
-use gateway::{Gateway, GatewayOptions, NodeCount, Rings, Shared};
+use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
 use peer::{Arrival, Peers, ServerOptions};
 use serde_json::Value;
@@ -64,10 +64,9 @@ fn options(conf: &ProxyConf, swift: &SwiftConf) -> GatewayOptions {
         recheck_container_existence: proxy.recheck_container_existence,
         error_suppression_interval: proxy.error_suppression_interval,
         error_suppression_limit: u32::try_from(proxy.error_suppression_limit).unwrap_or(u32::MAX),
-        request_node_count: match proxy.request_node_count {
-            settings::NodeCount::TimesReplicas(times) => NodeCount::TimesReplicas(times),
-            settings::NodeCount::Fixed(count) => NodeCount::Fixed(count),
-        },
+        request_node_count: proxy.request_node_count,
+        routing: conf.routing.clone(),
+        timing_expiry: proxy.timing_expiry,
         max_containers_per_account: proxy.max_containers_per_account,
         max_containers_whitelist: proxy.max_containers_whitelist.clone(),
         deny_host_headers: proxy.deny_host_headers.clone(),

@@ -119,6 +119,12 @@ pub struct PolicyRouting {
 }
 
 impl PolicyRouting {
+    /// Whether that is the method of any policy.
+    pub fn any(&self, method: SortingMethod) -> bool {
+        let mut all = std::iter::once(&self.common).chain(self.overrides.values());
+        all.any(|routing| routing.sorting_method == method)
+    }
+
     /// What holds for a policy.
     pub fn of(&self, policy: PolicyIndex) -> &Routing {
         self.overrides.get(&policy).unwrap_or(&self.common)
