@@ -124,7 +124,9 @@ def saio(sdist, *, erasure):
 
 
 def programs(folder, plan):
-    """A directory with every program of Swift's: for the daemons of `links` the one it names, none for the missing."""
+    """A directory with every program of Swift's: for the daemons of `links` the one it names. The missing have a
+    stand-in that does nothing and fails, because the tests find configurations through `swift-init`, which does so for
+    programs that are there."""
     folder.mkdir()
     for tool in Path(sys.executable).parent.glob("swift*"):
         if tool.name not in plan["links"]:
@@ -132,9 +134,15 @@ def programs(folder, plan):
     for name, program in plan["links"].items():
         if program:
             (folder / name).symlink_to(program)
-    (folder / "resetswift").write_text(RESET)
-    (folder / "resetswift").chmod(0o755)
+        else:
+            write_script(folder / name, f"#!/bin/sh\necho there is no {name}\nexit 1\n")
+    write_script(folder / "resetswift", RESET)
     return folder
+
+
+def write_script(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def collect_logs(path):

@@ -1,7 +1,7 @@
 """Runs OpenStack Swift's probe tests, unmodified: they start, stop and break a cluster of four nodes through `swift-init`.
 
 Each file of the suite gets a machine of its own (host.py). With `--make martlet` the daemons on its PATH are links to
-Martlet; a daemon Martlet does not have is not there. `--fill openstack` puts OpenStack's in its place, to see what
+Martlet; a daemon Martlet does not have fails to start. `--fill openstack` puts OpenStack's in its place, to see what
 the others do beside it. Results lie in target/probe/MAKE: a JUnit file, pytest's output and the daemons' log of each
 file of the suite, and results.json.
 """

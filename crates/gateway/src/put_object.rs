@@ -60,6 +60,8 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pla
         Ok(timestamp) => timestamp,
         Err(refusal) => return refusal,
     };
+    // Nobody may have written when one of the replicas turns out to have the object: all are asked before the body is sent.
+    let conditional = request.headers.contains_key("if-none-match");
     let headers = storage_headers(&request, &place, timestamp);
     let promised = promised_etag(&request.headers);
     let updates = Arc::new(Updates::of(shared, &place, deletion));
@@ -74,7 +76,7 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pla
         footers: request.footers,
     };
     match length {
-        Some(length) if length <= SMALL => upload.small(request.body, length).await,
+        Some(length) if length <= SMALL && !conditional => upload.small(request.body, length).await,
         _ => upload.streamed(request.body).await,
     }
 }
@@ -189,14 +191,17 @@ impl Upload {
         };
         let (replicas, early) = self.open_all(&end).await;
         let quorum = quorum::size(self.place.route.replicas());
-        if !quorum::is_possible(replicas.len(), quorum) {
-            return self.refused(early);
-        }
         let mut fan = Fan {
             shared: &self.shared,
             replicas,
             quorum,
         };
+        // One replica that has what must not be there yet speaks for all: the others may have missed it.
+        let exists = early.iter().any(|reply| reply.status == 412);
+        if exists || !quorum::is_possible(fan.replicas.len(), quorum) {
+            fan.abort().await;
+            return self.refused(early);
+        }
         let most = self.shared.options.limits.max_file_size;
         let pumped = fan.pump(body, self.length, most).await;
         match pumped.and_then(|md5| self.settle(md5, footers, &end)) {

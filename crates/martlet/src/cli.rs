@@ -4,12 +4,10 @@
 //! that `swift-init`, unit files and OpenStack's tests start it.
 //! Always holds: the flags are those of DESIGN §8; scripts rely on them.
 
+use crate::program;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
-/// Names of links begin with this.
-const LINK_PREFIX: &str = "swift-";
+use std::path::PathBuf;
 
 /// An object store that is OpenStack Swift's architecture, API, rings and disk formats in one program.
 #[derive(Debug, Parser)]
@@ -78,10 +76,19 @@ pub struct Server {
     /// The server's configuration: a file such as /etc/swift/proxy-server.conf, or a conf.d directory.
     #[arg(value_name = "CONF")]
     pub conf: PathBuf,
-    /// Accepted for compatibility with swift-init; logs always go to standard error.
+    /// Read the configuration, say what is wrong with it, and serve nothing.
+    #[arg(short = 't', long)]
+    pub test_config: bool,
+    /// Called as swift-…: log to standard error instead of to the system's log.
     #[arg(short, long)]
-    pub verbose: bool,
+    verbose: bool,
+    /// What swift-init says in words.
+    #[arg(value_name = "WORD", value_parser = WORDS, hide = true)]
+    words: Vec<String>,
 }
+
+/// What swift-init says without dashes.
+const WORDS: [&str; 2] = ["once", "verbose"];
 
 /// Upkeep, configured in the file of a server.
 #[derive(Debug, Args)]
@@ -92,12 +99,12 @@ pub struct Upkeep {
     /// One pass, then exit.
     #[arg(short, long = "once")]
     once_flag: bool,
-    /// The same, as swift-init says it.
-    #[arg(value_name = "once", value_parser = ["once"], hide = true)]
-    once_word: Option<String>,
-    /// Accepted for compatibility with swift-init; logs always go to standard error.
+    /// Called as swift-…: log to standard error instead of to the system's log.
     #[arg(short, long)]
-    pub verbose: bool,
+    verbose: bool,
+    /// What swift-init says in words.
+    #[arg(value_name = "WORD", value_parser = WORDS, hide = true)]
+    words: Vec<String>,
 }
 
 /// `martlet object-auditor`.
@@ -116,7 +123,7 @@ pub struct ObjectAuditorLine {
 impl Upkeep {
     /// One pass only?
     pub fn once(&self) -> bool {
-        self.once_flag || self.once_word.is_some()
+        self.once_flag || self.words.iter().any(|word| word == "once")
     }
 }
 
@@ -130,12 +137,7 @@ impl Cli {
 
 /// `swift-object-server CONF …` → `martlet object-server CONF …`.
 fn as_martlet(mut args: Vec<OsString>) -> Vec<OsString> {
-    let name = args
-        .first()
-        .map(Path::new)
-        .and_then(Path::file_name)
-        .and_then(|name| name.to_str());
-    if let Some(command) = name.and_then(|name| name.strip_prefix(LINK_PREFIX)).map(OsString::from) {
+    if let Some(command) = program::link(&args).map(OsString::from) {
         args.splice(..1, ["martlet".into(), command]);
     }
     args
@@ -145,6 +147,7 @@ fn as_martlet(mut args: Vec<OsString>) -> Vec<OsString> {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use std::path::Path;
 
     #[test]
     fn the_declaration_is_consistent() {
@@ -163,7 +166,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         for once in ["once", "--once"] {
-            let line = ["swift-object-updater", "/etc/swift/object-server.conf", once];
+            let line = ["swift-object-updater", "/etc/swift/object-server.conf", once, "verbose"];
             match Cli::from_args(line.map(Into::into).into_iter()).command {
                 Command::ObjectUpdater(upkeep) => assert!(upkeep.once()),
                 other => panic!("{other:?}"),

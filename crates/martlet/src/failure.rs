@@ -40,6 +40,9 @@ pub enum Failure {
         /// What the system says.
         error: std::io::Error,
     },
+    /// The process that was to serve, which has said why.
+    #[error("the worker ended with status {0}")]
+    Worker(i32),
     /// Something the command line got wrong.
     #[error("{0}")]
     Usage(String),

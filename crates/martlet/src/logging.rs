@@ -1,12 +1,13 @@
-//! Where logs go: standard error, from the level that the configuration says.
+//! Where logs go: where the name the program was called by logs, from the level that the configuration says.
 
 use crate::failure::Failure;
+use crate::program::Program;
 use settings::report::Warning;
 use settings::server::ServerCommon;
 
 /// Starts logging; later calls change nothing.
 pub fn start(common: &ServerCommon) {
-    telemetry::log::start(common.log_level);
+    Program::called().start_logging(common);
 }
 
 /// Logs what the configuration asks for and will not get; refuses what would be dangerous to ignore.

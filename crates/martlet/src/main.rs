@@ -5,6 +5,8 @@
 //! | what can be said on the command line | `cli.rs` |
 //! | a whole cluster in one process | `up.rs`, its first start `first_start.rs` |
 //! | one server of a cluster | `server.rs` |
+//! | its two processes: what stays, what serves | `overseer.rs`, `worker.rs` |
+//! | under which name the program was called | `program.rs` |
 //! | from configuration to a gateway | `proxy.rs` |
 //! | from configuration to storage services | `storage.rs` |
 //! | from configuration to upkeep | `upkeep.rs` |
@@ -18,16 +20,21 @@ mod cli;
 mod failure;
 mod first_start;
 mod logging;
+mod overseer;
 mod process;
+mod program;
 mod proxy;
 mod rings;
 mod server;
+mod service_manager;
 mod storage;
 mod tls;
 mod up;
 mod upkeep;
+mod worker;
 
 use cli::{Cli, Command};
+use failure::Failure;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 
@@ -39,16 +46,18 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     let result = match Cli::from_args(std::env::args_os()).command {
         Command::Up(up) => up::run(&up),
-        Command::ProxyServer(server) => server::proxy(&server.conf),
-        Command::AccountServer(server) => server::account(&server.conf),
-        Command::ContainerServer(server) => server::container(&server.conf),
-        Command::ObjectServer(server) => server::object(&server.conf),
+        Command::ProxyServer(server) => server::proxy(&server),
+        Command::AccountServer(server) => server::account(&server),
+        Command::ContainerServer(server) => server::container(&server),
+        Command::ObjectServer(server) => server::object(&server),
         Command::ObjectAuditor(line) => upkeep::object_auditor(&line),
         Command::ObjectUpdater(upkeep) => upkeep::object_updater(&upkeep),
         Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // It has said why.
+        Err(Failure::Worker(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         Err(failure) => {
             eprintln!("martlet: {failure}");
             ExitCode::FAILURE

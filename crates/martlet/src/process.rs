@@ -63,7 +63,7 @@ pub fn drop_privileges(user: Option<&str>) -> Result<(), Failure> {
 }
 
 /// Serves until SIGTERM or Ctrl-C, then lets running requests finish.
-pub async fn until_asked_to_end(world: &World, shutdown: Shutdown) -> Result<(), Failure> {
+pub async fn until_asked_to_end(world: &World, shutdown: &Shutdown) -> Result<(), Failure> {
     asked_to_end().await?;
     shutdown.begin();
     if world.timeout(PATIENCE, shutdown.finished()).await.is_err() {

@@ -8,6 +8,7 @@ use features::SharedCache;
 use features::registry::Parts;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
+use peer::http_server::Linger;
 use peer::{Arrival, Peers, ServerOptions};
 use serde_json::Value;
 use settings::{CacheSettings, ProxyConf, SwiftConf};
@@ -47,6 +48,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
             tls: None,
             require_proxy_protocol: conf.proxy.require_proxy_protocol,
         },
+        linger: Linger::default(),
     }
 }
 

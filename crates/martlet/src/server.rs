@@ -1,62 +1,83 @@
 //! One server of a cluster: `martlet {proxy,account,container,object}-server CONF`.
 //!
-//! Start and its mirror: read the configuration → listen → certificate → give up root → serve; then signals → stop
-//! accepting → finish what runs → exit.
+//! It runs as two processes. The [overseer] reads the configuration and listens; the [worker](crate::worker), start and
+//! its mirror: read the configuration → certificate → give up root → serve; then signals → stop accepting → finish what
+//! runs → exit.
 
+use crate::cli::Server;
 use crate::failure::Failure;
+use crate::program::Program;
 use crate::rings::RingFiles;
-use crate::storage::{self, Made, Storage};
+use crate::storage::{Made, Storage};
 use crate::tls::Certificate;
-use crate::{logging, process, proxy};
+use crate::worker::{Leaving, Worker};
+use crate::{logging, overseer, process, proxy};
 use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, Peers, ServerOptions, StorageDoor};
 use settings::server::ServerCommon;
 use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, SwiftConf};
-use std::path::Path;
 use std::sync::Arc;
-use world::{Listener, World};
+use tokio::sync::oneshot;
+use world::World;
 
 /// The gateway.
-pub fn proxy(conf: &Path) -> Result<(), Failure> {
-    let conf = ProxyConf::load(conf)?;
-    let swift = begin(&conf.common, &conf.warnings)?;
-    run(&conf.common, |world, listener| {
+pub fn proxy(server: &Server) -> Result<(), Failure> {
+    let conf = ProxyConf::load(&server.conf)?;
+    let Some(worker) = begin(server, &conf.common)? else {
+        return Ok(());
+    };
+    let swift = read_swift_conf(&conf.common, &conf.warnings)?;
+    run(worker, &conf.common, |world| {
         let (rings, ring_files) = RingFiles::load(&conf.common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
         let peers = Arc::new(Peers::new(world.clone()));
         let gateway = proxy::build(world, &conf, &swift, rings, peers)?;
-        Ok((
-            listener,
-            gateway as Arc<dyn HttpService>,
-            proxy::server_options(&conf, &swift),
-        ))
+        Ok((gateway as Arc<dyn HttpService>, proxy::server_options(&conf, &swift)))
     })
 }
 
 /// The object server.
-pub fn object(conf: &Path) -> Result<(), Failure> {
-    let conf = ObjectConf::load(conf)?;
-    let swift = begin(&conf.common, &conf.warnings)?;
-    run_storage(&conf.common, &swift, |storage| storage.object_server(&conf))
+pub fn object(server: &Server) -> Result<(), Failure> {
+    let conf = ObjectConf::load(&server.conf)?;
+    run_storage(server, &conf.common, &conf.warnings, |storage| {
+        storage.object_server(&conf)
+    })
 }
 
 /// The container server.
-pub fn container(conf: &Path) -> Result<(), Failure> {
-    let conf = ContainerConf::load(conf)?;
-    let swift = begin(&conf.common, &conf.warnings)?;
-    run_storage(&conf.common, &swift, |storage| storage.container_server(&conf))
+pub fn container(server: &Server) -> Result<(), Failure> {
+    let conf = ContainerConf::load(&server.conf)?;
+    run_storage(server, &conf.common, &conf.warnings, |storage| {
+        storage.container_server(&conf)
+    })
 }
 
 /// The account server.
-pub fn account(conf: &Path) -> Result<(), Failure> {
-    let conf = AccountConf::load(conf)?;
-    let swift = begin(&conf.common, &conf.warnings)?;
-    run_storage(&conf.common, &swift, |storage| storage.account_server(&conf))
+pub fn account(server: &Server) -> Result<(), Failure> {
+    let conf = AccountConf::load(&server.conf)?;
+    run_storage(server, &conf.common, &conf.warnings, |storage| {
+        storage.account_server(&conf)
+    })
 }
 
-/// Logging, `swift.conf`, and what both configurations ask for in vain.
-fn begin(common: &ServerCommon, warnings: &[settings::Warning]) -> Result<SwiftConf, Failure> {
-    logging::start(common);
+/// Which half of the server this process is. As the overseer, or to test the configuration, it is done when this
+/// returns.
+fn begin(server: &Server, common: &ServerCommon) -> Result<Option<Worker>, Failure> {
+    if server.test_config {
+        SwiftConf::load_from_dir(&common.swift_dir)?;
+        return Ok(None);
+    }
+    match Worker::from_environment() {
+        Some(worker) => {
+            logging::start(common);
+            Ok(Some(worker))
+        }
+        None => overseer::run(common).map(|()| None),
+    }
+}
+
+/// `swift.conf`, and what both configurations ask for in vain.
+fn read_swift_conf(common: &ServerCommon, warnings: &[settings::Warning]) -> Result<SwiftConf, Failure> {
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
     logging::warn_of(warnings)?;
@@ -64,49 +85,58 @@ fn begin(common: &ServerCommon, warnings: &[settings::Warning]) -> Result<SwiftC
 }
 
 fn run_storage(
+    server: &Server,
     common: &ServerCommon,
-    swift: &SwiftConf,
+    warnings: &[settings::Warning],
     make: impl Fn(Storage) -> Result<Made, Failure>,
 ) -> Result<(), Failure> {
-    run(common, |world, listener| {
+    let Some(worker) = begin(server, common)? else {
+        return Ok(());
+    };
+    let swift = &read_swift_conf(common, warnings)?;
+    run(worker, common, |world| {
         let service = make(Storage { world, swift })?.connect(Arc::new(Peers::new(world.clone())));
         let options = ServerOptions {
             max_clients: common.max_clients.0,
             ..ServerOptions::default()
         };
-        Ok((
-            listener,
-            Arc::new(StorageDoor(service)) as Arc<dyn HttpService>,
-            options,
-        ))
+        Ok((Arc::new(StorageDoor(service)) as Arc<dyn HttpService>, options))
     })
 }
 
 /// What a server needs to begin serving.
-type Ready = (Box<dyn Listener>, Arc<dyn HttpService>, ServerOptions);
+type Ready = (Arc<dyn HttpService>, ServerOptions);
 
 fn run(
+    worker: Worker,
     common: &ServerCommon,
-    prepare: impl FnOnce(&World, Box<dyn Listener>) -> Result<Ready, Failure>,
+    prepare: impl FnOnce(&World) -> Result<Ready, Failure>,
 ) -> Result<(), Failure> {
     process::run(process::threads(common.workers), async {
         let world = World::real();
-        if common.bind_port == 0 {
-            return Err(Failure::Usage(
-                "bind_port is missing; say in [DEFAULT] on which port to listen".into(),
-            ));
-        }
-        let listener = storage::listen(&world, common, &common.bind_ip, common.bind_port)?;
+        let listener = worker.listener()?;
         let certificate = Certificate::load(common)?;
         process::drop_privileges(common.user.as_deref())?;
-        let (listener, service, mut options) = prepare(&world, listener)?;
+        worker.end_with_overseer()?;
+        let (service, mut options) = prepare(&world)?;
         if let Some(certificate) = certificate {
             options.arrival.tls = Some(certificate.tls());
             world.spawn(certificate.watch(world.clone()));
         }
-        let shutdown = Shutdown::default();
+        let (shutdown, linger) = (Shutdown::default(), options.linger.clone());
         tracing::info!("serving on {}:{}", common.bind_ip, common.bind_port);
-        world.spawn(serve(world.clone(), listener, service, options, shutdown.watch()));
-        process::until_asked_to_end(&world, shutdown).await
+        let (open, closed) = oneshot::channel::<()>();
+        let serving = serve(world.clone(), listener, service, options, shutdown.watch());
+        world.spawn(async move {
+            serving.await;
+            drop(open);
+        });
+        Program::called().let_go_of_errors()?;
+        let leaving = Leaving {
+            linger,
+            closed,
+            longest: common.stale_worker_timeout,
+        };
+        worker.until_told(&world, shutdown, leaving).await
     })
 }

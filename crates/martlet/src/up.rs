@@ -177,7 +177,7 @@ async fn serve_cluster(
     ));
     say_ready(scheme, address, cluster.proxy.tempauth.as_ref(), first)?;
     upkeep::start_all(&world, etc, &rings, peers, &shutdown)?;
-    process::until_asked_to_end(&world, shutdown).await
+    process::until_asked_to_end(&world, &shutdown).await
 }
 
 /// The line scripts wait for, then who may log in. Keys are shown when they are the published ones or

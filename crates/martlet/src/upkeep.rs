@@ -9,6 +9,7 @@ pub use auditors::object_auditor;
 
 use crate::cli::Upkeep;
 use crate::failure::Failure;
+use crate::program::Program;
 use crate::rings::RingFiles;
 use crate::{logging, process};
 use gateway::Rings;
@@ -31,6 +32,10 @@ const CONTAINER_UPDATER: &str = "container-updater";
 const UP_INTERVAL: Duration = Duration::from_secs(15);
 /// Likewise.
 const UP_PER_SECOND: f64 = 500.0;
+
+/// How long a step may take after SIGTERM. `swift-init` waits 15 s for daemons to end; a step that is cut off is done
+/// again in the next pass.
+const STEP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whom upkeep speaks to, and how it finds them.
 struct Way<'a> {
@@ -128,7 +133,9 @@ fn run_alone(
         process::drop_privileges(common.user.as_deref())?;
         let world = World::real();
         let shutdown = Shutdown::default();
-        for daemon in make(&world, &swift)? {
+        let daemons = make(&world, &swift)?;
+        Program::called().let_go_of_output()?;
+        for daemon in daemons {
             world.spawn(work(daemon, once, shutdown.watch()));
         }
         tokio::select! {
@@ -136,8 +143,8 @@ fn run_alone(
             asked = process::asked_to_end() => asked?,
         }
         shutdown.begin();
-        if world.timeout(process::PATIENCE, shutdown.finished()).await.is_err() {
-            tracing::warn!("the step under way did not end in {:?}", process::PATIENCE);
+        if world.timeout(STEP_PATIENCE, shutdown.finished()).await.is_err() {
+            tracing::warn!("the step under way did not end in {STEP_PATIENCE:?} and was cut off");
         }
         Ok(())
     })

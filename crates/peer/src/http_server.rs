@@ -4,7 +4,8 @@
 //! hyper's own 400. [`StorageDoor`] turns requests into [`Call`]s for a [`Service`].
 //! Always holds: at most `max_clients` connections are open (further ones wait in the backlog); heads
 //! are bounded in count and size; after [`Shutdown::begin`] no new connection is taken, requests that
-//! run are finished, idle connections are closed.
+//! run are finished, idle connections are closed: at once, or after [`Linger`], within which a further
+//! request is answered and told that it was the last one on its connection.
 
 use crate::arrival::{Arrival, Arrived, Https};
 use crate::body::Unread;
@@ -19,6 +20,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use world::{Clock, Listener, Stream, World};
@@ -45,6 +47,27 @@ pub struct ServerOptions {
     pub write_timeout: Duration,
     /// What comes before the first request; as long as a head may take.
     pub arrival: Arrival,
+    /// How long idle connections stay after a shutdown has begun.
+    pub linger: Linger,
+}
+
+/// How long idle connections are kept once a shutdown has begun; none unless told.
+///
+/// Whoever closes an idle connection may do so while a request is on its way, which then fails. With time
+/// to linger, a client that uses its connections hears of the end by an answer instead.
+#[derive(Debug, Clone, Default)]
+pub struct Linger(Arc<AtomicU64>);
+
+impl Linger {
+    /// From now on; to be said before the shutdown begins.
+    pub fn set(&self, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.0.store(millis, Ordering::Relaxed);
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
 }
 
 impl Default for ServerOptions {
@@ -56,6 +79,7 @@ impl Default for ServerOptions {
             head_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             arrival: Arrival::default(),
+            linger: Linger::default(),
         }
     }
 }
@@ -93,6 +117,15 @@ impl Shutdown {
 async fn begun(shutdown: &mut watch::Receiver<bool>) {
     // A sender that is gone means the process is ending, too.
     drop(shutdown.wait_for(|begun| *begun).await);
+}
+
+/// Completes once idle connections may be closed.
+async fn over(shutdown: &mut watch::Receiver<bool>, linger: &Linger, clock: &dyn Clock) {
+    begun(shutdown).await;
+    let time = linger.time();
+    if !time.is_zero() {
+        clock.sleep(time).await;
+    }
 }
 
 /// Accepts and serves connections until `shutdown` begins.
@@ -154,7 +187,7 @@ impl Connection {
         let receiving = self.options.arrival.receive(stream, from);
         let received = tokio::select! {
             received = world::clock::timeout(&*self.clock, self.options.head_timeout, receiving) => received,
-            () = begun(&mut shutdown) => return,
+            () = over(&mut shutdown, &self.options.linger, &*self.clock) => return,
         };
         match received {
             Ok(Ok(arrived)) => self.serve(arrived, shutdown).await,
@@ -172,8 +205,10 @@ impl Connection {
             mark,
         } = self;
         let (stream, interim, names) = InterimStream::of_server(stream, mark, clock.clone(), options.write_timeout);
+        let (leaving, ending_clock) = (shutdown.clone(), clock.clone());
         let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
             let (service, interim, clock, names) = (service.clone(), interim.clone(), clock.clone(), names.clone());
+            let leaving = leaving.clone();
             async move {
                 let expects = request.headers().contains_key(http::header::EXPECT);
                 let stays = asks_to_stay(request.headers());
@@ -184,7 +219,7 @@ impl Connection {
                     request.extensions_mut().insert(Https);
                 }
                 let mut response = service.serve(request, from).await;
-                if !unread.settle(expects, &*clock).await {
+                if !unread.settle(expects, &*clock).await || *leaving.borrow() {
                     let close = http::HeaderValue::from_static("close");
                     response.headers_mut().insert(http::header::CONNECTION, close);
                 } else if stays {
@@ -212,7 +247,7 @@ impl Connection {
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = begun(&mut shutdown) => {
+            () = over(&mut shutdown, &options.linger, &*ending_clock) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

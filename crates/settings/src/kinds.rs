@@ -482,6 +482,27 @@ impl Value for LogLevel {
     }
 }
 
+/// `log_facility`: syslog's number of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogFacility(pub u8);
+
+/// syslog's facilities, in the order of their numbers; the empty ones are not for programs.
+const FACILITIES: [&str; 24] = [
+    "KERN", "USER", "MAIL", "DAEMON", "AUTH", "SYSLOG", "LPR", "NEWS", "UUCP", "CRON", "AUTHPRIV", "FTP", "", "", "",
+    "", "LOCAL0", "LOCAL1", "LOCAL2", "LOCAL3", "LOCAL4", "LOCAL5", "LOCAL6", "LOCAL7",
+];
+
+impl Value for LogFacility {
+    const EXPECTS: &'static str = "a facility of syslog such as LOG_LOCAL0";
+
+    fn parse(text: &str) -> Option<Self> {
+        let name = text.to_ascii_uppercase();
+        let name = name.strip_prefix("LOG_").filter(|name| !name.is_empty())?;
+        let number = FACILITIES.iter().position(|facility| *facility == name)?;
+        u8::try_from(number).ok().map(Self)
+    }
+}
+
 /// `storage_url_scheme` of TempAuth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlScheme {

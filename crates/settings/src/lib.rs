@@ -53,7 +53,7 @@ pub use gateway_filters::{
     RootSecret, SloSettings, SymlinkSettings, VersionedWritesSettings,
 };
 pub use ini::Document;
-pub use kinds::{FallocateReserve, HeaderNames, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};
+pub use kinds::{FallocateReserve, HeaderNames, LogFacility, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};
 pub use load::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, unsafe_to_start};
 pub use proxy::{PolicyRouting, ProxySettings, Routing};
 pub use report::{SettingsError, Severity, Warning};

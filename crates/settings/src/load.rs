@@ -256,6 +256,8 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
     let (table, known) = Filter::of(egg).map_or((&[][..], &[][..]), |filter| (filter.table, filter.known));
     let mut supported = names(&[table]);
     supported.extend(["use", "paste.filter_factory", "log_name", "log_level"]);
+    // Filters log where their server does.
+    supported.extend(["log_address", "log_facility", "log_udp_host", "log_udp_port"]);
     let is_free_form: Option<fn(&str) -> bool> = match egg {
         "keymaster" => Some(KeymasterSettings::is_free_form),
         "keystoneauth" => Some(KeystoneAuthSettings::is_free_form),

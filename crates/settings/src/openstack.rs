@@ -6,13 +6,9 @@
 
 /// Log routing, allowed in every section of every file.
 pub const LOGGING: &[&str] = &[
-    "log_address",
     "log_custom_handlers",
-    "log_facility",
     "log_format",
     "log_headers",
-    "log_udp_host",
-    "log_udp_port",
     "statsd_emit_legacy",
     "statsd_label_mode",
 ];
@@ -35,7 +31,6 @@ pub const PROCESS: &[&str] = &[
     "ionice_class",
     "ionice_priority",
     "nice_priority",
-    "stale_worker_timeout",
 ];
 
 /// The proxy's app.

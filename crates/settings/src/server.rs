@@ -3,7 +3,7 @@
 //! These options may stand in `[DEFAULT]` or, with `set`, in the server's own `[app:…]`.
 
 use crate::declare::options;
-use crate::kinds::{AtLeastOne, FallocateReserve, LogLevel, Workers};
+use crate::kinds::{AtLeastOne, FallocateReserve, LogFacility, LogLevel, Workers};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +36,16 @@ options! {
         log_name: String = "swift",
         /// Least level that is logged.
         log_level: LogLevel = "INFO",
+        /// Socket of the system's log. It is used by servers and daemons called swift-…, unless told to be verbose.
+        log_address: PathBuf = "/dev/log",
+        /// Facility of lines in the system's log.
+        log_facility: LogFacility = "LOG_LOCAL0",
+        /// Host to send log lines to by UDP instead of to log_address.
+        log_udp_host: Option<String> = "",
+        /// Port there.
+        log_udp_port: u16 = "514",
+        /// Seconds a worker may take to finish its requests after a reload.
+        stale_worker_timeout: Duration = "86400",
         /// Longest log line in characters; 0 for no limit.
         log_max_line_length: usize = "0",
     }

@@ -1,19 +1,21 @@
-//! Where events go: standard error, one line each.
+//! Where events go: standard error or the system's log, one line each.
 //!
 //! `2026-11-20T12:23:46.123456Z INFO request{txn=tx…}: message field=value`; lines about requests
-//! ([`access`], [`storage`]) stand after the time as they are.
+//! ([`access`], [`storage`]) stand after the time as they are. In the system's log the name of the program
+//! stands instead of the time, which that log adds by itself; a line it cannot take is lost.
 //! The time on a line is the machine's own and decides nothing.
 
 use crate::access::AccessLine;
 use crate::storage::StorageLine;
-use settings::LogLevel;
-use std::fmt;
+use settings::{LogFacility, LogLevel};
+use std::{fmt, io};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
+use world::Datagrams;
 
 /// Target of lines that carry their own format.
 const REQUESTS: &str = "requests";
@@ -22,12 +24,93 @@ const REQUESTS: &str = "requests";
 pub fn start(level: LogLevel) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
         .with_ansi(false)
-        .event_format(Lines(Format::default().with_target(false).with_ansi(false)))
+        .event_format(Lines {
+            events: Format::default().with_target(false).with_ansi(false),
+            time: SystemTime,
+            timed: true,
+        })
         .finish();
     // A second start (in tests) keeps the first one's settings.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// The system's log, as somebody in it.
+pub struct SystemLog {
+    /// The way there.
+    pub socket: Box<dyn Datagrams>,
+    /// The kind of program this is.
+    pub facility: LogFacility,
+    /// Its name.
+    pub name: String,
+}
+
+/// As [`start`], but into the system's log.
+pub fn start_in(log: SystemLog, level: LogLevel) {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(filter(level))
+        .with_writer(log)
+        .with_ansi(false)
+        .event_format(Lines {
+            events: Format::default().with_target(false).with_ansi(false).without_time(),
+            time: (),
+            timed: false,
+        })
+        .finish();
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+impl<'a> MakeWriter<'a> for SystemLog {
+    type Writer = SystemLogLine<'a>;
+
+    fn make_writer(&'a self) -> SystemLogLine<'a> {
+        self.line(Level::INFO)
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> SystemLogLine<'a> {
+        self.line(*event.level())
+    }
+}
+
+impl SystemLog {
+    fn line(&self, level: Level) -> SystemLogLine<'_> {
+        // syslog's numbers; its priorities are 8 × facility + severity.
+        let severity = match level {
+            Level::ERROR => 3,
+            Level::WARN => 4,
+            Level::INFO => 6,
+            _ => 7,
+        };
+        let priority = u32::from(self.facility.0) * 8 + severity;
+        SystemLogLine {
+            log: self,
+            line: format!("<{priority}>{}: ", self.name).into_bytes(),
+        }
+    }
+}
+
+/// One line on its way into the system's log; sent when it is dropped.
+pub struct SystemLogLine<'a> {
+    log: &'a SystemLog,
+    line: Vec<u8>,
+}
+
+impl io::Write for SystemLogLine<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for SystemLogLine<'_> {
+    fn drop(&mut self) {
+        self.log.socket.send(self.line.trim_ascii_end());
+    }
 }
 
 /// Logs a request to the proxy. Where the line does not name its transaction, it stands behind it.
@@ -47,7 +130,7 @@ pub fn storage(line: &StorageLine<'_>) {
 
 /// Whether lines about requests are written at all; spares collecting what they need.
 pub fn logs_requests() -> bool {
-    tracing::enabled!(target: REQUESTS, tracing::Level::INFO)
+    tracing::enabled!(target: REQUESTS, Level::INFO)
 }
 
 fn filter(level: LogLevel) -> LevelFilter {
@@ -59,19 +142,27 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-struct Lines(Format<Full>);
+struct Lines<T> {
+    events: Format<Full, T>,
+    time: T,
+    /// `()` is a time that writes nothing, the space after it would remain.
+    timed: bool,
+}
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N, T> FormatEvent<S, N> for Lines<T>
 where
+    T: FormatTime,
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         if event.metadata().target() != REQUESTS {
-            return self.0.format_event(context, writer, event);
+            return self.events.format_event(context, writer, event);
         }
-        SystemTime.format_time(&mut writer)?;
-        writer.write_char(' ')?;
+        if self.timed {
+            self.time.format_time(&mut writer)?;
+            writer.write_char(' ')?;
+        }
         context.field_format().format_fields(writer.by_ref(), event)?;
         writeln!(writer)
     }
@@ -110,7 +201,11 @@ mod tests {
             .with_max_level(filter(LogLevel::Notice))
             .with_writer(move || writer.clone())
             .with_ansi(false)
-            .event_format(Lines(Format::default().with_target(false).with_ansi(false)))
+            .event_format(Lines {
+                events: Format::default().with_target(false).with_ansi(false),
+                time: SystemTime,
+                timed: true,
+            })
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             let span = tracing::info_span!("request", txn = "tx1");

@@ -7,6 +7,8 @@ use crate::BoxFuture;
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A byte stream both ways.
@@ -27,6 +29,8 @@ pub trait Network: Send + Sync {
     fn listen(&self, host: &str, port: u16, backlog: u32) -> io::Result<Box<dyn Listener>>;
     /// Sends single messages to `host:port`, whoever listens there.
     fn datagrams(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>>;
+    /// Sends single messages to the socket at `path`, which somebody on this machine has made.
+    fn local_datagrams(&self, path: &Path) -> io::Result<Box<dyn Datagrams>>;
     /// Connects to `host:port`. Give it a deadline.
     fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
 }
@@ -40,8 +44,9 @@ pub trait Datagrams: Send + Sync {
 /// TCP and UDP on this machine.
 pub struct RealNetwork;
 
-impl Network for RealNetwork {
-    fn listen(&self, host: &str, port: u16, backlog: u32) -> io::Result<Box<dyn Listener>> {
+impl RealNetwork {
+    /// A socket that listens, to be given to [`RealNetwork::accept_on`] in this process or in another.
+    pub fn bind(&self, host: &str, port: u16, backlog: u32) -> io::Result<std::net::TcpListener> {
         let address = (host, port)
             .to_socket_addrs()?
             .next()
@@ -51,7 +56,18 @@ impl Network for RealNetwork {
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-        Ok(Box::new(TcpListener(tokio::net::TcpListener::from_std(socket.into())?)))
+        Ok(socket.into())
+    }
+
+    /// Accepts from a socket made by [`RealNetwork::bind`].
+    pub fn accept_on(&self, socket: std::net::TcpListener) -> io::Result<Box<dyn Listener>> {
+        Ok(Box::new(TcpListener(tokio::net::TcpListener::from_std(socket)?)))
+    }
+}
+
+impl Network for RealNetwork {
+    fn listen(&self, host: &str, port: u16, backlog: u32) -> io::Result<Box<dyn Listener>> {
+        self.accept_on(self.bind(host, port, backlog)?)
     }
 
     fn datagrams(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>> {
@@ -69,6 +85,13 @@ impl Network for RealNetwork {
         Ok(Box::new(Udp(socket)))
     }
 
+    fn local_datagrams(&self, path: &Path) -> io::Result<Box<dyn Datagrams>> {
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        socket.connect(path)?;
+        Ok(Box::new(Local(socket)))
+    }
+
     fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
             let stream = tokio::net::TcpStream::connect((host.as_str(), port)).await?;
@@ -83,6 +106,15 @@ struct Udp(std::net::UdpSocket);
 impl Datagrams for Udp {
     fn send(&self, message: &[u8]) {
         // Nobody there, or no room: messages may get lost.
+        let _ = self.0.send(message);
+    }
+}
+
+struct Local(UnixDatagram);
+
+impl Datagrams for Local {
+    fn send(&self, message: &[u8]) {
+        // As above.
         let _ = self.0.send(message);
     }
 }

@@ -10,7 +10,8 @@ use crate::ini::Document;
 use crate::kinds::Value;
 use crate::report::SettingsError;
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -74,11 +75,17 @@ impl fmt::Debug for RootSecret {
     }
 }
 
+/// As OpenStack reads it: the last character may say more than belongs to a byte, as in the secret of its samples.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
 impl Value for RootSecret {
     const EXPECTS: &'static str = "the base64 of at least 32 random bytes";
 
     fn parse(text: &str) -> Option<Self> {
-        let secret = Zeroizing::new(STANDARD.decode(text.trim()).ok()?);
+        let secret = Zeroizing::new(LENIENT.decode(text.trim()).ok()?);
         (secret.len() >= LEAST).then_some(Self(secret))
     }
 }
@@ -189,6 +196,12 @@ mod tests {
         assert_eq!((settings.active.as_deref(), settings.version), (Some("New_2"), 2));
         assert_eq!(settings.secrets[1].1.bytes(), [b's'; 32]);
         assert!(!format!("{settings:?}").contains("115, 115"));
+    }
+
+    #[test]
+    fn the_secret_of_openstacks_samples_is_one() {
+        let settings = read("encryption_root_secret = changeme/changeme/changeme/changeme/change/=\n").unwrap();
+        assert_eq!(settings.secrets[0].1.bytes().len(), 32);
     }
 
     #[test]

@@ -1,0 +1,288 @@
+//! The half of a server that stays: it holds the socket, and replaces the [worker](crate::worker) that serves.
+//!
+//! Its process id is what `swift-init` and unit files know; it stays the same for as long as the server is not
+//! stopped. What it does on a signal is what OpenStack's servers do:
+//!
+//! | signal | `swift-init` | means |
+//! |---|---|---|
+//! | SIGTERM, SIGINT | `stop` | the worker finishes what runs, then both end |
+//! | SIGHUP | `shutdown`, `reload` | accept no more and end at once; the worker finishes alone |
+//! | SIGUSR1 | `reload-seamless` | start what lies at the program's path now, with the configuration as it is now; once that serves, the old worker leaves |
+//!
+//! Always holds: from the start to the end there is a socket that connections can queue at; a worker leaves only once
+//! its successor serves, so a build that does not run and a configuration that is wrong cost a line in the log and
+//! nothing else; a worker that dies is replaced.
+//! Does not serve, and touches no device.
+
+mod child;
+mod renewal;
+
+use crate::failure::Failure;
+use crate::process;
+use crate::program::{Program, RUNNING};
+use crate::service_manager::tell_service_manager;
+use child::{Began, Child};
+use nix::sys::signal::Signal;
+use nix::unistd::setsid;
+use renewal::Inheritance;
+use settings::server::ServerCommon;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+use world::network::RealNetwork;
+
+/// How long to wait for a worker to close its socket, or to end after SIGTERM, before going on without.
+const CLOSING: Duration = Duration::from_secs(10);
+/// A worker told to leave by somebody else gets a successor after this time, should it not have ended before.
+const SUCCESSION: Duration = Duration::from_secs(5);
+/// Between two workers that die at once.
+const REST: Duration = Duration::from_secs(1);
+
+/// Runs a server until it is told to end.
+pub fn run(common: &ServerCommon) -> Result<(), Failure> {
+    let program = &Program::called();
+    program.start_logging(common);
+    if program.is_quiet() {
+        // `swift-init --kill-after-timeout` signals the group of this process. It may lead one already.
+        let _ = setsid();
+    }
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::io("start", Path::new("the overseer")))?
+        .block_on(oversee(program, common))
+}
+
+async fn oversee(program: &Program, common: &ServerCommon) -> Result<(), Failure> {
+    let mut signals = Signals::watch()?;
+    let mut server = match Inheritance::take()? {
+        Some(inheritance) => inheritance.server(program)?,
+        None => Server::start(program, common, &mut signals).await?,
+    };
+    // Who ended before the signals were watched has made no signal.
+    server.reap();
+    renewal::unblock_signals()?;
+    program.let_go_of_output()?;
+    tell_service_manager("READY=1");
+    loop {
+        match server.next(&mut signals).await {
+            Event::End => return server.end(&mut signals).await,
+            Event::Leave => return server.leave().await,
+            Event::Renew => server.renew(&mut signals).await,
+            Event::Ended => server.reap(),
+            Event::WorkerClosed => server.expect_successor(SUCCESSION),
+            Event::Successor => server.replace(&mut signals).await,
+        }
+    }
+}
+
+/// What can happen to a server.
+enum Event {
+    End,
+    Leave,
+    Renew,
+    /// One of the workers, perhaps.
+    Ended,
+    /// Somebody has told the worker to leave.
+    WorkerClosed,
+    /// The time for another worker has come.
+    Successor,
+}
+
+/// The signals that mean something here.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+    renew: tokio::signal::unix::Signal,
+    child: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn watch() -> Result<Self, Failure> {
+        let on = |kind| signal(kind).map_err(Failure::io("watch", Path::new("signals")));
+        Ok(Self {
+            terminate: on(SignalKind::terminate())?,
+            interrupt: on(SignalKind::interrupt())?,
+            hangup: on(SignalKind::hangup())?,
+            renew: on(SignalKind::user_defined1())?,
+            child: on(SignalKind::child())?,
+        })
+    }
+
+    async fn end(&mut self) {
+        tokio::select! { _ = self.terminate.recv() => {}, _ = self.interrupt.recv() => {} }
+    }
+}
+
+/// A server with its processes.
+struct Server<'a> {
+    program: &'a Program,
+    socket: TcpListener,
+    /// The one that serves; none while it is replaced after its death.
+    worker: Option<Child>,
+    /// Those that finish.
+    leaving: Vec<Child>,
+    /// When to start another worker.
+    successor: Option<Instant>,
+}
+
+impl<'a> Server<'a> {
+    async fn start(program: &'a Program, common: &ServerCommon, signals: &mut Signals) -> Result<Self, Failure> {
+        let Some(port) = Some(common.bind_port).filter(|port| *port != 0) else {
+            let missing = "bind_port is missing; say in [DEFAULT] on which port to listen";
+            return Err(Failure::Usage(missing.into()));
+        };
+        let socket = RealNetwork
+            .bind(&common.bind_ip, port, common.backlog)
+            .map_err(|error| Failure::Listen {
+                address: format!("{}:{port}", common.bind_ip),
+                error,
+            })?;
+        match Child::begin(program, Path::new(RUNNING), &socket, signals).await? {
+            Began::Serving(worker) => Ok(Self {
+                program,
+                socket,
+                worker: Some(worker),
+                leaving: Vec::new(),
+                successor: None,
+            }),
+            Began::Ended(code) => Err(Failure::Worker(code)),
+        }
+    }
+
+    async fn next(&mut self, signals: &mut Signals) -> Event {
+        let Signals {
+            terminate,
+            interrupt,
+            hangup,
+            renew,
+            child,
+        } = signals;
+        let successor = self.successor;
+        let closed = async {
+            match &mut self.worker {
+                Some(worker) => worker.closed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let due = async {
+            match successor {
+                Some(time) => tokio::time::sleep_until(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = terminate.recv() => Event::End,
+            _ = interrupt.recv() => Event::End,
+            _ = hangup.recv() => Event::Leave,
+            _ = renew.recv() => Event::Renew,
+            _ = child.recv() => Event::Ended,
+            () = closed => Event::WorkerClosed,
+            () = due => Event::Successor,
+        }
+    }
+
+    /// Takes note of workers that have ended.
+    fn reap(&mut self) {
+        self.leaving.retain(|child| child.ended().is_none());
+        let Some(code) = self.worker.as_ref().and_then(Child::ended) else {
+            return;
+        };
+        let asked = self.worker.as_ref().is_some_and(Child::has_closed);
+        let lived = self.worker.take().map(|worker| worker.age()).unwrap_or_default();
+        if !asked {
+            tracing::error!("the worker has died ({code}) and is replaced");
+        }
+        self.expect_successor(if asked || lived > REST { Duration::ZERO } else { REST });
+    }
+
+    fn expect_successor(&mut self, within: Duration) {
+        self.successor = Some(Instant::now() + within);
+    }
+
+    /// A new worker for one that is gone or going.
+    async fn replace(&mut self, signals: &mut Signals) {
+        self.successor = None;
+        self.leaving.extend(self.worker.take());
+        match Child::begin(self.program, Path::new(RUNNING), &self.socket, signals).await {
+            Ok(Began::Serving(worker)) => self.worker = Some(worker),
+            Ok(Began::Ended(code)) => {
+                tracing::error!("a new worker did not start ({code}); trying again");
+                self.expect_successor(REST);
+            }
+            Err(failure) => {
+                tracing::error!("a new worker did not start: {failure}; trying again");
+                self.expect_successor(REST);
+            }
+        }
+    }
+
+    /// SIGUSR1: on success this process goes on as another build.
+    async fn renew(&mut self, signals: &mut Signals) {
+        tell_service_manager("RELOADING=1");
+        match Child::begin(self.program, &self.program.path(), &self.socket, signals).await {
+            Ok(Began::Serving(worker)) => {
+                if let Some(old) = self.worker.replace(worker) {
+                    old.signal(Signal::SIGHUP);
+                    self.leaving.push(old);
+                }
+                self.successor = None;
+                let failure = renewal::go_on_as_new_build(self);
+                tracing::error!("the worker is renewed, but its overseer is not: {failure}");
+            }
+            Ok(Began::Ended(code)) => {
+                tracing::error!(
+                    "what is at {:?} did not start ({code}); serving as before",
+                    self.program.path()
+                );
+            }
+            Err(failure) => tracing::error!("not reloaded, serving as before: {failure}"),
+        }
+        tell_service_manager("READY=1");
+    }
+
+    fn children(&self) -> impl Iterator<Item = &Child> {
+        self.worker.iter().chain(&self.leaving)
+    }
+
+    /// SIGTERM: ends with the last worker.
+    async fn end(mut self, signals: &mut Signals) -> Result<(), Failure> {
+        tell_service_manager("STOPPING=1");
+        self.children().for_each(|child| child.signal(Signal::SIGTERM));
+        let until = Instant::now() + process::PATIENCE + CLOSING;
+        loop {
+            self.leaving.retain(|child| child.ended().is_none());
+            self.worker = self.worker.take().filter(|child| child.ended().is_none());
+            if self.children().next().is_none() {
+                return Ok(());
+            }
+            let told = tokio::select! {
+                _ = signals.child.recv() => false,
+                _ = signals.terminate.recv() => true,
+                _ = signals.interrupt.recv() => true,
+                () = tokio::time::sleep_until(until) => {
+                    self.children().for_each(|child| child.signal(Signal::SIGKILL));
+                    return Ok(());
+                }
+            };
+            if told {
+                self.children().for_each(|child| child.signal(Signal::SIGTERM));
+            }
+        }
+    }
+
+    /// SIGHUP: ends as soon as nobody holds the socket any more.
+    async fn leave(mut self) -> Result<(), Failure> {
+        tell_service_manager("STOPPING=1");
+        if let Some(worker) = &mut self.worker {
+            worker.signal(Signal::SIGHUP);
+            if tokio::time::timeout(CLOSING, worker.closed()).await.is_err() {
+                tracing::error!("the worker did not close its socket in {CLOSING:?}");
+            }
+        }
+        Ok(())
+    }
+}

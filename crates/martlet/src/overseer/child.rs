@@ -1,0 +1,179 @@
+//! A worker as its overseer sees it: a process that says on a pipe how it is.
+
+use super::Signals;
+use super::renewal::WORKERS;
+use crate::failure::Failure;
+use crate::program::Program;
+use crate::worker::{CLOSED, OVERSEER, READY};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::cell::Cell;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::Instant;
+
+/// How long a worker may take until it serves.
+const STARTING: Duration = Duration::from_secs(120);
+
+/// What came of starting one.
+pub enum Began {
+    /// It accepts connections.
+    Serving(Child),
+    /// It ended with this status before it did; it has said why.
+    Ended(i32),
+}
+
+/// A worker.
+pub struct Child {
+    pid: Pid,
+    begun: Instant,
+    /// What it says; none of a worker that was inherited as one that leaves.
+    said: Option<BufReader<Receiver>>,
+    /// It has closed its socket as it was told.
+    closed: bool,
+    ended: Cell<Option<i32>>,
+}
+
+impl Child {
+    /// Starts `build` as a worker and waits until it serves. Told to end in the meantime, the worker ends.
+    pub async fn begin(
+        program: &Program,
+        build: &Path,
+        socket: &TcpListener,
+        signals: &mut Signals,
+    ) -> Result<Began, Failure> {
+        let mut child = Self::spawn(program, build, socket)?;
+        let word = tokio::select! {
+            word = tokio::time::timeout(STARTING, child.word()) => word.unwrap_or_default(),
+            () = signals.end() => None,
+        };
+        if word.as_deref() == Some(READY) {
+            return Ok(Began::Serving(child));
+        }
+        if word.is_none() && child.wait_a_moment().await {
+            return Ok(Began::Ended(child.ended.get().unwrap_or(1)));
+        }
+        child.signal(Signal::SIGKILL);
+        let _ = waitpid(child.pid, None);
+        Ok(Began::Ended(1))
+    }
+
+    fn spawn(program: &Program, build: &Path, socket: &TcpListener) -> Result<Self, Failure> {
+        let doing = || Failure::io("start", build);
+        let [name, arguments @ ..] = program.arguments.as_slice() else {
+            return Err(Failure::Usage("called without a name".into()));
+        };
+        let socket: OwnedFd = socket.try_clone().map_err(doing())?.into();
+        let mut process = Command::new(build)
+            .arg0(name)
+            .args(arguments)
+            .env(OVERSEER, std::process::id().to_string())
+            .env_remove(WORKERS)
+            .stdin(Stdio::from(socket))
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(doing())?;
+        let pid = i32::try_from(process.id()).map_err(|_| Failure::Usage("a process id beyond all bounds".into()))?;
+        let said = process.stdout.take().map(OwnedFd::from);
+        Self::known(Pid::from_raw(pid), said)
+    }
+
+    /// A worker that runs already.
+    pub fn known(pid: Pid, said: Option<OwnedFd>) -> Result<Self, Failure> {
+        let said = said.map(Receiver::from_owned_fd).transpose();
+        let said = said.map_err(Failure::io("listen to", Path::new("the worker")))?;
+        Ok(Self {
+            pid,
+            begun: Instant::now(),
+            said: said.map(BufReader::new),
+            closed: false,
+            ended: Cell::new(None),
+        })
+    }
+
+    /// The next thing it says; `None` when it will say no more.
+    async fn word(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.said.as_mut()?.read_line(&mut line).await;
+        match read {
+            Ok(length) if length > 0 => Some(line.trim_end().to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Completes once: when it has closed its socket, or has ended.
+    pub async fn closed(&mut self) {
+        if self.said.is_none() {
+            return std::future::pending().await;
+        }
+        while let Some(word) = self.word().await {
+            if word == CLOSED {
+                self.closed = true;
+                break;
+            }
+        }
+        self.said = None;
+    }
+
+    /// Whether it closed its socket as it was told.
+    pub fn has_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Its exit status, once it has ended; minus the signal that killed it.
+    pub fn ended(&self) -> Option<i32> {
+        if self.ended.get().is_none() {
+            self.ended.set(match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(_, code)) => Some(code),
+                Ok(WaitStatus::Signaled(_, signal, _)) => Some(-(signal as i32)),
+                Err(Errno::ECHILD) => Some(0),
+                _ => None,
+            });
+        }
+        self.ended.get()
+    }
+
+    /// Having fallen silent, it ends in a moment, or never.
+    async fn wait_a_moment(&self) -> bool {
+        for _ in 0..100 {
+            if self.ended().is_some() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        false
+    }
+
+    /// How long it has run, or has been known.
+    pub fn age(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Signals it; one that has ended hears nothing.
+    pub fn signal(&self, signal: Signal) {
+        if self.ended().is_none() {
+            let _ = kill(self.pid, signal);
+        }
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// The pipe, for whoever is to listen from now on.
+    pub fn take_pipe(&mut self) -> Option<Receiver> {
+        self.said.take().map(BufReader::into_inner)
+    }
+
+    pub fn give_pipe_back(&mut self, pipe: Option<Receiver>) {
+        self.said = pipe.map(BufReader::new);
+    }
+}

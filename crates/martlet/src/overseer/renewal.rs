@@ -1,0 +1,118 @@
+//! How an overseer goes on as another build: same process, same children, same socket.
+//!
+//! The socket passes as standard input, what the worker says as standard output, who the workers are in the
+//! environment. Always holds: signals are blocked from before until the new build watches them, so none is lost and
+//! none kills; if the other build cannot be executed, this one goes on.
+
+use super::{Child, Server};
+use crate::failure::Failure;
+use crate::program::{Program, let_go_of_input, redirect};
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{Pid, dup2_stdin, dup2_stdout, execve};
+use std::ffi::{CString, OsString};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+/// Process ids of the workers, the one that serves first.
+pub const WORKERS: &str = "MARTLET_OVERSEER_OF";
+
+/// What the build before left.
+pub struct Inheritance {
+    socket: OwnedFd,
+    said: OwnedFd,
+    workers: Vec<Pid>,
+}
+
+impl Inheritance {
+    /// There is one after a renewal.
+    pub fn take() -> Result<Option<Self>, Failure> {
+        let Ok(workers) = std::env::var(WORKERS) else {
+            return Ok(None);
+        };
+        let doing = || Failure::io("take over", Path::new("the socket"));
+        let inheritance = Self {
+            socket: std::io::stdin().as_fd().try_clone_to_owned().map_err(doing())?,
+            said: std::io::stdout().as_fd().try_clone_to_owned().map_err(doing())?,
+            workers: workers
+                .split(',')
+                .filter_map(|pid| pid.parse().ok())
+                .map(Pid::from_raw)
+                .collect(),
+        };
+        let_go_of_input()?;
+        dup2_stdout(std::io::stderr()).map_err(redirect)?;
+        Ok(Some(inheritance))
+    }
+
+    pub fn server(self, program: &Program) -> Result<Server<'_>, Failure> {
+        let mut workers = self.workers.into_iter();
+        let worker = workers
+            .next()
+            .map(|pid| Child::known(pid, Some(self.said)))
+            .transpose()?;
+        Ok(Server {
+            program,
+            socket: TcpListener::from(self.socket),
+            worker,
+            leaving: workers.map(|pid| Child::known(pid, None)).collect::<Result<_, _>>()?,
+            successor: None,
+        })
+    }
+}
+
+/// The signals a server lives by.
+fn signals() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1]
+        .into_iter()
+        .collect()
+}
+
+/// What was sent in between arrives now.
+pub fn unblock_signals() -> Result<(), Failure> {
+    signals().thread_unblock().map_err(redirect)
+}
+
+/// Comes back only if that did not work.
+pub fn go_on_as_new_build(server: &mut Server) -> Failure {
+    let Some(pipe) = server.worker.as_mut().and_then(Child::take_pipe) else {
+        return Failure::Usage("the worker has fallen silent".into());
+    };
+    let failure = match execute(server, &pipe) {
+        Ok(never) => match never {},
+        Err(failure) => failure,
+    };
+    if let Some(worker) = &mut server.worker {
+        worker.give_pipe_back(Some(pipe));
+    }
+    drop(unblock_signals());
+    failure
+}
+
+fn execute(server: &Server, pipe: &impl AsFd) -> Result<std::convert::Infallible, Failure> {
+    let path = server.program.path();
+    let refuse = |error: nix::errno::Errno| Failure::io("execute", &path)(error.into());
+    let workers: Vec<String> = server.children().map(|child| child.pid().to_string()).collect();
+    let environment = std::env::vars_os()
+        .filter(|(name, _)| name != WORKERS)
+        .chain([(WORKERS.into(), workers.join(",").into())])
+        .map(|(name, value)| c_string([name, OsString::from("="), value].into_iter().collect()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let arguments = server
+        .program
+        .arguments
+        .iter()
+        .cloned()
+        .map(c_string)
+        .collect::<Result<Vec<_>, _>>()?;
+    let build = c_string(path.clone().into_os_string())?;
+    signals().thread_block().map_err(redirect)?;
+    dup2_stdin(&server.socket).map_err(redirect)?;
+    dup2_stdout(pipe).map_err(redirect)?;
+    execve(&build, &arguments, &environment).map_err(refuse)
+}
+
+fn c_string(text: OsString) -> Result<CString, Failure> {
+    CString::new(text.into_vec()).map_err(|_| Failure::Usage("a zero byte in the command line or environment".into()))
+}

@@ -1,0 +1,212 @@
+"""Servers exchanged for another build, or another configuration, while they are asked: nobody notices."""
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from harness.client import Client
+from harness.cluster import Cluster
+from harness.layout import ROLES, Layout
+from harness.load import Load
+from harness.memcached import Memcached
+from harness.places import martlet
+from harness.waiting import until
+
+ALL = ("proxy", *ROLES)
+
+
+@pytest.fixture
+def builds(tmp_path, monkeypatch):
+    """`builds()` puts another build in the place of the program; where that one lies."""
+    original, program = martlet(), tmp_path / "bin/martlet"
+    program.parent.mkdir()
+    monkeypatch.setenv("MARTLET_BIN", str(program))
+    made = []
+
+    def another():
+        build = program.with_name(f"build-{len(made)}")
+        shutil.copy(original, build)
+        with open(build, "ab") as file:
+            file.write(f"build {len(made)}".encode())
+        made.append(build)
+        place(program, build)
+        return build
+
+    another.program = program
+    another()
+    return another
+
+
+def place(program, build):
+    new = program.with_suffix(".new")
+    new.symlink_to(build)
+    new.rename(program)
+
+
+@pytest.fixture
+def cluster(tmp_path, builds):
+    memcached = Memcached().start()
+    cluster = Cluster(Layout(tmp_path / "c", memcached_port=memcached.port).write(), "martlet").start()
+    yield cluster
+    cluster.stop()
+    memcached.stop()
+
+
+def workers(process):
+    """The processes a server's process has, those that have ended and are not reaped included."""
+    return [pid for pid in process.tree() if pid != process.child.pid]
+
+
+def build_of(pid):
+    return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+
+
+def reload(process, build):
+    """SIGUSR1, until only `build` runs."""
+    process.child.send_signal(signal.SIGUSR1)
+    until(lambda: {build_of(pid) for pid in process.tree()} == {str(build)} and len(workers(process)) == 1,
+          within=60, what="only the new build running")
+
+
+def test_every_server_is_exchanged_under_load_without_one_failed_request(cluster, builds):
+    with Load(cluster.auth_url, threads=6) as load:
+        for role in (*ALL, *ALL):
+            process, before = cluster.services[role, 0], load.acknowledged
+            until(lambda: load.acknowledged > before + 20, within=60, what="the load going on")
+            pid = process.child.pid
+            reload(process, builds())
+            assert process.alive() and process.child.pid == pid
+        before = load.acknowledged
+        until(lambda: load.acknowledged > before + 50, within=60, what="the load going on")
+    assert load.failed == [] and load.wrong == []
+    assert load.read_all() > 100 and load.failed == [] and load.wrong == []
+    assert cluster.stop() == [0, 0, 0, 0]
+
+
+def test_a_request_under_way_is_finished_by_the_build_that_began_it(cluster, builds):
+    client = Client(cluster.auth_url)
+    client.put("c")
+    process = cluster.services["proxy", 0]
+    old = workers(process)
+    upload = begin_upload(cluster, client, 10)
+    process.child.send_signal(signal.SIGUSR1)
+    until(lambda: len(workers(process)) == 2, within=60, what="both workers")
+    client.close()
+    assert Client(cluster.auth_url).do("HEAD", "c", "o").status == 404  # answered by the new one
+    assert finish_upload(upload) == 201
+    until(lambda: len(workers(process)) == 1 and workers(process) != old, within=60, what="the end of the old worker")
+    assert Client(cluster.auth_url).get("c", "o") == b"x" * 10
+
+
+def begin_upload(cluster, client, length):
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
+    connection.putrequest("PUT", client.path("c", "o"))
+    connection.putheader("X-Auth-Token", client.token)
+    connection.putheader("Content-Length", str(length))
+    connection.endheaders(b"x")
+    connection.missing = length - 1
+    time.sleep(0.5)  # until the server has taken it up; should it not have, the test asks for less
+    return connection
+
+
+def finish_upload(connection):
+    connection.send(b"x" * connection.missing)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
+def test_what_does_not_run_replaces_nothing(cluster, builds):
+    process, client = cluster.services["proxy", 0], Client(cluster.auth_url)
+    client.put("c")
+    old = process.tree()
+    place(builds.program, "/bin/false")
+    process.child.send_signal(signal.SIGUSR1)
+    until(lambda: "serving as before" in process.text(), what="the refusal of a program that fails")
+    builds()
+    conf = cluster.etc / "proxy-server.conf"
+    good = conf.read_text()
+    conf.write_text(good.replace("proxy-logging proxy-server", "proxy-logging nonsense proxy-server"))
+    process.child.send_signal(signal.SIGUSR1)
+    until(lambda: process.text().count("serving as before") == 2, what="the refusal of a wrong configuration")
+    assert "nonsense" in process.text() and process.tree() == old
+    conf.write_text(good)
+    client.put("c", "o", body=b"x")
+    reload(process, builds())
+    assert Client(cluster.auth_url).get("c", "o") == b"x"
+
+
+def test_sighup_frees_the_port_and_finishes_what_runs(cluster):
+    client = Client(cluster.auth_url)
+    client.put("c")
+    process = cluster.services.pop(("proxy", 0))
+    upload = begin_upload(cluster, client, 10)
+    process.child.send_signal(signal.SIGHUP)
+    assert process.child.wait(15) == 0
+    cluster.start_service("proxy")  # the port is free at once
+    assert finish_upload(upload) == 201
+    assert Client(cluster.auth_url).get("c", "o") == b"x" * 10
+
+
+def test_a_worker_that_dies_is_replaced_and_an_overseer_that_dies_takes_it_along(cluster):
+    process = cluster.services["object", 0]
+    for _ in range(2):
+        (worker,) = workers(process)
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: workers(process) not in ([], [worker]), what="another worker")
+    cluster.await_service("object")
+    (worker,) = workers(process)
+    os.kill(process.child.pid, signal.SIGKILL)
+    until(lambda: not os.path.exists(f"/proc/{worker}/exe"), what="the end of the worker")
+
+
+def test_a_worker_told_to_leave_gets_a_successor(cluster):
+    process = cluster.services["object", 0]
+    for number in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):
+        (worker,) = workers(process)
+        os.kill(worker, number)
+        until(lambda: len(workers(process)) == 1 and workers(process) != [worker], within=60, what="a successor")
+        cluster.await_service("object")
+
+
+def test_called_as_openstacks_it_logs_where_openstacks_does_and_lets_go_of_its_output(cluster, tmp_path):
+    """`swift-init` waits for the end of the output; systemd for the message."""
+    inbox, notify = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+    inbox.bind(str(tmp_path / "log"))
+    notify.bind(str(tmp_path / "notify"))
+    for receiver in (inbox, notify):
+        receiver.settimeout(20)
+    cluster.stop_service("object")
+    conf = cluster.etc / "object-server.conf"
+    conf.write_text(conf.read_text().replace("[DEFAULT]\n", f"[DEFAULT]\nlog_address = {tmp_path}/log\nlog_facility = LOG_LOCAL2\n"))
+    link = tmp_path / "swift-object-server"
+    link.symlink_to(martlet())
+    server = subprocess.Popen([link, conf], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify")})
+    try:
+        assert server.stdout.read() == b""  # ends although the server does not
+        assert server.poll() is None and notify.recv(100) == b"READY=1"
+        assert os.getpgid(server.pid) == server.pid
+        until(lambda: inbox.recv(10_000).startswith(b"<150>object-server:  INFO serving on"), what="a line in the log")
+        server.send_signal(signal.SIGUSR1)
+        assert [notify.recv(100) for _ in range(2)] == [b"RELOADING=1", b"READY=1"]
+    finally:
+        server.terminate()
+        assert server.wait(20) == 0
+    assert notify.recv(100) == b"STOPPING=1"
+
+
+def test_a_configuration_can_be_tested(cluster):
+    conf = cluster.etc / "proxy-server.conf"
+    command = [martlet(), "proxy-server", conf, "--test-config"]
+    assert subprocess.run(command, timeout=20).returncode == 0
+    conf.write_text(conf.read_text().replace("proxy-logging proxy-server", "nonsense proxy-server"))
+    failed = subprocess.run(command, timeout=20, capture_output=True, text=True)
+    assert failed.returncode == 1 and "nonsense" in failed.stderr
