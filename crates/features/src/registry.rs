@@ -44,7 +44,9 @@ use serde_json::Value;
 use settings::VersionedWritesSettings;
 use settings::declare::{Options, Scope};
 use settings::gateway_filters::RatelimitSettings;
-use settings::{KeymasterSettings, KeystoneAuthSettings, ProxyConf, SettingsError, SwiftConf, TempAuthSettings};
+use settings::{
+    FilterSpec, KeymasterSettings, KeystoneAuthSettings, ProxyConf, SettingsError, SwiftConf, TempAuthSettings,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use world::World;
@@ -293,22 +295,33 @@ const REQUIRED: [Required; 6] = [
 
 /// The features of a gateway, outermost first.
 pub fn build(parts: &Parts<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
-    let filters = &parts.conf.pipeline.filters;
-    let named: Vec<Stage<'_>> = filters
-        .iter()
-        .map(|filter| Stage {
-            egg: &filter.egg,
-            options: filter.options.clone(),
-        })
-        .collect();
+    let named = named(parts);
     let before = named.len();
     let pipeline = with_required(named);
     if pipeline.len() != before {
         let names: Vec<&str> = pipeline.iter().map(|stage| stage.egg).collect();
         tracing::info!("required filters were added, the pipeline is {}", names.join(" "));
     }
+    make(parts, &pipeline)
+}
+
+/// The features of a gateway that no client reaches, outermost first: those that are named and no others, the
+/// gatekeeper above all.
+pub fn build_internal(parts: &Parts<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
+    make(parts, &named(parts))
+}
+
+fn named<'a>(parts: &Parts<'a>) -> Vec<Stage<'a>> {
+    let stage = |filter: &'a FilterSpec| Stage {
+        egg: &filter.egg,
+        options: filter.options.clone(),
+    };
+    parts.conf.pipeline.filters.iter().map(stage).collect()
+}
+
+fn make(parts: &Parts<'_>, pipeline: &[Stage<'_>]) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
     let mut features: Vec<Arc<dyn Feature>> = Vec::with_capacity(pipeline.len() + 1);
-    for stage in &pipeline {
+    for stage in pipeline {
         for (_, make) in FEATURES.iter().filter(|(name, _)| *name == stage.egg) {
             features.push(make(parts, &stage.options)?);
         }

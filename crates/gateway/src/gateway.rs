@@ -232,6 +232,11 @@ impl Gateway {
         }
     }
 
+    /// With other features over the same core: both know and remember the same.
+    pub fn beside(&self, features: Vec<Arc<dyn Feature>>) -> Self {
+        Self::new(self.shared.clone(), features)
+    }
+
     /// The features in force, outermost first.
     pub fn feature_names(&self) -> Vec<&'static str> {
         self.pipeline.names().collect()

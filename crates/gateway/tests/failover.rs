@@ -464,7 +464,11 @@ async fn writes_stay_where_affinity_points() {
         options.routing.common.write_affinity = Value::parse(&homes).unwrap();
     });
     let response = cluster
-        .ask(Method::PUT, &[("content-length", "1")], Body::whole(Bytes::from_static(b"x")))
+        .ask(
+            Method::PUT,
+            &[("content-length", "1")],
+            Body::whole(Bytes::from_static(b"x")),
+        )
         .await;
     assert_eq!(response.status(), 201);
     let has = |place: usize| !cluster.nodes[cluster.order[place]].objects.lock().is_empty();

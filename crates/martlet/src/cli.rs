@@ -42,6 +42,8 @@ pub enum Command {
     ObjectAuditor(ObjectAuditorLine),
     /// Tell accounts how many objects and bytes their containers hold (CONF: container-server.conf).
     ContainerUpdater(Upkeep),
+    /// Delete objects whose time is over (CONF: object-expirer.conf or object-server.conf).
+    ObjectExpirer(Expirer),
 }
 
 /// `martlet up`.
@@ -118,6 +120,19 @@ pub struct ObjectAuditorLine {
     /// Audit only these devices, separated by commas.
     #[arg(short, long, value_name = "DEVICES", value_delimiter = ',')]
     pub devices: Vec<String>,
+}
+
+/// The object-expirer.
+#[derive(Debug, Args)]
+pub struct Expirer {
+    #[command(flatten)]
+    pub upkeep: Upkeep,
+    /// In how many parts the work is divided, each for a process of its own; wins over the configuration.
+    #[arg(long, value_name = "N")]
+    pub processes: Option<u64>,
+    /// Which of the parts to do, from 0; wins over the configuration.
+    #[arg(long, value_name = "N")]
+    pub process: Option<u64>,
 }
 
 impl Upkeep {

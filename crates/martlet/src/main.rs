@@ -9,7 +9,7 @@
 //! | under which name the program was called | `program.rs` |
 //! | from configuration to a gateway | `proxy.rs` |
 //! | from configuration to storage services | `storage.rs` |
-//! | from configuration to upkeep | `upkeep.rs` |
+//! | from configuration to upkeep | `upkeep.rs`; what has a gateway of its own: `upkeep/through_gateway.rs` |
 //! | ring files | `rings.rs` |
 //! | certificates | `tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         Command::ObjectAuditor(line) => upkeep::object_auditor(&line),
         Command::ObjectUpdater(upkeep) => upkeep::object_updater(&upkeep),
         Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),
+        Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,14 +4,14 @@
 //! in a warning by `settings`.
 
 use crate::failure::Failure;
-use features::SharedCache;
 use features::registry::Parts;
+use features::{Feature, SharedCache};
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
 use peer::http_server::Linger;
 use peer::{Arrival, Peers, ServerOptions};
 use serde_json::Value;
-use settings::{CacheSettings, ProxyConf, SwiftConf};
+use settings::{CacheSettings, ProxyConf, SettingsError, SwiftConf};
 use std::sync::Arc;
 use std::time::Duration;
 use world::World;
@@ -24,10 +24,48 @@ pub fn build(
     rings: Rings,
     peers: Arc<Peers>,
 ) -> Result<Arc<Gateway>, Failure> {
+    make(world, conf, swift, rings, peers, features::registry::build)
+}
+
+/// The gateway that `conf` describes for upkeep: no client reaches it, and nobody keeps its gate.
+pub fn build_internal(
+    world: &World,
+    conf: &ProxyConf,
+    swift: &SwiftConf,
+    rings: Rings,
+    peers: Arc<Peers>,
+) -> Result<Arc<Gateway>, Failure> {
+    make(world, conf, swift, rings, peers, features::registry::build_internal)
+}
+
+/// The gateway that `conf` describes for upkeep, over what another one knows and remembers.
+pub fn build_beside(
+    gateway: &Gateway,
+    world: &World,
+    conf: &ProxyConf,
+    swift: &SwiftConf,
+) -> Result<Arc<Gateway>, Failure> {
+    let features = features::registry::build_internal(&Parts {
+        conf,
+        swift,
+        world,
+        cache: None,
+    })?;
+    Ok(Arc::new(gateway.beside(features)))
+}
+
+fn make(
+    world: &World,
+    conf: &ProxyConf,
+    swift: &SwiftConf,
+    rings: Rings,
+    peers: Arc<Peers>,
+    features: impl FnOnce(&Parts<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError>,
+) -> Result<Arc<Gateway>, Failure> {
     let memcached = conf.cache.as_ref().map(|cache| connect(world, cache)).transpose()?;
     let cache = memcached.map(|memcached| Arc::new(GatewayCache(memcached)) as Arc<dyn SharedCache>);
     let shared = Shared::new(world.clone(), options(conf, swift), rings, peers, cache.clone());
-    let features = features::registry::build(&Parts {
+    let features = features(&Parts {
         conf,
         swift,
         world,

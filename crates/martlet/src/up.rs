@@ -171,12 +171,17 @@ async fn serve_cluster(
     world.spawn(serve(
         world.clone(),
         listener,
-        gateway as Arc<dyn HttpService>,
+        gateway.clone() as Arc<dyn HttpService>,
         options,
         shutdown.watch(),
     ));
     say_ready(scheme, address, cluster.proxy.tempauth.as_ref(), first)?;
-    upkeep::start_all(&world, etc, &rings, peers, &shutdown)?;
+    let inner = upkeep::Inner {
+        etc,
+        swift: &cluster.swift,
+        gateway: &gateway,
+    };
+    upkeep::start_all(&world, &inner, &rings, peers, &shutdown)?;
     process::until_asked_to_end(&world, &shutdown).await
 }
 

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::program::Program;
 use crate::rings::RingFiles;
 use crate::{logging, process};
-use gateway::Rings;
+use gateway::{Gateway, Rings};
 use peer::http_server::Shutdown;
 use peer::{Peers, Timeouts};
 use settings::declare::Options;
@@ -24,6 +24,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use upkeep::{Circle, ContainerUpdater, Daemon, Disks, ObjectUpdater, Pace, Recon};
 use world::World;
+
+mod through_gateway;
+
+pub use through_gateway::object_expirer;
 
 const OBJECT_UPDATER: &str = "object-updater";
 const CONTAINER_UPDATER: &str = "container-updater";
@@ -37,9 +41,20 @@ const UP_PER_SECOND: f64 = 500.0;
 /// again in the next pass.
 const STEP_PATIENCE: Duration = Duration::from_secs(5);
 
+/// The inside of a cluster in one process.
+pub struct Inner<'a> {
+    /// Where its files are.
+    pub etc: &'a Path,
+    /// `swift.conf`.
+    pub swift: &'a SwiftConf,
+    /// The one that clients use.
+    pub gateway: &'a Gateway,
+}
+
 /// Whom upkeep speaks to, and how it finds them.
 struct Way<'a> {
     world: &'a World,
+    swift: &'a SwiftConf,
     rings: &'a Rings,
     peers: Arc<Peers>,
     /// Where figures go whose place nobody has chosen.
@@ -58,14 +73,15 @@ pub fn container_updater(upkeep: &Upkeep) -> Result<(), Failure> {
     run(&conf.common, upkeep.once(), |way| way.container_updater(&conf))
 }
 
-/// Starts all upkeep of a cluster in one process, whose files are in `etc`.
+/// Starts all upkeep of a cluster in one process.
 pub fn start_all(
     world: &World,
-    etc: &Path,
+    inner: &Inner<'_>,
     rings: &Rings,
     peers: Arc<Peers>,
     shutdown: &Shutdown,
 ) -> Result<(), Failure> {
+    let etc = inner.etc;
     let mut object = load::<ObjectUpdaterSettings>(etc, "object-server.conf", OBJECT_UPDATER)?;
     if !object.says("interval") {
         object.settings.interval = UP_INTERVAL;
@@ -82,12 +98,14 @@ pub fn start_all(
     }
     let way = Way {
         world,
+        swift: inner.swift,
         rings,
         peers,
         recon: Some(etc.with_file_name("recon")),
     };
     let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
     daemons.extend(auditors::for_up(&way, etc)?);
+    daemons.extend(through_gateway::for_up(&way, inner)?);
     for daemon in daemons {
         world.spawn(daemon.run_forever(shutdown.watch()));
     }
@@ -105,15 +123,25 @@ fn run(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Daemon) -> 
 
 /// The same with several that work side by side.
 fn run_all(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Vec<Daemon>) -> Result<(), Failure> {
+    run_over(common, once, |way| Ok(make(way)))
+}
+
+/// The same with what may be refused.
+fn run_over(
+    common: &ServerCommon,
+    once: bool,
+    make: impl FnOnce(&Way) -> Result<Vec<Daemon>, Failure>,
+) -> Result<(), Failure> {
     run_alone(common, once, |world, swift| {
         let (rings, ring_files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
-        Ok(make(&Way {
+        make(&Way {
             world,
+            swift,
             rings: &rings,
             peers: Arc::new(Peers::new(world.clone())),
             recon: None,
-        }))
+        })
     })
 }
 

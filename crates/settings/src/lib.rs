@@ -61,4 +61,4 @@ pub use server::{ServerCommon, StorageCommon};
 pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
-pub use upkeep::{ContainerUpdaterSettings, ObjectUpdaterSettings, UpkeepConf};
+pub use upkeep::{ContainerUpdaterSettings, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf};

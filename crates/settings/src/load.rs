@@ -94,13 +94,44 @@ impl ProxyConf {
     /// Makes sense of a document, and of `memcache.conf`.
     pub fn from_documents(document: &Document, memcache: Option<&Document>) -> Result<Self, SettingsError> {
         let server = Server::read(document, &["proxy"])?;
+        let common = server.common()?;
+        Self::of_server(document, memcache, server, common)
+    }
+
+    /// Reads the gateway that upkeep has for itself: `internal-client.conf`, or the pipeline in a daemon's own
+    /// file. Where there is no file, or no pipeline in it, OpenStack's holds.
+    pub fn load_internal(path: &Path) -> Result<Self, SettingsError> {
+        let said = match path.exists() {
+            true => Some(Document::load(path)?),
+            false => None,
+        };
+        let document = match said.filter(|document| document.section("pipeline:main").is_some()) {
+            Some(document) => document,
+            None => Document::parse(path, crate::write::INTERNAL_CLIENT)?,
+        };
+        let common = ServerCommon::read(&Scope::plain(&document, DEFAULT)?)?;
+        let memcache = common.swift_dir.join("memcache.conf");
+        let memcache = match memcache.is_file() {
+            true => Some(Document::load(&memcache)?),
+            false => None,
+        };
+        let server = Server::read(&document, &["proxy"])?;
+        Self::of_server(&document, memcache.as_ref(), server, common)
+    }
+
+    fn of_server(
+        document: &Document,
+        memcache: Option<&Document>,
+        server: Server,
+        common: ServerCommon,
+    ) -> Result<Self, SettingsError> {
         let (scope, pipeline) = (&server.scope, &server.pipeline);
         let tempauth = pipeline.filter("tempauth").map(|f| TempAuthSettings::read(&f.options));
         let cache = pipeline.filter("memcache").map(|f| read_cache(&f.options, memcache));
         let mut warnings = server.warnings(document, PROXY_TABLES, PROXY_KNOWN);
         policy_warnings(document, &mut warnings);
         Ok(Self {
-            common: server.common()?,
+            common,
             proxy: ProxySettings::read(scope)?,
             routing: read_routing(document, scope)?,
             tempauth: tempauth.transpose()?,

@@ -7,7 +7,7 @@ use crate::declare::{Options, Scope, options};
 use crate::ini::Document;
 use crate::report::SettingsError;
 use crate::server::{ServerCommon, StorageCommon};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 options! {
@@ -44,6 +44,36 @@ options! {
     }
 }
 
+options! {
+    /// `[object-expirer]` of `object-expirer.conf` or `object-server.conf`, besides `delay_reaping_ACCOUNT` and
+    /// `delay_reaping_ACCOUNT/CONTAINER`: the seconds for which what has expired stays.
+    pub struct ObjectExpirerSettings {
+        /// Seconds from the beginning of one pass to that of the next.
+        interval: Duration = "300",
+        /// Seconds after which the log is told how far a long pass has got.
+        report_interval: Duration = "300",
+        /// How often a request that fails is tried.
+        request_tries: u32 = "3",
+        /// Objects that are deleted at the same time.
+        concurrency: usize = "1",
+        /// Objects deleted per second at most; 0 for no limit.
+        tasks_per_second: f64 = "50",
+        /// In how many parts the work is divided, each for a process of its own; 0 for one.
+        processes: u64 = "0",
+        /// Which of the parts this process does, from 0.
+        process: u64 = "0",
+        /// Seconds for which an object that cannot be found is looked for again.
+        reclaim_age: Duration = "604800",
+        /// Work on the queue, which is the only one there is; always so where the section stands in
+        /// object-expirer.conf.
+        dequeue_from_legacy: bool = "false",
+        /// The gateway that the expirer has for itself; object-expirer.conf describes its own.
+        internal_client_conf_path: PathBuf = "/etc/swift/internal-client.conf",
+        /// Name of the queue's account, behind the prefix of hidden accounts.
+        expiring_objects_account_name: String = "expiring_objects",
+    }
+}
+
 /// What one kind of upkeep finds in a server's file.
 #[derive(Debug, Clone)]
 pub struct UpkeepConf<S> {
@@ -55,6 +85,8 @@ pub struct UpkeepConf<S> {
     pub settings: S,
     /// Names of its own options that the file sets.
     pub said: Vec<String>,
+    /// Everything that holds in its section, for options whose names are the operator's.
+    pub scope: Scope,
 }
 
 impl<S: Options> UpkeepConf<S> {
@@ -72,6 +104,7 @@ impl<S: Options> UpkeepConf<S> {
             storage: StorageCommon::read(&scope)?,
             settings: S::read(&scope)?,
             said: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
+            scope,
         })
     }
 

@@ -63,6 +63,29 @@ pub fn test_users() -> Vec<TempAuthUser> {
     ]
 }
 
+/// The gateway that upkeep has for itself where no file describes one, as in OpenStack.
+pub const INTERNAL_CLIENT: &str = "[DEFAULT]
+
+[pipeline:main]
+pipeline = catch_errors proxy-logging cache symlink proxy-server
+
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+
+[filter:symlink]
+use = egg:swift#symlink
+
+[filter:cache]
+use = egg:swift#memcache
+
+[filter:proxy-logging]
+use = egg:swift#proxy_logging
+
+[filter:catch_errors]
+use = egg:swift#catch_errors
+";
+
 /// Every file: its name below `swift_dir`, and its text.
 pub fn files(cluster: &NewCluster) -> Vec<(&'static str, String)> {
     let storage = |name, egg, port| storage_conf(cluster, name, egg, port);
@@ -81,7 +104,43 @@ pub fn files(cluster: &NewCluster) -> Vec<(&'static str, String)> {
             "account-server.conf",
             storage("account-server", "account", cluster.account_port),
         ),
+        ("internal-client.conf", internal_conf(cluster, None, &["symlink"])),
+        (
+            "object-expirer.conf",
+            internal_conf(cluster, Some("object-expirer"), &[]),
+        ),
+        (
+            "container-reconciler.conf",
+            internal_conf(cluster, Some("container-reconciler"), &[]),
+        ),
     ]
+}
+
+/// A gateway for upkeep, which logs no requests, and the daemon that has it for itself.
+fn internal_conf(cluster: &NewCluster, daemon: Option<&str>, filters: &[&str]) -> String {
+    let cache: &[&str] = if cluster.memcache_servers.is_empty() {
+        &[]
+    } else {
+        &["cache"]
+    };
+    let names = [&["catch_errors"], cache, filters, &["proxy-server"]].concat();
+    let mut ini = Ini::default()
+        .section("DEFAULT")
+        .set("swift_dir", cluster.swift_dir.display());
+    if let Some(daemon) = daemon {
+        ini = ini.section(daemon).set("recon_cache_path", cluster.recon.display());
+    }
+    ini = ini
+        .section("pipeline:main")
+        .set("pipeline", names.join(" "))
+        .section("app:proxy-server")
+        .set("use", "egg:swift#proxy")
+        .set("account_autocreate", "true")
+        .filter("catch_errors", "catch_errors");
+    if !cache.is_empty() {
+        ini = filter_options(ini.filter("cache", "memcache"), cluster, "memcache");
+    }
+    filters.iter().fold(ini, |ini, name| ini.filter(name, name)).0
 }
 
 /// Text of a configuration file under construction.
@@ -290,6 +349,35 @@ mod tests {
     fn no_memcached_no_cache_filter() {
         let users = test_users();
         let files = files(&cluster(&users, &[]));
-        assert!(!files[1].1.contains("cache"));
+        assert!(!files[1].1.contains("memcache"));
+        assert!(files.iter().all(|(_, text)| !text.contains("egg:swift#memcache")));
+    }
+
+    #[test]
+    fn upkeeps_gateways_are_read_back() {
+        let (users, servers) = (test_users(), ["127.0.0.1:11211".to_owned()]);
+        let directory = tempfile::tempdir().unwrap();
+        let read = |name: &str| {
+            let conf = ProxyConf::load_internal(&directory.path().join(name)).unwrap();
+            assert_eq!(conf.warnings, [], "{name}");
+            let names: Vec<String> = conf.pipeline.filters.iter().map(|filter| filter.egg.clone()).collect();
+            names.join(" ")
+        };
+        assert_eq!(
+            read("internal-client.conf"),
+            "catch_errors proxy_logging memcache symlink"
+        );
+        for (name, text) in files(&cluster(&users, &servers)) {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        assert_eq!(read("internal-client.conf"), "catch_errors memcache symlink");
+        assert_eq!(read("object-expirer.conf"), "catch_errors memcache");
+        assert_eq!(read("container-reconciler.conf"), "catch_errors memcache");
+        std::fs::write(
+            directory.path().join("no-pipeline.conf"),
+            "[object-expirer]\ninterval = 3\n",
+        )
+        .unwrap();
+        assert_eq!(read("no-pipeline.conf"), "catch_errors proxy_logging memcache symlink");
     }
 }

@@ -49,6 +49,11 @@ pub trait Chore: Send + Sync {
         Duration::ZERO
     }
 
+    /// Since when the oldest thing that is left to do has been waiting, where things wait.
+    fn oldest(&self) -> Option<Timestamp> {
+        None
+    }
+
     /// What whoever watches the cluster is told after a pass (see [`Recon::note`]), if anything.
     fn figures(&self, _pass: &Progress) -> Option<(Cache, Value)> {
         None
@@ -87,6 +92,8 @@ pub struct Progress {
     pub since: Option<Timestamp>,
     /// How long the last pass took.
     pub last_pass: Option<Duration>,
+    /// Since when the oldest thing that is left to do has been waiting, as far as this or the last pass saw.
+    pub oldest: Option<Timestamp>,
 }
 
 impl Progress {
@@ -217,6 +224,7 @@ impl Daemon {
         let mut progress = self.status.0.lock();
         progress.done += done;
         progress.failed += failed;
+        progress.oldest = self.chore.oldest();
     }
 
     async fn end_pass(&self, took: Duration) {
@@ -225,6 +233,7 @@ impl Daemon {
             progress.passes += 1;
             progress.since = None;
             progress.last_pass = Some(took);
+            progress.oldest = self.chore.oldest();
             *progress
         };
         let Progress { done, failed, .. } = progress;

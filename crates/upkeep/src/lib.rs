@@ -15,8 +15,10 @@
 //! | bytes that rot | `object_auditor/` |
 //! | figures for whoever watches | `recon.rs` |
 //! | to whom, and with what patience | `circle.rs` |
+//! | requests through a gateway of upkeep's own | `internal_client.rs` |
 //! | rows that no container server took at once | `object_updater/` |
 //! | what accounts know of their containers | `container_updater.rs` |
+//! | objects whose time is over | `object_expirer/` |
 //!
 //! Tests: `tests/`, with real files and services in this process.
 
@@ -24,7 +26,9 @@ mod circle;
 mod container_updater;
 mod disks;
 mod frame;
+mod internal_client;
 mod object_auditor;
+mod object_expirer;
 mod object_updater;
 mod recon;
 mod told;
@@ -33,6 +37,8 @@ pub use circle::Circle;
 pub use container_updater::ContainerUpdater;
 pub use disks::Disks;
 pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
+pub use internal_client::{Ask, InternalClient, Listed, Unexpected};
 pub use object_auditor::{DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
+pub use object_expirer::{Delays, ExpirerOptions, ObjectExpirer};
 pub use object_updater::ObjectUpdater;
 pub use recon::{Cache, Recon};

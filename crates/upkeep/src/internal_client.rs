@@ -1,0 +1,300 @@
+//! Upkeep's own way into the cluster: requests through a gateway that no client reaches.
+//!
+//! The gateway is handed in as the HTTP service it is; a test hands in another. Nobody authorises these
+//! requests, backend headers and reserved names are theirs to use.
+//! Always holds: an answer that says "server error" is asked for again, ever more patiently, before it
+//! counts; a body that cannot be sent twice is sent once.
+//! Deliberately absent: how the gateway is made and configured (the binary's), what the answers mean.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use peer::{Body, HttpService, Response};
+use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::names::quote;
+use vocabulary::{EntityPath, Timestamp};
+use world::World;
+
+/// The version of the API that upkeep speaks.
+const VERSION: &str = "/v1";
+/// The most bytes of a listing: ten thousand of the longest names, every letter escaped.
+const MAX_LISTING: u64 = 128 << 20;
+/// Bytes read of answers whose bodies nobody looks at.
+const MAX_IGNORED: u64 = 64 << 10;
+/// The pause before the second try; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// Lets names be used that are the cluster's own.
+const RESERVED_NAMES: HeaderName = HeaderName::from_static("x-backend-allow-reserved-names");
+
+/// A gateway, for upkeep of one kind.
+#[derive(Clone)]
+pub struct InternalClient {
+    world: World,
+    gateway: Arc<dyn HttpService>,
+    agent: HeaderValue,
+    tries: u32,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// The verb.
+    pub method: Method,
+    /// About what.
+    pub path: EntityPath,
+    /// With these parameters, encoded; empty for none.
+    pub query: String,
+    /// With these headers besides the client's own.
+    pub headers: HeaderMap,
+    /// With this body.
+    pub body: Bytes,
+}
+
+/// Not the answer that was hoped for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{method} {path}: answered {status}")]
+pub struct Unexpected {
+    method: Method,
+    path: String,
+    /// What came instead.
+    pub status: u16,
+}
+
+/// A line of a listing. What is missing in it is empty.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Listed {
+    /// The name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The entity tag.
+    pub hash: String,
+    /// The type, as stored.
+    pub content_type: String,
+    /// The time of the last change, as ISO 8601.
+    pub last_modified: String,
+    /// Objects, where containers are listed.
+    pub count: u64,
+}
+
+impl Ask {
+    /// Without parameters, headers or body.
+    pub fn new(method: Method, path: EntityPath) -> Self {
+        Self {
+            method,
+            path,
+            query: String::new(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// With a header. A value that cannot be one is left out.
+    pub fn with(mut self, name: &'static str, value: impl AsRef<str>) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+
+    /// With the time of the change.
+    pub fn at(self, timestamp: Timestamp) -> Self {
+        self.with("x-timestamp", timestamp.internal())
+    }
+}
+
+/// Whether a status is among those hoped for: a number below ten stands for its hundred.
+pub fn is_among(status: u16, hoped: &[u16]) -> bool {
+    hoped.iter().any(|hope| *hope == status || *hope == status / 100)
+}
+
+impl InternalClient {
+    /// Through `gateway`, known there as `agent`; what fails is tried `tries` times.
+    pub fn new(world: World, gateway: Arc<dyn HttpService>, agent: &str, tries: u32) -> Self {
+        Self {
+            world,
+            gateway,
+            agent: HeaderValue::from_str(agent).unwrap_or(HeaderValue::from_static("martlet")),
+            tries: tries.max(1),
+        }
+    }
+
+    /// Asks until the answer is one of `hoped`, or none of a server's errors. The body of the answer is
+    /// the caller's to read.
+    pub async fn ask(&self, ask: &Ask, hoped: &[u16]) -> Result<Response, Unexpected> {
+        let mut pause = FIRST_PAUSE;
+        let mut tries = 1;
+        loop {
+            let body = Body::whole(ask.body.clone());
+            let response = self.send(ask, body, ask.body.len()).await;
+            let status = response.status().as_u16();
+            if is_among(status, hoped) {
+                return Ok(response);
+            }
+            if status < 500 || tries >= self.tries {
+                return Err(ask.unexpected(status));
+            }
+            self.world.clock.sleep(pause).await;
+            pause = pause.saturating_mul(2);
+            tries += 1;
+        }
+    }
+
+    /// As [`Self::ask`]; nobody looks at the body of the answer.
+    pub async fn tell(&self, ask: &Ask, hoped: &[u16]) -> Result<u16, Unexpected> {
+        let response = self.ask(ask, hoped).await?;
+        let status = response.status().as_u16();
+        // It was an answer, whatever becomes of the page with it.
+        drop(response.into_body().collect(MAX_IGNORED).await);
+        Ok(status)
+    }
+
+    /// Sends a body that streams, once.
+    pub async fn upload(&self, ask: &Ask, body: Body, hoped: &[u16]) -> Result<u16, Unexpected> {
+        let length = body.length().and_then(|length| usize::try_from(length).ok());
+        let mut request = self.request(ask, body);
+        match length {
+            Some(length) => request
+                .headers_mut()
+                .insert("content-length", HeaderValue::from(length)),
+            None => (request.headers_mut()).insert("transfer-encoding", HeaderValue::from_static("chunked")),
+        };
+        let response = self.gateway.serve(request, nowhere()).await;
+        let status = response.status().as_u16();
+        drop(response.into_body().collect(MAX_IGNORED).await);
+        match is_among(status, hoped) {
+            true => Ok(status),
+            false => Err(ask.unexpected(status)),
+        }
+    }
+
+    /// The page of a listing behind `marker`; empty when there is no more, or nothing to list.
+    pub async fn page(&self, path: &EntityPath, marker: &str) -> Result<Vec<Listed>, Unexpected> {
+        let ask = Ask {
+            query: format!("format=json&marker={}", quote(marker).replace('/', "%2F")),
+            ..Ask::new(Method::GET, path.clone())
+        };
+        let response = self.ask(&ask, &[2, 404]).await?;
+        if !response.status().is_success() {
+            return Ok(vec![]);
+        }
+        let body = response.into_body().collect(MAX_LISTING).await;
+        let body = body.map_err(|error| ask.broken(&error.to_string()))?;
+        if body.is_empty() {
+            return Ok(vec![]);
+        }
+        let listed: Vec<Listed> = serde_json::from_slice(&body).map_err(|error| ask.broken(&error.to_string()))?;
+        // A server that ignored the marker would be asked for ever.
+        match listed.last().is_some_and(|last| last.name.as_str() <= marker) {
+            true => Err(ask.broken("the listing does not go on behind its marker")),
+            false => Ok(listed),
+        }
+    }
+
+    async fn send(&self, ask: &Ask, body: Body, length: usize) -> Response {
+        let mut request = self.request(ask, body);
+        if length > 0 || ask.method == Method::PUT || ask.method == Method::POST {
+            request
+                .headers_mut()
+                .insert("content-length", HeaderValue::from(length));
+        }
+        self.gateway.serve(request, nowhere()).await
+    }
+
+    fn request(&self, ask: &Ask, body: Body) -> Request<Body> {
+        let mut uri = format!("{VERSION}{}", ask.path.quoted());
+        if !ask.query.is_empty() {
+            uri.push('?');
+            uri.push_str(&ask.query);
+        }
+        let mut request = Request::new(body);
+        *request.method_mut() = ask.method.clone();
+        // A quoted path is one. Were it not, the gateway refuses "/".
+        *request.uri_mut() = uri.parse().unwrap_or_default();
+        let headers = request.headers_mut();
+        *headers = ask.headers.clone();
+        headers.insert("user-agent", self.agent.clone());
+        headers.insert(RESERVED_NAMES, HeaderValue::from_static("true"));
+        request
+    }
+}
+
+impl Ask {
+    fn unexpected(&self, status: u16) -> Unexpected {
+        Unexpected {
+            method: self.method.clone(),
+            path: self.path.path(),
+            status,
+        }
+    }
+
+    /// A good answer whose body is none.
+    fn broken(&self, why: &str) -> Unexpected {
+        tracing::warn!("{} {}: {why}", self.method, self.path.path());
+        self.unexpected(502)
+    }
+}
+
+/// Upkeep's requests come over no connection.
+fn nowhere() -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+
+    /// Answers with these statuses, one after the other, and keeps what it was asked.
+    struct Scripted(Mutex<Vec<u16>>, Mutex<Vec<String>>);
+
+    #[async_trait::async_trait]
+    impl HttpService for Scripted {
+        async fn serve(&self, request: Request<Body>, _: SocketAddr) -> Response {
+            let line = format!("{} {}", request.method(), request.uri());
+            assert_eq!(request.headers()[RESERVED_NAMES], "true");
+            self.1.lock().push(line);
+            let mut response = Response::new(Body::whole(r#"[{"name": "b", "bytes": 3}]"#));
+            *response.status_mut() = http::StatusCode::from_u16(self.0.lock().remove(0)).unwrap();
+            response
+        }
+    }
+
+    fn client(statuses: &[u16]) -> (InternalClient, Arc<Scripted>) {
+        let scripted = Arc::new(Scripted(Mutex::new(statuses.to_vec()), Mutex::default()));
+        (
+            InternalClient::new(World::real(), scripted.clone(), "test", 3),
+            scripted,
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_errors_are_tried_again_and_refusals_are_not() {
+        let ask = Ask::new(Method::DELETE, EntityPath::account("a").with_container("c\0"));
+        for (statuses, expected) in [
+            (&[503, 500, 204][..], Ok(204)),
+            (&[503, 500, 500], Err(500)),
+            (&[403], Err(403)),
+            (&[409], Ok(409)),
+        ] {
+            let (client, scripted) = client(statuses);
+            let told = client.tell(&ask, &[2, 409]).await.map_err(|error| error.status);
+            assert_eq!(told, expected);
+            assert_eq!(*scripted.1.lock(), vec!["DELETE /v1/a/c%00"; statuses.len()]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_goes_on_behind_its_marker() {
+        let path = EntityPath::account("a");
+        let (client, scripted) = client(&[200, 404, 200]);
+        let page = client.page(&path, "a/ ä").await.unwrap();
+        assert_eq!((page[0].name.as_str(), page[0].bytes, page.len()), ("b", 3, 1));
+        assert_eq!(scripted.1.lock()[0], "GET /v1/a?format=json&marker=a%2F%20%C3%A4");
+        assert!(client.page(&path, "a").await.unwrap().is_empty());
+        assert_eq!(client.page(&path, "b").await.unwrap_err().status, 502);
+    }
+}

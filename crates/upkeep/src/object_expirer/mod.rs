@@ -1,0 +1,410 @@
+//! Object-expirer: objects whose time is over.
+//!
+//! Every object with an `X-Delete-At` has a task in the queue, a hidden account. What is due is deleted
+//! through upkeep's own gateway, on the condition that the object still says so; then the task's row is
+//! taken out of the queue, those of a container in one request to each of its servers.
+//! Always holds: a row goes only after its object has gone, was never there for longer than the reclaim
+//! age, or has something newer in its place; an object is deleted as of its own deletion time, so that
+//! what was written later stays; whoever dies between the two deletes the object once more, in vain.
+//! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
+//! Tests: `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
+
+mod tasks;
+
+use crate::circle::{Circle, user_agent};
+use crate::internal_client::{Ask, InternalClient};
+use crate::{Cache, Chore, Progress, Step};
+use futures_util::StreamExt;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Method};
+use listing_engine::{DELETED_CONTENT_TYPE, DELETED_ETAG};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+pub use tasks::Delays;
+use tasks::{Task, in_turn, is_due};
+use vocabulary::{EntityPath, Timestamp};
+use world::World;
+
+const NAME: &str = "object-expirer";
+/// Tasks that wait to be done at most; more are listed when these are done.
+const MAX_WAITING: usize = 20_000;
+/// Tasks of one step.
+const MAX_BATCH: usize = 1000;
+
+/// What an operator can say.
+#[derive(Debug, Clone)]
+pub struct ExpirerOptions {
+    /// The hidden account of the queue.
+    pub account: String,
+    /// Deletions at the same time.
+    pub concurrency: usize,
+    /// Tasks per second at most, so that a step is not larger; 0 for no limit.
+    pub per_second: f64,
+    /// In how many parts the work is divided; 0 for one.
+    pub processes: u64,
+    /// Which of them this is.
+    pub process: u64,
+    /// How long an object that cannot be found is looked for again.
+    pub reclaim_age: Duration,
+    /// How often the log is told of a pass that takes long.
+    pub report_interval: Duration,
+    /// What has expired stays so long.
+    pub delays: Delays,
+    /// Leave the queue to others.
+    pub idle: bool,
+}
+
+/// Goes over the queue.
+pub struct ObjectExpirer {
+    world: World,
+    client: InternalClient,
+    containers: Circle,
+    options: ExpirerOptions,
+    /// `None` between passes.
+    pass: Option<Pass>,
+    /// The oldest task of the last pass that is still there.
+    oldest: Option<Timestamp>,
+}
+
+/// What is left of a pass.
+struct Pass {
+    began: Duration,
+    reported: Duration,
+    done: u64,
+    containers: VecDeque<String>,
+    listing: Option<Listing>,
+    /// Waiting, not in turn yet.
+    listed: VecDeque<Task>,
+    /// Waiting, in turn.
+    tasks: VecDeque<Task>,
+    /// The oldest of all that are waiting.
+    oldest_waiting: Option<Timestamp>,
+    /// The oldest of all that stay.
+    oldest_left: Option<Timestamp>,
+}
+
+/// How far a container of the queue has been listed.
+struct Listing {
+    queue: Arc<str>,
+    marker: String,
+}
+
+/// What becomes of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Its row can go.
+    Settled,
+    /// It stays for a later pass.
+    Left,
+}
+
+impl ObjectExpirer {
+    /// Deletes through `client`, and takes rows out of the queue at `containers`.
+    pub fn new(world: World, client: InternalClient, containers: Circle, options: ExpirerOptions) -> Self {
+        Self {
+            world,
+            client,
+            containers,
+            options,
+            pass: None,
+            oldest: None,
+        }
+    }
+
+    fn queue(&self, container: &str) -> EntityPath {
+        EntityPath::account(self.options.account.as_str()).with_container(container)
+    }
+
+    /// Lists the containers that may have something due.
+    async fn begin(&self) -> Pass {
+        let now = self.world.clock.now();
+        let account = EntityPath::account(self.options.account.as_str());
+        let (mut containers, mut marker) = (VecDeque::new(), String::new());
+        loop {
+            let page = match self.client.page(&account, &marker).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::error!("{NAME}: {error}; the rest of the queue waits for the next pass");
+                    break;
+                }
+            };
+            let Some(last) = page.last() else { break };
+            marker.clone_from(&last.name);
+            for listed in page {
+                match is_due(&listed.name, now) {
+                    Some(true) => containers.push_back(listed.name),
+                    Some(false) => {}
+                    None => tracing::error!("{NAME}: skipping invalid task container: {}", listed.name),
+                }
+            }
+        }
+        let (account, count) = (&self.options.account, containers.len());
+        tracing::debug!("{NAME}: Pass beginning for task account {account}; {count} possible containers");
+        let began = self.world.clock.elapsed();
+        Pass {
+            began,
+            reported: began,
+            done: 0,
+            containers,
+            listing: None,
+            listed: VecDeque::new(),
+            tasks: VecDeque::new(),
+            oldest_waiting: None,
+            oldest_left: None,
+        }
+    }
+
+    /// Lists a page of tasks. A container that has none is removed.
+    async fn list(&self, listing: Listing, pass: &mut Pass) {
+        let path = self.queue(&listing.queue);
+        let page = match self.client.page(&path, &listing.marker).await {
+            Ok(page) => page,
+            Err(error) => return tracing::error!("{NAME}: {error}; the container waits for the next pass"),
+        };
+        let Some(last) = page.last() else {
+            if listing.marker.is_empty() {
+                self.remove_container(path).await;
+            }
+            return;
+        };
+        let marker = last.name.clone();
+        let now = self.world.clock.now();
+        for row in page {
+            let Some(task) = Task::read(&listing.queue, row.name.clone(), &row.content_type) else {
+                tracing::error!("{NAME}: {}/{}: no task; left alone", path.path(), row.name);
+                continue;
+            };
+            if task.due > now {
+                // Rows are in the order of time.
+                return;
+            }
+            if !task.belongs_to(self.options.process, self.options.processes) || self.is_delayed(&task, now) {
+                continue;
+            }
+            note_oldest(&mut pass.oldest_waiting, task.due);
+            pass.listed.push_back(task);
+        }
+        let queue = listing.queue;
+        pass.listing = Some(Listing { queue, marker });
+    }
+
+    fn is_delayed(&self, task: &Task, now: Timestamp) -> bool {
+        let delay = self.options.delays.of(&task.target);
+        !task.is_async && task.due.as_f64() + delay.as_secs_f64() > now.as_f64()
+    }
+
+    /// A task that comes at this moment makes it anew.
+    async fn remove_container(&self, path: EntityPath) {
+        let ask = Ask::new(Method::DELETE, path);
+        if let Err(error) = self.client.tell(&ask, &[2, 404, 409]).await {
+            tracing::warn!("{NAME}: {error}; the empty container stays for now");
+        }
+    }
+
+    /// Does some tasks: first the objects, then the rows of those that are settled.
+    async fn work(&self, pass: &mut Pass) -> Step {
+        let count = self.batch().min(pass.tasks.len());
+        let tasks: Vec<Task> = pass.tasks.drain(..count).collect();
+        let fates = stream::iter(tasks.into_iter().map(|task| async move {
+            let fate = self.delete(&task).await;
+            (task, fate)
+        }));
+        let fates: Vec<(Task, Fate)> = fates.buffer_unordered(self.options.concurrency.max(1)).collect().await;
+        let mut settled: BTreeMap<Arc<str>, Vec<Task>> = BTreeMap::new();
+        let (mut done, mut failed) = (0, 0);
+        for (task, fate) in fates {
+            match fate {
+                Fate::Settled => settled.entry(task.queue.clone()).or_default().push(task),
+                Fate::Left => {
+                    failed += 1;
+                    note_oldest(&mut pass.oldest_left, task.due);
+                }
+            }
+        }
+        let removals = stream::iter(settled.into_iter().map(|(queue, tasks)| async move {
+            let removed = self.remove_rows(&queue, &tasks).await;
+            (removed, tasks)
+        }));
+        let removals: Vec<(bool, Vec<Task>)> = removals
+            .buffer_unordered(self.options.concurrency.max(1))
+            .collect()
+            .await;
+        for (removed, tasks) in removals {
+            match removed {
+                true => done += tasks.len() as u64,
+                false => {
+                    failed += tasks.len() as u64;
+                    let oldest = tasks.iter().map(|task| task.due).min();
+                    oldest
+                        .into_iter()
+                        .for_each(|due| note_oldest(&mut pass.oldest_left, due));
+                }
+            }
+        }
+        pass.done += done;
+        Step::Did { done, failed }
+    }
+
+    /// Tasks of a step: enough to keep everybody busy, no more than a second's.
+    fn batch(&self) -> usize {
+        let most = self.options.concurrency.saturating_mul(8).clamp(1, MAX_BATCH);
+        match self.options.per_second > 0.0 {
+            // Beyond what fits, the largest that does.
+            true => most.min(self.options.per_second.ceil() as usize).max(1),
+            false => most,
+        }
+    }
+
+    async fn delete(&self, task: &Task) -> Fate {
+        let due = task.due.normal();
+        let ask = Ask::new(Method::DELETE, task.target.clone()).with("x-timestamp", &due);
+        // An object with something newer in its place (409) has been seen to.
+        let (ask, hoped): (_, &[u16]) = match task.is_async {
+            true => (ask, &[2, 409, 404]),
+            false => (
+                ask.with("x-if-delete-at", &due)
+                    .with("x-backend-clean-expiring-object-queue", "no"),
+                &[2, 409],
+            ),
+        };
+        let Err(error) = self.client.tell(&ask, hoped).await else {
+            return Fate::Settled;
+        };
+        let age = self.world.clock.now().as_f64() - task.due.as_f64();
+        let is_gone = matches!(error.status, 404 | 412);
+        if is_gone && age >= self.options.reclaim_age.as_secs_f64() {
+            return Fate::Settled;
+        }
+        let (account, queue, name, status) = (&self.options.account, &task.queue, &task.name, error.status);
+        tracing::info!("{NAME}: Unexpected response while deleting object {account} {queue} {name}: {status}");
+        Fate::Left
+    }
+
+    /// Whether at least one server has taken the rows out; replication tells the others.
+    async fn remove_rows(&self, queue: &str, tasks: &[Task]) -> bool {
+        let now = self.world.clock.now();
+        let rows: Vec<Value> = tasks.iter().map(|task| tombstone(&task.name, now)).collect();
+        let ring = self.containers.ring.load_full();
+        let path = self.queue(queue);
+        let hash = self.containers.hash.container(&path.account, queue);
+        let partition = ring.partition_of(&hash.0);
+        let update = Method::from_bytes(b"UPDATE").unwrap_or(Method::POST);
+        let body = Value::Array(rows).to_string();
+        let headers = update_headers(now);
+        let devices = ring.primaries(partition);
+        let answers = self
+            .containers
+            .tell_with(&devices, partition, &update, path, &headers, body.into())
+            .await;
+        for answer in answers.iter().filter(|answer| !answer.is_success()) {
+            let (place, why) = (&answer.place, answer.why());
+            tracing::warn!("{NAME}: {place} did not take rows out of {queue}: {why}");
+        }
+        answers.iter().any(crate::circle::Answer::is_success)
+    }
+
+    fn end(&mut self, pass: &Pass) {
+        self.oldest = pass.oldest_left;
+        let took = self.world.clock.elapsed().saturating_sub(pass.began);
+        if pass.done > 0 {
+            let (seconds, done) = (took.as_secs(), pass.done);
+            tracing::info!("{NAME}: Pass completed in {seconds}s; {done} objects expired");
+        }
+    }
+
+    fn report(&self, pass: &mut Pass) {
+        let now = self.world.clock.elapsed();
+        if now.saturating_sub(pass.reported) >= self.options.report_interval {
+            pass.reported = now;
+            let (seconds, done) = (now.saturating_sub(pass.began).as_secs(), pass.done);
+            tracing::info!("{NAME}: Pass so far {seconds}s; {done} objects expired");
+        }
+    }
+}
+
+fn note_oldest(oldest: &mut Option<Timestamp>, due: Timestamp) {
+    *oldest = Some(oldest.map_or(due, |oldest| oldest.min(due)));
+}
+
+fn tombstone(name: &str, now: Timestamp) -> Value {
+    json!({
+        "name": name,
+        "created_at": now.internal(),
+        "size": 0,
+        "content_type": DELETED_CONTENT_TYPE,
+        "etag": DELETED_ETAG,
+        "deleted": 1,
+        "storage_policy_index": 0,
+    })
+}
+
+fn update_headers(now: Timestamp) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(6);
+    let time = HeaderValue::from_str(&now.internal()).unwrap_or(HeaderValue::from_static("0"));
+    headers.insert("x-timestamp", time);
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    headers.insert("x-backend-storage-policy-index", HeaderValue::from_static("0"));
+    headers.insert("user-agent", user_agent(NAME));
+    headers
+}
+
+#[async_trait::async_trait]
+impl Chore for ObjectExpirer {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+        let age = |oldest: Timestamp| self.world.clock.now().as_f64() - oldest.as_f64();
+        let figures = json!({
+            "object_expiration_pass": pass.seconds(),
+            "expired_last_pass": pass.done,
+            "object_expiration_oldest_age": pass.oldest.map(age),
+        });
+        Some((Cache::Object, figures))
+    }
+
+    fn oldest(&self) -> Option<Timestamp> {
+        let waiting = self.pass.as_ref().and_then(|pass| pass.oldest_waiting);
+        let left = self.pass.as_ref().map_or(self.oldest, |pass| pass.oldest_left);
+        [waiting, left].into_iter().flatten().min()
+    }
+
+    async fn step(&mut self) -> Step {
+        if self.options.idle {
+            return Step::PassOver;
+        }
+        let mut pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => self.begin().await,
+        };
+        self.report(&mut pass);
+        let step = if !pass.tasks.is_empty() {
+            let step = self.work(&mut pass).await;
+            if pass.tasks.is_empty() {
+                pass.oldest_waiting = None;
+            }
+            step
+        } else if pass.listed.len() >= MAX_WAITING {
+            pass.tasks = in_turn(std::mem::take(&mut pass.listed));
+            Step::LOOKED
+        } else if let Some(listing) = pass.listing.take() {
+            self.list(listing, &mut pass).await;
+            Step::LOOKED
+        } else if let Some(container) = pass.containers.pop_front() {
+            let (queue, marker) = (container.into(), String::new());
+            pass.listing = Some(Listing { queue, marker });
+            Step::LOOKED
+        } else if !pass.listed.is_empty() {
+            pass.tasks = in_turn(std::mem::take(&mut pass.listed));
+            Step::LOOKED
+        } else {
+            self.end(&pass);
+            return Step::PassOver;
+        };
+        self.pass = Some(pass);
+        step
+    }
+}
