@@ -152,6 +152,19 @@ def test_clients_do_not_say_whom_to_tell(hostile, header):
     assert not called
 
 
+def test_uploads_that_break_off_cost_no_node_its_service(hostile, system):
+    """A node that did not get what a client promised is as well as before: many such clients shut nobody out."""
+    long = {"X-Auth-Token": hostile.token, "Content-Length": str(10**6)}
+    cut = {"X-Auth-Token": hostile.token, "Transfer-Encoding": "chunked"}
+    for number in range(15):
+        for headers, body in ((long, b"x" * 200_000), (cut, chunked(b"x" * 200_000)[:-5])):
+            payload = message("PUT", hostile.path("hostile", f"broken{number}"), headers) + body
+            reply = exchange(system.port, payload, method="PUT", hang_up=True)
+            assert reply.status in (0, 400, 499), reply
+    hostile.put("hostile", "after", body=b"whole")
+    assert hostile.get("hostile", "after") == b"whole"
+
+
 def test_bodies_cut_short_leave_nothing(hostile, system):
     """Chunked bodies that break off: to an object, a manifest, an archive, a form."""
     token = {"X-Auth-Token": hostile.token, "Transfer-Encoding": "chunked"}

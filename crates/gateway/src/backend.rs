@@ -12,7 +12,7 @@ use features::ClientRequest;
 pub(crate) use features::constraints::joined;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use peer::{Body, Call, Response, Target, Timeouts};
+use peer::{Body, Call, PeerError, Response, Target, Timeouts};
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, Timestamp};
@@ -74,6 +74,11 @@ impl Shared {
                 }
                 self.judge(node, &method, response.status());
                 Some(response)
+            }
+            // A client that breaks off its uploads must not take healthy nodes out of service.
+            Err(error @ (PeerError::Abandoned | PeerError::Unspeakable(_))) => {
+                tracing::debug!("{method} to {}:{}/{}: {error}", node.ip, node.port, node.device);
+                None
             }
             Err(error) => {
                 self.suppression.error(node, &format!("{method}: {error}"));

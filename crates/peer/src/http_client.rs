@@ -129,7 +129,12 @@ impl HttpClient {
                     sender.names.take_back(unsent.headers_mut());
                     Box::new(unsent)
                 });
-                return Err((PeerError::Broken(failed.into_error().to_string()), unsent));
+                let error = failed.into_error();
+                let why = match error.is_user() {
+                    true => PeerError::Abandoned,
+                    false => PeerError::Broken(error.to_string()),
+                };
+                return Err((why, unsent));
             }
             Ok(Ok(response)) => response,
         };

@@ -35,6 +35,9 @@ pub enum PeerError {
     /// The connection broke, or what came over it was not HTTP.
     #[error("the connection broke: {0}")]
     Broken(String),
+    /// The body to be sent broke off where it comes from; not the node's fault.
+    #[error("the body to send broke off")]
+    Abandoned,
     /// The request cannot be put into HTTP; the caller's fault, not the node's.
     #[error("cannot be written as a request: {0:?}")]
     Unspeakable(String),

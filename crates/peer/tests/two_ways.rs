@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use peer::http_server::{Shutdown, plain, serve};
-use peer::{Body, BodyError, Call, Peers, Response, ServerOptions, Service, StorageDoor, Target, Timeouts};
+use peer::{Body, BodyError, Call, PeerError, Peers, Response, ServerOptions, Service, StorageDoor, Target, Timeouts};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,6 +94,25 @@ fn put(account: &str, body: Body) -> Call {
 fn expecting(mut call: Call) -> Call {
     call.headers.insert("expect", HeaderValue::from_static("100-continue"));
     call
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_not_the_nodes_fault() {
+    let set = start();
+    for expects in [false, true] {
+        let (mut feed, body) = Body::channel(1, Some(5));
+        let call = put("a", body);
+        let call = if expects { expecting(call) } else { call };
+        let sending = set.peers.send("127.0.0.1", set.port, call, TIMEOUTS);
+        let feeding = async {
+            assert!(feed.started().await);
+            assert!(feed.send(Bytes::from_static(b"x")).await);
+            drop(feed);
+        };
+        let (answer, ()) = tokio::join!(sending, feeding);
+        assert_eq!(answer.map(|response| response.status()), Err(PeerError::Abandoned));
+    }
+    set.shutdown.begin();
 }
 
 #[tokio::test]
