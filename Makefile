@@ -3,10 +3,10 @@
 PYTHON ?= python3.11
 VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
-PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe torture race race-martlet bench-features clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe storm torture race race-martlet bench-features clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -47,6 +47,9 @@ cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
 probe: build $(VENV)/ready   ## OpenStack Swift's multi-server failure tests, with its programs, then with ours
 	$(VENV)/bin/python tests/probe/run.py --make openstack $(ARGS)
 	$(VENV)/bin/python tests/probe/run.py --write $(ARGS)
+
+storm: build $(VENV)/ready   ## several nodes, misfortunes from seeds; ARGS="--seeds 1-100 --record", "--seed 7 --only EIO"
+	$(VENV)/bin/python tests/storm/run.py $(ARGS)
 
 torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s

@@ -14,7 +14,7 @@ class Client:
     """One user of one cluster over one kept-alive connection. Not for sharing between threads."""
 
     def __init__(self, auth_url, user="test:tester", timeout=60):
-        self.port, self.timeout = urlsplit(auth_url).port, timeout
+        self.host, self.port, self.timeout = urlsplit(auth_url).hostname, urlsplit(auth_url).port, timeout
         self.connection, self.used = None, 0.0
         self.token = None
         reply = self.send("GET", "/auth/v1.0", headers={"X-Auth-User": user, "X-Auth-Key": KEYS[user]})
@@ -28,7 +28,7 @@ class Client:
         if time.monotonic() - self.used > 10:  # the server may have closed an idle one
             self.close()
         if self.connection is None:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
+            self.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
         try:
             self.connection.request(method, target, body=body, headers=headers)
             response = self.connection.getresponse()

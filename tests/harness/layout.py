@@ -37,6 +37,14 @@ def hash_path(name):
     return hashlib.md5(f"{PREFIX}{name}{SUFFIX}".encode()).hexdigest()
 
 
+def ini(sections):
+    """The text of a configuration file."""
+    lines = []
+    for name, options in sections.items():
+        lines += [f"[{name}]", *(f"{key} = {value}" for key, value in options.items()), ""]
+    return "\n".join(lines)
+
+
 class Layout:
     """A directory with etc/ and srv/: `nodes` storage nodes share `devices` devices between them.
 
@@ -128,7 +136,4 @@ class Layout:
         merged = {name: dict(options) for name, options in sections.items()}
         for section, options in self.overrides.get(server, {}).items():
             merged.setdefault(section, {}).update(options)
-        lines = []
-        for name, options in merged.items():
-            lines += [f"[{name}]", *(f"{key} = {value}" for key, value in options.items()), ""]
-        (self.etc / file_name).write_text("\n".join(lines))
+        (self.etc / file_name).write_text(ini(merged))

@@ -24,6 +24,8 @@ class Load:
     out of date, which Swift lets a reader see.
     """
 
+    patience = 90  # seconds for one answer
+
     def __init__(self, auth_url, *, threads=6, container="load", seed=0, rewrites=True):
         self.auth_url, self.container, self.rewrites = auth_url, container, rewrites
         self.expected, self.wrong, self.failed = {}, [], []
@@ -50,9 +52,9 @@ class Load:
         dice, client, counter = random.Random(user), None, 0
         while not self.stopping.is_set():
             counter += 1
-            name = f"{user} {counter if dice.random() < 0.6 else dice.randrange(1, counter + 1)}"  # some old, some new
+            name = self._name(user, dice, counter)
             try:
-                client = client or Client(self.auth_url, timeout=90)
+                client = client or Client(self.auth_url, timeout=self.patience)
                 self._step(client, dice, name)
             except (OSError, http.client.HTTPException) as error:
                 self.failed.append(f"{name}: {error!r}")
@@ -60,6 +62,9 @@ class Load:
                 self.stopping.wait(0.05)
             except AssertionError as error:
                 self.failed.append(f"{name}: {error}")
+
+    def _name(self, user, dice, counter):
+        return f"{user} {counter if dice.random() < 0.6 else dice.randrange(1, counter + 1)}"  # some old, some new
 
     def _step(self, client, dice, name):
         known = self.expected.get(name)

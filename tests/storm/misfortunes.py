@@ -1,0 +1,285 @@
+"""What can go wrong, by name. Each is a generator: it strikes, yields while it lasts, and is made good again.
+
+HIDING keeps data from view, and nothing acknowledged may be lost by it, on however many nodes it strikes. LOSSES destroy what
+one node holds. Each gets the storm, where to strike, and dice of its own.
+"""
+
+import os
+import shutil
+import signal
+import time
+
+from harness.client import Client
+from storm import upkeep
+from storm.nodes import SERVERS
+
+HIDING = {"node": {}, "gateway": {}, "memcached": {}, "rings": {}}
+LOSSES = {}
+LONGER_THAN_EVERY_TIMEOUT = 10.0
+
+
+def hiding(lane):
+    def register(function):
+        HIDING[lane][function.__name__.replace("_", " ")] = function
+        return function
+    return register
+
+
+def loss(function):
+    LOSSES[function.__name__.replace("_", " ")] = function
+    return function
+
+
+def lasts(name):
+    """How long a misfortune must last at least to be one."""
+    return LONGER_THAN_EVERY_TIMEOUT if name.startswith("SIGSTOP") else 0
+
+
+# On a node.
+
+@hiding("node")
+def kill_one(storm, node, dice):
+    """kill -9 of one program."""
+    name = dice.choice(storm.nodes.programs_of(node))
+    storm.nodes.kill(node, name)
+    yield
+    storm.nodes.launch(node, name)
+
+
+@hiding("node")
+def kill_all(storm, node, dice):
+    """kill -9 of everything the node runs."""
+    storm.nodes.kill_all(node)
+    yield
+    storm.nodes.start(node)
+
+
+@hiding("node")
+def SIGSTOP_one_server(storm, node, dice):
+    name = [dice.choice(SERVERS)]
+    storm.nodes.signal(node, name, signal.SIGSTOP)
+    yield
+    storm.nodes.signal(node, name, signal.SIGCONT)
+
+
+@hiding("node")
+def SIGSTOP_all(storm, node, dice):
+    names = storm.nodes.programs_of(node)
+    storm.nodes.signal(node, names, signal.SIGSTOP)
+    yield
+    storm.nodes.signal(node, names, signal.SIGCONT)
+
+
+@hiding("node")
+def unmounted(storm, node, dice):
+    device = dice.choice(storm.devices[node])
+    device.take_away()
+    yield
+    if below := device.below_mount_point():
+        storm.wrong.append(f"written below the bare mount point of {device.name}: {[str(path) for path in below][:8]}")
+    device.bind()
+
+
+@hiding("node")
+def full(storm, node, dice):
+    device = dice.choice(storm.devices[node])
+    device.fill()
+    yield
+    device.make_room()
+
+
+@hiding("node")
+def read_only(storm, node, dice):
+    """Files open for writing keep a drive from it, so the node may have to come up with one."""
+    device = dice.choice(storm.devices[node])
+    if not device.read_only():
+        storm.nodes.kill_all(node)
+        if not device.read_only(within=20):
+            raise RuntimeError(f"{device.name} cannot be made read-only")
+        storm.nodes.start(node)
+    yield
+    device.read_only(False)
+
+
+@hiding("node")
+def EIO(storm, node, dice):
+    """The drive fails under everybody; what was not synced is gone. It is repaired and the node restarted."""
+    device = dice.choice(storm.devices[node])
+    device.fail()
+    yield
+    storm.nodes.kill_all(node)
+    device.release()
+    device.mount()
+    storm.nodes.start(node)
+
+
+@hiding("node")
+def power_cut(storm, node, dice):
+    """All drives and programs of the node at once."""
+    for device in storm.devices[node]:
+        device.fail()
+    storm.nodes.kill_all(node)
+    yield
+    for device in storm.devices[node]:
+        device.release()
+        device.mount()
+    storm.nodes.start(node)
+
+
+@hiding("node")
+def drive_hangs(storm, node, dice):
+    device = dice.choice(storm.devices[node])
+    device.freeze()
+    yield
+    device.thaw()
+
+
+@hiding("node")
+def clock_skew(storm, node, dice):
+    """The clock jumps, at times backwards, under running programs, and jumps again."""
+    storm.nodes.set_clock(node, dice.choice([-3600, -60, -2, 2, 60, 3600]))
+    yield
+    storm.nodes.set_clock(node, 0)
+
+
+@hiding("node")
+def partition(storm, node, dice):
+    """The node and some of the others, gateways among them, hear nothing of each other."""
+    others = [name for name in storm.layout.addresses if name != node]
+    lost = dice.sample(others, dice.randint(1, len(others)))
+    for other in lost:
+        storm.cut(node, other)
+    yield
+    for other in lost:
+        storm.join(node, other)
+
+
+# On a gateway, on what all share.
+
+@hiding("gateway")
+def kill_gateway(storm, gateway, dice):
+    storm.nodes.kill(gateway, "proxy-server")
+    yield
+    storm.nodes.launch(gateway, "proxy-server")
+
+
+@hiding("memcached")
+def memcached_dead(storm, _, dice):
+    storm.nodes.kill("memcached", "memcached")
+    yield
+    storm.nodes.launch("memcached", "memcached")
+
+
+@hiding("memcached")
+def SIGSTOP_memcached(storm, _, dice):
+    storm.nodes.signal("memcached", ["memcached"], signal.SIGSTOP)
+    yield
+    storm.nodes.signal("memcached", ["memcached"], signal.SIGCONT)
+
+
+@hiding("rings")
+def rings_changed(storm, _, dice):
+    """Partitions move; the machines learn of it one at a time, in any order."""
+    storm.layout.rebalance(dice)
+    holders = list(storm.layout.addresses)
+    dice.shuffle(holders)
+    for holder in holders[:-2]:
+        storm.layout.roll_out(holder)
+        storm.pause(dice.uniform(0.1, 1.0))
+    yield
+    for holder in holders[-2:]:
+        storm.layout.roll_out(holder)
+
+
+# What one node holds.
+
+@loss
+def bits_flipped_in_data(storm, node, dice):
+    for path in some(storm, node, dice, lambda path: path.suffix == ".data" and path.stat().st_size):
+        flip(path, dice)
+
+
+@loss
+def bits_flipped_in_xattr(storm, node, dice):
+    for path in some(storm, node, dice, lambda path: path.suffix == ".data"):
+        name = dice.choice([name for name in os.listxattr(path) if name.startswith("user.swift.")])
+        value = bytearray(os.getxattr(path, name))
+        value[dice.randrange(len(value))] ^= 1 << dice.randrange(8)
+        os.setxattr(path, name, bytes(value))
+
+
+@loss
+def bits_flipped_in_databases(storm, node, dice):
+    """Where whoever opens it must notice: SQLite keeps no checksum of rows, so nobody could tell a wrong one."""
+    for path in some(storm, node, dice, lambda path: path.suffix == ".db"):
+        with open(path, "r+b") as file:
+            offset = dice.choice([*range(16), 100])  # the magic words, and the kind of the page that holds the schema
+            file.seek(offset)
+            byte = file.read(1)[0]
+            file.seek(offset)
+            file.write(bytes([byte ^ 0x80]))
+
+
+@loss
+def bits_flipped_in_hashes(storm, node, dice):
+    for path in some(storm, node, dice, lambda path: path.name in ("hashes.pkl", "hashes.invalid") and path.stat().st_size):
+        flip(path, dice)
+
+
+@loss
+def a_drive_replaced(storm, node, dice):
+    device = dice.choice(storm.devices[node])
+    storm.nodes.kill_all(node)
+    device.release()
+    device.format()
+    device.mount()
+    storm.nodes.start(node)
+
+
+@loss
+def a_node_emptied(storm, node, dice):
+    storm.nodes.kill_all(node)
+    for device in storm.devices[node]:
+        device.release()
+        device.format()
+        device.mount()
+    storm.nodes.start(node)
+
+
+@loss
+def a_node_returned_after_reclaim(storm, node, dice):
+    """The node was away when things were deleted, and for longer than anybody remembers that they were.
+
+    Its databases are wiped before it returns, as the rule is for such a node; its objects are what the auditor's watcher for
+    dark data is for, once all is calm.
+    """
+    storm.nodes.kill_all(node)
+    storm.nodes.end_daemons()
+    for recorder in storm.recorders:
+        client = Client(recorder.auth_url)
+        storm.say(f"  {recorder.delete_some(client, dice)} objects of {recorder.container} deleted")
+        client.close()
+    time.sleep(1.5)
+    storm.wrong += upkeep.run_circle(storm, ("object-replicator", "container-replicator"), besides=node, conf="server-long-after")
+    for device in storm.devices[node]:
+        for kind in ("containers", "accounts"):
+            shutil.rmtree(device.disk / kind, ignore_errors=True)
+    storm.nodes.start_everything()
+    storm.dark = True
+
+
+def some(storm, node, dice, wanted):
+    """A tenth of the files of a kind that the node has, one at least."""
+    found = sorted(path for path in storm.files(node) if wanted(path))
+    chosen = dice.sample(found, max(1, len(found) // 10)) if found else []
+    storm.damaged.update({storm.devices_by_path(path) for path in chosen})
+    return chosen
+
+
+def flip(path, dice):
+    with open(path, "r+b") as file:
+        offset = dice.randrange(os.fstat(file.fileno()).st_size)
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ (1 << dice.randrange(8))]))
