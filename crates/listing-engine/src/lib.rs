@@ -33,6 +33,7 @@
 //! Bytes drawn in `docs/formats/listing-database.md`; tests against OpenStack's broker in `tests/`.
 
 mod absorb;
+mod audit;
 mod broker;
 mod brokers;
 mod chexor;
@@ -63,6 +64,7 @@ mod sync_points;
 mod walk;
 pub mod wire;
 
+pub use audit::Audit;
 pub use broker::Broker;
 pub use brokers::Brokers;
 pub use chexor::chexor;

@@ -1,43 +1,74 @@
 //! Finding all databases of a device: for upkeep, a partition at a time.
 //!
 //! Always holds: only places where [`Location`] itself would put a database are handed out; whatever
-//! else lies there is not looked at. Deliberately absent: opening anything.
+//! else lies there is named on request and left alone. Deliberately absent: opening anything.
 
 use crate::{Kind, Location};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vocabulary::PathHash;
 
 impl Location {
     /// The partitions of `kind` on a device; none when it has never held any.
     pub fn partitions(device: &Path, kind: Kind) -> io::Result<Vec<u32>> {
-        let canonical = |name: String| name.parse::<u32>().ok().filter(|number| number.to_string() == name);
-        let names = names(&device.join(kind.directory()))?;
-        Ok(names.into_iter().filter_map(canonical).collect())
+        Ok(Self::survey_partitions(device, kind)?.0)
+    }
+
+    /// [`Location::partitions`], and what lies beside them.
+    pub fn survey_partitions(device: &Path, kind: Kind) -> io::Result<(Vec<u32>, Vec<PathBuf>)> {
+        let canonical = |name: &str| name.parse::<u32>().ok().filter(|number| number.to_string() == name);
+        let mut strays = vec![];
+        let partitions = understood(&device.join(kind.directory()), &mut strays, canonical)?;
+        Ok((partitions, strays))
     }
 
     /// The places of databases in a partition; whether there is one is for the opener to find out.
     pub fn in_partition(device: &Path, kind: Kind, partition: u32) -> io::Result<Vec<Location>> {
+        Ok(Self::survey(device, kind, partition)?.0)
+    }
+
+    /// [`Location::in_partition`], and what lies beside them.
+    pub fn survey(device: &Path, kind: Kind, partition: u32) -> io::Result<(Vec<Location>, Vec<PathBuf>)> {
         let directory = device.join(kind.directory()).join(partition.to_string());
-        let mut found = vec![];
-        for suffix in names(&directory)?.into_iter().filter(|name| name.len() == 3) {
-            let hashes = names(&directory.join(&suffix))?;
-            let hashes = hashes.iter().filter_map(|name| PathHash::from_hex(name));
-            let here = hashes.filter(|hash| hash.suffix() == suffix);
-            found.extend(here.map(|hash| Location::new(device, kind, partition, hash)));
+        let (mut found, mut strays) = (vec![], vec![]);
+        let is_suffix = |name: &str| name.len() == 3 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let suffix = |name: &str| is_suffix(name).then(|| name.to_owned());
+        for suffix in understood(&directory, &mut strays, suffix)? {
+            let here = |name: &str| PathHash::from_hex(name).filter(|hash| hash.suffix() == suffix);
+            let hashes = understood(&directory.join(&suffix), &mut strays, here)?;
+            found.extend(
+                hashes
+                    .into_iter()
+                    .map(|hash| Location::new(device, kind, partition, hash)),
+            );
         }
-        Ok(found)
+        Ok((found, strays))
     }
 }
 
-/// The names in a directory; none when it is missing or no directory.
-fn names(directory: &Path) -> io::Result<Vec<String>> {
+/// What is understood of the names in a directory; what is not goes to `strays`, and so does the directory
+/// when it is none. Nothing when it is missing; hidden names are somebody's locks.
+fn understood<T>(
+    directory: &Path,
+    strays: &mut Vec<PathBuf>,
+    understand: impl Fn(&str) -> Option<T>,
+) -> io::Result<Vec<T>> {
     let entries = match std::fs::read_dir(directory) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            strays.push(directory.to_owned());
             return Ok(vec![]);
         }
         other => other?,
     };
-    let name = |entry: io::Result<std::fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
-    entries.map(name).filter_map(Result::transpose).collect()
+    let mut found = vec![];
+    for entry in entries {
+        let name = entry?.file_name();
+        match name.to_str().map(|text| (understand(text), text)) {
+            Some((Some(thing), _)) => found.push(thing),
+            Some((None, text)) if text.starts_with('.') => {}
+            _ => strays.push(directory.join(name)),
+        }
+    }
+    Ok(found)
 }

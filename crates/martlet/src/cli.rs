@@ -37,6 +37,10 @@ pub enum Command {
     ObjectServer(Server),
     /// Deliver the listing updates that no container server took at once (CONF: object-server.conf).
     ObjectUpdater(Upkeep),
+    /// Look all account databases over and put aside those that are damaged (CONF: account-server.conf).
+    AccountAuditor(Upkeep),
+    /// Look all container databases over and put aside those that are damaged (CONF: container-server.conf).
+    ContainerAuditor(Upkeep),
     /// Read all objects again and put aside those that no longer match their checksum (CONF:
     /// object-server.conf).
     ObjectAuditor(ObjectAuditorLine),

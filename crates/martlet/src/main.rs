@@ -50,6 +50,8 @@ fn main() -> ExitCode {
         Command::AccountServer(server) => server::account(&server),
         Command::ContainerServer(server) => server::container(&server),
         Command::ObjectServer(server) => server::object(&server),
+        Command::AccountAuditor(upkeep) => upkeep::account_auditor(&upkeep),
+        Command::ContainerAuditor(upkeep) => upkeep::container_auditor(&upkeep),
         Command::ObjectAuditor(line) => upkeep::object_auditor(&line),
         Command::ObjectUpdater(upkeep) => upkeep::object_updater(&upkeep),
         Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),

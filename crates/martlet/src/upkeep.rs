@@ -5,7 +5,7 @@
 
 mod auditors;
 
-pub use auditors::object_auditor;
+pub use auditors::{account_auditor, container_auditor, object_auditor};
 
 use crate::cli::Upkeep;
 use crate::failure::Failure;

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | when, how fast, how far | `frame.rs` |
 //! | which devices, and on which thread | `disks.rs` |
+//! | databases that are damaged | `database_auditor.rs` |
 //! | bytes that rot | `object_auditor/` |
 //! | figures for whoever watches | `recon.rs` |
 //! | to whom, and with what patience | `circle.rs` |
@@ -24,6 +25,7 @@
 
 mod circle;
 mod container_updater;
+mod database_auditor;
 mod disks;
 mod frame;
 mod internal_client;
@@ -35,6 +37,7 @@ mod told;
 
 pub use circle::Circle;
 pub use container_updater::ContainerUpdater;
+pub use database_auditor::DatabaseAuditor;
 pub use disks::Disks;
 pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
 pub use internal_client::{Ask, InternalClient, Listed, Unexpected};

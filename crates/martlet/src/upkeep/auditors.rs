@@ -1,18 +1,24 @@
 //! From configuration to the auditors.
 
 use super::{Way, recon, run_all, run_alone};
-use crate::cli::ObjectAuditorLine;
+use crate::cli::{ObjectAuditorLine, Upkeep};
 use crate::failure::Failure;
-use settings::auditors::{DarkDataSettings, ObjectAuditorSettings};
+use listing_engine::Kind;
+use settings::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use settings::declare::Scope;
-use settings::{Document, StorageCommon, UpkeepConf};
+use settings::{Document, ServerCommon, StorageCommon, UpkeepConf};
 use std::path::Path;
 use std::time::Duration;
-use upkeep::{Circle, Daemon, DarkData, DarkDataAction, Disks, ObjectAuditor, ObjectAuditorOptions, Pace, Recon, Scan};
+use upkeep::{
+    Circle, Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, Pace, Recon,
+    Scan,
+};
 use vocabulary::{HashPrefix, Policies};
 use world::World;
 
 const OBJECT_AUDITOR: &str = "object-auditor";
+const CONTAINER_AUDITOR: &str = "container-auditor";
+const ACCOUNT_AUDITOR: &str = "account-auditor";
 const DARK_DATA: &str = "swift#dark_data";
 /// Reading everything again is not worth more: a damaged object is noticed by its next reader anyway.
 const UP_INTERVAL: Duration = Duration::from_secs(60);
@@ -43,6 +49,53 @@ pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
             }))
         }),
     }
+}
+
+/// `martlet container-auditor`.
+pub fn container_auditor(line: &Upkeep) -> Result<(), Failure> {
+    let conf = UpkeepConf::<ContainerAuditorSettings>::load(&line.conf, CONTAINER_AUDITOR)?;
+    let pace = containers(&conf);
+    database_auditor(&conf.common, &conf.storage, line.once(), Kind::Container, pace)
+}
+
+/// `martlet account-auditor`.
+pub fn account_auditor(line: &Upkeep) -> Result<(), Failure> {
+    let conf = UpkeepConf::<AccountAuditorSettings>::load(&line.conf, ACCOUNT_AUDITOR)?;
+    let pace = accounts(&conf);
+    database_auditor(&conf.common, &conf.storage, line.once(), Kind::Account, pace)
+}
+
+fn containers(conf: &UpkeepConf<ContainerAuditorSettings>) -> Pace {
+    Pace {
+        per_second: conf.settings.containers_per_second,
+        interval: conf.settings.interval,
+    }
+}
+
+fn accounts(conf: &UpkeepConf<AccountAuditorSettings>) -> Pace {
+    Pace {
+        per_second: conf.settings.accounts_per_second,
+        interval: conf.settings.interval,
+    }
+}
+
+fn database_auditor(
+    common: &ServerCommon,
+    storage: &StorageCommon,
+    once: bool,
+    kind: Kind,
+    pace: Pace,
+) -> Result<(), Failure> {
+    run_alone(common, once, |world, swift| {
+        let ground = Ground {
+            world,
+            hash: &swift.hash,
+            policies: &swift.policies,
+            devices: &[],
+            way: None,
+        };
+        Ok(vec![ground.database_auditor(storage, kind, pace)])
+    })
 }
 
 /// What auditors stand on; they need nobody else, except for dark data.
@@ -117,6 +170,11 @@ fn rsync_patience(document: &Document) -> Result<Duration, Failure> {
 }
 
 impl Ground<'_> {
+    fn database_auditor(&self, storage: &StorageCommon, kind: Kind, pace: Pace) -> Daemon {
+        let chore = DatabaseAuditor::new(self.disks(storage), kind, self.hash.clone());
+        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(storage))
+    }
+
     /// The full scans, side by side, and the one that reads no bytes.
     fn object_auditors(&self, conf: &ObjectAuditorConf) -> Vec<Daemon> {
         let settings = &conf.own.settings;
@@ -182,5 +240,18 @@ pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
     if !objects.own.says("interval") {
         objects.own.settings.interval = UP_INTERVAL;
     }
-    Ok(Ground::of(way, &[]).object_auditors(&objects))
+    let mut container =
+        UpkeepConf::<ContainerAuditorSettings>::load(&etc.join("container-server.conf"), CONTAINER_AUDITOR)?;
+    if !container.says("interval") {
+        container.settings.interval = UP_INTERVAL;
+    }
+    let mut account = UpkeepConf::<AccountAuditorSettings>::load(&etc.join("account-server.conf"), ACCOUNT_AUDITOR)?;
+    if !account.says("interval") {
+        account.settings.interval = UP_INTERVAL;
+    }
+    let ground = Ground::of(way, &[]);
+    let mut daemons = ground.object_auditors(&objects);
+    daemons.push(ground.database_auditor(&container.storage, Kind::Container, containers(&container)));
+    daemons.push(ground.database_auditor(&account.storage, Kind::Account, accounts(&account)));
+    Ok(daemons)
 }
