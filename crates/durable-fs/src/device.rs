@@ -2,7 +2,7 @@
 
 use crate::error::FsError;
 use crate::fresh::Fresh;
-use crate::lock::Locked;
+use crate::lock::{LOCK_NAME, Locked};
 use crate::staged::Staged;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,12 @@ impl Device {
 
     /// Takes the lock of `directory`, which must exist.
     pub fn lock(self: &Arc<Self>, directory: &Path, wait: Duration) -> Result<Locked, FsError> {
-        Locked::take(self, directory, wait)
+        Locked::take(self, directory, LOCK_NAME, wait)
+    }
+
+    /// Takes another lock of `directory`, kept in the file of that name.
+    pub fn lock_named(self: &Arc<Self>, directory: &Path, name: &str, wait: Duration) -> Result<Locked, FsError> {
+        Locked::take(self, directory, name, wait)
     }
 
     /// Moves a directory away durably; when `to` is taken, to `to` with a random ending. Returns where

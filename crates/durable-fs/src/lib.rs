@@ -18,5 +18,5 @@ mod staged;
 
 pub use device::{Device, write_file_atomically};
 pub use error::{Condition, FsError};
-pub use lock::Locked;
+pub use lock::{Hint, Locked};
 pub use staged::{Staged, Synced};

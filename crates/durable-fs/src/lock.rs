@@ -7,9 +7,9 @@ use crate::error::FsError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use world::files::{File, Purpose};
+use world::files::{File, Purpose, read_bytes_at};
 
-const LOCK_NAME: &str = ".lock";
+pub(crate) const LOCK_NAME: &str = ".lock";
 
 /// A directory whose lock is held.
 pub struct Locked {
@@ -19,8 +19,8 @@ pub struct Locked {
 }
 
 impl Locked {
-    pub(crate) fn take(device: &Arc<Device>, directory: &Path, wait: Duration) -> Result<Self, FsError> {
-        let path = directory.join(LOCK_NAME);
+    pub(crate) fn take(device: &Arc<Device>, directory: &Path, name: &str, wait: Duration) -> Result<Self, FsError> {
+        let path = directory.join(name);
         let lock = device
             .files()
             .open(&path, Purpose::Lock)
@@ -40,13 +40,43 @@ impl Locked {
 
     /// Appends to a file in the directory, without making it durable: for hints that may be lost in a
     /// power failure as OpenStack Swift may lose them.
-    pub fn append_hint(&self, name: &str, bytes: &[u8]) -> Result<(), FsError> {
+    pub fn append_hint(&self, name: &str, bytes: &[u8]) -> Result<Hint, FsError> {
         let path = self.directory.join(name);
         let file = self
             .device
             .files()
             .open(&path, Purpose::Append)
             .map_err(FsError::io("open", &path))?;
-        file.write_all_at(bytes, 0).map_err(FsError::io("append to", &path))
+        file.write_all_at(bytes, 0).map_err(FsError::io("append to", &path))?;
+        let end = file.info().map_err(FsError::io("look at", &path))?.size;
+        Ok(Hint {
+            at: end.saturating_sub(bytes.len() as u64),
+            bytes: bytes.to_vec(),
+            file,
+        })
+    }
+
+    /// Forgets all hints in a file of the directory: what they asked for has been made durable.
+    pub fn clear_hints(&self, name: &str) -> Result<(), FsError> {
+        let path = self.directory.join(name);
+        let opened = self.device.files().open(&path, Purpose::Change);
+        let emptied = opened.and_then(|file| file.set_len(0));
+        emptied.map_err(FsError::io("empty", &path))
+    }
+}
+
+/// Bytes that were appended to a file of hints.
+pub struct Hint {
+    file: Box<dyn File>,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Hint {
+    /// Whether the file still says the same there, so that who reads it later finds the hint. When in
+    /// doubt it does not.
+    pub fn stands(&self) -> bool {
+        let found = read_bytes_at(&*self.file, self.bytes.len(), self.at);
+        found.is_ok_and(|found| found == self.bytes)
     }
 }

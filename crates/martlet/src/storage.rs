@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use features::container_sync::read_realms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
-use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
+use object_server::{DeviceSource, ObjectServer, ObjectServerOptions, ReplicationOptions};
 use peer::{Peers, Service};
 use settings::realms::FILE as REALMS;
 use settings::server::{ServerCommon, StorageCommon};
@@ -83,6 +83,14 @@ impl Storage<'_> {
                 .map(|name| name.to_ascii_lowercase())
                 .collect(),
             log_requests: conf.storage.log_requests,
+            replication: ReplicationOptions {
+                serves: conf.storage.replication_server.unwrap_or(true),
+                concurrency: settings.replication_concurrency,
+                concurrency_per_device: settings.replication_concurrency_per_device,
+                lock_timeout: settings.replication_lock_timeout,
+                failure_threshold: settings.replication_failure_threshold,
+                failure_ratio: settings.replication_failure_ratio,
+            },
             ..ObjectServerOptions::new(self.swift.hash.clone(), Arc::new(self.swift.policies.clone()))
         };
         let source = Devices {

@@ -9,6 +9,8 @@
 use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
+use crate::replica::Replica;
+use crate::rules::{CONTENT_TYPE_TIMESTAMP, is_fixed};
 use bytes::Bytes;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 
@@ -79,6 +81,19 @@ pub struct Found {
     pub reader: Option<Box<dyn ObjectReader>>,
 }
 
+impl Found {
+    /// What the newest POST said, in the order it is stored; nothing when there was none. Its timestamp
+    /// and its content type are left out.
+    pub fn posted(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let own = |name: &str| {
+            let others = ["X-Timestamp", CONTENT_TYPE_TIMESTAMP];
+            !is_fixed(name) && !others.iter().any(|other| other.eq_ignore_ascii_case(name))
+        };
+        let was_posted = self.timestamps.meta.is_some();
+        self.metadata.iter().filter(move |(name, _)| was_posted && own(name))
+    }
+}
+
 /// The body of one opened object; it stays readable when the object is replaced or deleted meanwhile.
 pub trait ObjectReader: Send {
     /// The next bytes in sequence, at most `max` (the engine may give fewer); empty at the end.
@@ -130,6 +145,9 @@ pub struct MetadataUpdate {
 
 /// One device's objects. Calls block; all may run at the same time, on one object too.
 pub trait ObjectEngine: Send + Sync {
+    /// The device as replication sees it.
+    fn replica(&self) -> &dyn Replica;
+
     /// Finds the object and brings its metadata and first bytes.
     fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError>;
 

@@ -18,6 +18,7 @@ pub mod memory;
 mod metadata;
 mod parts;
 mod pending_updates;
+mod replica;
 pub mod rules;
 
 pub use engine::{
@@ -29,3 +30,4 @@ pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;
 pub use metadata::Metadata;
 pub use pending_updates::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+pub use replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};

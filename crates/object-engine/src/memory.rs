@@ -8,11 +8,14 @@ use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, describe, named, update_metadata};
+use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};
 use crate::rules::{self, FileName, Part};
 use bytes::Bytes;
+use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 
 type Place = (PolicyIndex, u32, PathHash);
@@ -73,6 +76,10 @@ fn place(key: &ObjectKey) -> Place {
 }
 
 impl ObjectEngine for MemoryEngine {
+    fn replica(&self) -> &dyn Replica {
+        self
+    }
+
     fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
         let places = self.device.lock();
         let kept = places.get(&place(key)).map_or(&[][..], Vec::as_slice);
@@ -168,6 +175,85 @@ impl ObjectEngine for MemoryEngine {
             .keys()
             .filter(|at| (at.0, at.1) == (policy, partition) && at.2.suffix() == suffix);
         Ok(here.map(|at| at.2).collect())
+    }
+}
+
+impl MemoryEngine {
+    /// What there is of an object, and its name.
+    fn kept(places: &BTreeMap<Place, Vec<Kept>>, place: &Place) -> Option<(Versions, String)> {
+        let kept = places.get(place)?;
+        let files: Vec<FileName> = kept.iter().map(|part| part.file).collect();
+        let choice = rules::choose(&files);
+        let ruler = &kept[choice.data.or(choice.tombstone)?];
+        let name = ruler.metadata.text("name").unwrap_or_default().to_owned();
+        Some((Versions::of(&files, &choice)?, name))
+    }
+
+    fn all_under(
+        places: &BTreeMap<Place, Vec<Kept>>,
+        partition: PartitionKey,
+        suffix: &str,
+    ) -> Vec<(PathHash, Versions)> {
+        let PartitionKey { policy, partition } = partition;
+        let here = places
+            .keys()
+            .filter(|at| (at.0, at.1) == (policy, partition) && at.2.suffix() == suffix);
+        here.filter_map(|at| Some((at.2, Self::kept(places, at)?.0))).collect()
+    }
+}
+
+impl Replica for MemoryEngine {
+    fn suffix_hashes(&self, partition: PartitionKey, _rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
+        let mut hashes = BTreeMap::new();
+        for suffix in self.suffixes(partition.policy, partition.partition)? {
+            let mut digest = Md5::new();
+            for (_, versions) in self.versions_under(partition, &suffix)? {
+                versions.digest(&mut digest);
+            }
+            hashes.insert(suffix, PathHash(digest.finalize().into()).hex());
+        }
+        let computed = hashes.len();
+        Ok(SuffixHashes { hashes, computed })
+    }
+
+    fn invalidate(&self, _partition: PartitionKey, _suffixes: &[String]) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn lock_partition(&self, _partition: PartitionKey, _wait: Duration) -> Result<PartitionLock, EngineError> {
+        Ok(PartitionLock::new(None))
+    }
+
+    fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError> {
+        let place = (partition.policy, partition.partition, hash);
+        Ok(Self::kept(&self.device.lock(), &place).map(|(versions, _)| versions))
+    }
+
+    fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError> {
+        Ok(Self::all_under(&self.device.lock(), partition, suffix))
+    }
+
+    fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError> {
+        let place = (partition.policy, partition.partition, hash);
+        Ok(Self::kept(&self.device.lock(), &place).map(|(_, name)| name))
+    }
+
+    fn forget(&self, partition: PartitionKey, hash: PathHash, versions: &Versions) -> Result<bool, EngineError> {
+        let place = (partition.policy, partition.partition, hash);
+        let mut places = self.device.lock();
+        match Self::kept(&places, &place) {
+            Some((found, _)) if found != *versions => Ok(false),
+            _ => {
+                places.remove(&place);
+                Ok(true)
+            }
+        }
+    }
+
+    fn forget_partition(&self, partition: PartitionKey) -> Result<bool, EngineError> {
+        let PartitionKey { policy, partition } = partition;
+        let places = self.device.lock();
+        Ok(!places.keys().any(|at| (at.0, at.1) == (policy, partition)))
     }
 }
 

@@ -157,14 +157,18 @@ fn is_superseded(file: FileName, ruler: Option<Timestamp>) -> bool {
     }
 }
 
-/// What a deletion or a lone POST leaves behind that is older than `horizon` and may go as well.
+/// What a deletion or POSTs without a body leave behind that is older than `horizon` and may go as well.
 pub fn reclaimable(files: &[FileName], choice: &Choice, horizon: Timestamp) -> Vec<usize> {
-    let (lone_meta, _) = choose_metas(files, choice.tombstone.map(|at| files[at].timestamp));
-    let lone_meta = lone_meta.filter(|_| choice.data.is_none() && choice.tombstone.is_none());
+    let ruled = choice.data.is_some() || choice.tombstone.is_some();
+    let (meta, content_type) = match ruled {
+        true => (None, None),
+        false => choose_metas(files, None),
+    };
     choice
         .tombstone
         .into_iter()
-        .chain(lone_meta)
+        .chain(meta)
+        .chain(content_type)
         .filter(|&at| files[at].timestamp < horizon)
         .collect()
 }
@@ -195,7 +199,7 @@ pub(crate) const CONTENT_TYPE: &str = "Content-Type";
 pub(crate) const CONTENT_TYPE_TIMESTAMP: &str = "Content-Type-Timestamp";
 
 /// What belongs to the body: no POST changes it.
-fn is_fixed(name: &str) -> bool {
+pub(crate) fn is_fixed(name: &str) -> bool {
     const FIXED: [&str; 6] = [
         "Content-Length",
         CONTENT_TYPE,

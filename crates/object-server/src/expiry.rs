@@ -88,8 +88,12 @@ pub(crate) struct Change<'a> {
     pub(crate) content_type_timestamp: Timestamp,
 }
 
-/// The queue rows that follow from a change.
+/// The queue rows that follow from a change. None from one that is made up for here: who made it first
+/// has told the queue.
 pub(crate) fn queue_rows(request: &Request, options: &ObjectServerOptions, change: &Change<'_>) -> Vec<Row> {
+    if request.is_replication() {
+        return vec![];
+    }
     let new = change.new.and_then(delete_at);
     let added = new.and_then(|at| added_row(request, options, change, at));
     let cleans = request

@@ -8,7 +8,7 @@
 //! a body that was cut short leaves nothing behind. A small PUT or GET costs one hop to the workers, a GET
 //! or HEAD of what was read lately none.
 //! Deliberately absent: rings, quorums, other nodes' objects, the layout on disk (`object-engine`),
-//! sockets (`peer`). REPLICATE, SSYNC and erasure-coded policies answer 501.
+//! sockets (`peer`). Erasure-coded policies answer 501.
 //!
 //! | question | file |
 //! |---|---|
@@ -21,6 +21,7 @@
 //! | which headers stay with an object | `kept.rs` |
 //! | when an object expires, and who is told | `expiry.rs` |
 //! | listing rows | `updates.rs` |
+//! | REPLICATE and SSYNC, for other nodes' upkeep | `replicate.rs`, `ssync/` |
 //! | what refusals look like | `refusal.rs` |
 //!
 //! Pages: `docs/journeys/put-object.md`, `docs/journeys/get-object.md`. Tests: `tests/`, of which
@@ -38,12 +39,14 @@ mod post;
 mod put;
 mod read;
 mod refusal;
+mod replicate;
 mod request;
 mod service;
 mod sink;
+mod ssync;
 mod updates;
 mod wrapped;
 
 pub use devices::DeviceSource;
-pub use options::ObjectServerOptions;
+pub use options::{ObjectServerOptions, ReplicationOptions};
 pub use service::ObjectServer;

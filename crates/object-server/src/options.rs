@@ -36,6 +36,38 @@ pub struct ObjectServerOptions {
     pub queue_per_disk: usize,
     /// Whether requests are written to the access log (`log_requests`).
     pub log_requests: bool,
+    /// What other nodes' upkeep may do here.
+    pub replication: ReplicationOptions,
+}
+
+/// What other nodes' upkeep may do here.
+#[derive(Debug, Clone)]
+pub struct ReplicationOptions {
+    /// Whether REPLICATE and SSYNC are answered at all (`replication_server`).
+    pub serves: bool,
+    /// SSYNC exchanges at a time, 0 for any number (`replication_concurrency`).
+    pub concurrency: usize,
+    /// Likewise on one device (`replication_concurrency_per_device`).
+    pub concurrency_per_device: usize,
+    /// How long an exchange waits for its device and its partition (`replication_lock_timeout`).
+    pub lock_timeout: Duration,
+    /// Fewer requests that fail do not end an exchange (`replication_failure_threshold`).
+    pub failure_threshold: u64,
+    /// Nor do more, when they are no larger a share of those that succeed (`replication_failure_ratio`).
+    pub failure_ratio: f64,
+}
+
+impl Default for ReplicationOptions {
+    fn default() -> Self {
+        Self {
+            serves: true,
+            concurrency: 4,
+            concurrency_per_device: 1,
+            lock_timeout: Duration::from_secs(15),
+            failure_threshold: 100,
+            failure_ratio: 1.0,
+        }
+    }
 }
 
 /// `allowed_headers` of a server that sets none.
@@ -69,6 +101,7 @@ impl ObjectServerOptions {
             threads_per_disk: 4,
             queue_per_disk: 256,
             log_requests: true,
+            replication: ReplicationOptions::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) async fn post(shared: &Arc<Shared>, request: Request) -> Result<Respo
     let timestamp = request.timestamp()?;
     expiry::check_posted_delete_at(&request, timestamp)?;
     kept::check_limits(&request.headers, &shared.options.limits)?;
-    let change = Posting::of(&request, timestamp, &shared.options.allowed_headers);
+    let change = Posting::of(&request, timestamp, &shared.options.allowed_headers)?;
     let key = request.key.clone();
     let ran = shared
         .devices
@@ -36,7 +36,8 @@ struct Posting {
     opens_expired: bool,
     /// `X-Timestamp` and what stays of the headers.
     metadata: Metadata,
-    content_type: Option<Vec<u8>>,
+    /// With the time it was set, which is earlier than the POST when that is made up for here.
+    content_type: Option<(Vec<u8>, Timestamp)>,
 }
 
 struct Done {
@@ -48,16 +49,25 @@ struct Done {
 }
 
 impl Posting {
-    fn of(request: &Request, timestamp: Timestamp, allowed: &[String]) -> Self {
+    fn of(request: &Request, timestamp: Timestamp, allowed: &[String]) -> Result<Self, Refusal> {
         let mut metadata = Metadata::new().with("X-Timestamp", timestamp.internal());
         kept::keep_for_post(&mut metadata, &request.headers, allowed);
         let content_type = request.headers.get(http::header::CONTENT_TYPE);
-        Self {
+        let set_at = match request.text("content-type-timestamp") {
+            Some(text) => text
+                .parse()
+                .map_err(|_| Refusal::bad_request("Invalid Content-Type-Timestamp header"))?,
+            None => timestamp,
+        };
+        let content_type = content_type.map(|value| value.as_bytes().to_vec());
+        Ok(Self {
             timestamp,
             opens_expired: request.opens_expired(),
             metadata,
-            content_type: content_type.map(|v| v.as_bytes().to_vec()).filter(|v| !v.is_empty()),
-        }
+            content_type: content_type
+                .filter(|value| !value.is_empty())
+                .map(|value| (value, set_at)),
+        })
     }
 
     /// Blocks.
@@ -71,36 +81,49 @@ impl Posting {
             return Ok(Err(Refusal::not_found(None)));
         }
         let newest = found.timestamps.newest();
-        if newest >= self.timestamp {
+        let newer_type = self
+            .content_type
+            .filter(|(_, set_at)| *set_at > found.timestamps.content_type);
+        if newest >= self.timestamp && newer_type.is_none() {
             return Ok(Err(Refusal::conflict(newest)));
         }
-        let (content_type, content_type_timestamp) = match self.content_type {
-            Some(content_type) => (content_type, self.timestamp),
-            None => {
-                let current = found.metadata.get("Content-Type").unwrap_or_default();
-                (current.to_vec(), found.timestamps.content_type)
-            }
+        let (content_type, content_type_timestamp) = newer_type.unwrap_or_else(|| {
+            let current = found.metadata.get("Content-Type").unwrap_or_default();
+            (current.to_vec(), found.timestamps.content_type)
+        });
+        // An older POST may still bring a newer content type; the rest of it is superseded.
+        let (timestamp, mut metadata) = match newest >= self.timestamp {
+            true => (newest, posted(&found)),
+            false => (self.timestamp, self.metadata.clone()),
         };
         // The PUT's own content type stays in the body's metadata; only a later one is written again.
         let set_since = content_type_timestamp > found.timestamps.data;
-        let mut metadata = self.metadata.clone();
         if set_since {
             metadata.set("Content-Type", content_type.clone());
         }
         let update = MetadataUpdate {
-            timestamp: self.timestamp,
+            timestamp,
             metadata,
             content_type_timestamp: set_since.then_some(content_type_timestamp),
         };
         engine.write_metadata(key, update)?;
         Ok(Ok(Done {
-            timestamp: self.timestamp,
+            timestamp,
             found,
             posted: self.metadata,
             content_type,
             content_type_timestamp,
         }))
     }
+}
+
+/// What the newest POST said, its content type aside.
+fn posted(found: &Found) -> Metadata {
+    let mut metadata = Metadata::new().with("X-Timestamp", found.timestamps.newest().internal());
+    for (name, value) in found.posted() {
+        metadata.set(name, value);
+    }
+    metadata
 }
 
 impl Done {

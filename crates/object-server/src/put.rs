@@ -30,7 +30,7 @@ use vocabulary::limits::LimitError;
 use vocabulary::{Conditions, Outcome, Timestamp};
 
 /// A body this small is received before the device is asked anything.
-const SMALL: u64 = 64 * 1024;
+pub(crate) const SMALL: u64 = 64 * 1024;
 const BACKEND_OVERRIDE: &str = "x-backend-container-update-override-";
 const SYSTEM_OVERRIDE: &str = "x-object-sysmeta-container-update-override-";
 

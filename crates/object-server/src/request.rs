@@ -137,7 +137,8 @@ pub(crate) fn is_true(text: &str) -> bool {
         .any(|yes| text.eq_ignore_ascii_case(yes))
 }
 
-fn policy(headers: &HeaderMap, options: &ObjectServerOptions) -> Result<PolicyIndex, Refusal> {
+/// The policy that a request is about.
+pub(crate) fn policy(headers: &HeaderMap, options: &ObjectServerOptions) -> Result<PolicyIndex, Refusal> {
     let Some(value) = headers.get(X_POLICY_INDEX) else {
         return Ok(PolicyIndex::LEGACY);
     };

@@ -7,7 +7,9 @@ use crate::post::post;
 use crate::put::put;
 use crate::read::read;
 use crate::refusal::{Refusal, empty};
+use crate::replicate::replicate;
 use crate::request::{Request, X_POLICY_INDEX};
+use crate::ssync::{Room, ssync};
 use crate::updates::ListingUpdates;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
@@ -17,6 +19,7 @@ use telemetry::StorageLine;
 use world::World;
 
 const VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, SSYNC");
+const CLIENT_VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT");
 const NAME: HeaderValue = HeaderValue::from_static(concat!("object-server/", env!("CARGO_PKG_VERSION")));
 
 /// The objects of this node, behind [`Service`].
@@ -30,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) options: ObjectServerOptions,
     pub(crate) devices: Devices,
     pub(crate) updates: ListingUpdates,
+    pub(crate) room: Room,
 }
 
 impl ObjectServer {
@@ -47,6 +51,7 @@ impl ObjectServer {
         let devices = Devices::new(world.clone(), source, options.threads_per_disk, options.queue_per_disk)?;
         let shared = Arc::new(Shared {
             world,
+            room: Room::new(&options.replication),
             options,
             devices,
             updates,
@@ -62,13 +67,12 @@ impl ObjectServer {
 
     async fn answer(&self, call: Call) -> Response {
         let verb = call.method.clone();
+        let serves = self.shared.options.replication.serves;
         let answered = match verb.as_str() {
-            "OPTIONS" => Ok(options()),
-            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => self.on_object(call).await,
-            "REPLICATE" | "SSYNC" => Err(Refusal::Text(
-                StatusCode::NOT_IMPLEMENTED,
-                format!("this object server does not speak {verb} yet; let OpenStack's replicate this device"),
-            )),
+            "OPTIONS" => Ok(options(serves)),
+            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => on_object(&self.shared, call).await,
+            "REPLICATE" if serves => replicate(&self.shared, call).await,
+            "SSYNC" if serves => ssync(&self.shared, call).await,
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         };
         let mut response = answered.unwrap_or_else(Refusal::into_response);
@@ -77,30 +81,30 @@ impl ObjectServer {
         }
         response
     }
+}
 
-    async fn on_object(&self, call: Call) -> Result<Response, Refusal> {
-        let Call {
-            method,
-            address,
-            headers,
-            body,
-            interim,
-            ..
-        } = call;
-        let request = Request::new(method, address, headers, &self.shared.options)?;
-        let shared = self.shared.clone();
-        match request.method.as_str() {
-            "PUT" => put(&shared, request, body, interim).await,
-            "POST" => {
-                let work = async move { post(&shared, request).await };
-                self.shared.to_its_end(work).await?
-            }
-            "DELETE" => {
-                let work = async move { delete(&shared, request).await };
-                self.shared.to_its_end(work).await?
-            }
-            _ => read(&shared, request).await,
+/// Answers a request for an object; also those that come by SSYNC.
+pub(crate) async fn on_object(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
+    let Call {
+        method,
+        address,
+        headers,
+        body,
+        interim,
+        ..
+    } = call;
+    let request = Request::new(method, address, headers, &shared.options)?;
+    match request.method.as_str() {
+        "PUT" => put(shared, request, body, interim).await,
+        "POST" => {
+            let (shared, work) = (shared.clone(), shared.clone());
+            shared.to_its_end(async move { post(&work, request).await }).await?
         }
+        "DELETE" => {
+            let (shared, work) = (shared.clone(), shared.clone());
+            shared.to_its_end(async move { delete(&work, request).await }).await?
+        }
+        _ => read(shared, request).await,
     }
 }
 
@@ -119,9 +123,10 @@ impl Shared {
     }
 }
 
-fn options() -> Response {
+fn options(serves_replication: bool) -> Response {
     let mut response = empty(StatusCode::OK);
-    response.headers_mut().insert(ALLOW, VERBS);
+    let verbs = if serves_replication { VERBS } else { CLIENT_VERBS };
+    response.headers_mut().insert(ALLOW, verbs);
     response.headers_mut().insert(SERVER, NAME);
     response
 }

@@ -19,6 +19,7 @@
 //! | accepting connections | `http_server.rs` |
 //! | TLS, PROXY preambles | `arrival.rs`, `tls.rs`, `proxied.rs` |
 //! | `100 Continue` with headers, in the middle of a request | `interim.rs` |
+//! | the words of SSYNC | `ssync.rs` |
 //! | header names that HTTP libraries refuse | `heads.rs` (in), `names.rs` (out) |
 
 pub mod arrival;
@@ -32,6 +33,7 @@ pub mod interim;
 mod names;
 pub mod peers;
 mod proxied;
+pub mod ssync;
 pub mod tls;
 
 pub use arrival::{Arrival, Https};

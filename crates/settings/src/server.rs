@@ -62,7 +62,7 @@ options! {
         disable_fallocate: bool = "false",
         /// Room on a device that stays free, in bytes or as a percentage of the device.
         fallocate_reserve: FallocateReserve = "1%",
-        /// true: serve only replication verbs; false: serve all but those; empty: serve everything.
+        /// false: refuse REPLICATE and SSYNC; true or empty: serve everything.
         replication_server: Option<bool> = "",
         /// Log every request.
         log_requests: bool = "true",

@@ -37,6 +37,16 @@ options! {
         etag_validate_pct: f64 = "100",
         /// Mebibytes after which a file being written is synced; 0 syncs at the end only.
         mb_per_sync: u64 = "512",
+        /// SSYNC exchanges that other nodes may have with this server at the same time; 0 for any number.
+        replication_concurrency: usize = "4",
+        /// Likewise on one device.
+        replication_concurrency_per_device: usize = "1",
+        /// Seconds that an exchange waits for its device and its partition.
+        replication_lock_timeout: Duration = "15",
+        /// Failed requests of an exchange that end it, if they are too large a share.
+        replication_failure_threshold: u64 = "100",
+        /// The share of failed to successful requests that is too large.
+        replication_failure_ratio: f64 = "1.0",
         /// Headers, besides the metadata, that are kept with an object.
         allowed_headers: HeaderNames = "Content-Disposition, Content-Encoding, X-Delete-At, X-Object-Manifest, X-Static-Large-Object, Cache-Control, Content-Language, Expires, X-Robots-Tag",
     }

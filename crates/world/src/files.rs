@@ -19,7 +19,7 @@ pub enum Purpose {
     Read,
     /// Reading and writing; it must exist.
     Change,
-    /// Writing at the end; made when missing.
+    /// Writing at the end and looking at what was written; made when missing.
     Append,
     /// Writing a new file; it must not exist.
     Create,

@@ -52,7 +52,7 @@ impl FileSystem for RealFiles {
         let (flags, mode) = match purpose {
             Purpose::Read => (OFlags::RDONLY, Mode::empty()),
             Purpose::Change => (OFlags::RDWR, Mode::empty()),
-            Purpose::Append => (OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND, RECORD_MODE),
+            Purpose::Append => (OFlags::RDWR | OFlags::CREATE | OFlags::APPEND, RECORD_MODE),
             Purpose::Create => (OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OBJECT_MODE),
             Purpose::Lock => (OFlags::WRONLY | OFlags::CREATE, OBJECT_MODE),
         };

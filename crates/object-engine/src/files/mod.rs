@@ -6,7 +6,7 @@
 //! checksum; what fails is quarantined, never served.
 //! Always holds: what [`ObjectEngine`] promises; an OpenStack service may work on the same device at
 //! the same time.
-//! Deliberately absent: erasure-coded fragments (recognised and left alone), `hashes.pkl`.
+//! Deliberately absent: erasure-coded fragments (recognised and left alone).
 //! The layout is drawn in `docs/formats/object-files.md`; tests in `tests/files_*.rs`.
 
 mod audit;
@@ -15,6 +15,7 @@ mod hot;
 mod layout;
 mod read;
 mod reader;
+mod replica;
 mod space;
 mod verified;
 mod write;
@@ -26,6 +27,7 @@ pub use config::{FilesConfig, Reserve};
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter, OpenOptions};
 use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
+use crate::replica::Replica;
 use durable_fs::{Condition, Device, FsError};
 use hot::HotObjects;
 use layout::Layout;
@@ -140,6 +142,10 @@ impl State {
 }
 
 impl ObjectEngine for FilesEngine {
+    fn replica(&self) -> &dyn Replica {
+        self
+    }
+
     fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
         read::open(&self.state, key, options)
     }

@@ -1,15 +1,17 @@
 //! Writing: staged → metadata → synced → announced → published → the obsolete removed.
 //!
 //! The suffix is announced in `hashes.invalid` before the file gets its name: a crash between the
-//! two costs a needless recalculation, the other order would hide the change from replication.
+//! two costs a needless recalculation, the other order would hide the change from replication. Who
+//! hashes the suffix may have taken the announcement and listed the directory before the name was
+//! there; so it is made again unless it still stands then.
 
 use super::{State, read, xattrs};
 use crate::engine::{Commit, MetadataUpdate, ObjectKey, ObjectWriter};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, named, tombstone, update_metadata};
-use crate::rules::{FileName, Part, choose, reclaimable};
-use durable_fs::Staged;
+use crate::rules::{Choice, FileName, Part, choose, reclaimable};
+use durable_fs::{Hint, Staged};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +19,9 @@ use std::time::Duration;
 use vocabulary::Timestamp;
 use world::files::Directory;
 
-const INVALIDATIONS: &str = "hashes.invalid";
+pub(super) const INVALIDATIONS: &str = "hashes.invalid";
 /// As long as OpenStack Swift waits for a partition's lock.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// A body that is only promised takes no more room than this from others.
 const ALLOCATED_AHEAD: u64 = 64 << 20;
 /// Below this the file system allocates well without being told.
@@ -99,8 +101,9 @@ impl Writer {
         if too_long_to_cache {
             synced.forget_cached();
         }
-        announce(&state, &directory)?;
+        let announced = announce(&state, &directory)?;
         let opened = synced.publish(&file.to_string()).map_err(blame)?;
+        confirm(&state, &directory, announced);
         state.hot.forget(&key);
         remove_obsolete(&state, &key, &directory, &*opened);
         Ok(())
@@ -137,14 +140,15 @@ pub(super) fn delete(state: &Arc<State>, key: &ObjectKey, timestamp: Timestamp) 
 
 /// Moves a hash directory to quarantine; where it is now, or `None` when it was already gone.
 pub(super) fn quarantine(
-    state: &Arc<State>,
+    state: &State,
     key: &ObjectKey,
     directory: &Path,
     why: &str,
 ) -> Result<Option<PathBuf>, EngineError> {
-    announce(state, directory)?;
+    let announced = announce(state, directory)?;
     match state.device.move_aside(directory, &state.layout.quarantined(key)) {
         Ok(place) => {
+            confirm(state, directory, announced);
             state.hot.forget(key);
             tracing::warn!(
                 device = state.config.name,
@@ -162,41 +166,49 @@ pub(super) fn quarantine(
 }
 
 /// Notes in the partition that a suffix must be hashed again.
-pub(super) fn announce(state: &State, hash_directory: &Path) -> Result<(), EngineError> {
+pub(super) fn announce(state: &State, hash_directory: &Path) -> Result<Option<Hint>, EngineError> {
     // A hash directory always has a suffix and a partition above it (`Layout`).
-    let Some((suffix, partition)) = hash_directory
+    match hash_directory
         .parent()
         .and_then(|suffix| Some((suffix.file_name()?, suffix.parent()?)))
-    else {
-        return Ok(());
-    };
-    let line = format!("{}\n", suffix.to_string_lossy());
+    {
+        Some((suffix, partition)) => announce_suffix(state, partition, &suffix.to_string_lossy()),
+        None => Ok(None),
+    }
+}
+
+/// Likewise; `None` when there is no such partition.
+pub(super) fn announce_suffix(state: &State, partition: &Path, suffix: &str) -> Result<Option<Hint>, EngineError> {
+    let line = format!("{suffix}\n");
     let announced = state
         .device
         .lock(partition, LOCK_WAIT)
         .and_then(|locked| locked.append_hint(INVALIDATIONS, line.as_bytes()));
     match announced {
         // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
-        Err(error) if error.is_absent() => Ok(()),
-        other => other.map_err(|error| state.blame(error)),
+        Err(error) if error.is_absent() => Ok(None),
+        other => other.map(Some).map_err(|error| state.blame(error)),
+    }
+}
+
+/// Announces again what may have been taken note of before it had happened. It has happened now and is
+/// durable: that replication may learn of it late is no reason to deny it.
+fn confirm(state: &State, hash_directory: &Path, announced: Option<Hint>) {
+    if announced.is_some_and(|hint| hint.stands()) {
+        return;
+    }
+    if let Err(error) = announce(state, hash_directory) {
+        let path = hash_directory.display();
+        tracing::warn!(device = state.config.name, %error, "{path}: its change could not be announced");
     }
 }
 
 /// Removes what the newest files made meaningless. The write is durable already: what cannot be
 /// removed now is found obsolete again by every reader and goes with the next write.
 fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
-    let removed = read::object_files(directory).and_then(|(names, files)| {
-        let choice = choose(&files);
-        let now = state.world.clock.now();
-        let horizon = Timestamp::from_seconds(now.seconds().saturating_sub(state.config.reclaim_age.as_secs()));
-        let reclaimed = reclaimable(&files, &choice, horizon);
-        for at in choice.obsolete.iter().chain(&reclaimed) {
-            match directory.remove(&names[*at]) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(choice.obsolete.len() + reclaimed.len() == files.len())
+    let removed = read::object_files(directory).and_then(|(mut names, mut files)| {
+        clean(state, directory, &mut names, &mut files)?;
+        Ok(names.is_empty())
     });
     let emptied = match removed {
         Ok(true) => state.device.remove_if_empty(path).map_err(|error| error.to_string()),
@@ -211,6 +223,34 @@ fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn 
             "could not remove obsolete files"
         );
     }
+}
+
+/// Removes obsolete files and reclaimable tombstones, on the disk and from the two lists, which are of
+/// one length; what the others amount to.
+pub(super) fn clean(
+    state: &State,
+    directory: &dyn Directory,
+    names: &mut Vec<String>,
+    files: &mut Vec<FileName>,
+) -> io::Result<Choice> {
+    let choice = choose(files);
+    let now = state.world.clock.now();
+    let horizon = Timestamp::from_seconds(now.seconds().saturating_sub(state.config.reclaim_age.as_secs()));
+    let reclaimed = reclaimable(files, &choice, horizon);
+    let mut gone: Vec<usize> = choice.obsolete.iter().chain(&reclaimed).copied().collect();
+    if gone.is_empty() {
+        return Ok(choice);
+    }
+    gone.sort_unstable();
+    for &at in gone.iter().rev() {
+        match directory.remove(&names[at]) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        names.remove(at);
+        files.remove(at);
+    }
+    Ok(choose(files))
 }
 
 impl State {

@@ -1,0 +1,259 @@
+//! Replication's view of the `files` engine: suffix hashes in `hashes.pkl`, and objects by their files' names.
+//!
+//! Whoever changes a suffix appends it to `hashes.invalid`; who asks for hashes first moves those lines
+//! into `hashes.pkl` (as "unknown"), then computes what is unknown, then writes the result if nobody
+//! else wrote in between. Both files are OpenStack Swift's, and its daemons may do the same meanwhile.
+//! Always holds: `hashes.invalid` is emptied only after `hashes.pkl` says as much on stable storage; a
+//! hash is computed from a listing that began after its announcement was taken note of; without changes
+//! no directory is listed, no lock is taken and no object file is opened.
+//! Deliberately absent: fragments of erasure-coded policies, who compares hashes and why.
+//!
+//! | question | file |
+//! |---|---|
+//! | what `hashes.pkl` says | `record.rs` |
+//! | the hash of one suffix | `suffix.rs` |
+//! | one object by its files' names; removing what others hold | `objects.rs` |
+
+mod objects;
+mod record;
+mod suffix;
+
+use super::{FilesEngine, State, write};
+use crate::error::EngineError;
+use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};
+use durable_fs::Locked;
+use record::Record;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vocabulary::PathHash;
+
+const HASHES: &str = "hashes.pkl";
+/// Held by who sends or receives a whole partition.
+const REPLICATION_LOCK: &str = ".lock-replication";
+/// 4096 suffixes take a quarter of a mebibyte.
+const LONGEST_HASHES: u64 = 4 << 20;
+/// A million announcements.
+const LONGEST_INVALIDATIONS: u64 = 4 << 20;
+/// Each retry means that another process recorded something in between.
+const RETRIES: usize = 10;
+
+/// A partition's directory, and what is recorded there.
+struct Partition<'a> {
+    state: &'a State,
+    key: PartitionKey,
+    path: PathBuf,
+}
+
+/// What is recorded, and the bytes it was read from.
+struct Recorded {
+    record: Option<Record>,
+    bytes: Option<Vec<u8>>,
+}
+
+impl<'a> Partition<'a> {
+    fn new(state: &'a State, key: PartitionKey) -> Self {
+        let path = state.layout.partition(key.policy, key.partition);
+        Self { state, key, path }
+    }
+
+    fn hashes(&self, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
+        for attempt in 1.. {
+            let recorded = self.consolidated()?;
+            let mut record = recorded.record.clone().unwrap_or_default();
+            let mut changed = false;
+            if rehash.list || recorded.record.is_none() {
+                let Some(found) = self.suffixes()? else {
+                    return Ok(SuffixHashes::default());
+                };
+                changed |= record.learn(found) || recorded.record.is_none();
+            }
+            changed |= record.doubt(rehash.suffixes.iter().map(String::as_str));
+            let mut computed = 0;
+            for suffix in record.unknown() {
+                let hash = self.hash_suffix(&suffix)?;
+                computed += usize::from(hash.is_some());
+                record.know(suffix, hash);
+                changed = true;
+            }
+            if !changed || self.keep(&record, &recorded, attempt == RETRIES)? {
+                let hashes = record.into_hashes();
+                return Ok(SuffixHashes { hashes, computed });
+            }
+        }
+        Ok(SuffixHashes::default())
+    }
+
+    /// What is recorded, announced changes included.
+    fn consolidated(&self) -> Result<Recorded, EngineError> {
+        let files = self.state.device.files();
+        let invalidations = self.path.join(write::INVALIDATIONS);
+        // Looked at before the record is read: what another process moves there in between is then found.
+        match files.info(&invalidations) {
+            Ok(info) if info.size > 0 => {}
+            Ok(_) => return self.recorded(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.recorded(),
+            Err(error) => return Err(self.state.io("look at", &invalidations, error)),
+        }
+        let locked = self.lock()?;
+        let mut recorded = self.recorded()?;
+        let announced = match files.read(&invalidations, LONGEST_INVALIDATIONS) {
+            Ok(announced) => announced,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                tracing::warn!(
+                    "{}: too long to be read; all suffixes are hashed anew",
+                    invalidations.display()
+                );
+                recorded.record = None;
+                vec![]
+            }
+            Err(error) => return Err(self.state.io("read", &invalidations, error)),
+        };
+        let changed = recorded.record.as_mut().is_some_and(|record| {
+            let announced = String::from_utf8_lossy(&announced);
+            record.doubt(announced.lines().map(str::trim))
+        });
+        match (&recorded.record, changed) {
+            (Some(record), true) => recorded.bytes = Some(self.write(record)?),
+            // Everything will be hashed anew; a record that says so stays so.
+            (None, _) if recorded.bytes.is_some() => recorded.bytes = Some(self.write(&Record::invalid())?),
+            _ => {}
+        }
+        locked
+            .clear_hints(write::INVALIDATIONS)
+            .map_err(|error| self.state.blame(error))?;
+        Ok(recorded)
+    }
+
+    fn recorded(&self) -> Result<Recorded, EngineError> {
+        let path = self.path.join(HASHES);
+        let nothing = |bytes| Recorded { record: None, bytes };
+        let bytes = match self.state.device.files().read(&path, LONGEST_HASHES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing(None)),
+            Err(error) => {
+                tracing::warn!(
+                    "{}: cannot be read: {error}; all suffixes are hashed anew",
+                    path.display()
+                );
+                return Ok(nothing(None));
+            }
+        };
+        match Record::decode(&bytes) {
+            Ok(record) => Ok(Recorded {
+                record: Some(record).filter(Record::is_valid),
+                bytes: Some(bytes),
+            }),
+            Err(why) => {
+                tracing::warn!("{}: {why}; all suffixes are hashed anew", path.display());
+                Ok(nothing(Some(bytes)))
+            }
+        }
+    }
+
+    /// Records what was computed, unless another process recorded something meanwhile; whether there is
+    /// nothing left to do. A device that takes no writes is no reason not to know.
+    fn keep(&self, record: &Record, before: &Recorded, last: bool) -> Result<bool, EngineError> {
+        let kept = self.lock().and_then(|_locked| {
+            let same = self.recorded()?.bytes == before.bytes;
+            if same {
+                self.write(record)?;
+            }
+            Ok(same)
+        });
+        match kept {
+            Ok(same) => Ok(same || last),
+            Err(error) => {
+                tracing::warn!("suffix hashes are not kept: {error}");
+                Ok(true)
+            }
+        }
+    }
+
+    fn write(&self, record: &Record) -> Result<Vec<u8>, EngineError> {
+        let bytes = record.encode(self.state.world.clock.now());
+        let temporaries = self.state.layout.temporaries(self.key.policy);
+        let written = self.state.device.write_file(&self.path, HASHES, &temporaries, &bytes);
+        written.map(|()| bytes).map_err(|error| self.state.blame(error))
+    }
+
+    fn lock(&self) -> Result<Locked, EngineError> {
+        let locked = self.state.device.lock(&self.path, write::LOCK_WAIT);
+        locked.map_err(|error| self.state.blame(error))
+    }
+
+    /// The suffix directories; `None` when there is no such partition.
+    fn suffixes(&self) -> Result<Option<Vec<String>>, EngineError> {
+        let names = self.names(&self.path)?;
+        Ok(names.map(|names| {
+            let mut names = names;
+            names.retain(|name| super::layout::is_suffix(name));
+            names
+        }))
+    }
+
+    /// The names in a directory; `None` when there is no such directory.
+    fn names(&self, path: &Path) -> Result<Option<Vec<String>>, EngineError> {
+        let directory = match self.state.device.files().open_directory(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.state.present().map(|()| None),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+            other => other.map_err(|error| self.state.io("open", path, error))?,
+        };
+        let mut names = vec![];
+        let listed = directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)));
+        listed.map_err(|error| self.state.io("list", path, error))?;
+        Ok(Some(names))
+    }
+}
+
+impl Replica for FilesEngine {
+    fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
+        self.state.ready()?;
+        Partition::new(&self.state, partition).hashes(rehash)
+    }
+
+    fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError> {
+        self.state.ready()?;
+        let partition = Partition::new(&self.state, partition);
+        for suffix in suffixes.iter().filter(|suffix| super::layout::is_suffix(suffix)) {
+            // Of no use to a partition that is not there; a standing hint needs no watching here.
+            write::announce_suffix(&self.state, &partition.path, suffix)?;
+        }
+        Ok(())
+    }
+
+    fn lock_partition(&self, partition: PartitionKey, wait: Duration) -> Result<PartitionLock, EngineError> {
+        self.state.ready()?;
+        let partition = Partition::new(&self.state, partition);
+        match self.state.device.lock_named(&partition.path, REPLICATION_LOCK, wait) {
+            Ok(locked) => Ok(PartitionLock::new(Some(Box::new(locked)))),
+            Err(error) if error.is_absent() => self.state.present().map(|()| PartitionLock::new(None)),
+            Err(error) => Err(self.state.blame(error)),
+        }
+    }
+
+    fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError> {
+        self.state.ready()?;
+        Partition::new(&self.state, partition).versions(hash)
+    }
+
+    fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError> {
+        self.state.ready()?;
+        Partition::new(&self.state, partition).versions_under(suffix)
+    }
+
+    fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError> {
+        self.state.ready()?;
+        Partition::new(&self.state, partition).name_of(hash)
+    }
+
+    fn forget(&self, partition: PartitionKey, hash: PathHash, versions: &Versions) -> Result<bool, EngineError> {
+        self.state.ready()?;
+        Partition::new(&self.state, partition).forget(hash, versions)
+    }
+
+    fn forget_partition(&self, partition: PartitionKey) -> Result<bool, EngineError> {
+        self.state.ready()?;
+        Partition::new(&self.state, partition).forget_all()
+    }
+}

@@ -1,0 +1,167 @@
+//! [`Record`]: the content of `hashes.pkl`.
+//!
+//! A pickled dictionary: suffix → MD5 in hexadecimal, or `None` when that has to be computed again; and
+//! `valid` → whether any of it counts, `updated` → when it was written. Files of older versions have
+//! neither of the two and count.
+//! Always holds: any bytes are read or refused.
+
+use crate::files::layout::is_suffix;
+use pickle::{Limits, Value};
+use std::collections::BTreeMap;
+use vocabulary::Timestamp;
+
+const VALID: &str = "valid";
+const UPDATED: &str = "updated";
+
+/// What is known of a partition's suffixes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    valid: bool,
+    suffixes: BTreeMap<String, Option<String>>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            valid: true,
+            suffixes: BTreeMap::new(),
+        }
+    }
+}
+
+impl Record {
+    /// One that says nothing but that.
+    pub(super) fn invalid() -> Self {
+        Self {
+            valid: false,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let value = pickle::loads(bytes, &Limits::default()).map_err(|error| error.to_string())?;
+        let entries = value.entries().ok_or("it is not a dictionary")?;
+        let mut record = Self::default();
+        for (name, value) in entries {
+            match name {
+                Value::Str(name) if name == VALID => record.valid = value.int().is_some_and(|yes| yes != 0),
+                Value::Str(name) if name == UPDATED => {}
+                Value::Str(name) if is_suffix(name) => {
+                    let hash = value.text().filter(|hash| is_hash(hash)).map(str::to_owned);
+                    record.suffixes.insert(name.clone(), hash);
+                }
+                other => return Err(format!("{other:?} is no suffix")),
+            }
+        }
+        Ok(record)
+    }
+
+    pub(super) fn encode(&self, now: Timestamp) -> Vec<u8> {
+        let mut entries = vec![(Value::str(VALID), Value::Bool(self.valid))];
+        entries.extend(self.suffixes.iter().map(|(suffix, hash)| {
+            let hash = hash.as_ref().map_or(Value::None, Value::str);
+            (Value::str(suffix), hash)
+        }));
+        entries.push((Value::str(UPDATED), Value::Float(now.as_f64())));
+        pickle::dumps(&Value::Dict(entries))
+    }
+
+    pub(super) fn is_valid(&self) -> bool {
+        self.valid
+    }
+
+    /// Adds suffixes that may not be known yet; whether any was not.
+    pub(super) fn learn(&mut self, suffixes: Vec<String>) -> bool {
+        let before = self.suffixes.len();
+        for suffix in suffixes {
+            self.suffixes.entry(suffix).or_insert(None);
+        }
+        self.suffixes.len() > before
+    }
+
+    /// Takes hashes for unknown from now on; whether any counted before.
+    pub(super) fn doubt<'a>(&mut self, suffixes: impl Iterator<Item = &'a str>) -> bool {
+        let mut changed = false;
+        for suffix in suffixes.filter(|suffix| is_suffix(suffix)) {
+            let before = self.suffixes.insert(suffix.to_owned(), None);
+            changed |= before != Some(None);
+        }
+        changed
+    }
+
+    /// The suffixes whose hash has to be computed.
+    pub(super) fn unknown(&self) -> Vec<String> {
+        let unknown = self.suffixes.iter().filter(|(_, hash)| hash.is_none());
+        unknown.map(|(suffix, _)| suffix.clone()).collect()
+    }
+
+    /// The hash of a suffix, `None` when there is no such suffix.
+    pub(super) fn know(&mut self, suffix: String, hash: Option<String>) {
+        match hash {
+            Some(hash) => self.suffixes.insert(suffix, Some(hash)),
+            None => self.suffixes.remove(&suffix),
+        };
+    }
+
+    pub(super) fn into_hashes(self) -> BTreeMap<String, String> {
+        let known = self.suffixes.into_iter();
+        known.filter_map(|(suffix, hash)| Some((suffix, hash?))).collect()
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Written by OpenStack Swift 2.38.3.
+    const WRITTEN: &[u8] = b"\x80\x02}q\x00(X\x05\x00\x00\x00validq\x01\x88X\x03\x00\x00\x00abcq\x02X \x00\x00\x00\
+        d41d8cd98f00b204e9800998ecf8427eq\x03X\x07\x00\x00\x00updatedq\x04GA\xda\xc0#Y\x92.\x9fu.";
+
+    #[test]
+    fn openstacks_record_is_read_and_ours_is_spelled_alike() {
+        let record = Record::decode(WRITTEN).unwrap();
+        assert!(record.is_valid() && record.unknown().is_empty());
+        let ours = record.encode(Timestamp::from_seconds(1_795_198_310));
+        let (theirs, number) = WRITTEN.split_at(WRITTEN.len() - 9);
+        assert_eq!((&ours[..theirs.len()], number.len()), (theirs, 9));
+        assert_eq!(record.into_hashes()["abc"], "d41d8cd98f00b204e9800998ecf8427e");
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_and_odd_hashes_are_unknown() {
+        let encode = |entries: Vec<(Value, Value)>| pickle::dumps(&Value::Dict(entries));
+        for bad in [
+            &b"rubbish"[..],
+            b"",
+            b"cos\nsystem\n(S'true'\ntR.",
+            &pickle::dumps(&Value::List(vec![])),
+            &encode(vec![(Value::str("../x"), Value::None)]),
+            &encode(vec![(Value::bytes("abc"), Value::None)]),
+        ] {
+            assert!(Record::decode(bad).is_err());
+        }
+        let odd = encode(vec![
+            (Value::str("abc"), Value::Int(5)),
+            (Value::str("abd"), Value::str("x")),
+        ]);
+        assert_eq!(Record::decode(&odd).unwrap().unknown(), ["abc", "abd"]);
+        let old = encode(vec![(Value::str(VALID), Value::Bool(false))]);
+        assert!(!Record::decode(&old).unwrap().is_valid());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..90, byte: u8) {
+            let _ = Record::decode(&bytes);
+            let mut spoilt = WRITTEN.to_vec();
+            let at = at % spoilt.len();
+            spoilt[at] = byte;
+            let _ = Record::decode(&spoilt);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The hash of one suffix: MD5 over what the names of its objects' files say, in ascending order.
+//!
+//! Obsolete files, tombstones past `reclaim_age` and empty directories go on the way. A directory that
+//! was not cleaned earlier is therefore hashed as if it had been. What does not belong there is left
+//! alone, with one line; a file in a directory's place is quarantined.
+
+use super::Partition;
+use crate::engine::ObjectKey;
+use crate::error::EngineError;
+use crate::files::write::{clean, quarantine};
+use crate::replica::Versions;
+use crate::rules::FileName;
+use md5::{Digest, Md5};
+use std::io;
+use std::path::Path;
+use vocabulary::PathHash;
+use world::files::Directory;
+
+/// What was found in the place of an object.
+enum Place {
+    /// Nothing, or nothing any more.
+    Nothing,
+    /// Files; with what they amount to, if anything.
+    Files(Option<Versions>),
+}
+
+impl Partition<'_> {
+    /// The hash of a suffix; `None` when there is nothing in it.
+    pub(super) fn hash_suffix(&self, suffix: &str) -> Result<Option<String>, EngineError> {
+        let path = self.path.join(suffix);
+        let Some(mut names) = self.names(&path)? else {
+            return Ok(None);
+        };
+        names.sort_unstable();
+        let mut digest = Md5::new();
+        let mut occupied = false;
+        for name in names {
+            let place = path.join(&name);
+            let Some(hash) = PathHash::from_hex(&name) else {
+                tracing::warn!("{}: is no object's directory; left alone", place.display());
+                occupied = true;
+                continue;
+            };
+            if let Place::Files(versions) = self.look(&place, hash)? {
+                occupied = true;
+                versions.iter().for_each(|versions| versions.digest(&mut digest));
+            }
+        }
+        if !occupied && self.is_gone(&path)? {
+            return Ok(None);
+        }
+        Ok(Some(PathHash(digest.finalize().into()).hex()))
+    }
+
+    fn look(&self, path: &Path, hash: PathHash) -> Result<Place, EngineError> {
+        let directory = match self.state.device.files().open_directory(path) {
+            Ok(directory) => directory,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Place::Nothing),
+            Err(error) if crate::files::read::is_damaged(&error) => return self.replaced(path, hash, &error),
+            Err(error) => return Err(self.state.io("open", path, error)),
+        };
+        let listed = match list(&*directory) {
+            Ok(listed) => listed,
+            Err(error) if crate::files::read::is_damaged(&error) => return self.replaced(path, hash, &error),
+            Err(error) => return Err(self.state.io("list", path, error)),
+        };
+        let (mut names, mut files, strangers) = (listed.names, listed.files, listed.strangers);
+        let cleaned = clean(self.state, &*directory, &mut names, &mut files);
+        let choice = cleaned.map_err(|error| self.state.io("remove obsolete files from", path, error))?;
+        if names.is_empty() && strangers == 0 && self.is_gone(path)? {
+            return Ok(Place::Nothing);
+        }
+        Ok(Place::Files(Versions::of(&files, &choice)))
+    }
+
+    /// Removes a directory unless there is something in it after all; whether it is gone.
+    pub(super) fn is_gone(&self, path: &Path) -> Result<bool, EngineError> {
+        match self.state.device.files().remove_directory(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
+            Err(error) => Err(self.state.io("remove", path, error)),
+        }
+    }
+
+    fn replaced(&self, path: &Path, hash: PathHash, error: &io::Error) -> Result<Place, EngineError> {
+        self.distrust(path, hash, &format!("it cannot be listed: {error}"))?;
+        Ok(Place::Nothing)
+    }
+
+    /// Takes an object out of sight.
+    pub(super) fn distrust(&self, path: &Path, hash: PathHash, why: &str) -> Result<(), EngineError> {
+        let key = ObjectKey {
+            policy: self.key.policy,
+            partition: self.key.partition,
+            hash,
+            name: String::new(),
+        };
+        quarantine(self.state, &key, path, why).map(drop)
+    }
+}
+
+/// What is in an object's directory.
+pub(super) struct Listed {
+    /// Files that are understood, as they are spelled.
+    pub(super) names: Vec<String>,
+    /// The same, understood.
+    pub(super) files: Vec<FileName>,
+    /// How many others there are.
+    pub(super) strangers: usize,
+}
+
+pub(super) fn list(directory: &dyn Directory) -> io::Result<Listed> {
+    let mut listed = Listed {
+        names: vec![],
+        files: vec![],
+        strangers: 0,
+    };
+    directory.list(&mut |name| match name.to_str().map(|name| (name, name.parse())) {
+        Some((name, Ok(file))) => {
+            listed.names.push(name.to_owned());
+            listed.files.push(file);
+        }
+        _ => listed.strangers += 1,
+    })?;
+    Ok(listed)
+}

@@ -1,0 +1,122 @@
+//! What replication asks of a device: what partitions hold, by digest and one by one, without opening
+//! an object.
+//!
+//! All of it is known from the names of files alone. Calls block, as those of the engine do.
+
+use crate::error::EngineError;
+use crate::rules::{Choice, FileName, Part};
+use md5::{Digest, Md5};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use vocabulary::{PathHash, PolicyIndex, Timestamp};
+
+/// One partition of a policy on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartitionKey {
+    /// The storage policy: chooses `objects` or `objects-N`.
+    pub policy: PolicyIndex,
+    /// The partition.
+    pub partition: u32,
+}
+
+/// The digest of each suffix that holds anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SuffixHashes {
+    /// Three hexadecimal digits → MD5 of what is below, in hexadecimal.
+    pub hashes: BTreeMap<String, String>,
+    /// How many of them had to be computed now.
+    pub computed: usize,
+}
+
+/// What to look at besides the suffixes that are known to have changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rehash<'a> {
+    /// These suffixes, changed or not.
+    pub suffixes: &'a [String],
+    /// Suffixes that nobody announced.
+    pub list: bool,
+}
+
+/// When the parts of an object, or of its absence, were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Versions {
+    /// The PUT, or the DELETE.
+    pub data: Timestamp,
+    /// Whether it was a DELETE.
+    pub deleted: bool,
+    /// The newest POST since, if there was one.
+    pub meta: Option<Timestamp>,
+    /// When the content type was set, if that was after the PUT.
+    pub content_type: Option<Timestamp>,
+}
+
+impl Versions {
+    /// What a choice among `files` amounts to; `None` when there is neither a body nor a deletion.
+    pub fn of(files: &[FileName], choice: &Choice) -> Option<Self> {
+        let ruler = choice.data.or(choice.tombstone)?;
+        Some(Self {
+            data: files[ruler].timestamp,
+            deleted: choice.data.is_none(),
+            meta: choice.meta.map(|at| files[at].timestamp),
+            content_type: choice.content_type.and_then(|at| match files[at].part {
+                Part::Meta(time) => time,
+                _ => None,
+            }),
+        })
+    }
+
+    /// Adds what OpenStack Swift adds to the digest of a suffix for such an object.
+    pub(crate) fn digest(&self, digest: &mut Md5) {
+        if let Some(meta) = self.meta {
+            digest.update(meta.internal());
+            digest.update(".meta");
+        }
+        digest.update(self.data.internal());
+        digest.update(if self.deleted { ".ts" } else { ".data" });
+        if let Some(content_type) = self.content_type {
+            digest.update(content_type.internal());
+            digest.update("_ctype");
+        }
+    }
+}
+
+/// A partition that no other replication works on; until dropped.
+pub struct PartitionLock {
+    _held: Option<Box<dyn Send>>,
+}
+
+impl PartitionLock {
+    pub(crate) fn new(held: Option<Box<dyn Send>>) -> Self {
+        Self { _held: held }
+    }
+}
+
+/// A device as replication sees it.
+pub trait Replica: Send + Sync {
+    /// The digests of a partition's suffixes; those that changed since they were last asked for are
+    /// computed, and obsolete files met on the way are removed. Empty when there is no such partition.
+    fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError>;
+
+    /// Notes that these suffixes have changed.
+    fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError>;
+
+    /// Keeps other replication out of a partition; an error when it is at work there for longer than
+    /// `wait`. A partition that is not there needs no lock.
+    fn lock_partition(&self, partition: PartitionKey, wait: Duration) -> Result<PartitionLock, EngineError>;
+
+    /// What there is of an object.
+    fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError>;
+
+    /// What there is under a suffix, in ascending order.
+    fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError>;
+
+    /// The `/account/container/object` whose hash this is; `None` when nothing is there.
+    fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError>;
+
+    /// Forgets an object that others hold, unless anything about it differs from `versions`; whether it
+    /// is gone. Leaves no tombstone.
+    fn forget(&self, partition: PartitionKey, hash: PathHash, versions: &Versions) -> Result<bool, EngineError>;
+
+    /// Removes a partition in which nothing is left; whether it is gone.
+    fn forget_partition(&self, partition: PartitionKey) -> Result<bool, EngineError>;
+}

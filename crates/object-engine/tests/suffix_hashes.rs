@@ -1,0 +1,278 @@
+//! Suffix hashes are OpenStack's: the same tree gives the same hashes, leaves the same files, and what
+//! one has recorded the other believes.
+//!
+//! The comparison needs a Python with the `swift` package: `MARTLET_ORACLE_PYTHON`, else
+//! `../../.venv/bin/python`; without one it is skipped and says so.
+
+#![allow(clippy::unwrap_used)] // a test says so by failing
+#![allow(clippy::print_stdout)] // a skipped test says why
+
+use object_engine::conformance::{at, commit, key};
+use object_engine::{FilesConfig, FilesEngine, ObjectEngine, PartitionKey, Rehash, Replica};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vocabulary::{PolicyIndex, Timestamp};
+use world::World;
+
+type Hashes = BTreeMap<String, String>;
+
+const PARTITIONS: u32 = 120;
+
+fn python() -> Option<String> {
+    let named = std::env::var("MARTLET_ORACLE_PYTHON").ok();
+    let usual = "../../.venv/bin/python";
+    let found = named.or_else(|| Path::new(usual).exists().then(|| usual.to_owned()));
+    if found.is_none() {
+        println!("skipped: no Python with OpenStack Swift (set MARTLET_ORACLE_PYTHON)");
+    }
+    found
+}
+
+fn ask(python: &str, devices: &Path) -> BTreeMap<String, (usize, Hashes)> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/hashes.py");
+    let output = Command::new(python).arg(script).arg(devices).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn engine(devices: &Path) -> FilesEngine {
+    let root = devices.join("sda");
+    std::fs::create_dir_all(&root).unwrap();
+    let mut config = FilesConfig::new("sda", root);
+    config.mount_check = false;
+    FilesEngine::start(config, World::real())
+}
+
+fn of(partition: u32) -> PartitionKey {
+    let policy = PolicyIndex::LEGACY;
+    PartitionKey { policy, partition }
+}
+
+fn hashes(engine: &FilesEngine, partition: u32) -> (usize, Hashes) {
+    let found = engine.suffix_hashes(of(partition), Rehash::default()).unwrap();
+    (found.computed, found.hashes)
+}
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}
+
+fn file_name(dice: &mut Dice, now: u64) -> String {
+    let seconds = match dice.below(5) {
+        0 => now - 700_000 - dice.below(4),
+        _ => now - 4 + dice.below(8),
+    };
+    let offset = if dice.below(6) == 0 { "_000000000000000f" } else { "" };
+    let time = format!("{seconds:010}.00000{offset}");
+    match dice.below(12) {
+        0..=3 => format!("{time}.data"),
+        4 | 5 => format!("{time}.ts"),
+        6 | 7 => format!("{time}.meta"),
+        8 => format!("{time}+0.meta"),
+        9 => format!("{time}-{:x}.meta", 100_000 * dice.below(4)),
+        10 => format!("{time}.durable"),
+        _ => ["junk", "1.data.tmp", ".hidden", "x.data"][dice.below(4) as usize].to_owned(),
+    }
+}
+
+/// Partitions full of what can be found on a drive that went through much.
+fn tree(devices: &Path, now: u64) {
+    let mut dice = Dice(42);
+    for partition in 0..PARTITIONS {
+        let place = devices.join(format!("sda/objects/{partition}"));
+        std::fs::create_dir_all(&place).unwrap();
+        for suffix in 0..dice.below(3) {
+            for hash in 0..=dice.below(3) {
+                let suffix = format!("{:03x}", 0xabc + suffix);
+                let directory = place.join(&suffix).join(format!("{hash:029x}{suffix}"));
+                std::fs::create_dir_all(&directory).unwrap();
+                for _ in 0..dice.below(6) {
+                    std::fs::write(directory.join(file_name(&mut dice, now)), "").unwrap();
+                }
+            }
+        }
+        match dice.below(4) {
+            0 => std::fs::create_dir(place.join("eee")).unwrap(),
+            1 => std::fs::write(place.join("fff"), "a file").unwrap(),
+            2 => std::fs::create_dir(place.join("abcd")).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+fn everything(place: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(place).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            everything(&path, found);
+        }
+        found.push(path);
+    }
+}
+
+/// What is under a device, its records and locks aside.
+fn left(devices: &Path) -> Vec<String> {
+    let mut found = vec![];
+    everything(&devices.join("sda/objects"), &mut found);
+    let names = found
+        .iter()
+        .map(|path| path.strip_prefix(devices).unwrap().display().to_string());
+    let mut names: Vec<String> = names
+        .filter(|name| !name.contains("hashes.") && !name.contains(".lock"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_same_tree_gives_openstacks_hashes() {
+    let Some(python) = python() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let (theirs, ours) = (place.path().join("theirs"), place.path().join("ours"));
+    let now = World::real().clock.now().seconds();
+    tree(&theirs, now);
+    tree(&ours, now);
+    let expected = ask(&python, &theirs);
+    let engine = engine(&ours);
+    for partition in 0..PARTITIONS {
+        let (_, found) = hashes(&engine, partition);
+        assert_eq!(found, expected[&partition.to_string()].1, "partition {partition}");
+    }
+    let (left_by_us, left_by_them) = (left(&ours), left(&theirs));
+    let differs = |a: &[String], b: &[String]| a.iter().find(|name| !b.contains(name)).cloned();
+    assert_eq!(differs(&left_by_us, &left_by_them), None, "left by us only");
+    assert_eq!(differs(&left_by_them, &left_by_us), None, "left by OpenStack only");
+    // Each believes what the other has recorded.
+    let believed = ask(&python, &ours);
+    let theirs = self::engine(&theirs);
+    for partition in 0..PARTITIONS {
+        let expected = &expected[&partition.to_string()].1;
+        assert_eq!(believed[&partition.to_string()], (0, expected.clone()));
+        assert_eq!(hashes(&theirs, partition), (0, expected.clone()));
+    }
+}
+
+fn put(engine: &FilesEngine, name: &str, timestamp: Timestamp) {
+    engine.put(&key(name), b"hello", commit(timestamp, b"hello")).unwrap();
+}
+
+#[test]
+fn only_what_changed_is_hashed_again() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    assert_eq!(hashes(&engine, 7), (0, Hashes::new()));
+    assert!(!place.path().join("sda/objects").exists());
+    for number in 0..5 {
+        put(&engine, &format!("/a/c/{number}"), at(1));
+    }
+    let (computed, first) = hashes(&engine, 7);
+    assert_eq!((computed, first.len()), (5, 5));
+    assert_eq!(hashes(&engine, 7), (0, first.clone()));
+    engine.delete(&key("/a/c/3"), at(2)).unwrap();
+    let (computed, second) = hashes(&engine, 7);
+    assert_eq!((computed, second.len()), (1, 5));
+    assert_ne!(first, second);
+    // What nobody announced is found only by looking.
+    let strange = place.path().join("sda/objects/7/000/00000000000000000000000000000000");
+    std::fs::create_dir_all(&strange).unwrap();
+    std::fs::write(strange.join(format!("{}.data", at(3))), "").unwrap();
+    assert_eq!(hashes(&engine, 7), (0, second));
+    let suffixes = &[];
+    let listed = engine.suffix_hashes(of(7), Rehash { suffixes, list: true }).unwrap();
+    assert_eq!((listed.computed, listed.hashes.len()), (1, 6));
+    std::fs::remove_dir_all(&strange).unwrap();
+    let suffixes = &["000".to_owned(), "../".to_owned()];
+    let asked = engine.suffix_hashes(of(7), Rehash { suffixes, list: false }).unwrap();
+    assert_eq!((asked.computed, asked.hashes.len()), (0, 5));
+    engine.invalidate(of(7), &[key("/a/c/0").hash.suffix()]).unwrap();
+    assert_eq!(hashes(&engine, 7).0, 1);
+    let invalidations = std::fs::read(place.path().join("sda/objects/7/hashes.invalid")).unwrap();
+    assert!(invalidations.is_empty());
+}
+
+#[test]
+fn a_record_that_cannot_be_used_means_hashing_everything_anew() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    put(&engine, "/a/c/o", at(1));
+    let (_, expected) = hashes(&engine, 7);
+    let record = place.path().join("sda/objects/7/hashes.pkl");
+    let whole = std::fs::read(&record).unwrap();
+    let bad: [&[u8]; 5] = [
+        b"",
+        b"rubbish",
+        &whole[..whole.len() / 2],
+        b"cos\nsystem\n(S'true'\ntR.",
+        b"(lp0\n.",
+    ];
+    for bad in bad {
+        std::fs::write(&record, bad).unwrap();
+        assert_eq!(hashes(&engine, 7), (1, expected.clone()), "{bad:?}");
+        assert_eq!(hashes(&engine, 7), (0, expected.clone()), "{bad:?}");
+        // Also when there are announcements at the same time.
+        std::fs::write(&record, bad).unwrap();
+        engine.invalidate(of(7), &["abc".to_owned()]).unwrap();
+        assert_eq!(hashes(&engine, 7), (1, expected.clone()), "{bad:?}");
+    }
+    std::fs::remove_file(&record).unwrap();
+    std::fs::create_dir(&record).unwrap();
+    assert_eq!(hashes(&engine, 7).1, expected);
+}
+
+#[test]
+fn what_others_hold_is_forgotten_only_as_it_was() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    let (old, new) = (key("/a/c/old"), key("/a/c/new"));
+    put(&engine, "/a/c/old", at(1));
+    put(&engine, "/a/c/new", at(1));
+    hashes(&engine, 7);
+    let seen = engine.versions(of(7), new.hash).unwrap().unwrap();
+    assert_eq!(
+        engine.versions_under(of(7), &new.hash.suffix()).unwrap(),
+        [(new.hash, seen)]
+    );
+    assert_eq!(engine.name_of(of(7), new.hash).unwrap().unwrap(), "/a/c/new");
+    engine.delete(&new, at(2)).unwrap();
+    assert!(!engine.forget(of(7), new.hash, &seen).unwrap());
+    assert!(engine.forget(of(7), old.hash, &seen).unwrap());
+    assert!(engine.versions(of(7), old.hash).unwrap().is_none());
+    assert!(!engine.forget_partition(of(7)).unwrap());
+    let grave = engine.versions(of(7), new.hash).unwrap().unwrap();
+    assert!(grave.deleted && grave.data == at(2));
+    assert_eq!(engine.name_of(of(7), new.hash).unwrap().unwrap(), "/a/c/new");
+    assert!(engine.forget(of(7), new.hash, &grave).unwrap());
+    assert!(engine.forget_partition(of(7)).unwrap());
+    assert!(!place.path().join("sda/objects/7").exists());
+}
+
+/// A writer announces, someone takes the announcement and lists, the writer publishes: announced again.
+#[test]
+fn no_change_is_hidden_from_who_hashes_meanwhile() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    put(&engine, "/a/c/o", at(1));
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for number in 2..200 {
+                engine.delete(&key("/a/c/o"), at(number)).unwrap();
+            }
+        });
+        while !writing.is_finished() {
+            hashes(&engine, 7);
+        }
+    });
+    let (_, found) = hashes(&engine, 7);
+    let suffixes = &[key("/a/c/o").hash.suffix()];
+    let fresh = engine.suffix_hashes(of(7), Rehash { suffixes, list: true }).unwrap();
+    assert_eq!(found, fresh.hashes);
+}

@@ -1,0 +1,72 @@
+//! REPLICATE: what a partition holds, suffix by suffix, for another node to compare with its own.
+//!
+//! `/device/partition` is answered with a pickled dictionary of hashes; with `/suffix-suffix` behind it the
+//! sender says that it has changed these by other means than requests (rsync), and nothing is told.
+
+use crate::options::ObjectServerOptions;
+use crate::refusal::{Refusal, empty};
+use crate::request::policy;
+use crate::service::Shared;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use object_engine::{ObjectEngine, PartitionKey, Rehash, SuffixHashes};
+use peer::{Address, Body, Call, Response};
+use pickle::Value;
+use std::sync::Arc;
+
+/// More suffixes than there are.
+const MOST_SUFFIXES: usize = 5_000;
+
+/// A partition of a device that a request names.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) device: String,
+    pub(crate) key: PartitionKey,
+    /// What follows in the path.
+    pub(crate) rest: String,
+}
+
+impl Place {
+    pub(crate) fn of(address: Address, headers: &HeaderMap, options: &ObjectServerOptions) -> Result<Self, Refusal> {
+        let policy = policy(headers, options)?;
+        match address {
+            Address::Partition {
+                device,
+                partition,
+                rest,
+            } => Ok(Self {
+                device,
+                key: PartitionKey { policy, partition },
+                rest,
+            }),
+            other => Err(Refusal::bad_request(format!("Invalid path: {}", other.url_path()))),
+        }
+    }
+}
+
+/// Answers a REPLICATE.
+pub(crate) async fn replicate(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
+    let Place { device, key, rest } = Place::of(call.address, &call.headers, &shared.options)?;
+    let suffixes: Vec<String> = rest.split('-').take(MOST_SUFFIXES).map(str::to_owned).collect();
+    let job = move |engine: &dyn ObjectEngine| match rest.is_empty() {
+        true => engine.replica().suffix_hashes(key, Rehash::default()).map(Some),
+        false => engine.replica().invalidate(key, &suffixes).map(|()| None),
+    };
+    let ran = shared.devices.run(&device, job).await;
+    let (hashes, _) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &device))?;
+    let value = hashes.map_or(Value::None, told);
+    let body = Body::whole(pickle::dumps(&value));
+    let length = body.length().unwrap_or_default();
+    let mut response = empty(StatusCode::OK).map(|_| body);
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    Ok(response)
+}
+
+fn told(found: SuffixHashes) -> Value {
+    let hashes = found.hashes.into_iter();
+    Value::Dict(
+        hashes
+            .map(|(suffix, hash)| (Value::from(suffix), Value::from(hash)))
+            .collect(),
+    )
+}

@@ -1,0 +1,94 @@
+//! Offers and wishes: what the sender has, what of it is newer than what is here.
+//!
+//! Offers are looked up in batches, so that a thousand objects cost a few hops to the device.
+
+use super::{End, Exchange, MOST_WISHES};
+use bytes::Bytes;
+use object_engine::{EngineError, ObjectEngine, PartitionKey};
+use peer::ssync::{MISSING_END, MISSING_START, Offer};
+use vocabulary::PathHash;
+
+/// Offers that are looked up in one hop.
+const BATCH: usize = 512;
+/// Wishes go out in pieces of about that many bytes.
+const PIECE: usize = 64 * 1024;
+
+impl Exchange {
+    pub(super) async fn missing_check(&mut self) -> Result<(), End> {
+        self.expect(MISSING_START).await?;
+        let mut wishes = vec![];
+        let mut over = false;
+        while !over {
+            let offers;
+            (offers, over) = self.offers().await?;
+            let key = self.place.key;
+            wishes.extend(self.on_device(move |engine| compare(engine, key, &offers)).await?);
+            if wishes.len() > MOST_WISHES {
+                return Err(End::Say(
+                    413,
+                    "more objects are missing than can be wished for at once".into(),
+                ));
+            }
+        }
+        let mut text = format!("{MISSING_START}\r\n");
+        if wishes.is_empty() {
+            // What OpenStack's receiver says then; its sender passes over it.
+            text.push_str("\r\n");
+        }
+        for wish in wishes {
+            text.push_str(&wish);
+            text.push_str("\r\n");
+            if text.len() >= PIECE {
+                self.say(std::mem::take(&mut text)).await?;
+            }
+        }
+        text.push_str(MISSING_END);
+        text.push_str("\r\n");
+        self.say(text).await
+    }
+
+    /// The offers that have come, and whether they were the last.
+    async fn offers(&mut self) -> Result<(Vec<Offer>, bool), End> {
+        let mut offers = vec![];
+        let mut next = self.lines.next().await?;
+        if next.is_none() {
+            return Err(End::Gone("it ended among its offers".into()));
+        }
+        while let Some(line) = next {
+            if line == MISSING_END {
+                return Ok((offers, true));
+            }
+            offers.push(parse(&line)?);
+            next = match offers.len() {
+                BATCH.. => None,
+                _ => self.lines.at_hand()?,
+            };
+        }
+        Ok((offers, false))
+    }
+}
+
+fn parse(line: &Bytes) -> Result<Offer, End> {
+    Offer::parse(&String::from_utf8_lossy(line)).map_err(End::nonsense)
+}
+
+/// The wishes, as lines.
+fn compare(engine: &dyn ObjectEngine, key: PartitionKey, offers: &[Offer]) -> Result<Vec<String>, EngineError> {
+    let mut wishes = vec![];
+    for offer in offers {
+        let here = here(engine, key, offer.hash)?;
+        wishes.extend(offer.wish(here.as_ref()).map(|wish| wish.line(offer.hash)));
+    }
+    Ok(wishes)
+}
+
+fn here(engine: &dyn ObjectEngine, key: PartitionKey, hash: PathHash) -> Result<Option<Offer>, EngineError> {
+    let versions = engine.replica().versions(key, hash)?;
+    Ok(versions.map(|versions| Offer {
+        hash,
+        data: versions.data,
+        meta: versions.meta.unwrap_or(versions.data),
+        content_type: versions.content_type.unwrap_or(versions.data),
+        durable: true,
+    }))
+}

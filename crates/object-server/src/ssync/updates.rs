@@ -1,0 +1,222 @@
+//! The requests that follow the wishes: PUT, POST and DELETE, each with its headers and body.
+//!
+//! Always holds: a body that does not come whole leaves nothing behind; a request that is refused because
+//! something newer is here counts as done; too many that fail end the exchange.
+
+use super::{End, Exchange};
+use crate::put::SMALL;
+use crate::service::on_object;
+use bytes::{Bytes, BytesMut};
+use futures_util::future::join;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use peer::ssync::{UPDATES_END, UPDATES_START};
+use peer::{Address, Body, Call, Feed, Response, Target};
+use std::sync::Arc;
+use vocabulary::header_name;
+use vocabulary::{EntityPath, names::unquote};
+
+/// As many as the door lets a request have.
+const MOST_HEADERS: usize = 256;
+/// Bytes of a long body on their way to the disk, in pieces of at most [`PIECE`].
+const PIECES_AHEAD: usize = 16;
+const PIECE: usize = 64 * 1024;
+
+/// How it goes.
+#[derive(Default)]
+struct Tally {
+    done: u64,
+    failed: u64,
+}
+
+/// A request's head.
+struct Head {
+    method: Method,
+    path: EntityPath,
+    headers: HeaderMap,
+    length: Option<u64>,
+}
+
+impl Exchange {
+    pub(super) async fn updates(&mut self) -> Result<(), End> {
+        self.expect(UPDATES_START).await?;
+        let mut tally = Tally::default();
+        loop {
+            let line = self.lines.next().await?;
+            let Some(line) = line.filter(|line| line != UPDATES_END) else {
+                break;
+            };
+            let head = self.head(&line).await?;
+            match self.carry_out(head).await? {
+                true => tally.done += 1,
+                false => tally.failed += 1,
+            }
+            self.check(&tally)?;
+        }
+        let Tally { done, failed } = tally;
+        if failed > 0 {
+            let why = format!("ERROR: With :UPDATES: {failed} failures to {done} successes");
+            return Err(End::Say(500, why));
+        }
+        self.say(format!("{UPDATES_START}\r\n{UPDATES_END}\r\n")).await
+    }
+
+    fn check(&self, tally: &Tally) -> Result<(), End> {
+        let options = &self.shared.options.replication;
+        let Tally { done, failed } = *tally;
+        let too_many = failed >= options.failure_threshold;
+        if too_many && (done == 0 || failed as f64 / done as f64 > options.failure_ratio) {
+            return Err(End::Say(500, format!("Too many {failed} failures to {done} successes")));
+        }
+        Ok(())
+    }
+
+    async fn head(&mut self, line: &Bytes) -> Result<Head, End> {
+        let line = String::from_utf8_lossy(line);
+        let (method, path) = line
+            .split_once(' ')
+            .ok_or_else(|| End::nonsense(format!("{line:?} is no request")))?;
+        let method = match method {
+            "PUT" => Method::PUT,
+            "POST" => Method::POST,
+            "DELETE" => Method::DELETE,
+            other => return Err(End::nonsense(format!("Invalid subrequest method {other}"))),
+        };
+        let decoded = unquote(path).ok();
+        let split = decoded.and_then(|path| EntityPath::split(path.strip_prefix('/')?).ok());
+        let path = split
+            .filter(|path| path.object.is_some())
+            .ok_or_else(|| End::nonsense(format!("Invalid path: {path}")))?;
+        let headers = self.headers().await?;
+        let length = headers.get(CONTENT_LENGTH).map(|value| {
+            let length = value.to_str().ok().and_then(|text| text.parse().ok());
+            length.ok_or_else(|| End::nonsense(format!("invalid content-length {value:?}")))
+        });
+        let length = length.transpose()?;
+        match (&method, length) {
+            (&Method::PUT, None) => Err(End::nonsense(format!("No content-length sent for {line}"))),
+            (&Method::PUT, _) | (_, None | Some(0)) => Ok(Head {
+                method,
+                path,
+                headers,
+                length,
+            }),
+            (method, _) => Err(End::nonsense(format!("{method} subrequest with content-length"))),
+        }
+    }
+
+    /// The headers, and those that say on whose behalf the request is made.
+    async fn headers(&mut self) -> Result<HeaderMap, End> {
+        let mut headers = HeaderMap::new();
+        let mut kept = String::new();
+        loop {
+            let line = self.lines.next().await?;
+            let line = line.ok_or_else(|| End::Gone("it ended among headers".into()))?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = header(&line).ok_or_else(|| End::nonsense("a header that is none"))?;
+            kept.push_str(name.as_str());
+            kept.push(' ');
+            headers.insert(name, value);
+            if headers.len() > MOST_HEADERS {
+                return Err(End::nonsense("too many headers"));
+            }
+        }
+        // Names of headers are header values.
+        if let Ok(kept) = HeaderValue::from_str(kept.trim_end()) {
+            headers.insert("x-backend-replication-headers", kept);
+        }
+        headers.insert("x-backend-replication", HeaderValue::from_static("True"));
+        headers.insert(
+            "x-backend-storage-policy-index",
+            HeaderValue::from(self.place.key.policy.0),
+        );
+        Ok(headers)
+    }
+
+    /// Whether it was done, or was superfluous.
+    async fn carry_out(&mut self, head: Head) -> Result<bool, End> {
+        let line = format!("{} {}", head.method, head.path.quoted());
+        let target = Target {
+            device: self.place.device.clone(),
+            partition: self.place.key.partition,
+            path: Arc::new(head.path),
+        };
+        let call = Call {
+            address: Address::Entity(target.clone()),
+            ..Call::new(head.method, target, head.headers)
+        };
+        let response = match head.length.unwrap_or(0) {
+            0 => self.answer(call).await,
+            small if small <= SMALL => {
+                let body = self.whole(small).await?;
+                self.answer(call.with_body(Body::whole(body))).await
+            }
+            long => self.streamed(call, long).await?,
+        };
+        let status = response.status();
+        match status {
+            StatusCode::NOT_FOUND | StatusCode::CONFLICT => Ok(true),
+            status if status.is_success() => Ok(true),
+            status => {
+                let place = format!("{}/{}", self.place.device, self.place.key.partition);
+                tracing::warn!("ssync receiver ({place}): subrequest failed with {status}: {line}");
+                Ok(false)
+            }
+        }
+    }
+
+    async fn answer(&self, call: Call) -> Response {
+        let answered = on_object(&self.shared, call).await;
+        answered.unwrap_or_else(crate::refusal::Refusal::into_response)
+    }
+
+    async fn whole(&mut self, length: u64) -> Result<Bytes, End> {
+        // At most `SMALL`.
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let first = self.lines.bytes(length).await?;
+        if first.len() == length {
+            return Ok(first);
+        }
+        let mut all = BytesMut::from(first.as_ref());
+        while all.len() < length {
+            all.extend_from_slice(&self.lines.bytes(length - all.len()).await?);
+        }
+        Ok(all.freeze())
+    }
+
+    async fn streamed(&mut self, call: Call, length: u64) -> Result<Response, End> {
+        let (feed, body) = Body::channel(PIECES_AHEAD, Some(length));
+        let shared = self.shared.clone();
+        let answering = async move { on_object(&shared, call.with_body(body)).await };
+        let (response, passed) = join(answering, self.pass_on(feed, length)).await;
+        passed?;
+        Ok(response.unwrap_or_else(crate::refusal::Refusal::into_response))
+    }
+
+    /// Passes a body on; reads it to its end also when it is refused, since the next request is behind it.
+    async fn pass_on(&mut self, feed: Feed, length: u64) -> Result<(), End> {
+        let mut left = length;
+        let mut wanted = true;
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE);
+            let piece = self.lines.bytes(most).await?;
+            left -= piece.len() as u64;
+            wanted = wanted && feed.send(piece).await;
+        }
+        feed.finish().await;
+        Ok(())
+    }
+}
+
+/// Names that HTTP libraries refuse are encoded, as they are when they come by HTTP.
+fn header(line: &Bytes) -> Option<(HeaderName, HeaderValue)> {
+    let colon = memchr::memchr(b':', line)?;
+    let name = header_name::encode(line[..colon].trim_ascii());
+    let value = line[colon + 1..].trim_ascii();
+    Some((
+        HeaderName::from_bytes(&name).ok()?,
+        HeaderValue::from_bytes(value).ok()?,
+    ))
+}
