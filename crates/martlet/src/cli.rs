@@ -41,6 +41,8 @@ pub enum Command {
     AccountAuditor(Upkeep),
     /// Look all container databases over and put aside those that are damaged (CONF: container-server.conf).
     ContainerAuditor(Upkeep),
+    /// Bring objects to where they belong: every primary has what the others have (CONF: object-server.conf).
+    ObjectReplicator(ObjectReplicatorLine),
     /// Read all objects again and put aside those that no longer match their checksum (CONF:
     /// object-server.conf).
     ObjectAuditor(ObjectAuditorLine),
@@ -137,6 +139,22 @@ pub struct Expirer {
     /// Which of the parts to do, from 0; wins over the configuration.
     #[arg(long, value_name = "N")]
     pub process: Option<u64>,
+}
+
+/// `martlet object-replicator`.
+#[derive(Debug, Args)]
+pub struct ObjectReplicatorLine {
+    #[command(flatten)]
+    pub upkeep: Upkeep,
+    /// Replicate only these devices, separated by commas; only with --once.
+    #[arg(short, long, value_delimiter = ',', value_name = "DEVICES")]
+    pub devices: Vec<String>,
+    /// Replicate only these partitions, separated by commas; only with --once.
+    #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
+    pub partitions: Vec<u32>,
+    /// Replicate only these policies, separated by commas; only with --once.
+    #[arg(short = 'i', long, value_delimiter = ',', value_name = "POLICIES")]
+    pub policies: Vec<u32>,
 }
 
 impl Upkeep {

@@ -16,6 +16,7 @@
 //! | logs | `logging.rs` |
 //! | why a start failed | `failure.rs` |
 
+mod addresses;
 mod cli;
 mod failure;
 mod first_start;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::ContainerAuditor(upkeep) => upkeep::container_auditor(&upkeep),
         Command::ObjectAuditor(line) => upkeep::object_auditor(&line),
         Command::ObjectUpdater(upkeep) => upkeep::object_updater(&upkeep),
+        Command::ObjectReplicator(line) => upkeep::object_replicator(&line),
         Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),
         Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),
     };

@@ -4,8 +4,10 @@
 //! says how fast to go is obeyed in both.
 
 mod auditors;
+mod object_replicator;
 
 pub use auditors::{account_auditor, container_auditor, object_auditor};
+pub use object_replicator::object_replicator;
 
 use crate::cli::Upkeep;
 use crate::failure::Failure;
@@ -106,6 +108,7 @@ pub fn start_all(
     let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
     daemons.extend(auditors::for_up(&way, etc)?);
     daemons.extend(through_gateway::for_up(&way, inner)?);
+    daemons.push(object_replicator::for_up(&way, etc)?);
     for daemon in daemons {
         world.spawn(daemon.run_forever(shutdown.watch()));
     }

@@ -25,6 +25,7 @@
 
 pub mod auditors;
 pub mod check;
+pub mod database_replicators;
 pub mod declare;
 pub mod filters;
 pub mod gateway_filters;
@@ -32,6 +33,7 @@ pub mod ini;
 pub mod interpolate;
 pub mod kinds;
 pub mod load;
+pub mod object_replicator;
 pub mod openstack;
 pub mod proxy;
 pub mod realms;

@@ -48,6 +48,11 @@ impl Disks {
         }
     }
 
+    /// Whether some devices are left out on purpose.
+    pub(crate) fn is_selection(&self) -> bool {
+        !self.only.is_empty()
+    }
+
     /// The outside that the devices are part of.
     pub(crate) fn world(&self) -> &World {
         &self.world

@@ -18,6 +18,7 @@
 //! | to whom, and with what patience | `circle.rs` |
 //! | requests through a gateway of upkeep's own | `internal_client.rs` |
 //! | rows that no container server took at once | `object_updater/` |
+//! | every primary has what the others have | `object_replicator/` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //! | objects whose time is over | `object_expirer/` |
 //!
@@ -31,7 +32,9 @@ mod frame;
 mod internal_client;
 mod object_auditor;
 mod object_expirer;
+mod object_replicator;
 mod object_updater;
+mod own;
 mod recon;
 mod told;
 
@@ -43,5 +46,7 @@ pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
 pub use internal_client::{Ask, InternalClient, Listed, Unexpected};
 pub use object_auditor::{DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
 pub use object_expirer::{Delays, ExpirerOptions, ObjectExpirer};
+pub use object_replicator::{ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, ObjectRsyncOptions, SyncMethod};
 pub use object_updater::ObjectUpdater;
+pub use own::Own;
 pub use recon::{Cache, Recon};

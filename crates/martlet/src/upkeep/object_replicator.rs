@@ -1,0 +1,133 @@
+//! From configuration to the object-replicator.
+
+use super::{Way, run};
+use crate::addresses;
+use crate::cli::ObjectReplicatorLine;
+use crate::failure::Failure;
+use settings::UpkeepConf;
+use settings::object_replicator::ObjectReplicatorSettings;
+use std::path::Path;
+use std::time::Duration;
+use upkeep::{
+    Daemon, Disks, ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, ObjectRsyncOptions, Own, Pace, SyncMethod,
+};
+use vocabulary::{PolicyIndex, PolicyKind};
+
+type Conf = UpkeepConf<ObjectReplicatorSettings>;
+
+const SECTION: &str = "object-replicator";
+/// Partitions at the same time in a cluster of one process, whose devices are often one disk.
+const UP_CONCURRENCY: usize = 4;
+
+/// `martlet object-replicator`.
+pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), Failure> {
+    let conf = Conf::load(&line.upkeep.conf, SECTION)?;
+    let once = line.upkeep.once();
+    // As with OpenStack's, a choice holds for single passes only.
+    let chosen = if once { Chosen::of(line) } else { Chosen::default() };
+    method(&conf)?;
+    run(&conf.common, once, |way| replicator(way, &conf, chosen))
+}
+
+/// The replicator of a cluster in one process. No rsync daemon is there: objects travel by function calls.
+pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
+    let mut conf = Conf::load(&etc.join("object-server.conf"), SECTION)?;
+    if !conf.says("sync_method") {
+        conf.settings.sync_method = "ssync".into();
+    }
+    if !conf.says("concurrency") {
+        conf.settings.concurrency = UP_CONCURRENCY;
+    }
+    method(&conf)?;
+    Ok(replicator(way, &conf, Chosen::default()))
+}
+
+/// What the command line chooses; everything when empty.
+#[derive(Default)]
+struct Chosen {
+    devices: Vec<String>,
+    partitions: Vec<u32>,
+    policies: Vec<PolicyIndex>,
+}
+
+impl Chosen {
+    fn of(line: &ObjectReplicatorLine) -> Self {
+        Self {
+            devices: line.devices.clone(),
+            partitions: line.partitions.clone(),
+            policies: line.policies.iter().copied().map(PolicyIndex).collect(),
+        }
+    }
+}
+
+fn method(conf: &Conf) -> Result<SyncMethod, Failure> {
+    let settings = &conf.settings;
+    match settings.sync_method.as_str() {
+        "ssync" => Ok(SyncMethod::Ssync),
+        "rsync" => Ok(SyncMethod::Rsync(ObjectRsyncOptions {
+            module: match settings.rsync_module.as_str() {
+                "" => "{replication_ip}::object".into(),
+                module => module.to_owned(),
+            },
+            timeout: settings.rsync_timeout,
+            io_timeout: settings.rsync_io_timeout.clone(),
+            bwlimit: settings.rsync_bwlimit.clone(),
+            compress: settings.rsync_compress,
+            error_line: settings.rsync_error_log_line_length,
+            log_transfers: settings.log_rsync_transfers,
+        })),
+        other => Err(Failure::Usage(format!(
+            "[{SECTION}] sync_method = {other}: expected rsync or ssync"
+        ))),
+    }
+}
+
+fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
+    let settings = &conf.settings;
+    let replicated = way
+        .rings
+        .policies
+        .iter()
+        .filter(|policy| policy.kind == PolicyKind::Replication);
+    let rings = replicated.filter_map(|policy| Some((policy.index, way.rings.objects.get(&policy.index)?.clone())));
+    let circle = ObjectCircle {
+        rings: rings.collect(),
+        hash: way.rings.hash.clone(),
+        peers: way.peers.clone(),
+    };
+    let disks = Disks::new(way.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(&chosen.devices);
+    let host = match settings.ring_ip.as_str() {
+        "" => &conf.common.bind_ip,
+        ring_ip => ring_ip,
+    };
+    let own = Own {
+        addresses: addresses::of(host),
+        port: conf.common.bind_port,
+    };
+    let options = ObjectReplicatorOptions {
+        // It was looked at before.
+        method: method(conf).unwrap_or(SyncMethod::Ssync),
+        concurrency: settings.concurrency,
+        conn_timeout: settings.conn_timeout,
+        node_timeout: settings.node_timeout,
+        http_timeout: settings.http_timeout,
+        reclaim_age: settings.reclaim_age,
+        handoffs_first: settings.handoffs_first,
+        handoff_delete: settings.handoff_delete.0,
+        partitions: chosen.partitions,
+        policies: chosen.policies,
+    };
+    let pace = Pace {
+        per_second: 0.0,
+        interval: interval(conf),
+    };
+    let chore = ObjectReplicator::new(disks, circle, own, options);
+    Daemon::new(way.world.clone(), chore, pace).telling(way.recon(&conf.storage))
+}
+
+fn interval(conf: &Conf) -> Duration {
+    match conf.settings.run_pause {
+        Some(pause) if !conf.says("interval") => pause,
+        _ => conf.settings.interval,
+    }
+}

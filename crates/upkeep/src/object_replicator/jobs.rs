@@ -1,0 +1,109 @@
+//! Which partitions there are to look at, and in which order.
+//!
+//! Partitions of different devices take turns, so that no device has all the work at a time; handoffs come
+//! first when the operator says so.
+
+use super::local::Local;
+use super::{NAME, Shared};
+use crate::own::Own;
+use object_engine::PartitionKey;
+use placement::Device;
+use std::collections::VecDeque;
+
+/// A partition of a device.
+pub(super) struct Job {
+    pub(super) local: Local,
+    /// The device, as the ring has it.
+    pub(super) own: Device,
+    pub(super) key: PartitionKey,
+    /// Whether the device is one of its primaries.
+    pub(super) belongs_here: bool,
+}
+
+/// What is left of a pass.
+pub(super) struct Jobs {
+    handoffs_first: bool,
+    /// Handoffs that go before everything else, device by device.
+    early: VecDeque<VecDeque<Job>>,
+    rest: VecDeque<VecDeque<Job>>,
+}
+
+impl Jobs {
+    pub(super) fn new(handoffs_first: bool) -> Self {
+        Self {
+            handoffs_first,
+            early: VecDeque::new(),
+            rest: VecDeque::new(),
+        }
+    }
+
+    /// The jobs of a device.
+    pub(super) fn add(&mut self, jobs: Vec<Job>) {
+        let (early, rest) = jobs
+            .into_iter()
+            .partition(|job| self.handoffs_first && !job.belongs_here);
+        self.early.push_back(early);
+        self.rest.push_back(rest);
+    }
+
+    /// The next `count`, in turns.
+    pub(super) fn take(&mut self, count: usize) -> Vec<Job> {
+        let mut taken = take_turns(&mut self.early, count);
+        if taken.is_empty() {
+            taken = take_turns(&mut self.rest, count);
+        }
+        taken
+    }
+}
+
+fn take_turns(queues: &mut VecDeque<VecDeque<Job>>, count: usize) -> Vec<Job> {
+    let mut taken = vec![];
+    while taken.len() < count
+        && let Some(mut queue) = queues.pop_front()
+    {
+        if let Some(job) = queue.pop_front() {
+            taken.push(job);
+            queues.push_back(queue);
+        }
+    }
+    taken
+}
+
+/// The partitions of a device, of all policies whose ring has it.
+pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<Job> {
+    let options = &shared.options;
+    let mut jobs = vec![];
+    for (&policy, ring) in &shared.circle.rings {
+        if !options.policies.is_empty() && !options.policies.contains(&policy) {
+            continue;
+        }
+        let ring = ring.load_full();
+        let Some(device) = own.device(&ring, &local.name).cloned() else {
+            continue;
+        };
+        let partitions = match local.run(move |engine| engine.partitions(policy)).await {
+            Ok(partitions) => partitions,
+            Err(error) => {
+                tracing::error!("{NAME}: device {}: {error}", local.name);
+                continue;
+            }
+        };
+        let chosen = |partition: &u32| options.partitions.is_empty() || options.partitions.contains(partition);
+        for partition in partitions.into_iter().filter(chosen) {
+            if partition >= ring.partition_count() {
+                let directory = policy.directory("objects");
+                let name = &local.name;
+                tracing::warn!("{NAME}: {name}/{directory}/{partition} is no partition of the ring; left alone");
+                continue;
+            }
+            let belongs_here = ring.primaries(partition).iter().any(|node| node.id == device.id);
+            jobs.push(Job {
+                local: local.clone(),
+                own: device.clone(),
+                key: PartitionKey { policy, partition },
+                belongs_here,
+            });
+        }
+    }
+    jobs
+}

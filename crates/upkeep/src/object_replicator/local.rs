@@ -1,0 +1,88 @@
+//! This server's own devices, as replication works on them.
+
+use crate::Disks;
+use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use world::Workers;
+
+use super::NAME;
+
+/// A device, and the thread that works on it; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Local {
+    pub(super) name: String,
+    pub(super) root: std::path::PathBuf,
+    engine: Arc<dyn ObjectEngine>,
+    thread: Arc<Workers>,
+}
+
+impl Local {
+    /// Runs `job` on the device's thread.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, String> {
+        let engine = self.engine.clone();
+        match self.thread.run(move || job(&*engine)).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(format!("device {}: {error}", self.name)),
+        }
+    }
+}
+
+/// Devices that were opened; each once.
+pub(super) struct Locals {
+    must_be_mounted: bool,
+    reclaim_age: Duration,
+    open: HashMap<String, Local>,
+}
+
+impl Locals {
+    pub(super) fn new(must_be_mounted: bool, reclaim_age: Duration) -> Self {
+        Self {
+            must_be_mounted,
+            reclaim_age,
+            open: HashMap::new(),
+        }
+    }
+
+    pub(super) async fn open(&mut self, disks: &mut Disks, name: &str) -> Option<Local> {
+        if let Some(local) = self.open.get(name) {
+            return Some(local.clone());
+        }
+        let thread = match disks.thread(name) {
+            Ok(thread) => thread,
+            Err(error) => {
+                tracing::error!("{NAME}: device {name}: no thread: {error}");
+                return None;
+            }
+        };
+        let root = disks.path(name);
+        let config = FilesConfig {
+            mount_check: self.must_be_mounted,
+            reclaim_age: self.reclaim_age,
+            hot_objects: 0,
+            ..FilesConfig::new(name, &root)
+        };
+        let world = disks.world().clone();
+        let started = thread.run(move || FilesEngine::start(config, world)).await;
+        let engine: Arc<dyn ObjectEngine> = match started {
+            Ok(engine) => Arc::new(engine),
+            Err(error) => {
+                tracing::error!("{NAME}: device {name}: {error}");
+                return None;
+            }
+        };
+        let local = Local {
+            name: name.to_owned(),
+            root,
+            engine,
+            thread,
+        };
+        self.open.insert(name.to_owned(), local.clone());
+        Some(local)
+    }
+}

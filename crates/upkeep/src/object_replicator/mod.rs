@@ -1,0 +1,227 @@
+//! Object-replicator: every primary has what the others have, and handoffs keep nothing.
+//!
+//! Of each partition on each of this server's devices the suffix hashes are compared with those of its
+//! other primaries; what differs is sent to them (they send what we lack). A partition that does not
+//! belong here is sent to all primaries and then removed.
+//! Always holds: nothing is removed here unless every primary (or `handoff_delete` of them) has said that
+//! it has it, and it is still what they were told of; a partition that has not changed costs a look at
+//! its recorded hashes on each side, no object file is opened; a peer that stalls, lies or sends too much
+//! costs one bounded time-out.
+//! Deliberately absent: erasure-coded policies (the reconstructor's), several processes.
+//!
+//! | question | file |
+//! |---|---|
+//! | which partitions, in which order | `jobs.rs` |
+//! | a partition that belongs here | `compare.rs` |
+//! | one that does not | `revert.rs` |
+//! | how objects travel | `ssync.rs` (`offers.rs`, `requests.rs`) or `rsync.rs` |
+//! | what is counted | `tally.rs` |
+//!
+//! Tests: `tests/object_replicator.rs`; beside OpenStack's in `tests/interop/test_object_replication.py`.
+
+mod compare;
+mod jobs;
+mod local;
+mod offers;
+mod requests;
+mod revert;
+mod rsync;
+mod ssync;
+mod tally;
+
+pub use rsync::ObjectRsyncOptions;
+
+use crate::frame::Progress;
+use crate::own::Own;
+use crate::recon::Cache;
+use crate::{Chore, Disks, Step};
+use arc_swap::ArcSwap;
+use futures_util::future::join_all;
+use jobs::{Job, Jobs};
+use local::Locals;
+use peer::Peers;
+use placement::{Device, Ring};
+use rsync::Rsync;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tally::Tally;
+use vocabulary::{HashPrefix, PolicyIndex};
+use world::World;
+
+const NAME: &str = "object-replicator";
+/// Every so many passes a partition is listed again, for suffixes that nobody announced.
+const LISTED_EVERY: u32 = 10;
+
+/// How objects travel (`sync_method`).
+#[derive(Debug, Clone)]
+pub enum SyncMethod {
+    /// Over the object servers' own protocol.
+    Ssync,
+    /// With the program rsync.
+    Rsync(ObjectRsyncOptions),
+}
+
+/// What an operator may set.
+#[derive(Debug, Clone)]
+pub struct ObjectReplicatorOptions {
+    /// How objects travel.
+    pub method: SyncMethod,
+    /// Partitions that are worked on at the same time.
+    pub concurrency: usize,
+    /// For a connection.
+    pub conn_timeout: Duration,
+    /// For an answer (`node_timeout`).
+    pub node_timeout: Duration,
+    /// For what takes longer: a piece of an exchange, hashing (`http_timeout`).
+    pub http_timeout: Duration,
+    /// How long tombstones are kept.
+    pub reclaim_age: Duration,
+    /// Partitions that do not belong here come first.
+    pub handoffs_first: bool,
+    /// So many primaries are enough for removing here; all when `None`.
+    pub handoff_delete: Option<usize>,
+    /// Only these partitions; all when empty.
+    pub partitions: Vec<u32>,
+    /// Only these policies; all when empty.
+    pub policies: Vec<PolicyIndex>,
+}
+
+/// The cluster that objects are replicated in.
+#[derive(Clone)]
+pub struct ObjectCircle {
+    /// The rings of replicated policies.
+    pub rings: BTreeMap<PolicyIndex, Arc<ArcSwap<Ring>>>,
+    /// The cluster's path secrets.
+    pub hash: HashPrefix,
+    /// The way to the others.
+    pub peers: Arc<Peers>,
+}
+
+/// The chore.
+pub struct ObjectReplicator {
+    disks: Disks,
+    locals: Locals,
+    own: Own,
+    shared: Arc<Shared>,
+    selected: bool,
+    pass: Option<Jobs>,
+    passes: u32,
+}
+
+/// What all jobs use.
+struct Shared {
+    world: World,
+    circle: ObjectCircle,
+    options: ObjectReplicatorOptions,
+    rsync: Option<Rsync>,
+    tally: Tally,
+}
+
+/// What became of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Nothing was to be done.
+    Same,
+    /// Something was, and is.
+    Done,
+    /// Something is left for a later pass.
+    Left,
+}
+
+impl ObjectReplicator {
+    /// For the devices of `disks` that are `own`.
+    pub fn new(disks: Disks, circle: ObjectCircle, own: Own, options: ObjectReplicatorOptions) -> Self {
+        let world = disks.world().clone();
+        let rsync = match &options.method {
+            SyncMethod::Rsync(rsync) => Some(Rsync::new(&world, rsync.clone(), options.concurrency)),
+            SyncMethod::Ssync => None,
+        };
+        let selected = disks.is_selection() || !options.partitions.is_empty() || !options.policies.is_empty();
+        Self {
+            locals: Locals::new(disks.must_be_mounted(), options.reclaim_age),
+            disks,
+            own,
+            shared: Arc::new(Shared {
+                world,
+                circle,
+                options,
+                rsync,
+                tally: Tally::default(),
+            }),
+            selected,
+            pass: None,
+            passes: 0,
+        }
+    }
+
+    /// All that is to be looked at.
+    async fn collect(&mut self) -> Jobs {
+        self.passes = self.passes.wrapping_add(1);
+        self.shared.tally.begin();
+        let mut jobs = Jobs::new(self.shared.options.handoffs_first);
+        for name in self.disks.names().await {
+            let Some(local) = self.locals.open(&mut self.disks, &name).await else {
+                continue;
+            };
+            let found = jobs::of_device(&self.shared, &self.own, &local).await;
+            jobs.add(found);
+        }
+        jobs
+    }
+}
+
+impl Shared {
+    async fn work_on(self: &Arc<Self>, job: Job, pass: u32) -> Fate {
+        self.tally.attempted();
+        let listed = job.key.partition.wrapping_add(pass).is_multiple_of(LISTED_EVERY);
+        match job.belongs_here {
+            true => self.compare(&job, listed).await,
+            false => self.revert(&job).await,
+        }
+    }
+
+    fn ring(&self, policy: PolicyIndex) -> Option<Arc<Ring>> {
+        self.circle.rings.get(&policy).map(|ring| ring.load_full())
+    }
+}
+
+/// `ip:port/device`, for the log.
+fn place(node: &Device) -> String {
+    format!("{}:{}/{}", node.replication_ip, node.replication_port, node.device)
+}
+
+#[async_trait::async_trait]
+impl Chore for ObjectReplicator {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn step(&mut self) -> Step {
+        let mut jobs = match self.pass.take() {
+            Some(jobs) => jobs,
+            None => self.collect().await,
+        };
+        let now = jobs.take(self.shared.options.concurrency.max(1));
+        if now.is_empty() {
+            return Step::PassOver;
+        }
+        self.pass = Some(jobs);
+        let shared = &self.shared;
+        let pass = self.passes;
+        let fates = join_all(now.into_iter().map(|job| shared.work_on(job, pass))).await;
+        let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count() as u64;
+        Step::Did {
+            done: count(Fate::Done),
+            failed: count(Fate::Left),
+        }
+    }
+
+    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+        // A pass over a selection says nothing about the server.
+        let now = self.shared.world.clock.now().as_f64();
+        let figures = self.shared.tally.figures(now, pass.seconds());
+        (!self.selected).then_some((Cache::Object, figures))
+    }
+}

@@ -1,0 +1,52 @@
+//! What there is of a partition, as it is offered to others.
+
+use super::local::Local;
+use object_engine::{EngineError, ObjectEngine, PartitionKey, Versions};
+use peer::ssync::Offer;
+use std::collections::BTreeMap;
+use vocabulary::{PathHash, Timestamp};
+
+/// Objects by hash, with when their parts were written.
+pub(super) type Objects = BTreeMap<PathHash, Versions>;
+
+impl Local {
+    /// The objects under these suffixes, except tombstones from before `horizon`: nobody needs those.
+    pub(super) async fn objects(
+        &self,
+        key: PartitionKey,
+        suffixes: &[String],
+        horizon: Timestamp,
+    ) -> Result<Objects, String> {
+        let mut objects = Objects::new();
+        for suffix in suffixes {
+            let suffix = suffix.clone();
+            let look = move |engine: &dyn ObjectEngine| engine.replica().versions_under(key, &suffix);
+            let found = self.run(look).await?;
+            let needed = |(_, versions): &(PathHash, Versions)| !versions.deleted || versions.data >= horizon;
+            objects.extend(found.into_iter().filter(needed));
+        }
+        Ok(objects)
+    }
+
+    /// Forgets what others hold; how many objects could not be forgotten since they have changed.
+    pub(super) async fn forget(&self, key: PartitionKey, objects: Objects) -> Result<usize, String> {
+        let forgetting = move |engine: &dyn ObjectEngine| {
+            let mut kept = 0;
+            for (hash, versions) in &objects {
+                kept += usize::from(!engine.replica().forget(key, *hash, versions)?);
+            }
+            Ok::<usize, EngineError>(kept)
+        };
+        self.run(forgetting).await
+    }
+}
+
+pub(super) fn offer(hash: PathHash, versions: &Versions) -> Offer {
+    Offer {
+        hash,
+        data: versions.data,
+        meta: versions.meta.unwrap_or(versions.data),
+        content_type: versions.content_type.unwrap_or(versions.data),
+        durable: true,
+    }
+}

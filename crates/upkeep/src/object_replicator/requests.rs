@@ -1,0 +1,164 @@
+//! What fulfils a wish: PUT, POST or DELETE, with all that is kept of the object.
+//!
+//! An object that has changed since it was offered is sent as it is now, which is newer; one that has gone
+//! is passed over, and whoever wished for it will be asked again.
+
+use super::ssync::Exchange;
+use bytes::Bytes;
+use object_engine::{
+    EngineError, Fault, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, Versions,
+};
+use peer::ssync::Wish;
+use vocabulary::{EntityPath, PathHash, header_name};
+
+/// Bytes read at a time.
+const CHUNK: usize = 256 * 1024;
+
+/// An object as it is found.
+enum State {
+    Gone,
+    Deleted(EntityPath, Versions),
+    Here(EntityPath, Box<Here>),
+}
+
+/// An object that exists.
+struct Here {
+    size: u64,
+    metadata: Metadata,
+    /// What the newest POST said.
+    posted: Option<Metadata>,
+    first: Bytes,
+    reader: Option<Box<dyn ObjectReader>>,
+}
+
+impl From<Found> for Here {
+    fn from(found: Found) -> Self {
+        Self {
+            posted: found.timestamps.meta.map(|_| posted(&found)),
+            size: found.size,
+            metadata: found.data_metadata,
+            first: found.first,
+            reader: found.reader,
+        }
+    }
+}
+
+fn posted(found: &Found) -> Metadata {
+    let times = &found.timestamps;
+    let mut said = Metadata::new().with("X-Timestamp", times.newest().internal());
+    for (name, value) in found.posted() {
+        said.set(name, value);
+    }
+    if times.content_type > times.data {
+        let content_type = found.metadata.get("Content-Type").unwrap_or_default();
+        said.set("Content-Type", content_type);
+        said.set("Content-Type-Timestamp", times.content_type.internal());
+    }
+    said
+}
+
+impl Exchange<'_> {
+    /// Sends what is wished for.
+    pub(super) async fn requests(&mut self, hash: PathHash, wish: Wish) -> Result<(), String> {
+        match self.look(hash).await? {
+            State::Gone => Err(format!("{hash} is gone")),
+            State::Deleted(path, versions) => {
+                self.line(&format!("DELETE {}", path.quoted())).await?;
+                self.line(&format!("X-Timestamp: {}", versions.data.internal())).await?;
+                self.line("").await
+            }
+            State::Here(path, here) => {
+                let mut here = *here;
+                let posted = here.posted.take().filter(|_| wish.meta);
+                if wish.data {
+                    self.put(&path, here).await?;
+                }
+                match posted {
+                    Some(posted) => self.post(&path, &posted).await,
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    async fn look(&self, hash: PathHash) -> Result<State, String> {
+        let key = self.job.key;
+        let prefix = self.shared.circle.hash.clone();
+        let look = move |engine: &dyn ObjectEngine| {
+            let Some(name) = engine.replica().name_of(key, hash)? else {
+                return Ok(State::Gone);
+            };
+            let path = name.strip_prefix('/').and_then(|name| EntityPath::split(name).ok());
+            let is_its_own = |path: &EntityPath| match (&path.container, &path.object) {
+                (Some(container), Some(object)) => prefix.object(&path.account, container, object) == hash,
+                _ => false,
+            };
+            let Some(path) = path.filter(is_its_own) else {
+                tracing::warn!("{hash} holds {name:?}, which does not belong there; left alone");
+                return Ok(State::Gone);
+            };
+            let object = ObjectKey {
+                policy: key.policy,
+                partition: key.partition,
+                hash,
+                name,
+            };
+            match engine.open(&object, OpenOptions::GET) {
+                Ok(found) => Ok(State::Here(path, Box::new(found.into()))),
+                Err(EngineError::NotFound { .. }) => {
+                    let versions = engine.replica().versions(key, hash)?;
+                    let deleted = versions.filter(|versions| versions.deleted);
+                    Ok(deleted.map_or(State::Gone, |versions| State::Deleted(path, versions)))
+                }
+                Err(error) if error.fault() != Fault::Device => Ok(State::Gone),
+                Err(error) => Err(error),
+            }
+        };
+        self.job.local.run(look).await
+    }
+
+    async fn put(&mut self, path: &EntityPath, here: Here) -> Result<(), String> {
+        self.line(&format!("PUT {}", path.quoted())).await?;
+        self.line(&format!("Content-Length: {}", here.size)).await?;
+        self.headers(&here.metadata).await?;
+        self.line("").await?;
+        self.bytes(here.first).await?;
+        let mut reader = here.reader;
+        while let Some(opened) = reader {
+            let chunk;
+            (chunk, reader) = self.read(opened).await?;
+            self.bytes(chunk).await?;
+        }
+        Ok(())
+    }
+
+    /// The next chunk, and the reader unless that was the last.
+    async fn read(&self, mut reader: Box<dyn ObjectReader>) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), String> {
+        let reading = move |_: &dyn ObjectEngine| {
+            let chunk = reader.read(CHUNK)?;
+            let more = (!chunk.is_empty()).then_some(reader);
+            Ok((chunk, more))
+        };
+        self.job.local.run(reading).await
+    }
+
+    async fn post(&mut self, path: &EntityPath, posted: &Metadata) -> Result<(), String> {
+        self.line(&format!("POST {}", path.quoted())).await?;
+        self.headers(posted).await?;
+        self.line("").await
+    }
+
+    async fn headers(&mut self, metadata: &Metadata) -> Result<(), String> {
+        for (name, value) in metadata.iter() {
+            if name.eq_ignore_ascii_case("name") || name.eq_ignore_ascii_case("content-length") {
+                continue;
+            }
+            let mut line = header_name::decode(name).into_owned();
+            line.extend_from_slice(b": ");
+            line.extend_from_slice(value);
+            line.extend_from_slice(b"\r\n");
+            self.bytes(line.into()).await?;
+        }
+        Ok(())
+    }
+}

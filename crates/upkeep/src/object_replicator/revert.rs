@@ -1,0 +1,120 @@
+//! A partition that does not belong here: sent to all its primaries, then removed.
+//!
+//! It goes piece by piece: some suffixes are sent to each primary, and what enough of them have taken is
+//! forgotten before the next. What changed meanwhile stays, and with it the partition, for a later pass.
+//! Always holds: what is forgotten was offered to a primary before it said that it has everything, and is
+//! on this disk what it was then.
+
+use super::jobs::Job;
+use super::offers::Objects;
+use super::{Fate, NAME, Shared};
+use object_engine::PartitionLock;
+use placement::Device;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::PathHash;
+
+/// As long as OpenStack's replicator waits for a partition that another works on.
+const LOCK_WAIT: Duration = Duration::from_millis(200);
+/// Suffixes that are sent together.
+const TOGETHER: usize = 256;
+
+impl Shared {
+    /// Sends everything to all primaries and forgets it.
+    pub(super) async fn revert(self: &Arc<Self>, job: &Job) -> Fate {
+        match self.try_revert(job).await {
+            Ok(true) => {
+                self.tally.removed();
+                self.tally.succeeded();
+                Fate::Done
+            }
+            Ok(false) => Fate::Left,
+            Err(error) => self.failed(job, None, &error),
+        }
+    }
+
+    /// Whether the partition is gone.
+    async fn try_revert(self: &Arc<Self>, job: &Job) -> Result<bool, String> {
+        let key = job.key;
+        let _locked: PartitionLock = job
+            .local
+            .run(move |engine| engine.replica().lock_partition(key, LOCK_WAIT))
+            .await?;
+        let ring = self.ring(key.policy).ok_or("its policy has no ring any more")?;
+        let primaries = ring.primaries(key.partition);
+        if primaries.is_empty() || primaries.iter().any(|node| node.id == job.own.id) {
+            // The ring has just changed.
+            return Ok(false);
+        }
+        let suffixes = job
+            .local
+            .run(move |engine| engine.suffixes(key.policy, key.partition))
+            .await?;
+        let mut complete = true;
+        for suffixes in suffixes.chunks(TOGETHER) {
+            complete &= self.revert_some(job, &primaries, suffixes).await?;
+        }
+        if !complete {
+            return Ok(false);
+        }
+        let gone = job
+            .local
+            .run(move |engine| engine.replica().forget_partition(key))
+            .await?;
+        if !gone {
+            tracing::info!("{NAME}: {}/{} is not empty yet", job.local.name, key.partition);
+        }
+        Ok(gone)
+    }
+
+    /// Whether all that is under these suffixes is gone.
+    async fn revert_some(
+        self: &Arc<Self>,
+        job: &Job,
+        primaries: &[&Device],
+        suffixes: &[String],
+    ) -> Result<bool, String> {
+        // Objects by how many primaries have them.
+        let mut held: HashMap<PathHash, (object_engine::Versions, usize)> = HashMap::new();
+        let mut trouble = None;
+        for node in primaries {
+            self.tally.synced(suffixes.len());
+            match self.send(job, node, suffixes).await {
+                Ok(taken) => {
+                    for (hash, versions) in taken {
+                        let entry = held.entry(hash).or_insert((versions, 0));
+                        match entry.0 == versions {
+                            true => entry.1 += 1,
+                            // It has changed between two primaries.
+                            false => *entry = (versions, 1),
+                        }
+                    }
+                }
+                Err(error) => {
+                    self.failed(job, Some(node), &error);
+                    trouble = Some(error);
+                }
+            }
+        }
+        let enough = self
+            .options
+            .handoff_delete
+            .unwrap_or(primaries.len())
+            .clamp(1, primaries.len());
+        let (safe, other): (Vec<_>, Vec<_>) = held.into_iter().partition(|(_, (_, count))| *count >= enough);
+        let safe: Objects = safe.into_iter().map(|(hash, (versions, _))| (hash, versions)).collect();
+        let count = safe.len();
+        let kept = job.local.forget(job.key, safe).await?;
+        if count > kept {
+            tracing::debug!(
+                "{NAME}: {}/{}: {} objects are gone",
+                job.local.name,
+                job.key.partition,
+                count - kept
+            );
+        }
+        let all_answered = trouble.is_none() || self.options.handoff_delete.is_some();
+        Ok(kept == 0 && other.is_empty() && all_answered)
+    }
+}

@@ -1,0 +1,200 @@
+//! The program rsync, as OpenStack Swift's object-replicator calls it: whole suffix directories into a
+//! peer's module, then a REPLICATE that names them.
+//!
+//! Always holds: it runs on threads of its own and is ended after `rsync_timeout`; what it says is kept
+//! only in part.
+
+use super::jobs::Job;
+use super::{NAME, Shared, place};
+use parking_lot::Mutex;
+use placement::Device;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use world::{Clock, Workers, World};
+
+/// Transfers that may wait.
+const QUEUE: usize = 256;
+/// How often a running transfer is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// Lines of its words that are kept.
+const KEPT: usize = 64;
+/// rsync's own names for files on their way.
+const TEMPORARIES: &str = "--exclude=.*.[0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z]";
+
+/// How to call it.
+#[derive(Debug, Clone)]
+pub struct ObjectRsyncOptions {
+    /// `rsync_module`: where objects go, such as `{replication_ip}::object`.
+    pub module: String,
+    /// The longest a transfer may take (`rsync_timeout`).
+    pub timeout: Duration,
+    /// Without any progress, and for a connection (`rsync_io_timeout`).
+    pub io_timeout: String,
+    /// Kilobytes per second, 0 for no limit (`rsync_bwlimit`).
+    pub bwlimit: String,
+    /// Compress what goes to other regions (`rsync_compress`).
+    pub compress: bool,
+    /// Longest line about a failure, 0 for no limit (`rsync_error_log_line_length`).
+    pub error_line: usize,
+    /// Say what was transferred (`log_rsync_transfers`).
+    pub log_transfers: bool,
+}
+
+/// Calls it, a few at a time.
+pub(super) struct Rsync {
+    options: ObjectRsyncOptions,
+    clock: Arc<dyn Clock>,
+    threads: Option<Workers>,
+}
+
+impl Rsync {
+    pub(super) fn new(world: &World, options: ObjectRsyncOptions, parallel: usize) -> Self {
+        let threads = world.workers("rsync", parallel.max(1), QUEUE);
+        Self {
+            options,
+            clock: world.clock.clone(),
+            threads: threads.ok(),
+        }
+    }
+
+    fn arguments(&self, job: &Job, node: &Device, suffixes: &[String]) -> Vec<OsString> {
+        let options = &self.options;
+        let objects = job.key.policy.directory("objects");
+        let partition = job.local.root.join(&objects).join(job.key.partition.to_string());
+        let mut arguments: Vec<OsString> = [
+            "--recursive",
+            "--whole-file",
+            "--human-readable",
+            "--xattrs",
+            "--itemize-changes",
+            "--ignore-existing",
+        ]
+        .map(OsString::from)
+        .to_vec();
+        arguments.push(format!("--timeout={}", options.io_timeout).into());
+        arguments.push(format!("--contimeout={}", options.io_timeout).into());
+        arguments.push(format!("--bwlimit={}", options.bwlimit).into());
+        arguments.push(TEMPORARIES.into());
+        if options.compress && node.region != job.own.region {
+            arguments.push("--compress".into());
+        }
+        arguments.extend(suffixes.iter().map(|suffix| partition.join(suffix).into()));
+        let module = module(&options.module, node);
+        arguments.push(format!("{module}/{}/{objects}/{}", node.device, job.key.partition).into());
+        arguments
+    }
+}
+
+impl Shared {
+    /// Has rsync bring suffixes to `node`, and tells it.
+    pub(super) async fn by_rsync(
+        &self,
+        rsync: &Rsync,
+        job: &Job,
+        node: &Device,
+        suffixes: &[String],
+    ) -> Result<(), String> {
+        let arguments = rsync.arguments(job, node, suffixes);
+        let (options, clock) = (rsync.options.clone(), rsync.clock.clone());
+        let threads = rsync.threads.as_ref().ok_or("no threads for rsync")?;
+        let called = threads.run(move || call(&arguments, &options, &*clock)).await;
+        let transferred = called.unwrap_or_else(|error| Err(error.to_string()))?;
+        self.tally.rsynced();
+        if rsync.options.log_transfers {
+            for line in transferred {
+                tracing::debug!("{NAME}: to {}: {line}", place(node));
+            }
+        }
+        let told = self.replicate(job.key, node, &suffixes.join("-")).await?;
+        match told.status().is_success() {
+            true => Ok(()),
+            false => Err(format!("REPLICATE was answered with {}", told.status())),
+        }
+    }
+}
+
+/// The lines it said, at most [`KEPT`] of them.
+fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock) -> Result<Vec<String>, String> {
+    let mut child = Command::new("rsync")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot run rsync: {error}"))?;
+    let (said, complaints) = (Said::default(), Said::default());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let status = std::thread::scope(|scope| {
+        scope.spawn(|| said.listen(out));
+        scope.spawn(|| complaints.listen(err));
+        wait(&mut child, options.timeout, clock)
+    })?;
+    if status.success() {
+        return Ok(said.0.into_inner());
+    }
+    let complaints = complaints.0.into_inner();
+    let mut line = complaints.first().cloned().unwrap_or("no reason given".into());
+    if options.error_line > 0 {
+        line = line.chars().take(options.error_line).collect();
+    }
+    Err(format!("rsync failed ({status}): {line}"))
+}
+
+fn wait(child: &mut Child, patience: Duration, clock: &dyn Clock) -> Result<std::process::ExitStatus, String> {
+    let began = clock.elapsed();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if clock.elapsed().saturating_sub(began) < patience => std::thread::sleep(LOOK),
+            Ok(None) => {
+                // Both may fail only when it has just ended by itself.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("rsync was ended after {patience:?}"));
+            }
+            Err(error) => return Err(format!("cannot wait for rsync: {error}")),
+        }
+    }
+}
+
+/// What a program says, as far as it is kept.
+#[derive(Default)]
+struct Said(Mutex<Vec<String>>);
+
+impl Said {
+    fn listen(&self, output: Option<impl Read>) {
+        let Some(output) = output else { return };
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let mut kept = self.0.lock();
+            if kept.len() < KEPT {
+                kept.push(String::from_utf8_lossy(&line).into_owned());
+            }
+        }
+    }
+}
+
+/// Fills a device's fields into the operator's template.
+fn module(template: &str, node: &Device) -> String {
+    let bracketed = |ip: &str| match ip.contains(':') {
+        true => format!("[{ip}]"),
+        false => ip.to_owned(),
+    };
+    let fields = [
+        ("id", node.id.to_string()),
+        ("region", node.region.to_string()),
+        ("zone", node.zone.to_string()),
+        ("ip", bracketed(&node.ip)),
+        ("port", node.port.to_string()),
+        ("replication_ip", bracketed(&node.replication_ip)),
+        ("replication_port", node.replication_port.to_string()),
+        ("device", node.device.clone()),
+        ("meta", node.meta.clone()),
+    ];
+    let filled = fields.iter().fold(template.to_owned(), |text, (name, value)| {
+        text.replace(&format!("{{{name}}}"), value)
+    });
+    filled.trim_end_matches('/').to_owned()
+}

@@ -1,0 +1,226 @@
+//! SSYNC, the sending side; the words are `peer::ssync`'s.
+//!
+//! Always holds: what is given back as taken was offered, and the receiver said at the end that nothing
+//! of it is missing; a receiver that wishes for what was not offered, or for more, is not believed.
+
+use super::compare::{headers, partition_address};
+use super::jobs::Job;
+use super::offers::{Objects, offer};
+use super::{NAME, Shared};
+use bytes::{Bytes, BytesMut};
+use http::{Method, StatusCode};
+use peer::ssync::{ERROR, Lines, MISSING_END, MISSING_START, UPDATES_END, UPDATES_START, Wish};
+use peer::{Body, Call, Feed, Timeouts};
+use placement::Device;
+use std::sync::Arc;
+use vocabulary::{PathHash, Timestamp};
+
+/// Pieces on their way.
+const PIECES: usize = 8;
+/// About so many bytes of lines go out together.
+const PIECE: usize = 64 * 1024;
+/// Suffixes that are offered together, so that an exchange stays within bounds.
+const TOGETHER: usize = 256;
+
+/// The sender's end of an exchange.
+pub(super) struct Exchange<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) job: &'a Job,
+    feed: Feed,
+    lines: Lines,
+    waiting: BytesMut,
+}
+
+impl Shared {
+    /// Brings `node` what is under these suffixes; what it has then.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        job: &Job,
+        node: &Device,
+        suffixes: &[String],
+    ) -> Result<Objects, String> {
+        let mut taken = Objects::new();
+        for suffixes in suffixes.chunks(TOGETHER) {
+            let objects = job.local.objects(job.key, suffixes, self.horizon()).await?;
+            match &self.rsync {
+                Some(rsync) => self.by_rsync(rsync, job, node, suffixes).await?,
+                None => self.by_ssync(job, node, &objects).await?,
+            }
+            taken.extend(objects);
+        }
+        Ok(taken)
+    }
+
+    fn horizon(&self) -> Timestamp {
+        let now = self.world.clock.now().seconds();
+        Timestamp::from_seconds(now.saturating_sub(self.options.reclaim_age.as_secs()))
+    }
+
+    async fn by_ssync(&self, job: &Job, node: &Device, objects: &Objects) -> Result<(), String> {
+        let (feed, body) = Body::channel(PIECES, None);
+        let call = Call {
+            method: Method::from_bytes(b"SSYNC").map_err(|error| error.to_string())?,
+            address: partition_address(job.key, node, ""),
+            query: String::new(),
+            headers: headers(job.key),
+            body,
+            interim: None,
+        };
+        let timeouts = Timeouts {
+            connect: self.options.conn_timeout,
+            response: self.options.node_timeout,
+        };
+        let (ip, port) = (&node.replication_ip, node.replication_port);
+        let sent = self.circle.peers.send(ip, port, call, timeouts).await;
+        let response = sent.map_err(|error| error.to_string())?;
+        if response.status() != StatusCode::OK {
+            return Err(format!("SSYNC was answered with {}", response.status()));
+        }
+        let mut exchange = Exchange {
+            shared: self,
+            job,
+            feed,
+            lines: Lines::new(&self.world, response.into_body(), self.options.http_timeout),
+            waiting: BytesMut::new(),
+        };
+        exchange.offer(objects).await?;
+        let wishes = exchange.wishes(objects).await?;
+        if !wishes.is_empty() {
+            tracing::debug!(
+                "{NAME}: {} lacks {} of {} objects",
+                super::place(node),
+                wishes.len(),
+                objects.len()
+            );
+        }
+        exchange.fulfil(wishes).await
+    }
+}
+
+impl Exchange<'_> {
+    async fn offer(&mut self, objects: &Objects) -> Result<(), String> {
+        self.line(MISSING_START).await?;
+        for (hash, versions) in objects {
+            self.line(&offer(*hash, versions).line()).await?;
+        }
+        self.line(MISSING_END).await?;
+        self.flush().await
+    }
+
+    async fn wishes(&mut self, objects: &Objects) -> Result<Vec<(PathHash, Wish)>, String> {
+        self.expect(MISSING_START).await?;
+        let mut wishes = vec![];
+        loop {
+            let line = self.heard().await?;
+            if line == MISSING_END {
+                return Ok(wishes);
+            }
+            let (hash, wish) = Wish::parse(&line).map_err(|error| error.to_string())?;
+            if !objects.contains_key(&hash) || wishes.len() >= objects.len() {
+                return Err(format!("it wishes for what was not offered: {line:?}"));
+            }
+            wishes.push((hash, wish));
+        }
+    }
+
+    async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>) -> Result<(), String> {
+        self.line(UPDATES_START).await?;
+        for (hash, wish) in wishes {
+            self.requests(hash, wish).await?;
+        }
+        self.line(UPDATES_END).await?;
+        self.flush().await?;
+        let Self { feed, lines, .. } = self;
+        feed.finish().await;
+        let mut ended = Ended(lines);
+        ended.expect(UPDATES_START).await?;
+        ended.expect(UPDATES_END).await?;
+        // The end of the answer, so that the connection can be used again.
+        drop(ended.0.next().await);
+        Ok(())
+    }
+
+    /// Says a line, together with others.
+    pub(super) async fn line(&mut self, line: &str) -> Result<(), String> {
+        self.waiting.extend_from_slice(line.as_bytes());
+        self.waiting.extend_from_slice(b"\r\n");
+        match self.waiting.len() < PIECE {
+            true => Ok(()),
+            false => self.flush().await,
+        }
+    }
+
+    /// Says bytes, together with what is still to be said.
+    pub(super) async fn bytes(&mut self, bytes: Bytes) -> Result<(), String> {
+        if bytes.len() < PIECE {
+            self.waiting.extend_from_slice(&bytes);
+            return match self.waiting.len() < PIECE {
+                true => Ok(()),
+                false => self.flush().await,
+            };
+        }
+        self.flush().await?;
+        self.say(bytes).await
+    }
+
+    async fn flush(&mut self) -> Result<(), String> {
+        match self.waiting.is_empty() {
+            true => Ok(()),
+            false => {
+                let bytes = self.waiting.split().freeze();
+                self.say(bytes).await
+            }
+        }
+    }
+
+    async fn say(&mut self, bytes: Bytes) -> Result<(), String> {
+        let patience = self.shared.options.http_timeout;
+        match self.shared.world.timeout(patience, self.feed.send(bytes)).await {
+            Ok(true) => Ok(()),
+            Err(late) => Err(late.to_string()),
+            // It does not listen any more; it may have said why.
+            Ok(false) => loop {
+                self.heard().await?;
+            },
+        }
+    }
+
+    async fn heard(&mut self) -> Result<String, String> {
+        heard(&mut self.lines).await
+    }
+
+    async fn expect(&mut self, wanted: &str) -> Result<(), String> {
+        expect(&mut self.lines, wanted).await
+    }
+}
+
+/// What is left of an exchange when all has been said.
+struct Ended(Lines);
+
+impl Ended {
+    async fn expect(&mut self, wanted: &str) -> Result<(), String> {
+        expect(&mut self.0, wanted).await
+    }
+}
+
+async fn expect(lines: &mut Lines, wanted: &str) -> Result<(), String> {
+    match heard(lines).await? {
+        line if line == wanted => Ok(()),
+        line => Err(format!("it said {line:?} instead of {wanted}")),
+    }
+}
+
+/// The next line that says anything.
+async fn heard(lines: &mut Lines) -> Result<String, String> {
+    loop {
+        let line = lines.next().await.map_err(|error| error.to_string())?;
+        let line = line.ok_or("it ended too early")?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.starts_with(ERROR) {
+            return Err(line);
+        }
+        if !line.is_empty() {
+            return Ok(line);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What is counted in a pass, and how recon tells it.
+
+use parking_lot::Mutex;
+use placement::Device;
+use serde_json::{Map, Value, json};
+
+/// The numbers of a pass; shared by its jobs.
+#[derive(Default)]
+pub(super) struct Tally(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    attempted: u64,
+    failure: u64,
+    hashmatch: u64,
+    remove: u64,
+    rsync: u64,
+    success: u64,
+    suffix_count: u64,
+    suffix_hash: u64,
+    suffix_sync: u64,
+    /// Address → device → failures.
+    failure_nodes: Map<String, Value>,
+}
+
+impl Tally {
+    pub(super) fn begin(&self) {
+        *self.0.lock() = Counts::default();
+    }
+
+    /// A partition is looked at.
+    pub(super) fn attempted(&self) {
+        self.0.lock().attempted += 1;
+    }
+
+    /// Suffixes were found, some of which had to be hashed.
+    pub(super) fn hashed(&self, found: usize, computed: usize) {
+        let mut counts = self.0.lock();
+        counts.suffix_count += found as u64;
+        counts.suffix_hash += computed as u64;
+    }
+
+    /// A node has the same.
+    pub(super) fn matched(&self) {
+        self.0.lock().hashmatch += 1;
+    }
+
+    /// Suffixes are sent.
+    pub(super) fn synced(&self, suffixes: usize) {
+        self.0.lock().suffix_sync += suffixes as u64;
+    }
+
+    /// rsync has run.
+    pub(super) fn rsynced(&self) {
+        self.0.lock().rsync += 1;
+    }
+
+    /// A partition was removed.
+    pub(super) fn removed(&self) {
+        self.0.lock().remove += 1;
+    }
+
+    /// A partition is as it should be.
+    pub(super) fn succeeded(&self) {
+        self.0.lock().success += 1;
+    }
+
+    /// A node does not have what it should have.
+    pub(super) fn failed(&self, node: &Device) {
+        let mut counts = self.0.lock();
+        counts.failure += 1;
+        let devices = counts.failure_nodes.entry(node.replication_ip.clone());
+        let devices = devices.or_insert_with(|| Value::Object(Map::new()));
+        if let Some(devices) = devices.as_object_mut() {
+            let count = devices.get(&node.device).and_then(Value::as_u64).unwrap_or(0);
+            devices.insert(node.device.clone(), json!(count + 1));
+        }
+    }
+
+    /// As OpenStack Swift's replicator tells it: times in minutes.
+    pub(super) fn figures(&self, now: f64, seconds: f64) -> Value {
+        let counts = self.0.lock();
+        let stats = json!({
+            "attempted": counts.attempted,
+            "failure": counts.failure,
+            "failure_nodes": counts.failure_nodes,
+            "hashmatch": counts.hashmatch,
+            "remove": counts.remove,
+            "rsync": counts.rsync,
+            "success": counts.success,
+            "suffix_count": counts.suffix_count,
+            "suffix_hash": counts.suffix_hash,
+            "suffix_sync": counts.suffix_sync,
+        });
+        json!({
+            "replication_stats": stats,
+            "replication_time": seconds / 60.0,
+            "replication_last": now,
+            "object_replication_time": seconds / 60.0,
+            "object_replication_last": now,
+        })
+    }
+}

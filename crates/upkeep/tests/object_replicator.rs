@@ -1,0 +1,412 @@
+//! Four devices, three replicas, and an object server in this process that can be told to misbehave.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+mod common;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use common::pass;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
+use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
+use parking_lot::Mutex;
+use peer::{Address, Body, Call, Peers, Response, Service, Target};
+use placement::{Device, Ring, RingBuilder};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use upkeep::{Disks, ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, Own, SyncMethod};
+use vocabulary::{EntityPath, HashPrefix, Policies, PolicyIndex, Timestamp};
+use world::World;
+
+const ADDRESS: (&str, u16) = ("127.0.0.1", 6200);
+const DEVICES: u32 = 4;
+/// Long enough for the slowest machine, short enough for a test.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+struct Files(PathBuf);
+
+impl DeviceSource for Files {
+    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+        let config = FilesConfig {
+            mount_check: false,
+            ..FilesConfig::new(name, self.0.join(name))
+        };
+        Ok(Arc::new(FilesEngine::start(config, World::real())))
+    }
+}
+
+/// What a device does instead of answering.
+#[derive(Clone, Copy, PartialEq)]
+enum Mischief {
+    Refuses(u16),
+    /// To these verbs, and to no others, something that makes no sense.
+    Rubbish(&'static str),
+    Silent,
+    /// Wishes for what was not offered.
+    Greedy,
+}
+
+struct Door {
+    server: Arc<ObjectServer>,
+    mischief: Mutex<HashMap<String, Mischief>>,
+}
+
+#[async_trait::async_trait]
+impl Service for Door {
+    async fn call(&self, call: Call) -> Response {
+        let device = match &call.address {
+            Address::Partition { device, .. } => device.clone(),
+            Address::Entity(target) => target.device.clone(),
+            Address::Plain(_) => String::new(),
+        };
+        let mischief = self.mischief.lock().get(&device).copied();
+        let says = |text: Bytes| Response::new(Body::whole(text));
+        match mischief {
+            Some(Mischief::Refuses(status)) => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                response
+            }
+            Some(Mischief::Rubbish(verb)) if call.method.as_str() == verb => {
+                says(Bytes::from_static(b"\x80rubbish\r\n"))
+            }
+            Some(Mischief::Silent) => std::future::pending().await,
+            Some(Mischief::Greedy) if call.method.as_str() == "SSYNC" => {
+                let wish = format!(":MISSING_CHECK: START\r\n{} dm\r\n", "0".repeat(32));
+                says(wish.repeat(3).into())
+            }
+            _ => self.server.call(call).await,
+        }
+    }
+}
+
+struct Site {
+    dir: tempfile::TempDir,
+    door: Arc<Door>,
+    ring: Arc<Ring>,
+    hash: HashPrefix,
+    base: Timestamp,
+}
+
+fn device(id: u32) -> Device {
+    Device {
+        region: 1,
+        zone: id,
+        weight: 1.0,
+        ip: ADDRESS.0.into(),
+        port: ADDRESS.1,
+        replication_ip: ADDRESS.0.into(),
+        replication_port: ADDRESS.1,
+        device: format!("sd{id}"),
+        ..Device::default()
+    }
+}
+
+impl Site {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut builder = RingBuilder::new(4, 3.0, 1).unwrap();
+        for id in 0..DEVICES {
+            builder.add(device(id)).unwrap();
+            std::fs::create_dir(dir.path().join(format!("sd{id}"))).unwrap();
+        }
+        builder.rebalance(1, 0).unwrap();
+        let hash = HashPrefix::new("a", "b").unwrap();
+        let options = ObjectServerOptions::new(hash.clone(), Arc::new(Policies::default()));
+        let source = Arc::new(Files(dir.path().to_owned()));
+        let server = ObjectServer::new(World::real(), options, source).unwrap();
+        let door = Door {
+            server,
+            mischief: Mutex::default(),
+        };
+        Self {
+            dir,
+            door: Arc::new(door),
+            ring: Arc::new(Ring::new(builder.to_ring().unwrap())),
+            hash,
+            base: World::real().clock.now(),
+        }
+    }
+
+    fn replicator(&self, change: impl FnOnce(&mut ObjectReplicatorOptions)) -> ObjectReplicator {
+        let mut peers = Peers::new(World::real());
+        peers.register(ADDRESS.0, ADDRESS.1, self.door.clone());
+        let ring = Arc::new(ArcSwap::new(self.ring.clone()));
+        let circle = ObjectCircle {
+            rings: BTreeMap::from([(PolicyIndex::LEGACY, ring)]),
+            hash: self.hash.clone(),
+            peers: Arc::new(peers),
+        };
+        let own = Own {
+            addresses: vec![ADDRESS.0.parse().unwrap()],
+            port: ADDRESS.1,
+        };
+        let mut options = ObjectReplicatorOptions {
+            method: SyncMethod::Ssync,
+            concurrency: 4,
+            conn_timeout: PATIENCE,
+            node_timeout: PATIENCE,
+            http_timeout: PATIENCE,
+            reclaim_age: Duration::from_secs(604_800),
+            handoffs_first: true,
+            handoff_delete: None,
+            partitions: vec![],
+            policies: vec![],
+        };
+        change(&mut options);
+        let disks = Disks::new(World::real(), self.dir.path(), false);
+        ObjectReplicator::new(disks, circle, own, options)
+    }
+
+    fn path(name: &str) -> EntityPath {
+        EntityPath::account("a").with_container("c").with_object(name)
+    }
+
+    fn partition(&self, name: &str) -> u32 {
+        self.ring.partition_of(&self.hash.object("a", "c", name).0)
+    }
+
+    /// Primaries first, then those who stand in.
+    fn nodes(&self, name: &str) -> Vec<String> {
+        let partition = self.partition(name);
+        let primaries = self.ring.primaries(partition);
+        let all = primaries.into_iter().chain(self.ring.handoffs(partition));
+        all.map(|node| node.device.clone()).collect()
+    }
+
+    /// Seconds before now, counted from the beginning.
+    fn at(&self, second: u64) -> Timestamp {
+        Timestamp::from_seconds(self.base.seconds() - 1000 + second)
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        device: &str,
+        name: &str,
+        second: u64,
+        more: &[(&'static str, &str)],
+        body: &[u8],
+    ) {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            "x-timestamp",
+            HeaderValue::from_str(&self.at(second).internal()).unwrap(),
+        );
+        for (name, value) in more {
+            headers.insert(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let target = Target {
+            device: device.into(),
+            partition: self.partition(name),
+            path: Arc::new(Self::path(name)),
+        };
+        let call = Call::new(method, target, headers).with_body(Body::whole(body.to_vec()));
+        let status = self.door.server.call(call).await.status();
+        assert!(status.is_success() || status == 404, "{status}");
+    }
+
+    async fn put(&self, device: &str, name: &str, second: u64, body: &[u8]) {
+        let more = [("content-type", "t/x"), ("x-object-meta-a", "\u{fc}")];
+        self.ask(Method::PUT, device, name, second, &more, body).await;
+    }
+
+    async fn delete(&self, device: &str, name: &str, second: u64) {
+        self.ask(Method::DELETE, device, name, second, &[], b"").await;
+    }
+
+    /// `<hash>/<file>` → content and metadata, of the objects on a device.
+    fn content(&self, device: &str) -> BTreeMap<String, (Vec<u8>, Vec<u8>)> {
+        let mut found = BTreeMap::new();
+        collect(&self.dir.path().join(device).join("objects"), &mut found);
+        found
+    }
+
+    fn misbehave(&self, device: &str, mischief: Mischief) {
+        self.door.mischief.lock().insert(device.into(), mischief);
+    }
+
+    /// Every object is on its primaries with the same files, and nowhere else.
+    fn assert_whole(&self, names: &[String]) {
+        for name in names {
+            let hash = self.hash.object("a", "c", name).hex();
+            let nodes = self.nodes(name);
+            let of = |device: &String| {
+                let mut content = self.content(device);
+                content.retain(|path, _| path.starts_with(&hash));
+                content
+            };
+            let first = of(&nodes[0]);
+            assert!(!first.is_empty(), "{name}");
+            for node in &nodes[1..3] {
+                assert_eq!(of(node), first, "{name} on {node}");
+            }
+            assert!(of(&nodes[3]).is_empty(), "{name} is still on {}", nodes[3]);
+        }
+    }
+}
+
+fn collect(place: &Path, found: &mut BTreeMap<String, (Vec<u8>, Vec<u8>)>) {
+    let Ok(entries) = std::fs::read_dir(place) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+            continue;
+        }
+        let names: Vec<_> = path.iter().rev().take(2).map(|name| name.to_string_lossy()).collect();
+        if names[1].len() == 32 {
+            let mut metadata = vec![0; 4096];
+            let file = World::real().files.open(&path, world::files::Purpose::Read).unwrap();
+            let length = file.get_attribute("user.swift.metadata", &mut metadata).unwrap();
+            metadata.truncate(length);
+            let name = format!("{}/{}", names[1], names[0]);
+            found.insert(name, (std::fs::read(&path).unwrap(), metadata));
+        }
+    }
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("object {number}")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_device_is_filled_again_and_then_nothing_is_left_to_do() {
+    let site = Site::new();
+    let names = names(20);
+    for (number, name) in names.iter().enumerate() {
+        let body = vec![b'x'; if number == 3 { 700_000 } else { number }];
+        for node in &site.nodes(name)[..3] {
+            site.put(node, name, 1, &body).await;
+        }
+    }
+    let lost = site.dir.path().join("sd1");
+    std::fs::remove_dir_all(lost.join("objects")).unwrap();
+    let mut replicator = site.replicator(|_| {});
+    let (done, failed) = pass(&mut replicator).await;
+    assert!(done > 0 && failed == 0, "{done} {failed}");
+    site.assert_whole(&names);
+    for _ in 0..11 {
+        assert_eq!(pass(&mut replicator).await, (0, 0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_wins_tombstones_and_posts_included() {
+    let site = Site::new();
+    let names = names(4);
+    for name in &names {
+        for node in &site.nodes(name)[..3] {
+            site.put(node, name, 1, b"old").await;
+        }
+    }
+    let nodes = |name: &String| site.nodes(name);
+    site.delete(&nodes(&names[0])[0], &names[0], 5).await;
+    site.put(&nodes(&names[1])[1], &names[1], 6, b"new").await;
+    site.delete(&nodes(&names[1])[2], &names[1], 5).await;
+    let post = [("content-type", "t/y"), ("x-object-meta-b", "c")];
+    site.ask(Method::POST, &nodes(&names[2])[2], &names[2], 7, &post, b"")
+        .await;
+    site.ask(
+        Method::POST,
+        &nodes(&names[2])[0],
+        &names[2],
+        8,
+        &[("x-object-meta-d", "e")],
+        b"",
+    )
+    .await;
+    // A deletion that is known on a handoff only.
+    site.delete(&nodes(&names[3])[3], &names[3], 9).await;
+    let mut replicator = site.replicator(|_| {});
+    for _ in 0..3 {
+        assert_eq!(pass(&mut replicator).await.1, 0);
+    }
+    assert_eq!(pass(&mut replicator).await, (0, 0));
+    site.assert_whole(&names);
+    let ends = |name: &String| {
+        let hash = site.hash.object("a", "c", name).hex();
+        let content = site.content(&site.nodes(name)[0]);
+        let mine = content.keys().filter(|path| path.starts_with(&hash)).cloned();
+        mine.map(|path| path.rsplit('.').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ends(&names[0]), ["ts"]);
+    assert_eq!(ends(&names[1]), ["data"]);
+    assert_eq!(ends(&names[2]), ["data", "meta"]);
+    assert_eq!(ends(&names[3]), ["ts"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handoff_goes_only_when_all_primaries_have_it() {
+    let site = Site::new();
+    let name = "handed off".to_owned();
+    let nodes = site.nodes(&name);
+    let handoff = nodes[3].clone();
+    site.put(&handoff, &name, 1, b"only here").await;
+    let mut replicator = site.replicator(|options| {
+        (options.node_timeout, options.http_timeout) = (Duration::from_millis(300), Duration::from_millis(300));
+    });
+    for mischief in [
+        Mischief::Refuses(507),
+        Mischief::Refuses(500),
+        Mischief::Rubbish("SSYNC"),
+        Mischief::Greedy,
+        Mischief::Silent,
+    ] {
+        for device in &nodes[..3] {
+            site.misbehave(device, mischief);
+        }
+        // Whatever two of them say, the third does not have it.
+        for device in &nodes[..2] {
+            site.door.mischief.lock().remove(device);
+            let began = Instant::now();
+            let (_, failed) = pass(&mut replicator).await;
+            assert!(failed > 0);
+            assert!(began.elapsed() < Duration::from_secs(20));
+            assert_eq!(site.content(&handoff).len(), 1);
+        }
+        assert_eq!(site.content(&nodes[0]).len(), 1);
+    }
+    site.door.mischief.lock().clear();
+    let mut replicator = site.replicator(|_| {});
+    assert_eq!(pass(&mut replicator).await.1, 0);
+    site.assert_whole(&[name]);
+    let partition = site.partition("handed off").to_string();
+    assert!(!site.dir.path().join(handoff).join("objects").join(partition).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fewer_primaries_are_enough_when_the_operator_says_so() {
+    let site = Site::new();
+    let nodes = site.nodes("o");
+    site.put(&nodes[3], "o", 1, b"only here").await;
+    site.misbehave(&nodes[1], Mischief::Refuses(507));
+    let mut replicator = site.replicator(|options| options.handoff_delete = Some(2));
+    pass(&mut replicator).await;
+    assert!(site.content(&nodes[3]).is_empty());
+    assert_eq!(site.content(&nodes[0]).len(), 1);
+    assert_eq!(site.content(&nodes[2]).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_says_rubbish_costs_nothing_else() {
+    let site = Site::new();
+    let names = names(6);
+    for name in &names {
+        site.put(&site.nodes(name)[0], name, 1, b"x").await;
+    }
+    site.misbehave("sd2", Mischief::Rubbish("REPLICATE"));
+    let mut replicator = site.replicator(|_| {});
+    let (_, failed) = pass(&mut replicator).await;
+    assert!(failed > 0);
+    site.door.mischief.lock().clear();
+    assert_eq!(pass(&mut replicator).await.1, 0);
+    site.assert_whole(&names);
+}
