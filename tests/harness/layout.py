@@ -7,10 +7,15 @@ import getpass
 import hashlib
 from pathlib import Path
 
+from swift.common import utils
 from swift.common.ring import RingBuilder
 
 from harness import filters
 from harness.waiting import free_port
+
+HASH_PATH = {"swift_hash_path_prefix": "before", "swift_hash_path_suffix": "after"}
+# OpenStack's library in this process would look for them in /etc/swift.
+utils.HASH_PATH_PREFIX, utils.HASH_PATH_SUFFIX = (text.encode() for text in HASH_PATH.values())
 
 ROLES = ("account", "container", "object")
 USERS = {

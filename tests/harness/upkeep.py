@@ -1,5 +1,7 @@
 """Daemons of either make, run once over a cluster: `swift-object-expirer CONF once` and its like."""
 
+import getpass
+
 from harness.places import martlet, openstack_command
 from harness.process import run
 
@@ -28,7 +30,7 @@ def write_conf(cluster, name, daemon, **options):
     port = cluster.layout.memcached_port
     pipeline = PIPELINE.format(cache="cache " if port else "", memcache=f"127.0.0.1:{port or 11211}")
     said = {"recon_cache_path": cluster.root / "run", **options}
-    lines = [f"[DEFAULT]\nswift_dir = {cluster.etc}\n\n[{daemon}]", *(f"{key} = {value}" for key, value in said.items())]
+    lines = [f"[DEFAULT]\nswift_dir = {cluster.etc}\nuser = {getpass.getuser()}\n\n[{daemon}]", *(f"{key} = {value}" for key, value in said.items())]
     path = cluster.etc / name
     path.write_text("\n".join(lines) + "\n" + pipeline)
     return path

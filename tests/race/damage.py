@@ -7,17 +7,17 @@ import pickle
 import shutil
 from pathlib import Path
 
+from swift.account.backend import AccountBroker
 from swift.common import utils
 from swift.common.ring import Ring
 from swift.common.storage_policy import POLICIES
+from swift.container.backend import ContainerBroker
 from swift.obj.diskfile import DiskFileManager
-
-PREFIX, SUFFIX = b"before", b"after"  # as layout.py writes swift.conf
+from swift.obj.expirer import ExpirerConfig
 
 
 def pendings(layout, containers, count):
     """`count` rows for `containers` that wait on the devices, each on one."""
-    utils.HASH_PATH_PREFIX, utils.HASH_PATH_SUFFIX = PREFIX, SUFFIX
     manager = DiskFileManager({"devices": str(layout.srv), "mount_check": "false"}, utils.get_logger({}, "damage"))
     places = itertools.cycle([(device, container) for container in containers for device in layout.devices])
     for number, (device, container) in zip(range(count), places):
@@ -37,11 +37,13 @@ def pendings_left(layout):
 
 
 BODY = b"x" * 1024
+EXPIRING = ".expiring_objects"
+EXPIRER = ExpirerConfig({})
 
 
-def objects(layout, numbers, second, only=None):
-    """The objects of these numbers with their replicas in place, written at `second`; on device `only`, if told."""
-    utils.HASH_PATH_PREFIX, utils.HASH_PATH_SUFFIX = PREFIX, SUFFIX
+def objects(layout, numbers, second, only=None, more=()):
+    """The objects of these numbers with their replicas in place, written at `second`; on device `only`, if told, and with
+    `more` metadata."""
     ring = Ring(str(layout.etc), ring_name="object")
     etag, stamp = hashlib.md5(BODY).hexdigest(), f"{second}.00000"
     for number in numbers:
@@ -49,7 +51,7 @@ def objects(layout, numbers, second, only=None):
         partition, nodes = ring.get_nodes("AUTH_test", "many", name)
         digest = utils.hash_path("AUTH_test", "many", name)
         metadata = {"name": f"/AUTH_test/many/{name}", "X-Timestamp": stamp, "Content-Length": str(len(BODY)),
-                    "Content-Type": "application/octet-stream", "ETag": etag}
+                    "Content-Type": "application/octet-stream", "ETag": etag, **dict(more)}
         for node in nodes:
             if only is None or node["device"] == only:
                 folder = layout.srv / node["device"] / "objects" / str(partition) / digest[-3:] / digest
@@ -90,3 +92,45 @@ def lose(layout, device):
     """The drive is replaced by an empty one."""
     shutil.rmtree(layout.srv / device)
     (layout.srv / device).mkdir()
+
+
+def expired(layout, count, second, due):
+    """Objects written at `second` that are due to be deleted at `due`, in their listing and in the queue of the expirer."""
+    objects(layout, range(count), second, more={"X-Delete-At": str(due)})
+    names = [f"object-{number:07d}" for number in range(count)]
+    row = {"created_at": f"{second}.00000", "deleted": 0, "storage_policy_index": 0}
+    listed = {**row, "size": len(BODY), "content_type": "application/octet-stream", "etag": hashlib.md5(BODY).hexdigest()}
+    container(layout, "AUTH_test", "many", second, [{**listed, "name": name} for name in names])
+    task = {**row, "size": 0, "content_type": "text/plain", "etag": hashlib.md5().hexdigest()}
+    queues = {}
+    for name in names:
+        queue = EXPIRER.get_expirer_container(due, "AUTH_test", "many", name)
+        queues.setdefault(str(queue), []).append({**task, "name": f"{due}-AUTH_test/many/{name}"})
+    for queue, rows in queues.items():
+        container(layout, EXPIRING, queue, second, rows)
+    account(layout, EXPIRING, second, queues)
+
+
+def container(layout, owner, name, second, rows):
+    """The databases of a container with these rows; it may be there already."""
+    for path in places(layout, "container", owner, name):
+        broker = ContainerBroker(str(path), account=owner, container=name)
+        if not path.exists():
+            broker.initialize(f"{second}.00000", 0)
+        broker.merge_items([dict(row) for row in rows])
+
+
+def account(layout, name, second, containers):
+    """The databases of an account with these containers."""
+    for path in places(layout, "account", name):
+        broker = AccountBroker(str(path), account=name)
+        broker.initialize(f"{second}.00000")
+        for one, rows in containers.items():
+            broker.put_container(one, f"{second}.00000", "0", len(rows), 0, 0)
+
+
+def places(layout, kind, *names):
+    """Where the databases belong."""
+    partition, nodes = Ring(str(layout.etc), ring_name=kind).get_nodes(*names)
+    digest = utils.hash_path(*names)
+    return [layout.srv / node["device"] / f"{kind}s" / str(partition) / digest[-3:] / digest / f"{digest}.db" for node in nodes]

@@ -23,6 +23,7 @@ from harness.cluster import Cluster  # noqa: E402
 from harness.layout import Layout  # noqa: E402
 from harness.memcached import Memcached  # noqa: E402
 from harness.places import REPOSITORY, martlet, openstack_command  # noqa: E402
+from harness.upkeep import write_conf  # noqa: E402
 from race import damage  # noqa: E402
 
 MAKES = ("openstack", "martlet")
@@ -75,9 +76,11 @@ def once(layout, cluster, make, daemon, conf):
     counted = layout.root / f"calls-{daemon}"
     counter = ["perf", "stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-o", counted, "--"] if shutil.which("perf") else []
     servers, began, used = cluster.cpu_seconds(), time.monotonic(), children_cpu()
-    with open(layout.root / f"log-{make}-{daemon}", "w") as log:
-        subprocess.run([str(part) for part in [*counter, *command]], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                       check=True)
+    said = layout.root / f"log-{make}-{daemon}"
+    with open(said, "w") as log:
+        done = subprocess.run([str(part) for part in [*counter, *command]], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    if done.returncode:
+        raise RuntimeError(f"{command} gave {done.returncode}:\n{said.read_text()[-3000:]}")
     return Pass(time.monotonic() - began, children_cpu() - used, cluster.cpu_seconds() - servers, calls(counted))
 
 
@@ -104,6 +107,19 @@ def pendings(ground, count):
     told = sum(int(ground.client.do("HEAD", container, expect=204)["X-Container-Object-Count"]) for container in containers)
     if left or told != count:
         raise RuntimeError(f"{ground.make}: {left} records left, the containers know {told} of {count} objects")
+    return took
+
+
+def expired(ground, count):
+    """Objects whose time has come, deleted; their names and tasks gone with them."""
+    written, due = int(time.time()) - 100_000, int(time.time()) - 50_000
+    ground.client.put("many")
+    damage.expired(ground.layout, count, written, due)
+    conf = write_conf(ground.cluster, "object-expirer.conf", "object-expirer", tasks_per_second=0, concurrency=8)
+    took = ground.once("object-expirer", conf.name)
+    left = sum(damage.data_files(ground.layout, device) for device in ground.layout.devices)
+    if left:
+        raise RuntimeError(f"{ground.make}: {left} files of expired objects are left")
     return took
 
 
@@ -159,16 +175,18 @@ def replication(options, count, makes):
         shutil.rmtree(replicas.layout.root, ignore_errors=True)
 
 
-def draining(options, count, makes):
-    """Each make's updater over the same records: `(event, make) -> Pass`."""
-    scores = {}
-    for make in makes:
-        ground = Ground(make, options.dir / make)
-        try:
-            scores["pendings", make] = tell("pendings", make, count, pendings(ground, count))
-        finally:
-            ground.stop()
-    return scores
+def on_grounds(event, work):
+    """A race in which each make has a cluster of its own, damaged alike: `(event, make) -> Pass`."""
+    def race(options, count, makes):
+        scores = {}
+        for make in makes:
+            ground = Ground(make, options.dir / make)
+            try:
+                scores[event, make] = tell(event, make, count, work(ground, count))
+            finally:
+                ground.stop()
+        return scores
+    return race
 
 
 def tell(event, make, count, took):
@@ -177,8 +195,9 @@ def tell(event, make, count, took):
     return took
 
 
-RACES = {"pendings": (draining, 50_000), "replication": (replication, 200_000)}
-TITLES = {"pendings": "async pendings drained", "unchanged": "replication, nothing changed",
+RACES = {"pendings": (on_grounds("pendings", pendings), 50_000), "expired": (on_grounds("expired", expired), 20_000),
+         "replication": (replication, 200_000)}
+TITLES = {"pendings": "async pendings drained", "expired": "expired objects deleted", "unchanged": "replication, nothing changed",
           "changed": "replication, 2 % changed", "lost": "replication, a device lost"}
 
 

@@ -120,7 +120,7 @@ impl Deletion {
         let Some(wanted) = &self.only_if else {
             return Ok(false);
         };
-        let wanted = expiry::whole_number(wanted.as_bytes());
+        let wanted = wanted.to_str().ok().and_then(|text| text.parse::<Timestamp>().ok());
         let wanted = wanted.ok_or(Refusal::Html(
             StatusCode::BAD_REQUEST,
             "Bad X-If-Delete-At header value",
@@ -128,7 +128,10 @@ impl Deletion {
         if before.timestamp.is_none() {
             return Err(Refusal::not_found(None));
         }
-        if before.delete_at != Some(wanted) {
+        if before.timestamp >= Some(self.timestamp) {
+            return Err(Refusal::conflict(before.timestamp.unwrap_or_default()));
+        }
+        if before.due() != Some(wanted) {
             return Err(Refusal::Html(
                 StatusCode::PRECONDITION_FAILED,
                 "X-If-Delete-At and X-Delete-At do not match",
@@ -139,6 +142,11 @@ impl Deletion {
 }
 
 impl Before {
+    /// When it expires.
+    fn due(&self) -> Option<Timestamp> {
+        u64::try_from(self.delete_at?).ok().map(Timestamp::from_seconds)
+    }
+
     fn nothing(deleted_at: Option<Timestamp>) -> Self {
         Self {
             visible: false,
