@@ -6,7 +6,7 @@
 //! silent, and takes the newest.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
 
-use crate::backend::{Question, header_timestamp, response_of};
+use crate::backend::{Question, header_timestamp, response_of, text};
 use crate::candidates::{Candidate, Candidates};
 use crate::gateway::Shared;
 use crate::nodes::Node;
@@ -172,6 +172,11 @@ impl Ballot {
             code => {
                 let mut page = reply::status_for(method, code);
                 copy_account_status(&refusal, &mut page);
+                if code == 404 && self.deleted_at > Timestamp::ZERO {
+                    // For upkeep; clients do not see it.
+                    let time = text(&self.deleted_at.internal());
+                    page.headers_mut().insert("x-backend-timestamp", time);
+                }
                 page
             }
         }

@@ -48,6 +48,12 @@ pub enum Command {
     ObjectAuditor(ObjectAuditorLine),
     /// Tell accounts how many objects and bytes their containers hold (CONF: container-server.conf).
     ContainerUpdater(Upkeep),
+    /// Delete what accounts leave behind that were deleted (CONF: account-server.conf).
+    AccountReaper(Upkeep),
+    /// Move objects to the policy of their container (CONF: container-reconciler.conf).
+    ContainerReconciler(Upkeep),
+    /// Send what changes in synced containers to their counterparts elsewhere (CONF: container-server.conf).
+    ContainerSync(Upkeep),
     /// Delete objects whose time is over (CONF: object-expirer.conf or object-server.conf).
     ObjectExpirer(Expirer),
 }

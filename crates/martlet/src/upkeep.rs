@@ -27,9 +27,13 @@ use tokio::sync::watch;
 use upkeep::{Circle, ContainerUpdater, Daemon, Disks, ObjectUpdater, Pace, Recon};
 use world::World;
 
+mod reaper;
+mod sync;
 mod through_gateway;
 
-pub use through_gateway::object_expirer;
+pub use reaper::account_reaper;
+pub use sync::container_sync;
+pub use through_gateway::{container_reconciler, object_expirer};
 
 const OBJECT_UPDATER: &str = "object-updater";
 const CONTAINER_UPDATER: &str = "container-updater";
@@ -107,6 +111,7 @@ pub fn start_all(
     };
     let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
     daemons.extend(auditors::for_up(&way, etc)?);
+    daemons.push(reaper::for_up(&way, etc)?);
     daemons.extend(through_gateway::for_up(&way, inner)?);
     daemons.push(object_replicator::for_up(&way, etc)?);
     for daemon in daemons {

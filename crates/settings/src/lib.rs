@@ -63,4 +63,7 @@ pub use server::{ServerCommon, StorageCommon};
 pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
-pub use upkeep::{ContainerUpdaterSettings, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf};
+pub use upkeep::{
+    AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
+    ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+};

@@ -74,6 +74,64 @@ options! {
     }
 }
 
+options! {
+    /// `[account-reaper]` of `account-server.conf`.
+    pub struct AccountReaperSettings {
+        /// Seconds from the beginning of one pass to that of the next.
+        interval: Duration = "3600",
+        /// Objects that are deleted at the same time.
+        concurrency: usize = "25",
+        /// Seconds for which a deleted account is left as it is.
+        delay_reaping: Duration = "0",
+        /// Seconds, besides those of delay_reaping, after which the log is told of what could not be deleted.
+        reap_warn_after: Duration = "2592000",
+        /// Seconds to wait for an answer of a container or object server.
+        node_timeout: Duration = "10",
+        /// Seconds to wait for a connection to a container or object server.
+        conn_timeout: Duration = "0.5",
+    }
+}
+
+options! {
+    /// `[container-reconciler]` of `container-reconciler.conf`.
+    pub struct ContainerReconcilerSettings {
+        /// Seconds from the beginning of one pass to that of the next.
+        interval: Duration = "30",
+        /// Seconds for which an object that cannot be found is looked for again.
+        reclaim_age: Duration = "604800",
+        /// How often a request that fails is tried.
+        request_tries: u32 = "3",
+        /// Objects that are moved at the same time.
+        concurrency: usize = "1",
+        /// In how many parts the work is divided, each for a process of its own; 0 for one.
+        processes: u64 = "0",
+        /// Which of the parts this process does, from 0.
+        process: u64 = "0",
+    }
+}
+
+options! {
+    /// `[container-sync]` of `container-server.conf`.
+    pub struct ContainerSyncDaemonSettings {
+        /// Seconds from the beginning of one pass to that of the next.
+        interval: Duration = "300",
+        /// Seconds that a container may take in a pass.
+        container_time: Duration = "60",
+        /// Seconds to wait for a connection to the other side.
+        conn_timeout: Duration = "5",
+        /// How often reading an object that fails is tried.
+        request_tries: u32 = "3",
+        /// Rows of a container that are sent at the same time.
+        sync_row_concurrency: usize = "8",
+        /// HTTP proxies on the way to the other side; none may be named yet.
+        sync_proxy: Vec<String> = "",
+        /// The gateway that objects are read through.
+        internal_client_conf_path: PathBuf = "/etc/swift/internal-client.conf",
+        /// Hosts of full addresses in X-Container-Sync-To.
+        allowed_sync_hosts: Vec<String> = "127.0.0.1",
+    }
+}
+
 /// What one kind of upkeep finds in a server's file.
 #[derive(Debug, Clone)]
 pub struct UpkeepConf<S> {

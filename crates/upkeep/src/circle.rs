@@ -75,22 +75,44 @@ impl Circle {
     ) -> Vec<Answer> {
         let path = Arc::new(path);
         let calls = devices.iter().map(|device| {
-            let target = Target {
-                device: device.device.clone(),
-                partition,
-                path: path.clone(),
-            };
+            let target = target(device, partition, &path);
             let call = Call::new(method.clone(), target, headers.clone()).with_body(Body::whole(body.clone()));
-            async move {
-                let (ip, port) = (&device.replication_ip, device.replication_port);
-                Answer {
-                    id: device.id,
-                    place: format!("{ip}:{port}/{}", device.device),
-                    answer: self.peers.send(ip, port, call, self.timeouts).await,
-                }
-            }
+            self.answer(device, call)
         });
         join_all(calls).await
+    }
+
+    /// Sends a DELETE to each of `devices` at the same time, with the headers for its number among them.
+    pub(crate) async fn delete_at_each(
+        &self,
+        devices: &[&Device],
+        partition: u32,
+        path: EntityPath,
+        headers: Vec<HeaderMap>,
+    ) -> Vec<Answer> {
+        let path = Arc::new(path);
+        let calls = devices.iter().zip(headers).map(|(device, headers)| {
+            let call = Call::new(Method::DELETE, target(device, partition, &path), headers);
+            self.answer(device, call)
+        });
+        join_all(calls).await
+    }
+
+    async fn answer(&self, device: &Device, call: Call) -> Answer {
+        let (ip, port) = (&device.replication_ip, device.replication_port);
+        Answer {
+            id: device.id,
+            place: format!("{ip}:{port}/{}", device.device),
+            answer: self.peers.send(ip, port, call, self.timeouts).await,
+        }
+    }
+}
+
+fn target(device: &Device, partition: u32, path: &Arc<EntityPath>) -> Target {
+    Target {
+        device: device.device.clone(),
+        partition,
+        path: path.clone(),
     }
 }
 

@@ -21,10 +21,16 @@
 //! | every primary has what the others have | `object_replicator/` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //! | objects whose time is over | `object_expirer/` |
+//! | what deleted accounts leave behind | `account_reaper/` |
+//! | objects in another policy than their container | `container_reconciler/` |
+//! | containers that are kept equal to others elsewhere | `container_sync/` |
 //!
 //! Tests: `tests/`, with real files and services in this process.
 
+mod account_reaper;
 mod circle;
+mod container_reconciler;
+mod container_sync;
 mod container_updater;
 mod database_auditor;
 mod disks;
@@ -38,7 +44,10 @@ mod own;
 mod recon;
 mod told;
 
+pub use account_reaper::{AccountReaper, Below, Here, ReaperOptions};
 pub use circle::Circle;
+pub use container_reconciler::{ContainerReconciler, MISPLACED_OBJECTS, ReconcilerOptions};
+pub use container_sync::{ContainerSync, SyncOptions, SyncPeers, SyncRealm};
 pub use container_updater::ContainerUpdater;
 pub use database_auditor::DatabaseAuditor;
 pub use disks::Disks;

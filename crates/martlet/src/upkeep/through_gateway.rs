@@ -3,23 +3,29 @@
 //! As a command each reads the gateway's pipeline from where OpenStack's does: its own file or
 //! `internal-client.conf`; within `up` they share one, over what the clients' gateway knows and caches.
 
-use super::{Inner, Way, load, run_over};
-use crate::cli::Expirer;
+use super::{Inner, Way, load, run_over, sync};
+use crate::cli::{Expirer, Upkeep};
 use crate::failure::Failure;
 use crate::proxy;
 use gateway::Gateway;
 use peer::HttpService;
-use settings::{ObjectExpirerSettings, ProxyConf, SettingsError, UpkeepConf};
+use settings::{ContainerReconcilerSettings, ObjectExpirerSettings, ProxyConf, SettingsError, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{Circle, Daemon, Delays, ExpirerOptions, InternalClient, ObjectExpirer, Pace};
+use upkeep::{
+    Circle, ContainerReconciler, Daemon, Delays, ExpirerOptions, InternalClient, MISPLACED_OBJECTS, ObjectExpirer,
+    Pace, ReconcilerOptions,
+};
 
 const OBJECT_EXPIRER: &str = "object-expirer";
 /// The file that describes the gateway where a daemon's own file does not.
 const INTERNAL_CLIENT: &str = "internal-client.conf";
 /// The expirer's own file.
 const EXPIRER_CONF: &str = "object-expirer.conf";
+const CONTAINER_RECONCILER: &str = "container-reconciler";
+/// The reconciler's own file.
+const RECONCILER_CONF: &str = "container-reconciler.conf";
 
 /// As OpenStack's expirer waits for container servers.
 const CONN_TIMEOUT: Duration = Duration::from_millis(500);
@@ -44,6 +50,15 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), Failure> {
     };
     run_over(&conf.common, expirer.upkeep.once(), |way| {
         Ok(vec![way.object_expirer(&conf, way.internal_gateway(&gateway)?)?])
+    })
+}
+
+/// `martlet container-reconciler`.
+pub fn container_reconciler(upkeep: &Upkeep) -> Result<(), Failure> {
+    let conf = UpkeepConf::<ContainerReconcilerSettings>::load(&upkeep.conf, CONTAINER_RECONCILER)?;
+    run_over(&conf.common, upkeep.once(), |way| {
+        let gateway = way.internal_gateway(&upkeep.conf)?;
+        Ok(vec![way.container_reconciler(&conf, gateway)?])
     })
 }
 
@@ -72,16 +87,60 @@ pub(super) fn for_up(way: &Way<'_>, inner: &Inner<'_>) -> Result<Vec<Daemon>, Fa
     if !expirer.says("tasks_per_second") {
         expirer.settings.tasks_per_second = 0.0;
     }
-    Ok(vec![way.object_expirer(&expirer, gateway)?])
+    let mut daemons = vec![
+        way.object_expirer(&expirer, gateway.clone())?,
+        sync::for_up(way, inner.etc, gateway)?,
+    ];
+    let own_file = inner.etc.join(RECONCILER_CONF);
+    if own_file.exists() {
+        // Its gateway must not follow links, as the others' may.
+        let gateway = proxy::build_beside(
+            inner.gateway,
+            way.world,
+            &ProxyConf::load_internal(&own_file)?,
+            inner.swift,
+        )?;
+        let reconciler = load::<ContainerReconcilerSettings>(inner.etc, RECONCILER_CONF, CONTAINER_RECONCILER)?;
+        daemons.push(way.container_reconciler(&reconciler, gateway)?);
+    }
+    Ok(daemons)
 }
 
 impl Way<'_> {
     /// The gateway that `conf` describes.
-    fn internal_gateway(&self, conf: &Path) -> Result<Arc<dyn HttpService>, Failure> {
+    pub(super) fn internal_gateway(&self, conf: &Path) -> Result<Arc<dyn HttpService>, Failure> {
         let conf = ProxyConf::load_internal(conf)?;
         let gateway: Arc<Gateway> =
             proxy::build_internal(self.world, &conf, self.swift, self.rings.clone(), self.peers.clone())?;
         Ok(gateway)
+    }
+
+    fn container_reconciler(
+        &self,
+        conf: &UpkeepConf<ContainerReconcilerSettings>,
+        gateway: Arc<dyn HttpService>,
+    ) -> Result<Daemon, Failure> {
+        let settings = &conf.settings;
+        check_share(settings.process, settings.processes)?;
+        let options = ReconcilerOptions {
+            account: format!("{}{MISPLACED_OBJECTS}", self.swift.auto_create_account_prefix),
+            reclaim_age: settings.reclaim_age,
+            concurrency: settings.concurrency,
+            processes: settings.processes,
+            process: settings.process,
+        };
+        let agent = "Swift Container Reconciler";
+        let client = InternalClient::new(self.world.clone(), gateway, agent, settings.request_tries);
+        let containers = Circle {
+            ring: self.rings.container.clone(),
+            ..self.circle(CONN_TIMEOUT, RESPONSE_TIMEOUT)
+        };
+        let chore = ContainerReconciler::new(self.world.clone(), client, containers, options);
+        let pace = Pace {
+            per_second: 0.0,
+            interval: settings.interval,
+        };
+        Ok(Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage)))
     }
 
     fn object_expirer(
@@ -90,12 +149,7 @@ impl Way<'_> {
         gateway: Arc<dyn HttpService>,
     ) -> Result<Daemon, Failure> {
         let settings = &conf.settings;
-        if settings.processes > 0 && settings.process >= settings.processes {
-            return Err(Failure::Usage(format!(
-                "process must be less than processes: process is {}, processes is {}; processes are counted from 0",
-                settings.process, settings.processes
-            )));
-        }
+        check_share(settings.process, settings.processes)?;
         let account = &settings.expiring_objects_account_name;
         let options = ExpirerOptions {
             account: format!("{}{account}", self.swift.auto_create_account_prefix),
@@ -127,6 +181,16 @@ impl Way<'_> {
             interval: settings.interval,
         };
         Ok(Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage)))
+    }
+}
+
+fn check_share(process: u64, processes: u64) -> Result<(), Failure> {
+    match processes > 0 && process >= processes {
+        true => Err(Failure::Usage(format!(
+            "process must be less than processes: process is {process}, processes is {processes}; processes are \
+             counted from 0"
+        ))),
+        false => Ok(()),
     }
 }
 

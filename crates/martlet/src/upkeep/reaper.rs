@@ -1,0 +1,59 @@
+//! From `account-server.conf` to the reaper of deleted accounts.
+
+use super::{Way, load, run};
+use crate::addresses;
+use crate::cli::Upkeep;
+use crate::failure::Failure;
+use settings::{AccountReaperSettings, UpkeepConf};
+use std::path::Path;
+use std::time::Duration;
+use upkeep::{AccountReaper, Below, Circle, Daemon, Here, Pace, ReaperOptions};
+
+const ACCOUNT_REAPER: &str = "account-reaper";
+
+/// Nobody waits for it, and it looks into every account.
+const UP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// `martlet account-reaper`.
+pub fn account_reaper(upkeep: &Upkeep) -> Result<(), Failure> {
+    let conf = UpkeepConf::<AccountReaperSettings>::load(&upkeep.conf, ACCOUNT_REAPER)?;
+    run(&conf.common, upkeep.once(), |way| way.account_reaper(&conf))
+}
+
+/// Within a cluster in one process.
+pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
+    let mut conf = load::<AccountReaperSettings>(etc, "account-server.conf", ACCOUNT_REAPER)?;
+    if !conf.says("interval") {
+        conf.settings.interval = UP_INTERVAL;
+    }
+    Ok(way.account_reaper(&conf))
+}
+
+impl Way<'_> {
+    fn account_reaper(&self, conf: &UpkeepConf<AccountReaperSettings>) -> Daemon {
+        let settings = &conf.settings;
+        let accounts = self.circle(settings.conn_timeout, settings.node_timeout);
+        let below = Below {
+            containers: Circle {
+                ring: self.rings.container.clone(),
+                ..accounts.clone()
+            },
+            objects: self.rings.objects.clone(),
+        };
+        let options = ReaperOptions {
+            delay: settings.delay_reaping,
+            warn_after: settings.reap_warn_after,
+            concurrency: settings.concurrency,
+            here: Here {
+                addresses: addresses::of(&conf.common.bind_ip),
+                port: conf.common.bind_port,
+            },
+        };
+        let chore = AccountReaper::new(self.disks(&conf.storage), accounts, below, options);
+        let pace = Pace {
+            per_second: 0.0,
+            interval: settings.interval,
+        };
+        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage))
+    }
+}

@@ -1,0 +1,93 @@
+//! From `container-server.conf` and the realms to container-sync.
+
+use super::{Way, load, run_over};
+use crate::addresses;
+use crate::cli::Upkeep;
+use crate::failure::Failure;
+use features::container_sync::read_realms;
+use peer::{HttpService, Timeouts};
+use settings::realms::FILE as REALMS;
+use settings::{ContainerSyncDaemonSettings, UpkeepConf};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use upkeep::{Circle, ContainerSync, Daemon, Here, InternalClient, Pace, SyncOptions, SyncPeers, SyncRealm};
+
+const CONTAINER_SYNC: &str = "container-sync";
+/// The other side may be far away, and busy.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// `martlet container-sync`.
+pub fn container_sync(upkeep: &Upkeep) -> Result<(), Failure> {
+    let conf = UpkeepConf::<ContainerSyncDaemonSettings>::load(&upkeep.conf, CONTAINER_SYNC)?;
+    run_over(&conf.common, upkeep.once(), |way| {
+        let gateway = way.internal_gateway(&conf.settings.internal_client_conf_path)?;
+        Ok(vec![way.container_sync(&conf, gateway)?])
+    })
+}
+
+/// Within a cluster in one process.
+pub(super) fn for_up(way: &Way<'_>, etc: &Path, gateway: Arc<dyn HttpService>) -> Result<Daemon, Failure> {
+    let mut conf = load::<ContainerSyncDaemonSettings>(etc, "container-server.conf", CONTAINER_SYNC)?;
+    if !conf.says("interval") {
+        conf.settings.interval = super::UP_INTERVAL;
+    }
+    way.container_sync(&conf, gateway)
+}
+
+impl Way<'_> {
+    fn container_sync(
+        &self,
+        conf: &UpkeepConf<ContainerSyncDaemonSettings>,
+        gateway: Arc<dyn HttpService>,
+    ) -> Result<Daemon, Failure> {
+        let settings = &conf.settings;
+        if !settings.sync_proxy.is_empty() {
+            return Err(Failure::Usage(
+                "sync_proxy is not served: take it out of [container-sync], and let the servers reach the other side"
+                    .into(),
+            ));
+        }
+        let client = InternalClient::new(
+            self.world.clone(),
+            gateway,
+            "Swift Container Sync",
+            settings.request_tries,
+        );
+        let containers = Circle {
+            ring: self.rings.container.clone(),
+            ..self.circle(settings.conn_timeout, RESPONSE_TIMEOUT)
+        };
+        let options = SyncOptions {
+            container_time: settings.container_time,
+            concurrency: settings.sync_row_concurrency,
+            peers: self.sync_peers(&conf.common.swift_dir, settings),
+            here: Here {
+                addresses: addresses::of(&conf.common.bind_ip),
+                port: conf.common.bind_port,
+            },
+            timeouts: Timeouts {
+                connect: settings.conn_timeout,
+                response: RESPONSE_TIMEOUT,
+            },
+        };
+        let chore = ContainerSync::new(self.disks(&conf.storage), containers, client, options);
+        let pace = Pace {
+            per_second: 0.0,
+            interval: settings.interval,
+        };
+        Ok(Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage)))
+    }
+
+    fn sync_peers(&self, swift_dir: &Path, settings: &ContainerSyncDaemonSettings) -> SyncPeers {
+        let realms = read_realms(self.world, &swift_dir.join(REALMS)).unwrap_or_default();
+        let with_key = realms.realms.into_iter().filter_map(|(name, realm)| {
+            let (key, clusters) = (realm.key?, realm.clusters);
+            Some((name, SyncRealm { key, clusters }))
+        });
+        SyncPeers {
+            realms: with_key.collect(),
+            allowed_hosts: settings.allowed_sync_hosts.clone(),
+        }
+    }
+}

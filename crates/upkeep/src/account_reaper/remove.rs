@@ -1,0 +1,207 @@
+//! What the reaper asks of container and object servers: lists and deletions, straight to each of them.
+//!
+//! Always holds: all replicas of a thing are deleted as of the same moment, each telling other servers of
+//! the level above; an answer that something is gone already is as good as its deletion.
+//! Requests compared with those of OpenStack Swift 2.38.3's reaper.
+
+use super::NAME;
+use crate::circle::{Answer, Circle, user_agent};
+use crate::internal_client::Listed;
+use arc_swap::ArcSwap;
+use http::{HeaderMap, HeaderValue, Method};
+use peer::{Call, Target};
+use placement::{Device, Ring};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocabulary::names::quote;
+use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use world::World;
+
+/// The most bytes of a listing.
+const MAX_LISTING: u64 = 128 << 20;
+
+/// The rings of what accounts hold, and the way there.
+#[derive(Clone)]
+pub struct Below {
+    /// Those who hold containers.
+    pub containers: Circle,
+    /// Those who hold objects, by policy.
+    pub objects: BTreeMap<PolicyIndex, Arc<ArcSwap<Ring>>>,
+}
+
+/// What became of one deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// Most servers have deleted it, or did not have it.
+    Done,
+    /// Too many could not be told.
+    Left,
+}
+
+/// A page of a container's listing.
+pub(super) struct Page {
+    pub(super) policy: PolicyIndex,
+    pub(super) names: Vec<String>,
+}
+
+impl Below {
+    /// What a container lists behind `marker`; an empty page when it is gone. `None` when nobody could say.
+    pub(super) async fn page(&self, container: &EntityPath, marker: &str) -> Option<Page> {
+        let circle = &self.containers;
+        let ring = circle.ring.load_full();
+        let partition = partition_of_container(circle, &ring, container);
+        let mut everywhere_gone = true;
+        for device in ring.primaries(partition) {
+            let target = Target {
+                device: device.device.clone(),
+                partition,
+                path: Arc::new(container.clone()),
+            };
+            let query = format!("format=json&marker={}", quote(marker).replace('/', "%2F"));
+            let call = Call::new(Method::GET, target, own_headers()).with_query(query);
+            let (ip, port) = (&device.replication_ip, device.replication_port);
+            let response = match circle.peers.send(ip, port, call, circle.timeouts).await {
+                Ok(response) => response,
+                Err(error) => {
+                    tracing::warn!(
+                        "{NAME}: {ip}:{port}/{} does not list {}: {error}",
+                        device.device,
+                        container.path()
+                    );
+                    everywhere_gone = false;
+                    continue;
+                }
+            };
+            if response.status().is_success() {
+                let policy = header(response.headers(), "x-backend-storage-policy-index");
+                let policy = PolicyIndex(policy.and_then(|text| text.parse().ok()).unwrap_or(0));
+                let Ok(body) = response.into_body().collect(MAX_LISTING).await else {
+                    everywhere_gone = false;
+                    continue;
+                };
+                let listed: Vec<Listed> = match body.is_empty() {
+                    true => vec![],
+                    false => serde_json::from_slice(&body).unwrap_or_default(),
+                };
+                let names = listed.into_iter().map(|row| row.name).collect();
+                return Some(Page { policy, names });
+            }
+            everywhere_gone &= response.status() == http::StatusCode::NOT_FOUND;
+        }
+        everywhere_gone.then_some(Page {
+            policy: PolicyIndex::LEGACY,
+            names: vec![],
+        })
+    }
+
+    /// Deletes an object everywhere.
+    pub(super) async fn remove_object(&self, world: &World, policy: PolicyIndex, path: EntityPath) -> Removal {
+        let Some(ring) = self.objects.get(&policy).map(|ring| ring.load_full()) else {
+            tracing::error!(
+                "{NAME}: {}: policy {policy} does not exist here; left alone",
+                path.path()
+            );
+            return Removal::Left;
+        };
+        let circle = &self.containers;
+        let containers = circle.ring.load_full();
+        let above = partition_of_container(circle, &containers, &path);
+        let (container, object) = (path.container.as_deref(), path.object.as_deref());
+        let hash = circle
+            .hash
+            .object(&path.account, container.unwrap_or_default(), object.unwrap_or_default());
+        let partition = ring.partition_of(&hash.0);
+        let mut headers = timed_headers(world.clock.now());
+        headers.insert("x-backend-storage-policy-index", HeaderValue::from(policy.0));
+        let parents = containers.primaries(above);
+        let names = ["x-container-host", "x-container-partition", "x-container-device"];
+        let devices = ring.primaries(partition);
+        let to_each = (0..devices.len())
+            .map(|number| told_of(&headers, names, &parents, above, number))
+            .collect();
+        let answers = circle.delete_at_each(&devices, partition, path.clone(), to_each).await;
+        judge(&path, &answers, &[404, 409])
+    }
+
+    /// Deletes an empty container everywhere; its account at `accounts` is told.
+    pub(super) async fn remove_container(
+        &self,
+        world: &World,
+        accounts: &[&Device],
+        above: u32,
+        path: EntityPath,
+    ) -> Removal {
+        let circle = &self.containers;
+        let ring = circle.ring.load_full();
+        let partition = partition_of_container(circle, &ring, &path);
+        let mut headers = timed_headers(world.clock.now());
+        headers.insert("x-account-override-deleted", HeaderValue::from_static("yes"));
+        let names = ["x-account-host", "x-account-partition", "x-account-device"];
+        let devices = ring.primaries(partition);
+        let to_each = (0..devices.len())
+            .map(|number| told_of(&headers, names, accounts, above, number))
+            .collect();
+        let answers = circle.delete_at_each(&devices, partition, path.clone(), to_each).await;
+        judge(&path, &answers, &[404])
+    }
+}
+
+fn judge(path: &EntityPath, answers: &[Answer], gone: &[u16]) -> Removal {
+    let is_gone = |answer: &&Answer| {
+        let status = answer.answer.as_ref().map(|response| response.status().as_u16());
+        answer.is_success() || status.is_ok_and(|status| gone.contains(&status))
+    };
+    for answer in answers.iter().filter(|answer| !is_gone(answer)) {
+        let (place, why) = (&answer.place, answer.why());
+        tracing::info!("{NAME}: {place} did not delete {}: {why}", path.path());
+    }
+    let done = answers.iter().filter(is_gone).count();
+    match done * 2 > answers.len() {
+        true => Removal::Done,
+        false => Removal::Left,
+    }
+}
+
+fn partition_of_container(circle: &Circle, ring: &Ring, path: &EntityPath) -> u32 {
+    let name = path.container.as_deref().unwrap_or_default();
+    ring.partition_of(&circle.hash.container(&path.account, name).0)
+}
+
+fn own_headers() -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(10);
+    headers.insert("user-agent", user_agent(NAME));
+    headers.insert("x-backend-allow-reserved-names", HeaderValue::from_static("true"));
+    headers.insert("x-backend-use-replication-network", HeaderValue::from_static("true"));
+    headers
+}
+
+fn timed_headers(now: Timestamp) -> HeaderMap {
+    let mut headers = own_headers();
+    headers.insert("x-timestamp", text(&now.internal()));
+    headers
+}
+
+/// With the server of the level above that the server of replica `number` is to tell.
+fn told_of(
+    headers: &HeaderMap,
+    [host, part, name]: [&'static str; 3],
+    parents: &[&Device],
+    partition: u32,
+    number: usize,
+) -> HeaderMap {
+    let mut headers = headers.clone();
+    if let Some(parent) = parents.get(number % parents.len().max(1)) {
+        headers.insert(host, text(&format!("{}:{}", parent.ip, parent.port)));
+        headers.insert(part, HeaderValue::from(partition));
+        headers.insert(name, text(&parent.device));
+    }
+    headers
+}
+
+fn text(value: &str) -> HeaderValue {
+    HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(""))
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}

@@ -1,0 +1,400 @@
+//! Container-reconciler: objects in another policy than that of their container.
+//!
+//! When a container is created under two policies at once, one of them wins; what was written under the
+//! other in the meantime stands in a queue. Each object is moved to the right policy, or deleted there,
+//! and removed from the wrong one; then its row is taken out of the queue.
+//! Always holds: what is moved keeps its time but for an offset, so that what clients write later wins;
+//! the object is in the right place before it is removed from the wrong one, and that before its row goes;
+//! whoever dies in between finds the rest still to do.
+//! Deliberately absent: who fills the queue (the container-replicator).
+//! Tests: `record.rs`, `tests/interop/test_container_reconciler.py`.
+
+mod record;
+
+use crate::circle::{Answer, Circle, user_agent};
+use crate::internal_client::{Ask, InternalClient, Unexpected};
+use crate::{Chore, Step};
+use futures_util::StreamExt;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use listing_engine::better_policy;
+use listing_engine::wire::{PolicyClaim, Summary};
+use md5::{Digest, Md5};
+pub use record::ACCOUNT as MISPLACED_OBJECTS;
+use record::{Found, Move, Record, container_of, judge_destination, judge_source, later};
+use std::collections::VecDeque;
+use std::time::Duration;
+use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use world::World;
+
+const NAME: &str = "container-reconciler";
+const POLICY: &str = "x-backend-storage-policy-index";
+
+/// Headers of an object that are not part of it.
+const NOT_COPIED: [&str; 14] = [
+    "accept-ranges",
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "last-modified",
+    "server",
+    "transfer-encoding",
+    "vary",
+    "x-openstack-request-id",
+    "x-timestamp",
+    "x-trans-id",
+    "x-backend-allow-reserved-names",
+    POLICY,
+];
+
+/// What an operator can say.
+#[derive(Debug, Clone)]
+pub struct ReconcilerOptions {
+    /// The hidden account of the queue.
+    pub account: String,
+    /// How long an object that cannot be found is looked for again.
+    pub reclaim_age: Duration,
+    /// Objects at the same time.
+    pub concurrency: usize,
+    /// In how many parts the work is divided; 0 for one.
+    pub processes: u64,
+    /// Which of them this is.
+    pub process: u64,
+}
+
+/// Goes over the queue.
+pub struct ContainerReconciler {
+    world: World,
+    client: InternalClient,
+    containers: Circle,
+    options: ReconcilerOptions,
+    /// `None` between passes.
+    pass: Option<Pass>,
+    oldest: Option<Timestamp>,
+}
+
+/// What is left of a pass.
+#[derive(Default)]
+struct Pass {
+    containers: VecDeque<String>,
+    listing: Option<(String, String)>,
+    records: VecDeque<(String, Record)>,
+    oldest_left: Option<Timestamp>,
+}
+
+/// Not now.
+struct Later;
+
+impl From<Unexpected> for Later {
+    fn from(error: Unexpected) -> Self {
+        tracing::info!("{NAME}: {error}; tried again in the next pass");
+        Later
+    }
+}
+
+impl ContainerReconciler {
+    /// Moves objects through `client`, which must neither decrypt nor follow nor compose anything.
+    pub fn new(world: World, client: InternalClient, containers: Circle, options: ReconcilerOptions) -> Self {
+        Self {
+            world,
+            client,
+            containers,
+            options,
+            pass: None,
+            oldest: None,
+        }
+    }
+
+    fn queue(&self, container: &str) -> EntityPath {
+        EntityPath::account(self.options.account.as_str()).with_container(container)
+    }
+
+    /// The containers of the queue: that of this hour first, which the account may not know yet.
+    async fn begin(&self) -> Pass {
+        let newest = container_of(self.world.clock.now());
+        let account = EntityPath::account(self.options.account.as_str());
+        let (mut containers, mut marker) = (VecDeque::from([newest.clone()]), String::new());
+        loop {
+            let page = match self.client.page(&account, &marker).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::error!("{NAME}: {error}; the rest of the queue waits for the next pass");
+                    break;
+                }
+            };
+            let Some(last) = page.last() else { break };
+            marker.clone_from(&last.name);
+            containers.extend(
+                page.into_iter()
+                    .map(|listed| listed.name)
+                    .filter(|name| *name != newest),
+            );
+        }
+        Pass {
+            containers,
+            ..Pass::default()
+        }
+    }
+
+    async fn list(&self, pass: &mut Pass, container: String, marker: String) {
+        let path = self.queue(&container);
+        let page = match self.client.page(&path, &marker).await {
+            Ok(page) => page,
+            Err(error) => return tracing::error!("{NAME}: {error}; the container waits for the next pass"),
+        };
+        let Some(last) = page.last() else {
+            if marker.is_empty() && self.is_too_old_for(&container) {
+                let ask = Ask::new(Method::DELETE, path);
+                if let Err(error) = self.client.tell(&ask, &[2, 404, 409, 412]).await {
+                    tracing::warn!("{NAME}: {error}; the empty container stays for now");
+                }
+            }
+            return;
+        };
+        pass.listing = Some((container.clone(), last.name.clone()));
+        for row in page {
+            match Record::read(&row) {
+                Some(record) if self.is_mine(&record) => pass.records.push_back((container.clone(), record)),
+                Some(_) => {}
+                None => tracing::error!("{NAME}: {}/{}: invalid queue record; left alone", path.path(), row.name),
+            }
+        }
+    }
+
+    fn is_mine(&self, record: &Record) -> bool {
+        let processes = u128::from(self.options.processes);
+        if processes <= 1 {
+            return true;
+        }
+        let hash: [u8; 16] = Md5::digest(record.path.path().as_bytes()).into();
+        u128::from_be_bytes(hash) % processes == u128::from(self.options.process)
+    }
+
+    fn is_too_old(&self, time: f64) -> bool {
+        self.world.clock.now().as_f64() - time > self.options.reclaim_age.as_secs_f64()
+    }
+
+    fn is_too_old_for(&self, container: &str) -> bool {
+        container.parse().is_ok_and(|time| self.is_too_old(time))
+    }
+
+    async fn work(&self, pass: &mut Pass) -> Step {
+        let concurrency = self.options.concurrency.max(1);
+        let count = concurrency.min(pass.records.len());
+        let records: Vec<(String, Record)> = pass.records.drain(..count).collect();
+        let settled = stream::iter(records.into_iter().map(|(container, record)| async move {
+            let settled = self.reconcile(&container, &record).await.is_ok();
+            (record.at, settled)
+        }));
+        let settled: Vec<(Timestamp, bool)> = settled.buffer_unordered(concurrency).collect().await;
+        let done = settled.iter().filter(|(_, settled)| *settled).count() as u64;
+        let left = settled.iter().filter(|(_, settled)| !settled).map(|(at, _)| *at);
+        pass.oldest_left = left.chain(pass.oldest_left).min();
+        let failed = settled.len() as u64 - done;
+        Step::Did { done, failed }
+    }
+
+    /// Puts one object where it belongs.
+    async fn reconcile(&self, container: &str, record: &Record) -> Result<(), Later> {
+        let Some(right) = self.right_policy(&record.path).await else {
+            let path = record.path.path();
+            tracing::info!("{NAME}: {path}: unable to determine the destination policy; tried again in the next pass");
+            return Err(Later);
+        };
+        if right != record.policy {
+            self.settle(record, right).await?;
+        }
+        self.take_out(container, record).await
+    }
+
+    async fn settle(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
+        let head = at(Ask::new(Method::HEAD, record.path.clone()), right);
+        let there = self.client.ask(&head, &[2, 4]).await?;
+        let there = found(there.status(), there.headers());
+        let (step, source) = match judge_destination(record, there) {
+            Some(step) => (step, None),
+            None => {
+                let get = at(Ask::new(Method::GET, record.path.clone()), record.policy);
+                let source = self.client.ask(&get, &[2, 4]).await?;
+                let too_old = self.is_too_old(record.at.as_f64());
+                let here = found(source.status(), source.headers());
+                (judge_source(record, here, too_old), Some(source))
+            }
+        };
+        let (path, wrong) = (record.path.path(), record.policy);
+        match (step, source) {
+            (Move::Copy(time), Some(source)) => {
+                let (head, body) = source.into_parts();
+                let mut put = Ask::new(Method::PUT, record.path.clone());
+                put.headers = copied(&head.headers);
+                let put = at(put.at(time), right);
+                self.client.upload(&put, body, &[2]).await?;
+                tracing::debug!("{NAME}: {path} moved from policy {wrong} to policy {right}");
+            }
+            (Move::Delete(time), _) => {
+                let delete = at(Ask::new(Method::DELETE, record.path.clone()).at(time), right);
+                self.client.tell(&delete, &[2, 404]).await?;
+            }
+            (Move::CleanUp, _) => {}
+            (Move::GiveUp, _) => {
+                tracing::error!("{NAME}: {path} was not available in policy {wrong} and has expired; given up");
+                return Ok(());
+            }
+            _ => {
+                tracing::info!("{NAME}: {path} is not available in policy {wrong}; tried again in the next pass");
+                return Err(Later);
+            }
+        }
+        let clean = at(
+            Ask::new(Method::DELETE, record.path.clone()).at(later(record.at, 1)),
+            wrong,
+        );
+        self.client.tell(&clean, &[2, 404]).await?;
+        Ok(())
+    }
+
+    /// The policy that the container has, as most of its servers know it.
+    async fn right_policy(&self, path: &EntityPath) -> Option<PolicyIndex> {
+        let name = path.container.as_deref()?;
+        let ring = self.containers.ring.load_full();
+        let partition = ring.partition_of(&self.containers.hash.container(&path.account, name).0);
+        let mut headers = HeaderMap::new();
+        headers.insert("user-agent", user_agent(NAME));
+        headers.insert("x-backend-allow-reserved-names", HeaderValue::from_static("true"));
+        let container = EntityPath::account(path.account.as_str()).with_container(name);
+        let devices = ring.primaries(partition);
+        let answers = self
+            .containers
+            .tell(&devices, partition, &Method::HEAD, container, &headers)
+            .await;
+        let claims: Vec<Summary> = answers.iter().filter_map(claim).collect();
+        if claims.len() * 2 <= answers.len() {
+            return None;
+        }
+        let better = |best: Summary, next: Summary| match better_policy(&best, &next) {
+            Some(_) => next,
+            None => best,
+        };
+        // One that has never heard of it knows nothing of its policy.
+        let (known, unknown): (Vec<_>, Vec<_>) = claims
+            .into_iter()
+            .partition(|claim| claim.put_timestamp > Timestamp::ZERO);
+        let best = known.into_iter().reduce(better).or(unknown.into_iter().next())?;
+        best.claim.map(|claim| claim.policy)
+    }
+
+    /// Takes the row out of the queue, at each of its servers.
+    async fn take_out(&self, container: &str, record: &Record) -> Result<(), Later> {
+        let queue = self.queue(container);
+        let ring = self.containers.ring.load_full();
+        let partition = ring.partition_of(&self.containers.hash.container(&queue.account, container).0);
+        let mut headers = HeaderMap::new();
+        headers.insert("user-agent", user_agent(NAME));
+        let time = HeaderValue::from_str(&record.done_at().internal());
+        headers.insert("x-timestamp", time.unwrap_or(HeaderValue::from_static("0")));
+        headers.insert(POLICY, HeaderValue::from_static("0"));
+        let path = queue.with_object(record.name.as_str());
+        let devices = ring.primaries(partition);
+        let answers = self
+            .containers
+            .tell(&devices, partition, &Method::DELETE, path, &headers)
+            .await;
+        for answer in answers.iter().filter(|answer| !answer.is_success()) {
+            let (place, why) = (&answer.place, answer.why());
+            tracing::warn!("{NAME}: {place} did not take {} out of the queue: {why}", record.name);
+        }
+        match answers.iter().any(Answer::is_success) {
+            true => Ok(()),
+            false => Err(Later),
+        }
+    }
+}
+
+/// About what a policy has.
+fn at(mut ask: Ask, policy: PolicyIndex) -> Ask {
+    ask.headers.insert(POLICY, HeaderValue::from(policy.0));
+    ask
+}
+
+fn found(status: StatusCode, headers: &HeaderMap) -> Found {
+    Found {
+        status: status.as_u16(),
+        at: time(headers, "x-backend-timestamp"),
+    }
+}
+
+fn time(headers: &HeaderMap, name: &str) -> Timestamp {
+    let text = headers.get(name).and_then(|value| value.to_str().ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::ZERO)
+}
+
+/// All that belongs to an object.
+fn copied(headers: &HeaderMap) -> HeaderMap {
+    let of_object = |name: &str| !NOT_COPIED.contains(&name) && !name.starts_with("x-backend-");
+    let copied = headers.iter().filter(|(name, _)| of_object(name.as_str()));
+    copied.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// What a container server says about the policy; `None` when it says nothing.
+fn claim(answer: &Answer) -> Option<Summary> {
+    let response = answer.answer.as_ref().ok()?;
+    if !response.status().is_success() && response.status() != StatusCode::NOT_FOUND {
+        return None;
+    }
+    let headers = response.headers();
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
+    let policy = number(POLICY).and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
+    Some(Summary {
+        id: String::new(),
+        hash: String::new(),
+        max_row: -1,
+        created_at: Timestamp::ZERO,
+        put_timestamp: time(headers, "x-backend-put-timestamp"),
+        delete_timestamp: time(headers, "x-backend-delete-timestamp"),
+        metadata: String::new(),
+        claim: Some(PolicyClaim {
+            policy: PolicyIndex(policy),
+            status_changed_at: time(headers, "x-backend-status-changed-at"),
+            count: number("x-container-object-count").unwrap_or(0),
+        }),
+        point: -1,
+        shard_max_row: None,
+    })
+}
+
+#[async_trait::async_trait]
+impl Chore for ContainerReconciler {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn oldest(&self) -> Option<Timestamp> {
+        let left = self.pass.as_ref().map_or(self.oldest, |pass| pass.oldest_left);
+        let waiting = self
+            .pass
+            .as_ref()
+            .and_then(|pass| pass.records.iter().map(|(_, record)| record.at).min());
+        left.into_iter().chain(waiting).min()
+    }
+
+    async fn step(&mut self) -> Step {
+        let mut pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => self.begin().await,
+        };
+        let mut step = Step::LOOKED;
+        if !pass.records.is_empty() {
+            step = self.work(&mut pass).await;
+        } else if let Some((container, marker)) = pass.listing.take() {
+            self.list(&mut pass, container, marker).await;
+        } else if let Some(container) = pass.containers.pop_front() {
+            pass.listing = Some((container, String::new()));
+        } else {
+            self.oldest = pass.oldest_left;
+            return Step::PassOver;
+        }
+        self.pass = Some(pass);
+        step
+    }
+}

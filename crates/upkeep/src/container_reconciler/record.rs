@@ -1,0 +1,252 @@
+//! The reconciler's queue: what its rows say, and what is to be done about them.
+//!
+//! A row is called `POLICY:/account/container/object`: the policy in which an object was written or
+//! deleted although its container has another one. Its entity tag is the time of that, its content type
+//! what happened. Rows stand in containers by the hour of the object.
+//! Source: rows that OpenStack Swift 2.38.3 made, and what its reconciler did about them.
+//! Always holds: any row is a record or none; the decision is a table over what is known.
+
+use crate::internal_client::Listed;
+use vocabulary::timestamp::{TICKS_PER_SECOND, decode_series};
+use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+
+/// The hidden account of the queue, behind its prefix.
+pub const ACCOUNT: &str = "misplaced_objects";
+/// Containers of the queue hold so many seconds.
+const DIVISOR: u64 = 3600;
+
+/// What happened under the wrong policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    Written,
+    Deleted,
+}
+
+/// A row of the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Its name.
+    pub(super) name: String,
+    /// The policy that it happened under.
+    pub(super) policy: PolicyIndex,
+    /// The object.
+    pub(super) path: EntityPath,
+    pub(super) event: Event,
+    /// When it happened.
+    pub(super) at: Timestamp,
+    /// When the row was written.
+    pub(super) queued: Timestamp,
+}
+
+impl Record {
+    /// Reads a row; `None` when it is no record.
+    pub(super) fn read(row: &Listed) -> Option<Self> {
+        let (policy, path) = row.name.split_once(':')?;
+        let path = EntityPath::split(path.strip_prefix('/')?).ok()?;
+        path.object.as_ref()?;
+        let event = match row.content_type.as_str() {
+            "application/x-put" => Event::Written,
+            "application/x-delete" => Event::Deleted,
+            _ => return None,
+        };
+        let [at, ..] = decode_series(&row.hash).ok()?;
+        Some(Self {
+            name: row.name.clone(),
+            policy: PolicyIndex(policy.parse().ok()?),
+            path,
+            event,
+            at,
+            queued: moment(&row.last_modified)?,
+        })
+    }
+
+    /// As of when the row is taken out: a little later than it was written.
+    pub(super) fn done_at(&self) -> Timestamp {
+        later(self.queued.max(self.at), 2)
+    }
+}
+
+/// A moment that loses to everything that happens later, but wins over `time` itself.
+pub(super) fn later(time: Timestamp, offset: u64) -> Timestamp {
+    time.with_offset(time.offset().saturating_add(offset))
+}
+
+/// The container of the queue for what happens now.
+pub(super) fn container_of(now: Timestamp) -> String {
+    (now.seconds() / DIVISOR * DIVISOR).to_string()
+}
+
+/// What is known of an object under one policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) status: u16,
+    /// Of the object or its tombstone; zero for neither.
+    pub(super) at: Timestamp,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Move {
+    /// Copy the object as of this time to the right policy, then clean up the wrong one.
+    Copy(Timestamp),
+    /// Delete as of this time under the right policy, then clean up the wrong one.
+    Delete(Timestamp),
+    /// The right policy has something newer: only clean up.
+    CleanUp,
+    /// Wait for the object to turn up.
+    Wait,
+    /// It has not turned up for too long.
+    GiveUp,
+}
+
+/// Whether the right policy settles it by itself.
+pub(super) fn judge_destination(record: &Record, there: Found) -> Option<Move> {
+    (there.at >= record.at).then_some(Move::CleanUp)
+}
+
+/// What to do, by what the wrong policy has.
+pub(super) fn judge_source(record: &Record, here: Found, too_old: bool) -> Move {
+    let is_whole = (200..300).contains(&here.status) && here.at >= record.at;
+    let is_gone = (400..500).contains(&here.status);
+    match record.event {
+        _ if is_whole => Move::Copy(later(here.at, 3)),
+        Event::Deleted if is_gone => Move::Delete(later(record.at.max(here.at), 3)),
+        _ if too_old => Move::GiveUp,
+        _ => Move::Wait,
+    }
+}
+
+/// `2023-11-14T22:13:20.123450`.
+fn moment(text: &str) -> Option<Timestamp> {
+    let (date, time) = text.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(str::parse::<i64>);
+    let mut next = || date.next()?.ok();
+    let (year, month, day) = (next()?, next()?, next()?);
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let mut time = time.splitn(3, ':').map(str::parse::<u64>);
+    let mut next = || time.next()?.ok();
+    let (hour, minute, second) = (next()?, next()?, next()?);
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 {
+        return None;
+    }
+    if minute > 59 || second > 60 || fraction.len() > 6 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let days = u64::try_from(days_since_1970(year, month, day)).ok()?;
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
+    let micros: u64 = format!("{fraction:0<6}").parse().ok()?;
+    Timestamp::from_ticks(seconds * TICKS_PER_SECOND + micros / 10).ok()
+}
+
+/// In the Gregorian calendar.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year / 400;
+    let of_era = year - era * 400;
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row(name: &str, content_type: &str) -> Listed {
+        Listed {
+            name: name.into(),
+            content_type: content_type.into(),
+            hash: "1795201483.75000_0000000000000001".into(),
+            last_modified: "2026-11-20T19:04:43.750000".into(),
+            ..Listed::default()
+        }
+    }
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn rows_are_records_or_none() {
+        let record = Record::read(&row("1:/a/c/o/p:q", "application/x-put")).unwrap();
+        assert_eq!(
+            (record.policy, record.path.path().as_str()),
+            (PolicyIndex(1), "/a/c/o/p:q")
+        );
+        assert_eq!(record.at.internal(), "1795201483.75000_0000000000000001");
+        assert_eq!(record.queued.internal(), "1795201483.75000");
+        assert_eq!(record.done_at().internal(), "1795201483.75000_0000000000000003");
+        for (name, content_type) in [
+            ("x", "application/x-put"),
+            ("0:/a/c", "application/x-put"),
+            ("0:a/c/o", "application/x-put"),
+            ("x:/a/c/o", "application/x-delete"),
+            ("0:/a/c/o", "text/plain"),
+        ] {
+            assert_eq!(Record::read(&row(name, content_type)), None, "{name}");
+        }
+    }
+
+    /// What OpenStack Swift 2.38.3's reconciler did, given the same.
+    #[test]
+    fn decisions_are_openstacks() {
+        let put = Record {
+            at: time("100.00000"),
+            ..Record::read(&row("0:/a/c/o", "application/x-put")).unwrap()
+        };
+        let delete = Record {
+            event: Event::Deleted,
+            ..put.clone()
+        };
+        let copy = |text: &str| Move::Copy(later(time(text), 3));
+        let gone = Move::Delete(later(time("100"), 3));
+        for (record, status, at, too_old, expected) in [
+            (&put, 200, "100", false, copy("100")),
+            (&put, 200, "105", false, copy("105")),
+            (&put, 200, "95", false, Move::Wait),
+            (&put, 404, "0", false, Move::Wait),
+            (&put, 404, "103", false, Move::Wait),
+            (&put, 404, "0", true, Move::GiveUp),
+            (&put, 503, "0", false, Move::Wait),
+            (&delete, 404, "0", false, gone),
+            (&delete, 404, "100", false, gone),
+            (&delete, 200, "102", false, copy("102")),
+            (&delete, 200, "98", false, Move::Wait),
+            (&delete, 503, "0", false, Move::Wait),
+        ] {
+            let here = Found { status, at: time(at) };
+            assert_eq!(judge_source(record, here, too_old), expected, "{record:?} {here:?}");
+        }
+        for (at, expected) in [
+            ("0", None),
+            ("99", None),
+            ("100", Some(Move::CleanUp)),
+            ("101", Some(Move::CleanUp)),
+        ] {
+            let there = Found {
+                status: 200,
+                at: time(at),
+            };
+            assert_eq!(judge_destination(&put, there), expected);
+        }
+    }
+
+    #[test]
+    fn containers_go_by_the_hour() {
+        assert_eq!(container_of(time("1795201583.75")), "1795201200");
+    }
+
+    proptest! {
+        #[test]
+        fn any_row_is_read(name in "\\PC{0,40}", hash in "[0-9._+-]{0,30}", modified in "[0-9T:.-]{0,30}") {
+            let row = Listed { name, hash, last_modified: modified, ..row("", "application/x-put") };
+            let _ = Record::read(&row);
+        }
+
+        #[test]
+        fn moments_are_read_as_written(ticks in 0_u64..400_000_000_000_000) {
+            let time = Timestamp::from_ticks(ticks).unwrap();
+            prop_assert_eq!(moment(&time.iso()), Some(time));
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Container-sync: containers that are kept equal to others elsewhere.
+//!
+//! A container whose metadata names another one sends it every row: new ones are divided among its servers
+//! by a hash, and later every server makes sure of all of them. Two points in its database say how far it
+//! has got: up to the first all servers have done their share, up to the second everything is there.
+//! Always holds: a point is moved only behind rows that have been dealt with as it says, the second one
+//! never over a row that has failed; a container takes no longer than its share of time in a pass.
+//! Deliberately absent: the receiving side (`features`), TLS, HTTP proxies on the way, and the directory of
+//! symbolic links to synced containers: databases that have not changed are not opened again instead.
+//! Tests: beside the code, `tests/interop/test_container_sync_sender.py`.
+
+mod row;
+mod target;
+
+use crate::account_reaper::Here;
+use crate::circle::Circle;
+use crate::internal_client::InternalClient;
+use crate::{Chore, Disks, Step};
+use futures_util::future::join_all;
+use listing_engine::{Broker, Error, Info, Kind, Location, ObjectRow, Row};
+use peer::Timeouts;
+use row::Carrier;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use target::Target;
+pub use target::{SyncPeers, SyncRealm};
+use vocabulary::{EntityPath, PathHash};
+use world::Workers;
+
+const NAME: &str = "container-sync";
+const SYNC_TO: &str = "X-Container-Sync-To";
+const SYNC_KEY: &str = "X-Container-Sync-Key";
+
+/// What an operator can say.
+#[derive(Clone)]
+pub struct SyncOptions {
+    /// How long a container may take in a pass.
+    pub container_time: Duration,
+    /// Rows at the same time.
+    pub concurrency: usize,
+    /// Whom containers may be synced to.
+    pub peers: SyncPeers,
+    /// How the ring names this server.
+    pub here: Here,
+    /// How long to wait for the other side.
+    pub timeouts: Timeouts,
+}
+
+/// Goes over the synced containers of all devices.
+pub struct ContainerSync {
+    disks: Disks,
+    containers: Circle,
+    carrier: Carrier,
+    options: SyncOptions,
+    /// Databases that were found not to be synced, and when they were last changed then.
+    unsynced: HashMap<PathHash, Changed>,
+    pass: Option<Pass>,
+}
+
+/// Changes with the database or its pending rows.
+type Changed = [Option<(u64, i64, i64)>; 2];
+
+#[derive(Default)]
+struct Pass {
+    devices: VecDeque<String>,
+    device: Option<(String, Arc<Workers>)>,
+    partitions: VecDeque<u32>,
+    databases: VecDeque<Location>,
+    job: Option<Job>,
+}
+
+/// A container that is being synced.
+struct Job {
+    broker: Arc<Broker>,
+    info: Info,
+    path: EntityPath,
+    target: Target,
+    /// Which of the container's servers this is, and of how many.
+    share: (usize, usize),
+    began: Duration,
+    /// Rows up to here are made sure of.
+    second: i64,
+    /// Nothing up to here has failed; behind it something has.
+    failed_behind: Option<i64>,
+    /// Rows up to here have been sent by those whose share they were, when this pass began.
+    first: i64,
+    /// Where this pass reads on.
+    cursor: i64,
+}
+
+impl ContainerSync {
+    /// Reads objects through `client`, which must not compose what it reads.
+    pub fn new(disks: Disks, containers: Circle, client: InternalClient, options: SyncOptions) -> Self {
+        let carrier = Carrier {
+            world: disks.world().clone(),
+            client,
+            peers: containers.peers.clone(),
+            timeouts: options.timeouts,
+        };
+        Self {
+            disks,
+            containers,
+            carrier,
+            options,
+            unsynced: HashMap::new(),
+            pass: None,
+        }
+    }
+
+    async fn open(&mut self, name: String, pass: &mut Pass) {
+        let thread = match self.disks.thread(&name) {
+            Ok(thread) => thread,
+            Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
+        };
+        let path = self.disks.path(&name);
+        let listed = run(&thread, &name, move || Location::partitions(&path, Kind::Container)).await;
+        pass.partitions = listed.unwrap_or_default().into();
+        pass.device = Some((name, thread));
+    }
+
+    /// The databases of the next partitions, until some are found.
+    async fn list(&self, name: &str, thread: &Arc<Workers>, pass: &mut Pass) {
+        while let Some(partition) = pass.partitions.pop_front() {
+            let path = self.disks.path(name);
+            let listed = run(thread, name, move || {
+                Location::in_partition(&path, Kind::Container, partition)
+            })
+            .await;
+            if let Some(databases) = listed
+                && !databases.is_empty()
+            {
+                pass.databases = databases.into();
+                return;
+            }
+        }
+    }
+
+    /// Begins with a container if it is synced, and from here.
+    async fn look(&mut self, name: &str, thread: &Arc<Workers>, location: Location) -> Option<Job> {
+        let world = self.disks.world().clone();
+        let (hash, known) = (location.hash(), self.unsynced.get(&location.hash()).copied());
+        let looked = run(thread, name, move || {
+            let changed = changed(&world, &location);
+            match known {
+                Some(known) if known == changed => Ok(None),
+                _ => look_into(location).map(|found| Some((changed, found))),
+            }
+        });
+        let (changed, found) = looked.await??;
+        let Some((broker, info, to, key)) = found else {
+            self.unsynced.insert(hash, changed);
+            return None;
+        };
+        self.unsynced.remove(&hash);
+        let container = info.container.clone()?;
+        let path = EntityPath::account(info.account.as_str()).with_container(container.as_str());
+        let ring = self.containers.ring.load_full();
+        let partition = ring.partition_of(&self.containers.hash.container(&info.account, &container).0);
+        let primaries = ring.primaries(partition);
+        let number = primaries
+            .iter()
+            .position(|device| device.device == name && self.options.here.serves(device))?;
+        let target = self.options.peers.resolve(&to, &key);
+        let target = target
+            .inspect_err(|why| tracing::error!("{NAME}: {}: {why}; not synced", path.path()))
+            .ok()?;
+        Some(Job {
+            share: (number, primaries.len()),
+            began: self.disks.world().clock.elapsed(),
+            second: info.sync_point2,
+            failed_behind: None,
+            first: info.sync_point1,
+            cursor: info.sync_point2,
+            broker: Arc::new(broker),
+            info,
+            path,
+            target,
+        })
+    }
+
+    /// Sends some rows; `false` when there are no more, or no time.
+    async fn sync(&self, name: &str, thread: &Arc<Workers>, job: &mut Job) -> (Step, bool) {
+        let used = self.disks.world().clock.elapsed().saturating_sub(job.began);
+        if used >= self.options.container_time {
+            return (Step::LOOKED, false);
+        }
+        let (broker, cursor, count) = (job.broker.clone(), job.cursor, self.options.concurrency.max(1));
+        let Some(rows) = run(thread, name, move || broker.rows_since(cursor, count)).await else {
+            return (Step::LOOKED, false);
+        };
+        let again = job.cursor < job.first;
+        let mut batch: Vec<(i64, ObjectRow)> = vec![];
+        for numbered in rows {
+            if let Row::Object(row) = numbered.row
+                && !(again && numbered.id > job.first)
+            {
+                batch.push((numbered.id, row));
+            }
+        }
+        let Some(last) = batch.last().map(|(id, _)| *id) else {
+            // Everything that was sent before has been made sure of: on to what is new.
+            let more = again;
+            if again {
+                job.cursor = job.first;
+                job.second = job.failed_behind.unwrap_or(job.first);
+                self.note(name, thread, job).await;
+            }
+            return (Step::LOOKED, more);
+        };
+        let mine = batch.into_iter().filter(|(_, row)| again || self.is_mine(job, row));
+        let (carrier, target, path, policy) = (&self.carrier, &job.target, &job.path, job.info.policy);
+        let carried = mine.map(|(id, row)| async move { (id, carrier.carry(target, path, policy, &row).await) });
+        let carried: Vec<(i64, bool)> = join_all(carried).await;
+        let failures = carried.iter().filter(|(_, done)| !done).map(|(id, _)| *id);
+        let (failed, first_failure) = (failures.clone().count() as u64, failures.min());
+        if again {
+            let behind = first_failure.map(|id| id - 1);
+            job.failed_behind = job.failed_behind.or(behind);
+            job.second = job.failed_behind.unwrap_or(last);
+        } else {
+            job.first = last;
+        }
+        job.cursor = last;
+        self.note(name, thread, job).await;
+        let done = carried.len() as u64 - failed;
+        (Step::Did { done, failed }, true)
+    }
+
+    fn is_mine(&self, job: &Job, row: &ObjectRow) -> bool {
+        let container = job.path.container.as_deref().unwrap_or_default();
+        let hash = self.containers.hash.object(&job.path.account, container, &row.name);
+        let [a, b, c, d, ..] = hash.0;
+        let (number, of) = job.share;
+        u32::from_be_bytes([a, b, c, d]) as usize % of.max(1) == number
+    }
+
+    async fn note(&self, name: &str, thread: &Arc<Workers>, job: &Job) {
+        let (broker, first, second) = (job.broker.clone(), job.first, job.second);
+        run(thread, name, move || broker.set_sync_points(first, second)).await;
+    }
+}
+
+/// Runs `job` on the device's thread. What fails is logged.
+async fn run<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
+    thread: &Arc<Workers>,
+    device: &str,
+    job: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Option<T> {
+    let said = match thread.run(job).await {
+        Ok(Ok(done)) => return Some(done),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    tracing::error!("{NAME}: device {device}: {said}");
+    None
+}
+
+fn changed(world: &world::World, location: &Location) -> Changed {
+    let of = |path: &std::path::Path| {
+        let info = world.files.info(path).ok()?;
+        Some((info.size, info.changed.0, info.changed.1))
+    };
+    [of(&location.db_file()), of(&location.pending_file())]
+}
+
+/// The database, and where and with which key it is synced, if it is.
+#[allow(clippy::type_complexity, reason = "it is taken apart at once")]
+fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)>, Error> {
+    let broker = match Broker::open(location) {
+        Err(Error::NotFound { .. }) => return Ok(None),
+        other => other?,
+    };
+    let metadata = broker.metadata()?;
+    let said = |name: &str| {
+        let item = metadata.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?.1;
+        (!item.value.is_empty()).then(|| item.value.clone())
+    };
+    let (Some(to), Some(key)) = (said(SYNC_TO), said(SYNC_KEY)) else {
+        return Ok(None);
+    };
+    let info = broker.info()?;
+    match info.is_deleted() || broker.sharding_state()? != "unsharded" {
+        true => Ok(None),
+        false => Ok(Some((broker, info, to, key))),
+    }
+}
+
+#[async_trait::async_trait]
+impl Chore for ContainerSync {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn step(&mut self) -> Step {
+        let mut pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => Pass {
+                devices: self.disks.names().await.into(),
+                ..Pass::default()
+            },
+        };
+        let mut step = Step::LOOKED;
+        match (pass.device.clone(), pass.job.take()) {
+            (Some((name, thread)), Some(mut job)) => {
+                let (did, more) = self.sync(&name, &thread, &mut job).await;
+                step = did;
+                pass.job = more.then_some(job);
+            }
+            (Some((name, thread)), None) if !pass.databases.is_empty() => {
+                if let Some(location) = pass.databases.pop_front() {
+                    pass.job = self.look(&name, &thread, location).await;
+                }
+            }
+            (Some((name, thread)), None) if !pass.partitions.is_empty() => self.list(&name, &thread, &mut pass).await,
+            _ => {
+                let Some(next) = pass.devices.pop_front() else {
+                    return Step::PassOver;
+                };
+                pass.device = None;
+                self.open(next, &mut pass).await;
+            }
+        }
+        self.pass = Some(pass);
+        step
+    }
+}

@@ -1,0 +1,176 @@
+//! One row of a synced container, carried to the other side.
+//!
+//! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever
+//! the order; what the other side has already is not sent again.
+
+use super::NAME;
+use super::target::Target;
+use crate::internal_client::{Ask, InternalClient};
+use http::{HeaderMap, HeaderValue, Method};
+use listing_engine::ObjectRow;
+use peer::{Address, Body, Call, PeerError, Peers, Response, Timeouts};
+use std::sync::Arc;
+use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use world::World;
+
+/// Bytes read of answers nobody looks at.
+const MAX_IGNORED: u64 = 64 << 10;
+
+/// Headers of an object that are not part of it.
+const NOT_SENT: [&str; 12] = [
+    "accept-ranges",
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "last-modified",
+    "server",
+    "transfer-encoding",
+    "vary",
+    "x-openstack-request-id",
+    "x-timestamp",
+    "x-trans-id",
+];
+
+/// The way from one side to the other.
+#[derive(Clone)]
+pub(super) struct Carrier {
+    pub(super) world: World,
+    pub(super) client: InternalClient,
+    pub(super) peers: Arc<Peers>,
+    pub(super) timeouts: Timeouts,
+}
+
+impl Carrier {
+    /// Whether the other side has it now.
+    pub(super) async fn carry(
+        &self,
+        target: &Target,
+        container: &EntityPath,
+        policy: PolicyIndex,
+        row: &ObjectRow,
+    ) -> bool {
+        let carried = match row.deleted {
+            true => self.delete(target, row).await,
+            false => self.put(target, container, policy, row).await,
+        };
+        carried
+            .inspect_err(|why| {
+                let (path, place) = (container.with_object(row.name.as_str()).path(), target.place());
+                tracing::warn!("{NAME}: {path} is not synced to {place}: {why}");
+            })
+            .is_ok()
+    }
+
+    async fn delete(&self, target: &Target, row: &ObjectRow) -> Result<(), String> {
+        let headers = HeaderMap::new();
+        let response = self
+            .send(target, Method::DELETE, &row.name, row.timestamp, headers, Body::empty())
+            .await;
+        match response.map_err(|error| error.to_string())? {
+            404 => Ok(()),
+            status => success(status),
+        }
+    }
+
+    async fn put(
+        &self,
+        target: &Target,
+        container: &EntityPath,
+        policy: PolicyIndex,
+        row: &ObjectRow,
+    ) -> Result<(), String> {
+        let newest = [row.content_type_timestamp, row.meta_timestamp].into_iter().flatten();
+        let time = newest.fold(row.timestamp, Timestamp::max);
+        if self.is_there(target, row, time).await {
+            return Ok(());
+        }
+        let mut get = Ask::new(Method::GET, container.with_object(row.name.as_str())).with("x-newest", "true");
+        get.query = "symlink=get".into();
+        get.headers
+            .insert("x-backend-storage-policy-index", HeaderValue::from(policy.0));
+        let source = self.client.ask(&get, &[2]).await.map_err(|error| error.to_string())?;
+        let (head, body) = source.into_parts();
+        let written = time_of(&head.headers);
+        if written < time {
+            return Err(format!("only an older version ({written}) was found"));
+        }
+        let mut headers = sent(&head.headers);
+        match body.length() {
+            Some(length) => headers.insert("content-length", HeaderValue::from(length)),
+            None => headers.insert("transfer-encoding", HeaderValue::from_static("chunked")),
+        };
+        let status = self.send(target, Method::PUT, &row.name, written, headers, body).await;
+        success(status.map_err(|error| error.to_string())?)
+    }
+
+    async fn is_there(&self, target: &Target, row: &ObjectRow, time: Timestamp) -> bool {
+        let response = self
+            .ask(target, Method::HEAD, &row.name, time, HeaderMap::new(), Body::empty())
+            .await;
+        response.is_ok_and(|response| response.status().is_success() && time_of(response.headers()) >= time)
+    }
+
+    /// The status of the answer.
+    async fn send(
+        &self,
+        target: &Target,
+        method: Method,
+        name: &str,
+        time: Timestamp,
+        headers: HeaderMap,
+        body: Body,
+    ) -> Result<u16, PeerError> {
+        let response = self.ask(target, method, name, time, headers, body).await?;
+        let status = response.status().as_u16();
+        drop(
+            self.world
+                .timeout(self.timeouts.response, response.into_body().collect(MAX_IGNORED))
+                .await,
+        );
+        Ok(status)
+    }
+
+    async fn ask(
+        &self,
+        target: &Target,
+        method: Method,
+        name: &str,
+        time: Timestamp,
+        mut headers: HeaderMap,
+        body: Body,
+    ) -> Result<Response, PeerError> {
+        let path = target.path_of(name);
+        target.sign(&self.world, method.as_str(), &path, time, &mut headers);
+        headers.insert("user-agent", crate::circle::user_agent(NAME));
+        let call = Call {
+            method,
+            address: Address::Plain(path),
+            query: String::new(),
+            headers,
+            body,
+            interim: None,
+        };
+        self.peers.send(&target.host, target.port, call, self.timeouts).await
+    }
+}
+
+fn success(status: u16) -> Result<(), String> {
+    match status {
+        200..=299 => Ok(()),
+        401 => Err("Unauth (401): do the keys of both sides agree?".into()),
+        404 => Err("Not found (404): is the other container there?".into()),
+        other => Err(format!("answered {other}")),
+    }
+}
+
+fn time_of(headers: &HeaderMap) -> Timestamp {
+    let text = headers.get("x-timestamp").and_then(|value| value.to_str().ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::ZERO)
+}
+
+fn sent(headers: &HeaderMap) -> HeaderMap {
+    let of_object = |name: &str| !NOT_SENT.contains(&name) && !name.starts_with("x-backend-");
+    let sent = headers.iter().filter(|(name, _)| of_object(name.as_str()));
+    sent.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
