@@ -13,10 +13,6 @@ from swift.common.ring import RingBuilder
 from harness import filters
 from harness.waiting import free_port
 
-HASH_PATH = {"swift_hash_path_prefix": "before", "swift_hash_path_suffix": "after"}
-# OpenStack's library in this process would look for them in /etc/swift.
-utils.HASH_PATH_PREFIX, utils.HASH_PATH_SUFFIX = (text.encode() for text in HASH_PATH.values())
-
 ROLES = ("account", "container", "object")
 USERS = {
     "user_admin_admin": "admin .admin .reseller_admin",
@@ -35,6 +31,8 @@ AUDIT_FAST = {"files_per_second": 10000, "bytes_per_second": 10**10, "zero_byte_
 
 
 PREFIX, SUFFIX = "before", "after"
+# OpenStack's library in this process would look for them in /etc/swift.
+utils.HASH_PATH_PREFIX, utils.HASH_PATH_SUFFIX = PREFIX.encode(), SUFFIX.encode()
 
 
 def hash_path(name):

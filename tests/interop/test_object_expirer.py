@@ -16,7 +16,7 @@ WEEK = 604800
 def put_task(cluster, due, target, content_type="text/plain", *, name=None, queue=None):
     """A row of the queue, as an object server tells it."""
     ring = Ring(str(cluster.etc), ring_name="container")
-    queue = queue or str(int(due) // 86400 * 86400)
+    queue = queue or str(int(float(due)) // 86400 * 86400)
     partition, nodes = ring.get_nodes(".expiring_objects", queue)
     for node in nodes:
         direct_client.direct_put_container_object(
