@@ -52,20 +52,26 @@ impl Drop for Snapshot {
 /// A copy that is being written by its receiver.
 pub struct Arriving {
     file: File,
+    /// What it is called until it is whole.
     path: PathBuf,
-    whole: bool,
+    target: PathBuf,
+    _alive: files::Lock,
 }
 
 impl Arriving {
-    /// Begins a file called `name` in the `tmp` of the device of `location`.
-    pub fn begin(location: &Location, name: &str) -> Result<Self, Error> {
-        let path = place(location, name)?;
+    /// Begins a file that will be called `settling.name` in the `tmp` of the device of `location`.
+    pub fn begin(location: &Location, settling: Settling<'_>) -> Result<Self, Error> {
+        let target = place(location, settling.name)?;
         files::make_dirs(&location.tmp_dir(), location.device())?;
+        let name = format!(".martlet-{}-{}.copy.db", location.kind().word(), settling.unique);
+        let path = location.tmp_dir().join(name);
+        let alive = files::lock(&path)?;
         let file = File::create(&path).map_err(|error| Error::io("create", &path, error))?;
         Ok(Self {
             file,
             path,
-            whole: false,
+            target,
+            _alive: alive,
         })
     }
 
@@ -75,17 +81,15 @@ impl Arriving {
         done.map_err(|error| Error::io("write", &self.path, error))
     }
 
-    /// All has come. Without this it is removed when dropped.
-    pub fn finish(mut self) {
-        self.whole = true;
+    /// All has come: it gets its name. Without this it is removed when dropped.
+    pub fn finish(self) -> Result<(), Error> {
+        files::rename(&self.path, &self.target)
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        if !self.whole {
-            files::discard(&self.path);
-        }
+        files::discard(&self.path);
     }
 }
 

@@ -51,6 +51,11 @@ pub(crate) fn publish(staged: &Path, target: &Path) -> Result<(), Error> {
     target.parent().map_or(Ok(()), sync_dir)
 }
 
+/// Gives a file that nobody relies on yet another name; not durable.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|error| Error::io("name", to, error))
+}
+
 /// Appends `bytes`; durable on return, and undone as far as possible on failure.
 pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let fail = |error| Error::io("append to", path, error);

@@ -50,14 +50,7 @@ impl Broker {
     /// has moved them.
     pub fn set_policy(&self, policy: PolicyIndex, timestamp: Timestamp) -> Result<(), Error> {
         self.container_only()?;
-        self.change(|c| {
-            c.prepare_cached("INSERT OR IGNORE INTO policy_stat (storage_policy_index) VALUES (?)")?
-                .execute([policy.0])?;
-            let set =
-                "UPDATE container_info SET storage_policy_index = ?1, status_changed_at = max(?2, status_changed_at)
-                       WHERE storage_policy_index <> ?1";
-            c.prepare_cached(set)?.execute(params![policy.0, timestamp.internal()])
-        })
+        self.change(|c| set_policy(c, policy, timestamp))
     }
 
     /// Notes how far container-sync has got.
@@ -93,6 +86,21 @@ impl Broker {
             }),
         }
     }
+}
+
+pub(crate) fn set_policy(
+    connection: &Connection,
+    policy: PolicyIndex,
+    timestamp: Timestamp,
+) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO policy_stat (storage_policy_index) VALUES (?)")?
+        .execute([policy.0])?;
+    let set = "UPDATE container_info SET storage_policy_index = ?1, status_changed_at = max(?2, status_changed_at)
+               WHERE storage_policy_index <> ?1";
+    connection
+        .prepare_cached(set)?
+        .execute(params![policy.0, timestamp.internal()])
 }
 
 fn mark_deleted(kind: Kind, connection: &Connection, timestamp: Timestamp) -> rusqlite::Result<()> {

@@ -66,6 +66,11 @@ impl Location {
         self.kind
     }
 
+    /// The partition it lies in, which is not always the one it belongs in.
+    pub fn partition(&self) -> u32 {
+        self.partition
+    }
+
     /// Where the device is mounted.
     pub fn device(&self) -> &Path {
         &self.device

@@ -9,7 +9,7 @@ use crate::info::read_info;
 use crate::row::{ContainerRow, ObjectRow, spell};
 use crate::sync_points::{self, Direction, SyncPoint};
 use crate::wire::{Numbered, PolicyClaim, Summary, stored_times};
-use crate::{Broker, Error, Info, Kind, Row, absorb, metadata};
+use crate::{Broker, Error, Info, Kind, Metadata, Row, absorb, better_policy, lifecycle, metadata};
 use rusqlite::{Connection, OptionalExtension, params};
 use vocabulary::{PolicyIndex, Timestamp};
 
@@ -67,27 +67,27 @@ impl Broker {
         })
     }
 
-    /// Takes over another replica's timestamps where they say more. When that brings the whole into or
-    /// out of being, `now` is when.
-    pub fn merge_timestamps(&self, from: &Summary, now: Timestamp) -> Result<(), Error> {
+    /// Takes over what another replica says where it is newer: timestamps, metadata, and a container's
+    /// policy. When that brings the whole into or out of being, `now` is when. Tells how it was before and is
+    /// after; nothing comes between the two.
+    pub fn learn(&self, theirs: &Summary, now: Timestamp) -> Result<(ReplicationInfo, ReplicationInfo), Error> {
         let kind = self.location().kind();
-        let table = kind.stat_table();
-        let sql = format!(
-            "UPDATE {table} SET created_at = min(?1, created_at), put_timestamp = max(?2, put_timestamp),
-             delete_timestamp = max(?3, delete_timestamp)"
-        );
-        let times = params_of(from);
+        let metadata = match Metadata::from_json(&theirs.metadata) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                tracing::warn!("{} has metadata that cannot be read: {error}", theirs.id);
+                Metadata::default()
+            }
+        };
+        let known = self.replication_info()?;
+        if !is_news(&known.summary, theirs, &metadata) {
+            return Ok((known.clone(), known));
+        }
         self.with_settled(|database| {
             database.write("write", |transaction| {
-                let before = read_info(kind, transaction)?.is_deleted();
-                transaction
-                    .prepare_cached(&sql)?
-                    .execute(params![times.0, times.1, times.2])?;
-                if read_info(kind, transaction)?.is_deleted() != before {
-                    let sql = format!("UPDATE {table} SET status_changed_at = max(?1, status_changed_at)");
-                    transaction.prepare_cached(&sql)?.execute([now.internal()])?;
-                }
-                Ok(())
+                let before = read_all(kind, transaction)?;
+                take_over(kind, transaction, &before, theirs, &metadata, now)?;
+                Ok((before, read_all(kind, transaction)?))
             })
         })
     }
@@ -125,12 +125,48 @@ impl Broker {
     }
 }
 
-fn params_of(from: &Summary) -> (String, String, String) {
-    (
-        from.created_at.internal(),
-        spell(from.put_timestamp),
-        spell(from.delete_timestamp),
-    )
+/// Whether `theirs` says anything that is not known here.
+fn is_news(mine: &Summary, theirs: &Summary, metadata: &Metadata) -> bool {
+    theirs.created_at < mine.created_at
+        || theirs.put_timestamp > mine.put_timestamp
+        || theirs.delete_timestamp > mine.delete_timestamp
+        || better_policy(mine, theirs).is_some()
+        // What cannot be read here is left as it is.
+        || Metadata::from_json(&mine.metadata).is_ok_and(|stored| stored.merged_with(metadata) != stored)
+}
+
+fn take_over(
+    kind: Kind,
+    connection: &Connection,
+    before: &ReplicationInfo,
+    theirs: &Summary,
+    metadata: &Metadata,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    if let Some(policy) = better_policy(&before.summary, theirs) {
+        lifecycle::set_policy(connection, policy, now)?;
+    }
+    let table = kind.stat_table();
+    let times = format!(
+        "UPDATE {table} SET created_at = min(?1, created_at), put_timestamp = max(?2, put_timestamp),
+         delete_timestamp = max(?3, delete_timestamp)"
+    );
+    connection.prepare_cached(&times)?.execute(params![
+        theirs.created_at.internal(),
+        spell(theirs.put_timestamp),
+        spell(theirs.delete_timestamp)
+    ])?;
+    if read_info(kind, connection)?.is_deleted() != before.info.is_deleted() {
+        let sql = format!("UPDATE {table} SET status_changed_at = max(?1, status_changed_at)");
+        connection.prepare_cached(&sql)?.execute([now.internal()])?;
+    }
+    if let Ok(stored) = Metadata::from_json(&metadata::read(kind, connection)?) {
+        let merged = stored.merged_with(metadata);
+        if merged != stored {
+            metadata::write(kind, connection, &merged)?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn read_all(kind: Kind, connection: &Connection) -> rusqlite::Result<ReplicationInfo> {

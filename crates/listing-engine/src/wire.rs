@@ -210,12 +210,6 @@ impl Summary {
         })
     }
 
-    /// Whether `other` says anything else of when it was made, created and deleted.
-    pub fn tells_other_times(&self, other: &Self) -> bool {
-        let times = |s: &Self| (s.created_at, s.put_timestamp, s.delete_timestamp);
-        times(self) != times(other)
-    }
-
     /// The answer to `sync`.
     pub fn to_answer(&self, info: &Info, state: &str) -> Value {
         let mut told = Map::new();

@@ -36,12 +36,8 @@ fn rows(broker: &Broker) -> Vec<String> {
 fn push(from: &Broker, to: &Broker) {
     let kind = from.location().kind();
     let (mine, theirs) = (from.replication_info().unwrap(), to.replication_info().unwrap());
-    to.update_metadata(&Metadata::from_json(&mine.summary.metadata).unwrap())
-        .unwrap();
-    from.update_metadata(&Metadata::from_json(&theirs.summary.metadata).unwrap())
-        .unwrap();
-    to.merge_timestamps(&mine.summary, at(999)).unwrap();
-    from.merge_timestamps(&theirs.summary, at(999)).unwrap();
+    to.learn(&mine.summary, at(999)).unwrap();
+    from.learn(&theirs.summary, at(999)).unwrap();
     let mut point = to.sync_point(&mine.summary.id, Direction::Incoming).unwrap();
     loop {
         let rows = from.rows_since(point, 2).unwrap();
@@ -129,7 +125,7 @@ fn apply(broker: &Broker, change: &Change) {
                 delete_timestamp: at(moment),
                 ..told
             };
-            broker.merge_timestamps(&deleted, at(moment)).unwrap();
+            broker.learn(&deleted, at(moment)).unwrap();
         }
     }
 }
@@ -260,9 +256,9 @@ fn two() -> Two {
 
 fn carry(from: &Broker, to: &listing_engine::Location) {
     let snapshot = from.snapshot("1").unwrap();
-    let mut arriving = Arriving::begin(to, SETTLING.name).unwrap();
+    let mut arriving = Arriving::begin(to, SETTLING).unwrap();
     arriving.write(&std::fs::read(snapshot.path()).unwrap()).unwrap();
-    arriving.finish();
+    arriving.finish().unwrap();
 }
 
 #[test]
@@ -292,21 +288,18 @@ fn a_copy_that_is_bad_never_gets_the_name() {
     let elsewhere = adopt(&two.there, None, SETTLING, |info| info.account == "b");
     assert!(matches!(elsewhere, Err(Error::BadCopy { .. })), "{elsewhere:?}");
     for bytes in [&b"rubbish"[..], &[7; 9_000], b""] {
-        let mut arriving = Arriving::begin(&two.there, SETTLING.name).unwrap();
+        let mut arriving = Arriving::begin(&two.there, SETTLING).unwrap();
         arriving.write(bytes).unwrap();
-        arriving.finish();
+        arriving.finish().unwrap();
         let refused = adopt(&two.there, None, SETTLING, |_| true);
         assert!(matches!(refused, Err(Error::BadCopy { .. })), "{refused:?}");
     }
     let snapshot = std::fs::read(two.here.snapshot("1").unwrap().path()).unwrap();
-    let mut arriving = Arriving::begin(&two.there, SETTLING.name).unwrap();
+    let mut arriving = Arriving::begin(&two.there, SETTLING).unwrap();
     arriving.write(&snapshot[..snapshot.len() / 2]).unwrap();
-    arriving.finish();
+    arriving.finish().unwrap();
     assert!(adopt(&two.there, None, SETTLING, |_| true).is_err());
-    Arriving::begin(&two.there, SETTLING.name)
-        .unwrap()
-        .write(b"half")
-        .unwrap();
+    Arriving::begin(&two.there, SETTLING).unwrap().write(b"half").unwrap();
     assert!(!two.there.hash_dir().exists());
     assert_eq!(std::fs::read_dir(two.there.tmp_dir()).unwrap().count(), 0);
 }
@@ -318,7 +311,7 @@ fn a_name_is_no_path() {
         let settling = Settling { name, ..SETTLING };
         let refused = adopt(&two.there, None, settling, |_| true);
         assert!(matches!(refused, Err(Error::NotFound { .. })), "{name:?}");
-        assert!(Arriving::begin(&two.there, name).is_err(), "{name:?}");
+        assert!(Arriving::begin(&two.there, settling).is_err(), "{name:?}");
         assert!(two.here.replace_with(settling, |_| true).is_err(), "{name:?}");
     }
     for file in ["x.db", "../x.db", ".lock"] {

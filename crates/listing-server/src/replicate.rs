@@ -20,8 +20,7 @@ use bytes::BytesMut;
 use http::{HeaderMap, StatusCode};
 use listing_engine::wire::{Numbered, Summary};
 use listing_engine::{
-    Arriving, Broker, Direction, Error, Info, Kind, Location, Metadata, Settling, ShardRange, SyncPoint, adopt,
-    better_policy,
+    Arriving, Broker, Direction, Error, Info, Kind, Location, Settling, ShardRange, SyncPoint, adopt,
 };
 use peer::{Address, Body, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response};
 use serde_json::Value;
@@ -167,18 +166,7 @@ impl Bench<'_> {
     /// Tells how it is here, and learns what is newer there.
     fn compare(&self, broker: &Broker, theirs: &Summary) -> Result<Value, Error> {
         let now = self.shared.world.clock.now();
-        let mut mine = broker.replication_info()?;
-        if let Some(policy) = better_policy(&mine.summary, theirs) {
-            broker.set_policy(policy, now)?;
-            mine = broker.replication_info()?;
-        }
-        match Metadata::from_json(&theirs.metadata) {
-            Ok(metadata) => broker.update_metadata(&metadata)?,
-            Err(error) => tracing::warn!("{} sent metadata that cannot be read: {error}", theirs.id),
-        }
-        if mine.summary.tells_other_times(theirs) {
-            broker.merge_timestamps(theirs, now)?;
-        }
+        let (_, mut mine) = broker.learn(theirs, now)?;
         let mut point = broker.sync_point(&theirs.id, Direction::Incoming)?;
         if mine.summary.hash == theirs.hash && point < theirs.max_row {
             point = theirs.max_row;
@@ -278,7 +266,9 @@ async fn take_database(shared: &Arc<Shared>, place: Place, name: String, mut bod
     let begin = move |device: &Device| {
         server.devices.check_room(device)?;
         let location = place.location(&server, device)?;
-        Arriving::begin(&location, &name).map_err(|error| Refusal::from_engine(&error, &device.name))
+        let (name, unique) = (name.as_str(), server.unique());
+        let settling = Settling { name, unique: &unique };
+        Arriving::begin(&location, settling).map_err(|error| Refusal::from_engine(&error, &device.name))
     };
     let mut arriving = shared.devices.run(&name_of_device, begin).await?;
     loop {
@@ -297,13 +287,16 @@ async fn take_database(shared: &Arc<Shared>, place: Place, name: String, mut bod
         let write = move |device: &Device| {
             server.devices.check_room(device)?;
             let written = arriving.write(&piece);
-            written.map_err(|error| Refusal::from_engine(&error, &device.name))?;
-            Ok(arriving)
+            let refuse = |error: Error| Refusal::from_engine(&error, &device.name);
+            written.map_err(refuse)?;
+            match over {
+                true => arriving.finish().map(|()| None).map_err(refuse),
+                false => Ok(Some(arriving)),
+            }
         };
-        arriving = shared.devices.run(&name_of_device, write).await?;
-        if over {
-            arriving.finish();
-            return Ok(page(StatusCode::CREATED));
+        match shared.devices.run(&name_of_device, write).await? {
+            Some(more) => arriving = more,
+            None => return Ok(page(StatusCode::CREATED)),
         }
     }
 }

@@ -35,6 +35,10 @@ pub enum Command {
     ContainerServer(Server),
     /// Run the object server that CONF describes.
     ObjectServer(Server),
+    /// Make all replicas of account databases equal (CONF: account-server.conf).
+    AccountReplicator(DatabaseReplicatorLine),
+    /// Make all replicas of container databases equal (CONF: container-server.conf).
+    ContainerReplicator(DatabaseReplicatorLine),
     /// Deliver the listing updates that no container server took at once (CONF: object-server.conf).
     ObjectUpdater(Upkeep),
     /// Look all account databases over and put aside those that are damaged (CONF: account-server.conf).
@@ -132,6 +136,19 @@ pub struct ObjectAuditorLine {
     /// Audit only these devices, separated by commas.
     #[arg(short, long, value_name = "DEVICES", value_delimiter = ',')]
     pub devices: Vec<String>,
+}
+
+/// `martlet account-replicator` and `martlet container-replicator`.
+#[derive(Debug, Args)]
+pub struct DatabaseReplicatorLine {
+    #[command(flatten)]
+    pub upkeep: Upkeep,
+    /// Replicate only these devices, separated by commas; only with --once.
+    #[arg(short, long, value_delimiter = ',', value_name = "DEVICES")]
+    pub devices: Vec<String>,
+    /// Replicate only these partitions, separated by commas; only with --once.
+    #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
+    pub partitions: Vec<u32>,
 }
 
 /// The object-expirer.

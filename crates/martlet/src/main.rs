@@ -36,6 +36,7 @@ mod worker;
 
 use cli::{Cli, Command};
 use failure::Failure;
+use listing_server::Kind;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 
@@ -54,6 +55,8 @@ fn main() -> ExitCode {
         Command::AccountAuditor(upkeep) => upkeep::account_auditor(&upkeep),
         Command::ContainerAuditor(upkeep) => upkeep::container_auditor(&upkeep),
         Command::ObjectAuditor(line) => upkeep::object_auditor(&line),
+        Command::AccountReplicator(line) => upkeep::database_replicator(Kind::Account, &line),
+        Command::ContainerReplicator(line) => upkeep::database_replicator(Kind::Container, &line),
         Command::ObjectUpdater(upkeep) => upkeep::object_updater(&upkeep),
         Command::ObjectReplicator(line) => upkeep::object_replicator(&line),
         Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),

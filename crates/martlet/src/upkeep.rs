@@ -4,9 +4,11 @@
 //! says how fast to go is obeyed in both.
 
 mod auditors;
+mod database_replicators;
 mod object_replicator;
 
 pub use auditors::{account_auditor, container_auditor, object_auditor};
+pub use database_replicators::database_replicator;
 pub use object_replicator::object_replicator;
 
 use crate::cli::Upkeep;
@@ -114,6 +116,7 @@ pub fn start_all(
     daemons.push(reaper::for_up(&way, etc)?);
     daemons.extend(through_gateway::for_up(&way, inner)?);
     daemons.push(object_replicator::for_up(&way, etc)?);
+    daemons.extend(database_replicators::for_up(&way, etc)?);
     for daemon in daemons {
         world.spawn(daemon.run_forever(shutdown.watch()));
     }

@@ -15,7 +15,7 @@
 //! | which options does a server have | `server.rs`, `storage.rs`, `proxy.rs` |
 //! | which filters are there, and their options | `filters.rs`, `gateway_filters/`, `tempauth.rs` |
 //! | accounts by prefix, options by prefix | `reseller.rs` |
-//! | which options does upkeep have | `upkeep.rs` |
+//! | which options does upkeep have | `upkeep.rs`, `database_replicators.rs` |
 //! | `swift.conf` | `swift_conf.rs` |
 //! | a whole file at once | `load.rs` |
 //! | which options are ignored, and how that is said | `check.rs`, `openstack.rs`, `report.rs` |

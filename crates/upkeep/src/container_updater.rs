@@ -10,23 +10,21 @@
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
 use crate::circle::{Circle, user_agent};
+use crate::open_device::OpenDevice;
+use crate::stamp::stamp;
 use crate::{Cache, Chore, Disks, Progress, Step};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::{Broker, Error, Info, Kind, Location};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, PathHash, Timestamp};
-use world::{Workers, World};
+use world::World;
 
 const NAME: &str = "container-updater";
 /// Accounts that belong to the sharder.
 const SHARDS: &str = ".shards_";
-/// Younger files may change again without their times showing it.
-const TIME_GRAIN: u64 = 2;
 
 /// Goes over the container databases of all devices.
 pub struct ContainerUpdater {
@@ -51,28 +49,6 @@ struct Pass {
     databases: VecDeque<Location>,
     /// Becomes the device's entry in `settled`.
     seen: HashMap<PathHash, u64>,
-}
-
-#[derive(Clone)]
-struct OpenDevice {
-    name: String,
-    thread: Arc<Workers>,
-}
-
-impl OpenDevice {
-    /// Runs `job` on the device's thread. What fails is logged.
-    async fn run<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
-        &self,
-        job: impl FnOnce() -> Result<T, E> + Send + 'static,
-    ) -> Option<T> {
-        let said = match self.thread.run(job).await {
-            Ok(Ok(done)) => return Some(done),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        tracing::error!("{NAME}: device {}: {said}", self.name);
-        None
-    }
 }
 
 /// What was found in a database.
@@ -126,7 +102,11 @@ impl ContainerUpdater {
             Ok(thread) => thread,
             Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
         };
-        let device = OpenDevice { name, thread };
+        let device = OpenDevice {
+            who: NAME,
+            name,
+            thread,
+        };
         let path = self.disks.path(&device.name);
         let partitions = device.run(move || Location::partitions(&path, Kind::Container)).await;
         pass.partitions = partitions.unwrap_or_default().into();
@@ -310,22 +290,6 @@ fn differs(info: &Info) -> bool {
         || info.delete_timestamp > info.reported_delete_timestamp
         || info.object_count != info.reported_object_count
         || info.bytes_used != info.reported_bytes_used
-}
-
-/// What changes with every change of the database or its pending rows, and whether it is old enough
-/// that it would change with the next one. Taken before the database is read.
-fn stamp(world: &World, location: &Location) -> Option<(u64, bool)> {
-    let database = world.files.info(&location.db_file()).ok()?;
-    let pending = world.files.info(&location.pending_file()).ok();
-    let mut hasher = DefaultHasher::new();
-    let mut newest = 0;
-    for info in [Some(database), pending].into_iter().flatten() {
-        (info.inode, info.size, info.changed, info.modified).hash(&mut hasher);
-        newest = newest.max(info.changed.0);
-    }
-    pending.is_some().hash(&mut hasher);
-    let quiet_since = u64::try_from(newest).unwrap_or(0).saturating_add(TIME_GRAIN);
-    Some((hasher.finish(), world.clock.now().seconds() > quiet_since))
 }
 
 fn headers(info: &Info) -> HeaderMap {

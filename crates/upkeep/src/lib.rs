@@ -19,6 +19,8 @@
 //! | requests through a gateway of upkeep's own | `internal_client.rs` |
 //! | rows that no container server took at once | `object_updater/` |
 //! | every primary has what the others have | `object_replicator/` |
+//! | accounts and containers: all replicas equal | `database_replicator/`, `rsync.rs` |
+//! | whose devices are ours | `own.rs` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //! | objects whose time is over | `object_expirer/` |
 //! | what deleted accounts leave behind | `account_reaper/` |
@@ -33,6 +35,7 @@ mod container_reconciler;
 mod container_sync;
 mod container_updater;
 mod database_auditor;
+mod database_replicator;
 mod disks;
 mod frame;
 mod internal_client;
@@ -40,8 +43,11 @@ mod object_auditor;
 mod object_expirer;
 mod object_replicator;
 mod object_updater;
+mod open_device;
 mod own;
 mod recon;
+mod rsync;
+mod stamp;
 mod told;
 
 pub use account_reaper::{AccountReaper, Below, Here, ReaperOptions};
@@ -50,6 +56,7 @@ pub use container_reconciler::{ContainerReconciler, MISPLACED_OBJECTS, Reconcile
 pub use container_sync::{ContainerSync, SyncOptions, SyncPeers, SyncRealm};
 pub use container_updater::ContainerUpdater;
 pub use database_auditor::DatabaseAuditor;
+pub use database_replicator::{DatabaseReplicator, DatabaseReplicatorOptions};
 pub use disks::Disks;
 pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
 pub use internal_client::{Ask, InternalClient, Listed, Unexpected};
@@ -59,3 +66,4 @@ pub use object_replicator::{ObjectCircle, ObjectReplicator, ObjectReplicatorOpti
 pub use object_updater::ObjectUpdater;
 pub use own::Own;
 pub use recon::{Cache, Recon};
+pub use rsync::RsyncOptions;

@@ -1,0 +1,139 @@
+//! From configuration to the replicators of account and container databases.
+
+use super::{Way, run};
+use crate::addresses;
+use crate::cli::DatabaseReplicatorLine;
+use crate::failure::Failure;
+use listing_server::Kind;
+use peer::Timeouts;
+use settings::UpkeepConf;
+use settings::database_replicators::DatabaseReplicatorSettings;
+use std::path::Path;
+use std::time::Duration;
+use upkeep::{Circle, Daemon, DatabaseReplicator, DatabaseReplicatorOptions, Disks, Own, Pace, RsyncOptions};
+
+type Conf = UpkeepConf<DatabaseReplicatorSettings>;
+
+/// Both kinds, and where their options are.
+const FILES: [(Kind, &str); 2] = [
+    (Kind::Account, "account-server.conf"),
+    (Kind::Container, "container-server.conf"),
+];
+
+/// A database that is level with its replicas and does not change need not be compared in each pass: all
+/// devices of a cluster in one process are under its eyes.
+const UP_TRUST: Duration = Duration::from_secs(600);
+
+/// `martlet account-replicator` and `martlet container-replicator`.
+pub fn database_replicator(kind: Kind, line: &DatabaseReplicatorLine) -> Result<(), Failure> {
+    let conf = Conf::load(&line.upkeep.conf, section(kind))?;
+    let once = line.upkeep.once();
+    // As with OpenStack's, a choice holds for single passes only.
+    let chosen = Chosen {
+        devices: if once { &line.devices } else { &[] },
+        partitions: if once { &line.partitions } else { &[] },
+    };
+    run(&conf.common, once, |way| {
+        replicator(way, kind, &conf, &chosen, Duration::ZERO)
+    })
+}
+
+/// The replicators of a cluster in one process.
+pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Vec<Daemon>, Failure> {
+    let all = Chosen {
+        devices: &[],
+        partitions: &[],
+    };
+    let one = |(kind, file): (Kind, &str)| {
+        let mut conf = Conf::load(&etc.join(file), section(kind))?;
+        if !conf.says("databases_per_second") {
+            conf.settings.databases_per_second = super::UP_PER_SECOND;
+        }
+        Ok(replicator(way, kind, &conf, &all, UP_TRUST))
+    };
+    FILES.into_iter().map(one).collect()
+}
+
+fn section(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Account => "account-replicator",
+        Kind::Container => "container-replicator",
+    }
+}
+
+/// What the command line chooses; everything when empty.
+struct Chosen<'c> {
+    devices: &'c [String],
+    partitions: &'c [u32],
+}
+
+fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust: Duration) -> Daemon {
+    let settings = &conf.settings;
+    let timeouts = Timeouts {
+        connect: settings.conn_timeout,
+        response: settings.node_timeout,
+    };
+    let circle = Circle {
+        ring: match kind {
+            Kind::Account => way.rings.account.clone(),
+            Kind::Container => way.rings.container.clone(),
+        },
+        hash: way.rings.hash.clone(),
+        peers: way.peers.clone(),
+        timeouts,
+    };
+    let disks = Disks::new(way.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(chosen.devices);
+    let host = match settings.ring_ip.as_str() {
+        "" => &conf.common.bind_ip,
+        ring_ip => ring_ip,
+    };
+    let own = Own {
+        addresses: addresses::of(host),
+        port: conf.common.bind_port,
+    };
+    let options = DatabaseReplicatorOptions {
+        trust,
+        ..options(kind, settings, timeouts, chosen)
+    };
+    let chore = DatabaseReplicator::new(kind, disks, circle, own, options);
+    let pace = Pace {
+        per_second: settings.databases_per_second,
+        interval: interval(conf),
+    };
+    Daemon::new(way.world.clone(), chore, pace).telling(way.recon(&conf.storage))
+}
+
+fn interval(conf: &Conf) -> Duration {
+    match conf.settings.run_pause {
+        Some(pause) if !conf.says("interval") => pause,
+        _ => conf.settings.interval,
+    }
+}
+
+fn options(
+    kind: Kind,
+    settings: &DatabaseReplicatorSettings,
+    timeouts: Timeouts,
+    chosen: &Chosen<'_>,
+) -> DatabaseReplicatorOptions {
+    let module = match settings.rsync_module.trim_end_matches('/') {
+        "" => format!("{{replication_ip}}::{}", kind.word()),
+        chosen => chosen.to_owned(),
+    };
+    DatabaseReplicatorOptions {
+        concurrency: settings.concurrency,
+        per_diff: settings.per_diff,
+        max_diffs: settings.max_diffs,
+        reclaim_age: settings.reclaim_age,
+        handoffs_only: settings.handoffs_only,
+        handoff_delete: settings.handoff_delete.0,
+        trust: Duration::ZERO,
+        partitions: chosen.partitions.iter().copied().collect(),
+        rsync: RsyncOptions {
+            module,
+            compress: settings.rsync_compress,
+            connect: timeouts.connect,
+            stall: timeouts.response,
+        },
+    }
+}

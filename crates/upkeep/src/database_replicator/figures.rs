@@ -1,0 +1,69 @@
+//! What a pass has done, in the words that `swift-recon` reads.
+
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use vocabulary::Timestamp;
+
+/// Counters of a pass, or of a part of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Figures {
+    pub(super) attempted: u64,
+    pub(super) success: u64,
+    pub(super) failure: u64,
+    pub(super) no_change: u64,
+    pub(super) hashmatch: u64,
+    pub(super) diff: u64,
+    pub(super) diff_capped: u64,
+    pub(super) rsync: u64,
+    pub(super) remote_merge: u64,
+    pub(super) remove: u64,
+    /// Replicas not reached, by address and device.
+    pub(super) failures: BTreeMap<(String, String), u64>,
+}
+
+impl Figures {
+    /// Compared, found level everywhere, nothing sent.
+    pub(super) fn changed_nothing(&self) -> bool {
+        self.failure + self.diff + self.rsync + self.remote_merge + self.remove == 0 && self.failures.is_empty()
+    }
+
+    pub(super) fn add(&mut self, other: Figures) {
+        let sums = [
+            (&mut self.attempted, other.attempted),
+            (&mut self.success, other.success),
+            (&mut self.failure, other.failure),
+            (&mut self.no_change, other.no_change),
+            (&mut self.hashmatch, other.hashmatch),
+            (&mut self.diff, other.diff),
+            (&mut self.diff_capped, other.diff_capped),
+            (&mut self.rsync, other.rsync),
+            (&mut self.remote_merge, other.remote_merge),
+            (&mut self.remove, other.remove),
+        ];
+        for (sum, more) in sums {
+            *sum += more;
+        }
+        for (node, count) in other.failures {
+            *self.failures.entry(node).or_default() += count;
+        }
+    }
+
+    /// As OpenStack's replicators write them after a pass that began at `start` and took `seconds`.
+    pub(super) fn to_recon(&self, start: Timestamp, seconds: f64) -> Value {
+        let mut nodes = Map::new();
+        for ((ip, device), count) in &self.failures {
+            let node = nodes.entry(ip.as_str()).or_insert_with(|| json!({}));
+            node[device] = json!(count);
+        }
+        json!({
+            "replication_stats": {
+                "attempted": self.attempted, "deferred": 0, "diff": self.diff, "diff_capped": self.diff_capped,
+                "empty": 0, "failure": self.failure, "failure_nodes": nodes, "hashmatch": self.hashmatch,
+                "no_change": self.no_change, "remote_merge": self.remote_merge, "remove": self.remove,
+                "rsync": self.rsync, "start": start.as_f64(), "success": self.success, "ts_repl": 0,
+            },
+            "replication_time": seconds,
+            "replication_last": start.as_f64() + seconds,
+        })
+    }
+}

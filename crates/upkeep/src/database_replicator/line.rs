@@ -1,0 +1,144 @@
+//! One replica of a database spoken to over REPLICATE.
+//!
+//! Always holds: an answer is read up to a limit and for a limited time.
+
+use super::Ground;
+use crate::circle::user_agent;
+use crate::open_device::OpenDevice;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use peer::{Address, Body, BodyError, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Timeouts};
+use placement::Device;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use world::World;
+use world::files::Purpose;
+
+/// The most bytes of an answer.
+const MAX_ANSWER: u64 = 64 << 20;
+/// Bytes of a database read at a time.
+const PIECE: usize = 1 << 20;
+/// The slowest transfer that is waited for, in bytes per second.
+const SLOWEST: u64 = 1 << 20;
+
+/// The way to one replica.
+pub(super) struct Line<'l> {
+    pub(super) ground: &'l Ground,
+    pub(super) node: &'l Device,
+    pub(super) partition: u32,
+    pub(super) hash: String,
+}
+
+/// What a replica answered.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// It takes databases over HTTP.
+    pub(super) takes_databases: bool,
+    pub(super) body: Bytes,
+}
+
+impl Line<'_> {
+    /// For the log: `ip:port/device`.
+    pub(super) fn place(&self) -> String {
+        let Device {
+            replication_ip: ip,
+            replication_port: port,
+            device,
+            ..
+        } = self.node;
+        format!("{ip}:{port}/{device}")
+    }
+
+    /// Asks for one operation.
+    pub(super) async fn ask(&self, arguments: Vec<Value>) -> Result<Answer, String> {
+        self.ask_patiently(arguments, self.ground.circle.timeouts.response)
+            .await
+    }
+
+    /// The same for what may take longer.
+    pub(super) async fn ask_patiently(&self, arguments: Vec<Value>, patience: Duration) -> Result<Answer, String> {
+        let body = Value::Array(arguments).to_string();
+        self.send(Body::whole(body), None, patience).await
+    }
+
+    /// Sends the file `path`, to be called `name` there.
+    pub(super) async fn send_database(&self, device: &OpenDevice, path: &Path, name: &str) -> Result<(), String> {
+        let world = self.ground.world.clone();
+        let length = world.files.info(path).map_err(|error| error.to_string())?.size;
+        let (feed, body) = Body::channel(2, Some(length));
+        let reading = read(world.clone(), device.clone(), path.to_owned(), length, feed);
+        world.spawn(reading);
+        let patience = self.ground.circle.timeouts.response + Duration::from_secs(length / SLOWEST);
+        let name = HeaderValue::from_str(name).map_err(|error| error.to_string())?;
+        let answer = self.send(body, Some(name), patience).await?;
+        match answer.status.is_success() {
+            true => Ok(()),
+            false => Err(answer.status.to_string()),
+        }
+    }
+
+    async fn send(&self, body: Body, database: Option<HeaderValue>, patience: Duration) -> Result<Answer, String> {
+        let circle = &self.ground.circle;
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        headers.insert("user-agent", user_agent(self.ground.name));
+        if let Some(name) = database {
+            headers.insert(DATABASE_HEADER, name);
+        }
+        let call = Call {
+            // A word of letters is a method.
+            method: Method::from_bytes(b"REPLICATE").unwrap_or_default(),
+            address: Address::Partition {
+                device: self.node.device.clone(),
+                partition: self.partition,
+                rest: self.hash.clone(),
+            },
+            query: String::new(),
+            headers,
+            body,
+            interim: None,
+        };
+        let timeouts = Timeouts {
+            connect: circle.timeouts.connect,
+            response: patience,
+        };
+        let (ip, port) = (&self.node.replication_ip, self.node.replication_port);
+        let response = circle.peers.send(ip, port, call, timeouts).await;
+        let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
+        let body = self.ground.world.timeout(patience, body.collect(MAX_ANSWER)).await;
+        let body = body.map_err(|_| "no end of the answer in time".to_owned())?;
+        Ok(Answer {
+            status: head.status,
+            takes_databases: head.headers.get(OFFER_HEADER).is_some_and(|offer| offer == OFFER_VALUE),
+            body: body.map_err(|error| error.to_string())?,
+        })
+    }
+}
+
+/// Reads the file on its device's thread, as fast as it is taken.
+async fn read(world: World, device: OpenDevice, path: PathBuf, length: u64, feed: peer::Feed) {
+    let mut offset = 0;
+    while offset < length {
+        let (world, path) = (world.clone(), path.clone());
+        let piece = device.thread.run(move || {
+            let file = world.files.open(&path, Purpose::Read)?;
+            let mut piece = vec![0; PIECE.min(usize::try_from(length - offset).unwrap_or(PIECE))];
+            file.read_at(&mut piece, offset).map(|count| {
+                piece.truncate(count);
+                piece
+            })
+        });
+        let piece = match piece.await {
+            Ok(Ok(piece)) if !piece.is_empty() => piece,
+            Ok(Ok(_)) => return feed.fail(BodyError::Broken("the file has become shorter".into())).await,
+            Ok(Err(error)) => return feed.fail(BodyError::Broken(error.to_string())).await,
+            Err(error) => return feed.fail(BodyError::Broken(error.to_string())).await,
+        };
+        offset += piece.len() as u64;
+        if !feed.send(piece.into()).await {
+            return;
+        }
+    }
+    feed.finish().await;
+}

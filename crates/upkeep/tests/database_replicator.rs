@@ -1,0 +1,353 @@
+//! Replicas of one database on devices of one process: compared, levelled, removed where they do not belong.
+
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod common;
+
+use arc_swap::ArcSwap;
+use listing_engine::{Broker, Error, Kind, Location, Metadata, NewDatabase, ObjectRow, Row};
+use listing_server::{ListingServer, ListingServerOptions, Reserve};
+use peer::{Peers, Timeouts};
+use placement::{Device, Ring, RingBuilder};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use upkeep::{Circle, DatabaseReplicator, DatabaseReplicatorOptions, Disks, Own, RsyncOptions};
+use vocabulary::{HashPrefix, Policies, PolicyIndex, Timestamp};
+use world::World;
+
+const DEVICES: u32 = 4;
+const PORT: u16 = 6299;
+
+struct Cluster {
+    dir: tempfile::TempDir,
+    circle: Circle,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for id in 0..DEVICES {
+            std::fs::create_dir(dir.path().join(format!("sd{id}"))).unwrap();
+        }
+        let hash = HashPrefix::new("a", "b").unwrap();
+        let options = ListingServerOptions {
+            mount_check: false,
+            fallocate_reserve: Reserve::Bytes(0),
+            ..ListingServerOptions::new(dir.path(), hash.clone(), Arc::new(Policies::default()))
+        };
+        let server = ListingServer::new(World::real(), Kind::Container, options).unwrap();
+        let mut peers = Peers::new(World::real());
+        peers.register("127.0.0.1", PORT, server);
+        let wait = Duration::from_secs(60);
+        let circle = Circle {
+            ring: Arc::new(ArcSwap::from_pointee(ring())),
+            hash,
+            peers: Arc::new(peers),
+            timeouts: Timeouts {
+                connect: wait,
+                response: wait,
+            },
+        };
+        Self { dir, circle }
+    }
+
+    fn replicator(&self, change: impl FnOnce(&mut DatabaseReplicatorOptions)) -> DatabaseReplicator {
+        let mut options = DatabaseReplicatorOptions {
+            concurrency: 4,
+            per_diff: 10,
+            max_diffs: 3,
+            reclaim_age: Duration::from_secs(604_800),
+            handoffs_only: false,
+            handoff_delete: None,
+            trust: Duration::ZERO,
+            partitions: [].into(),
+            rsync: RsyncOptions {
+                module: "/nowhere".into(),
+                compress: false,
+                connect: Duration::from_secs(1),
+                stall: Duration::from_secs(1),
+            },
+        };
+        change(&mut options);
+        let disks = Disks::new(World::real(), self.dir.path(), false);
+        let own = Own {
+            addresses: vec!["127.0.0.1".parse().unwrap()],
+            port: PORT,
+        };
+        DatabaseReplicator::new(Kind::Container, disks, self.circle.clone(), own, options)
+    }
+
+    async fn pass(&self) -> (u64, u64) {
+        common::pass(&mut self.replicator(|_| ())).await
+    }
+
+    fn partition(&self) -> u32 {
+        self.circle
+            .ring
+            .load()
+            .partition_of(&self.circle.hash.container("a", "c").0)
+    }
+
+    /// Devices that should hold the container, and one that should not.
+    fn places(&self) -> (Vec<String>, String) {
+        let ring = self.circle.ring.load();
+        let primaries: Vec<String> = ring
+            .primaries(self.partition())
+            .iter()
+            .map(|d| d.device.clone())
+            .collect();
+        let other = (0..DEVICES)
+            .map(|id| format!("sd{id}"))
+            .find(|name| !primaries.contains(name));
+        (primaries, other.unwrap())
+    }
+
+    fn location(&self, device: &str, partition: u32) -> Location {
+        let hash = self.circle.hash.container("a", "c");
+        Location::new(self.dir.path().join(device), Kind::Container, partition, hash)
+    }
+
+    fn open(&self, device: &str) -> Result<Broker, Error> {
+        Broker::open(self.location(device, self.partition()))
+    }
+
+    fn make(&self, device: &str, partition: u32) -> Broker {
+        let new = NewDatabase {
+            account: "a".into(),
+            container: Some("c".into()),
+            put_timestamp: now(),
+            created_at: now(),
+            policy: PolicyIndex(0),
+            unique: format!("id-of-{device}"),
+        };
+        Broker::create(self.location(device, partition), &new).unwrap()
+    }
+
+    fn hashes(&self) -> Vec<String> {
+        let told = |device: &String| self.open(device).unwrap().replication_info().unwrap().summary.hash;
+        self.places().0.iter().map(told).collect()
+    }
+
+    fn equal(&self) -> bool {
+        let hashes = self.hashes();
+        hashes.iter().all(|hash| *hash == hashes[0])
+    }
+}
+
+fn ring() -> Ring {
+    let mut builder = RingBuilder::new(4, 3.0, 1).unwrap();
+    for id in 0..DEVICES {
+        let device = Device {
+            region: 1,
+            zone: id,
+            weight: 1.0,
+            ip: "127.0.0.1".into(),
+            port: PORT,
+            replication_ip: "127.0.0.1".into(),
+            replication_port: PORT,
+            device: format!("sd{id}"),
+            ..Device::default()
+        };
+        builder.add(device).unwrap();
+    }
+    builder.rebalance(1, 0).unwrap();
+    Ring::new(builder.to_ring().unwrap())
+}
+
+fn now() -> Timestamp {
+    World::real().clock.now()
+}
+
+fn rows(names: impl IntoIterator<Item = usize>) -> Vec<Row> {
+    let row = |n: usize| {
+        Row::Object(ObjectRow {
+            name: format!("o{n}"),
+            timestamp: now(),
+            size: 1,
+            content_type: "t".into(),
+            etag: "e".into(),
+            deleted: false,
+            policy: PolicyIndex(0),
+            content_type_timestamp: None,
+            meta_timestamp: None,
+        })
+    };
+    names.into_iter().map(row).collect()
+}
+
+fn exists(path: &Path) -> bool {
+    path.exists()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_become_equal_and_then_nothing_is_sent() {
+    let cluster = Cluster::new();
+    let (primaries, _) = cluster.places();
+    for (n, device) in primaries.iter().enumerate() {
+        let broker = cluster.make(device, cluster.partition());
+        broker.commit_batch(&rows([n, n + 10])).unwrap();
+        let mut metadata = Metadata::default();
+        metadata.set(format!("X-Container-Meta-{n}"), "v", now());
+        broker.update_metadata(&metadata).unwrap();
+    }
+    cluster.pass().await;
+    assert_eq!(cluster.pass().await, (3, 0));
+    assert!(cluster.equal());
+    for device in &primaries {
+        let broker = cluster.open(device).unwrap();
+        assert_eq!(
+            (
+                broker.info().unwrap().object_count,
+                broker.metadata().unwrap().iter().count()
+            ),
+            (6, 3)
+        );
+    }
+    let before: Vec<_> = primaries
+        .iter()
+        .map(|d| cluster.open(d).unwrap().replication_info().unwrap())
+        .collect();
+    assert_eq!(cluster.pass().await, (3, 0));
+    let after: Vec<_> = primaries
+        .iter()
+        .map(|d| cluster.open(d).unwrap().replication_info().unwrap())
+        .collect();
+    assert_eq!(before, after);
+}
+
+/// There is no rsync daemon: databases travel over HTTP, for our servers say that they take them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_database_and_one_that_is_far_behind_are_sent_whole() {
+    let cluster = Cluster::new();
+    let (primaries, _) = cluster.places();
+    cluster
+        .make(&primaries[0], cluster.partition())
+        .commit_batch(&rows(0..200))
+        .unwrap();
+    let behind = cluster.make(&primaries[1], cluster.partition());
+    behind.commit_batch(&rows([500])).unwrap();
+    for _ in 0..2 {
+        cluster.pass().await;
+    }
+    assert!(cluster.equal());
+    let restored = cluster.open(&primaries[2]).unwrap().replication_info().unwrap();
+    assert_eq!(restored.info.object_count, 201);
+    let ids = primaries.iter().map(|d| cluster.open(d).unwrap().info().unwrap().id);
+    assert_eq!(
+        ids.collect::<std::collections::HashSet<_>>().len(),
+        3,
+        "each replica has an identity of its own"
+    );
+    for device in &primaries {
+        let tmp = std::fs::read_dir(cluster.dir.path().join(device).join("tmp")).unwrap();
+        assert_eq!(tmp.count(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_database_is_quarantined_and_comes_back() {
+    let cluster = Cluster::new();
+    let (primaries, _) = cluster.places();
+    for device in &primaries {
+        cluster
+            .make(device, cluster.partition())
+            .commit_batch(&rows(0..5))
+            .unwrap();
+    }
+    cluster.pass().await;
+    let damaged = cluster.location(&primaries[1], cluster.partition());
+    std::fs::write(damaged.db_file(), vec![7; 20_000]).unwrap();
+    cluster.pass().await;
+    cluster.pass().await;
+    assert!(cluster.equal());
+    assert!(exists(&damaged.quarantine_dir()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_elsewhere_goes_home_and_is_removed_then() {
+    let cluster = Cluster::new();
+    let (primaries, other) = cluster.places();
+    cluster
+        .make(&other, cluster.partition())
+        .commit_batch(&rows(0..5))
+        .unwrap();
+    // On the right device but under a wrong partition, too.
+    let wrong = (cluster.partition() + 1) % 16;
+    cluster.make(&primaries[0], wrong).commit_batch(&rows(5..7)).unwrap();
+    for _ in 0..3 {
+        cluster.pass().await;
+    }
+    assert!(cluster.equal());
+    assert_eq!(cluster.open(&primaries[2]).unwrap().info().unwrap().object_count, 7);
+    assert!(!exists(
+        &cluster
+            .dir
+            .path()
+            .join(&other)
+            .join(format!("containers/{}", cluster.partition()))
+    ));
+    assert!(!exists(
+        &cluster
+            .dir
+            .path()
+            .join(&primaries[0])
+            .join(format!("containers/{wrong}"))
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handoff_stays_while_a_primary_is_away() {
+    let cluster = Cluster::new();
+    let (primaries, other) = cluster.places();
+    cluster
+        .make(&other, cluster.partition())
+        .commit_batch(&rows(0..5))
+        .unwrap();
+    let away = cluster.dir.path().join(&primaries[1]);
+    std::fs::remove_dir(&away).unwrap();
+    for _ in 0..2 {
+        assert!(cluster.pass().await.1 > 0, "somebody is not level");
+    }
+    assert!(cluster.open(&other).is_ok());
+    // An operator may say that two replicas are enough.
+    let two = |options: &mut DatabaseReplicatorOptions| {
+        (options.handoff_delete, options.handoffs_only) = (Some(2), true);
+    };
+    common::pass(&mut cluster.replicator(two)).await;
+    assert!(cluster.open(&other).is_err());
+    std::fs::create_dir(&away).unwrap();
+    cluster.pass().await;
+    assert!(cluster.equal());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_deleted_long_ago_is_forgotten_once_its_account_knows() {
+    let cluster = Cluster::new();
+    let (primaries, _) = cluster.places();
+    let long_ago = Timestamp::from_seconds(1_000_000_000);
+    let new = |device: &str| NewDatabase {
+        account: "a".into(),
+        container: Some("c".into()),
+        put_timestamp: Timestamp::from_seconds(900_000_000),
+        created_at: Timestamp::from_seconds(900_000_000),
+        policy: PolicyIndex(0),
+        unique: device.to_owned(),
+    };
+    for device in &primaries {
+        let broker = Broker::create(cluster.location(device, cluster.partition()), &new(device)).unwrap();
+        broker.delete(long_ago).unwrap();
+    }
+    cluster.pass().await;
+    assert!(cluster.open(&primaries[0]).is_ok(), "the account has not been told");
+    for device in &primaries {
+        let info = cluster.open(device).unwrap().info().unwrap();
+        cluster
+            .open(device)
+            .unwrap()
+            .reported(info.put_timestamp, info.delete_timestamp, 0, 0)
+            .unwrap();
+    }
+    cluster.pass().await;
+    assert!(primaries.iter().all(|device| cluster.open(device).is_err()));
+}
