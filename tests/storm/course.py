@@ -13,7 +13,7 @@ from storm import misfortunes, plan, upkeep, verify
 from storm.device import Device
 from storm.layout import Layout
 from storm.network import Network
-from storm.nodes import Nodes, programs
+from storm.nodes import NOT_NEEDED, Nodes, programs
 from storm.recorder import Recorder, dice_of
 
 MOST_LINES = 25
@@ -36,7 +36,7 @@ class Storm:
         self.missing = sorted(name for name, kind in self.nodes.kinds.items() if kind is None)
         # OpenStack's look at the mount point once, and may come too late; they leave temporary files to a week later.
         self.tidy = "openstack" not in self.nodes.kinds.values()
-        self.whole = not self.missing  # without all its upkeep nothing heals
+        self.whole = not set(self.missing) - NOT_NEEDED  # without all its upkeep nothing heals
         self.wrong, self.broken, self.damaged, self.met = [], [], set(), Counter()
         self.dark = False  # something is to be found by the watcher for dark data
         self.recorders = [Recorder(self.layout.auth_url(gateway), container=f"{policy}-{gateway}", policy=policy, seed=f"{self.seed}-{policy}-{gateway}")
@@ -68,7 +68,7 @@ class Storm:
 
     def blow(self):
         """The whole storm; violations, the first ones if there are many."""
-        if self.missing:
+        if not self.whole:
             self.say(f"no {', '.join(self.missing)}: nothing is destroyed, and what needs healing is not looked at")
         self.nodes.start_everything()
         self.nodes.await_everything()

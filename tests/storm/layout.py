@@ -20,7 +20,7 @@ BRISK = {**SOON, "interval": 3}
 DAEMONS = {
     "account": ("account-replicator", "account-auditor", "account-reaper"),
     "container": ("container-replicator", "container-updater", "container-auditor"),
-    "object": ("object-replicator", "object-updater", "object-auditor"),
+    "object": ("object-replicator", "object-updater", "object-auditor", "object-expirer"),
 }
 OPTIONS = {
     "object-replicator": {**BRISK, "sync_method": "ssync", "http_timeout": 8, "lockup_timeout": 60, "concurrency": 2, "ring_check_interval": 2},
@@ -72,6 +72,7 @@ class Layout:
                 (self.etc(node) / f"{role}-server.conf").write_text(ini(self._storage(role, node)))
                 after = ini(self._long_after(role, node))
                 (self.etc(node) / f"{role}-server-long-after.conf").write_text(after)
+            (self.etc(node) / "internal-client.conf").write_text(ini(self._internal_client(node)))
             (self.etc(node) / "rsyncd.conf").write_text(self._rsyncd(node))
         return self
 
@@ -127,10 +128,24 @@ class Layout:
             "DEFAULT": {"bind_ip": self.addresses[node], "bind_port": PORTS[role], "workers": 1, "user": "root", "swift_dir": self.etc(node),
                         "devices": self.srv(node), "mount_check": "true", "recon_cache_path": run},
             "pipeline:main": {"pipeline": f"healthcheck recon {role}-server"},
-            f"app:{role}-server": {"use": f"egg:swift#{role}", **SOON, **({"container_update_timeout": 1} if role == "object" else {})},
+            f"app:{role}-server": {"use": f"egg:swift#{role}", **(SOON if role != "account" else {}),
+                                   **({"container_update_timeout": 1} if role == "object" else {})},
             "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": run},
             "filter:healthcheck": {"use": "egg:swift#healthcheck"},
             **{daemon: OPTIONS.get(daemon, BRISK) for daemon in DAEMONS[role]},
+            **({"object-expirer": self._expirer(node)} if role == "object" else {}),
+        }
+
+    def _expirer(self, node):
+        return {"interval": 2, "dequeue_from_legacy": "true", "internal_client_conf_path": self.etc(node) / "internal-client.conf"}
+
+    def _internal_client(self, node):
+        return {
+            "DEFAULT": {"swift_dir": self.etc(node)},
+            "pipeline:main": {"pipeline": "catch_errors cache proxy-server"},
+            "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true", **SOON},
+            "filter:cache": {"use": "egg:swift#memcache", "memcache_servers": f"{HOST}:11211"},
+            "filter:catch_errors": {"use": "egg:swift#catch_errors"},
         }
 
     def _long_after(self, role, node):

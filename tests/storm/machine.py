@@ -30,6 +30,12 @@ def obstacle():
 
 
 def main():
+    """Process 1 reaps what daemons leave, as it must; a child of it is the storm."""
+    child = os.fork()
+    while child:
+        pid, status = os.wait()
+        if pid == child:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)  # and with process 1 everything else ends
     options_file = Path(sys.argv[1])
     options, out = json.loads(options_file.read_text()), options_file.parent
     from storm.course import Storm
@@ -46,7 +52,7 @@ def main():
         said(traceback.format_exc())
         result = {"seed": options["seed"], "error": f"{error!r}"}
     (out / "result.json").write_text(json.dumps(result, indent=1))
-    os._exit(0)  # and with process 1 everything else ends
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from storm.layout import DAEMONS, PORTS
 from storm.network import HOST
 
 SERVERS = [f"{role}-server" for role in ROLES]
+NOT_NEEDED = {"account-reaper"}  # to heal: nobody deletes an account
 ALL_DAEMONS = [daemon for role in ROLES for daemon in DAEMONS[role]]
 
 
@@ -33,6 +34,19 @@ def programs(make, fill, theirs=()):
 
 def has(name):
     return subprocess.run([martlet(), name, "--help"], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+
+
+def members(group):
+    """Processes of a group that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
 
 
 class Nodes:
@@ -74,16 +88,18 @@ class Nodes:
             return [*self.network.inside(holder), *openstack_command(etc, f"swift-{name}", conf, *arguments, "-v")]
         return [*self.network.inside(holder), martlet(), name, conf, *arguments]
 
-    def environment(self, holder):
+    def environment(self, holder, name):
+        """Only the expirer goes by the right clock: a fast one would delete too soon, with a date that wins over later writes."""
         path = f"{openstack('swift-init').parent}:{os.environ['PATH']}"  # OpenStack's auditor looks for its likes
-        return {"PATH": path, **({**self.preload, "STORM_CLOCK": str(self.clocks[holder])} if holder in self.clocks else {})}
+        clock = {**self.preload, "STORM_CLOCK": str(self.clocks[holder])} if holder in self.clocks and name != "object-expirer" else {}
+        return {"PATH": path, **clock}
 
     def launch(self, holder, name):
         with self.lock:
             if (holder, name) not in self.running:
                 if name == "rsyncd":
                     (self.layout.root / "run" / holder / "rsyncd.pid").unlink(missing_ok=True)
-                self.running[holder, name] = Process(self.command(holder, name), self.logs / f"{holder}-{name}.log", env=self.environment(holder))
+                self.running[holder, name] = Process(self.command(holder, name), self.logs / f"{holder}-{name}.log", env=self.environment(holder, name))
 
     def kill(self, holder, name, with_signal=signal.SIGKILL):
         """kill -9. That it was still running is looked at first."""
@@ -94,6 +110,7 @@ class Nodes:
             process.signal(with_signal)
             process.signal(signal.SIGCONT)
             process.child.wait(60)
+            until(lambda: not members(process.child.pid), within=60, what=f"the workers of {name} on {holder} going")
 
     def _look(self, holder, name, process):
         if not process.alive():

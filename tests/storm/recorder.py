@@ -49,7 +49,7 @@ class Recorder(Load):
         self.stopping.wait(dice.uniform(0, 0.06))
         deed, known = dice.random(), self.expected.get(name)
         if known is None or deed < 0.4:
-            self._change(client, name, dice.randbytes(dice.choice(SIZES)))
+            self._change(client, name, dice.randbytes(dice.choice(SIZES)), expires=dice.random() < 0.05)
         elif deed < 0.55:
             self._change(client, name, None)
         elif deed < 0.65 and len(known) == 1 and known[0]:
@@ -59,7 +59,8 @@ class Recorder(Load):
         else:
             self._glance(client, name)
 
-    def _change(self, client, name, body):
+    def _change(self, client, name, body, expires=False):
+        """What expires does so before all is calm, so that in the end there is nothing."""
         before = self.expected.get(name, (None,))
         if body is None:
             self._ask(client, name, before, (None,), (204,), "DELETE")
@@ -68,7 +69,8 @@ class Recorder(Load):
             size, md5 = fingerprint(body)
             self.stored.setdefault(name, set()).add((size, md5))
             note = f"put-{self.count}"
-            self._ask(client, name, before, ((size, md5, note),), (201,), "PUT", body=body, headers={"Etag": md5, "X-Object-Meta-Note": note})
+            headers = {"Etag": md5, "X-Object-Meta-Note": note, **({"X-Delete-After": "3"} if expires else {})}
+            self._ask(client, name, before, (None if expires else (size, md5, note),), (201,), "PUT", body=body, headers=headers)
 
     def _describe(self, client, name):
         self.count += 1

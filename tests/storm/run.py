@@ -9,6 +9,7 @@ What happened is in target/storm/MAKE/seed-N: storm.txt, and every program's log
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -53,10 +54,13 @@ def run_seed(options, seed, out):
     (out / "options.json").write_text(json.dumps(told))
     longest = options.rounds * (options.seconds + 900)
     with open(out / "machine.txt", "w") as sink:
+        child = subprocess.Popen(machine.enter(out / "options.json"), stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
         try:
-            subprocess.run(machine.enter(out / "options.json"), stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, timeout=longest)
+            child.wait(longest)
         except subprocess.TimeoutExpired:
             sink.write(f"the storm did not end in {longest:.0f} s")
+            child.kill()  # and everything in it
+            child.wait()
     result = out / "result.json"
     return json.loads(result.read_text()) if result.exists() else {"seed": seed, "error": (out / "machine.txt").read_text()[-2000:]}
 
@@ -70,7 +74,8 @@ def again(options, seed):
 
 
 def main():
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(130))  # the machines end with us
     options = arguments()
     if options.list:
         names = [*misfortunes.LOSSES, *(name for lane in misfortunes.HIDING.values() for name in lane)]

@@ -12,7 +12,7 @@ from storm.nodes import ALL_DAEMONS
 # What a pass may rewrite without changing anything.
 RESTLESS = {"hashes.pkl", "hashes.invalid", ".lock", ".lock-replication", "auditor_status_ALL.json", "auditor_status_ZBF.json"}
 ORDER = ("object-auditor", "container-auditor", "account-auditor", "object-replicator", "container-replicator", "account-replicator",
-         "object-updater", "container-updater", "account-reaper")
+         "object-updater", "object-expirer", "container-updater", "account-reaper")
 PASS = 150.0
 assert set(ORDER) == set(ALL_DAEMONS)
 
@@ -48,7 +48,7 @@ def run_circle(storm, names=ORDER, besides=None, conf="server"):
 
 
 def run_pass(storm, node, name, conf):
-    process = Process(storm.nodes.command(node, name, "once", conf=conf), storm.logs / f"{node}-{name}-once.log", env=storm.nodes.environment(node))
+    process = Process(storm.nodes.command(node, name, "once", conf=conf), storm.logs / f"{node}-{name}-once.log", env=storm.nodes.environment(node, name))
     try:
         status = process.child.wait(PASS)
     except subprocess.TimeoutExpired:

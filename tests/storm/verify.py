@@ -9,6 +9,7 @@ import os
 import pickle
 import sqlite3
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.client import Client
@@ -20,18 +21,24 @@ ACCOUNT = "AUTH_test"
 
 def everything(storm):
     """All checks in their order; the first settles what the later ones expect."""
-    clients = {gateway: Client(storm.layout.auth_url(gateway)) for gateway in storm.layout.gateways}
-    first = clients[storm.layout.gateways[0]]
-    for recorder in storm.recorders:
-        yield from recorder.wrong
-        recorder.wrong = []
-        yield from recorder.settle(first, storm.whole)
+    clients = [Client(storm.layout.auth_url(gateway)) for gateway in storm.layout.gateways]
+    with ThreadPoolExecutor() as pool:
+        for lines in pool.map(lambda recorder: settled(storm, recorder), storm.recorders):
+            yield from lines
     if storm.whole:
-        yield from listings(storm, clients.values())
+        yield from listings(storm, clients)
         drives = Drives(storm)
         yield from drives.objects()
         yield from drives.databases()
         yield from drives.strays()
+
+
+def settled(storm, recorder):
+    client = Client(storm.layout.auth_url(storm.layout.gateways[0]))
+    lines, recorder.wrong = recorder.wrong, []
+    lines += recorder.settle(client, storm.whole)
+    client.close()
+    return lines
 
 
 def kept(recorder):
@@ -158,10 +165,10 @@ class Drives:
                 pending = files.get(f"{key[2]}.db.pending")
                 if pending and pending.stat().st_size:
                     yield f"{where} has rows on {drive} that were never merged: {pending.stat().st_size} bytes"
-        for kind, partition, name_hash in self.files:
+        for (kind, partition, name_hash), found in self.files.items():
             if not kind.startswith("objects") and (kind, partition, name_hash) not in wanted:
-                where = ", ".join(self.files[kind, partition, name_hash])
-                yield f"a database that belongs to nothing: {kind}/{partition}/…/{name_hash} on {where}"
+                where = f"{kind}/{partition}/…/{name_hash} on {', '.join(found)}"
+                yield from queue_or_stray(kind, next(iter(found.values())).get(f"{name_hash}.db"), where)
 
     def strays(self):
         """Nothing temporary, nothing pending, no handoff, no quarantine where nothing was damaged."""
@@ -172,7 +179,7 @@ class Drives:
         for device, parts in self.others:
             if parts[0] == "quarantined":
                 quarantines[device.name].append("/".join(parts))
-            elif self.storm.tidy or not parts[-1].endswith(".tmp"):
+            elif self.storm.tidy or not (parts[0].startswith("tmp") or parts[-1].endswith(".tmp")):
                 yield f"a stray file: {device.name}/{'/'.join(parts)}"
         for drive, paths in quarantines.items():
             if drive not in self.storm.damaged:
@@ -209,6 +216,22 @@ def database(path, kind):
             return [("integrity", whole), *connection.execute(query), *connection.execute(about)]
     except sqlite3.Error as error:
         return [("error", repr(error))]
+
+
+def queue_or_stray(kind, path, where):
+    """The expirer's own databases may be there, but have no tasks."""
+    table, about = ("object", "container_info") if kind == "containers" else ("container", "account_stat")
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20) as connection:
+            account = connection.execute(f"SELECT account FROM {about}").fetchone()[0]
+            left = connection.execute(f"SELECT name FROM {table} WHERE deleted = 0").fetchall()
+    except sqlite3.Error as error:
+        yield f"a database that belongs to nothing, {where}: {error!r}"
+        return
+    if account != ".expiring_objects":
+        yield f"a database that belongs to nothing, of {account}: {where}"
+    elif left and kind == "containers":
+        yield f"{len(left)} tasks of the expirer are left in {where}: {left[:3]}"
 
 
 def differences(contents):
