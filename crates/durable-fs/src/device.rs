@@ -165,8 +165,9 @@ impl Device {
         file.is_ok_and(|file| file.lock(Duration::ZERO).is_ok())
     }
 
-    /// Makes `directory` and its missing ancestors below the root.
-    pub(crate) fn make_directories(&self, directory: &Path) -> Result<(), FsError> {
+    /// Makes `directory` and its missing ancestors below the root. They are durable with the first file that is
+    /// published below.
+    pub fn make_directories(&self, directory: &Path) -> Result<(), FsError> {
         if directory == self.root || !directory.starts_with(&self.root) {
             return self.check_present(false);
         }

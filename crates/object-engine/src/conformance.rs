@@ -8,6 +8,7 @@
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, OpenOptions};
 use crate::error::{EngineError, Fault};
 use crate::metadata::Metadata;
+use crate::replica::{PartitionKey, Rehash};
 use md5::{Digest, Md5};
 use vocabulary::{HashPrefix, PathHash, PolicyIndex, Timestamp};
 
@@ -19,7 +20,7 @@ type Rule = (&'static str, fn(&dyn ObjectEngine));
 
 /// Runs every rule on an engine of its own.
 pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
-    let rules: [Rule; 17] = [
+    let rules: [Rule; 18] = [
         ("what was never written is absent", absent),
         ("a small object comes with one call", small),
         ("an empty object is an object", empty),
@@ -37,6 +38,10 @@ pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
         ("policies are apart and everything can be listed", listing),
         ("what is quarantined is absent", quarantine),
         ("metadata are kept as they are", metadata_kept),
+        (
+            "replication sees what there is, and forgets it only as it was",
+            replication,
+        ),
     ];
     for (name, rule) in rules {
         let engine = make();
@@ -44,6 +49,45 @@ pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
         assert!(outcome.is_ok(), "broken rule: {name}");
     }
     racing(&*make());
+}
+
+fn replication(engine: &dyn ObjectEngine) {
+    let (key, other) = (key("/a/c/o"), key("/a/c/other"));
+    let partition = PartitionKey {
+        policy: key.policy,
+        partition: key.partition,
+    };
+    let replica = engine.replica();
+    replica.prepare(key.policy).unwrap();
+    assert!(
+        replica
+            .suffix_hashes(partition, Rehash::default())
+            .unwrap()
+            .hashes
+            .is_empty()
+    );
+    assert_eq!(replica.versions(partition, key.hash).unwrap(), None);
+    put(engine, "/a/c/o", at(1), b"one");
+    put(engine, "/a/c/other", at(1), b"one");
+    let first = replica.suffix_hashes(partition, Rehash::default()).unwrap().hashes;
+    let seen = replica.versions(partition, key.hash).unwrap().unwrap();
+    assert_eq!((seen.data, seen.deleted, seen.meta), (at(1), false, None));
+    assert_eq!(
+        replica.versions_under(partition, &key.hash.suffix()).unwrap(),
+        [(key.hash, seen)]
+    );
+    assert_eq!(replica.name_of(partition, key.hash).unwrap().as_deref(), Some("/a/c/o"));
+    engine.delete(&key, at(2)).unwrap();
+    let second = replica.suffix_hashes(partition, Rehash::default()).unwrap().hashes;
+    assert!(first != second && first[&other.hash.suffix()] == second[&other.hash.suffix()]);
+    assert!(!replica.forget(partition, key.hash, &seen).unwrap());
+    let grave = replica.versions(partition, key.hash).unwrap().unwrap();
+    assert!(grave.deleted && grave.data == at(2));
+    assert!(replica.forget(partition, key.hash, &grave).unwrap());
+    assert!(!replica.forget_partition(partition).unwrap());
+    let last = replica.versions(partition, other.hash).unwrap().unwrap();
+    assert!(replica.forget(partition, other.hash, &last).unwrap());
+    assert!(replica.forget_partition(partition).unwrap());
 }
 
 /// The time of the n-th write.

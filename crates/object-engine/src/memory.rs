@@ -203,6 +203,10 @@ impl MemoryEngine {
 }
 
 impl Replica for MemoryEngine {
+    fn prepare(&self, _policy: PolicyIndex) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     fn suffix_hashes(&self, partition: PartitionKey, _rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
         let mut hashes = BTreeMap::new();
         for suffix in self.suffixes(partition.policy, partition.partition)? {

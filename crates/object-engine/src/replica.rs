@@ -93,6 +93,9 @@ impl PartitionLock {
 
 /// A device as replication sees it.
 pub trait Replica: Send + Sync {
+    /// Makes the place that partitions of a policy lie in: rsync of other nodes makes partitions only.
+    fn prepare(&self, policy: PolicyIndex) -> Result<(), EngineError>;
+
     /// The digests of a partition's suffixes; those that changed since they were last asked for are
     /// computed, and obsolete files met on the way are removed. Empty when there is no such partition.
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError>;

@@ -47,7 +47,7 @@ mod tests {
                 region: 1,
                 zone,
                 weight: 1.0,
-                ip: "10.0.0.9".into(),
+                ip: format!("10.1.0.{zone}"),
                 port: 6201,
                 replication_ip: replication_ip.into(),
                 replication_port,
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(zone(own("10.0.0.2", 6201), "sda"), Some(2));
         assert_eq!(zone(own("10.0.0.2", 6202), "sda"), None);
         assert_eq!(zone(own("10.0.0.2", 6201), "sdb"), None);
-        assert_eq!(zone(own("10.0.0.9", 6201), "sda"), None);
+        assert_eq!(zone(own("10.1.0.1", 6201), "sda"), None);
         assert_eq!(zone(own("127.0.0.1", 6301), "sda"), Some(3));
     }
 }

@@ -89,7 +89,7 @@ fn call(arguments: &[OsString]) -> Result<(), String> {
 }
 
 /// Fills a device's fields into the operator's template.
-fn module(template: &str, node: &Device) -> String {
+pub(crate) fn module(template: &str, node: &Device) -> String {
     let bracketed = |ip: &str| match ip.contains(':') {
         true => format!("[{ip}]"),
         false => ip.to_owned(),

@@ -6,7 +6,7 @@
 use super::local::Local;
 use super::{NAME, Shared};
 use crate::own::Own;
-use object_engine::PartitionKey;
+use object_engine::{ObjectEngine, PartitionKey};
 use placement::Device;
 use std::collections::VecDeque;
 
@@ -81,7 +81,11 @@ pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<
         let Some(device) = own.device(&ring, &local.name).cloned() else {
             continue;
         };
-        let partitions = match local.run(move |engine| engine.partitions(policy)).await {
+        let listing = move |engine: &dyn ObjectEngine| {
+            engine.replica().prepare(policy)?;
+            engine.partitions(policy)
+        };
+        let partitions = match local.run(listing).await {
             Ok(partitions) => partitions,
             Err(error) => {
                 tracing::error!("{NAME}: device {}: {error}", local.name);

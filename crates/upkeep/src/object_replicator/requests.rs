@@ -58,14 +58,14 @@ fn posted(found: &Found) -> Metadata {
 }
 
 impl Exchange<'_> {
-    /// Sends what is wished for.
-    pub(super) async fn requests(&mut self, hash: PathHash, wish: Wish) -> Result<(), String> {
+    /// Sends what is wished for; whether there was anything.
+    pub(super) async fn requests(&mut self, hash: PathHash, wish: Wish) -> Result<bool, String> {
         match self.look(hash).await? {
-            State::Gone => Err(format!("{hash} is gone")),
+            State::Gone => return Ok(false),
             State::Deleted(path, versions) => {
                 self.line(&format!("DELETE {}", path.quoted())).await?;
                 self.line(&format!("X-Timestamp: {}", versions.data.internal())).await?;
-                self.line("").await
+                self.line("").await?;
             }
             State::Here(path, here) => {
                 let mut here = *here;
@@ -73,12 +73,12 @@ impl Exchange<'_> {
                 if wish.data {
                     self.put(&path, here).await?;
                 }
-                match posted {
-                    Some(posted) => self.post(&path, &posted).await,
-                    None => Ok(()),
+                if let Some(posted) = posted {
+                    self.post(&path, &posted).await?;
                 }
             }
         }
+        Ok(true)
     }
 
     async fn look(&self, hash: PathHash) -> Result<State, String> {

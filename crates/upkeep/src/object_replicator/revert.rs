@@ -8,7 +8,7 @@
 use super::jobs::Job;
 use super::offers::Objects;
 use super::{Fate, NAME, Shared};
-use object_engine::PartitionLock;
+use object_engine::{PartitionLock, Rehash};
 use placement::Device;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,7 +60,16 @@ impl Shared {
         }
         let gone = job
             .local
-            .run(move |engine| engine.replica().forget_partition(key))
+            .run(move |engine| {
+                let replica = engine.replica();
+                if replica.forget_partition(key)? {
+                    return Ok(true);
+                }
+                // What is left may be past its time: tombstones that nobody needs to be told of.
+                let suffixes = &engine.suffixes(key.policy, key.partition)?;
+                replica.suffix_hashes(key, Rehash { suffixes, list: true })?;
+                replica.forget_partition(key)
+            })
             .await?;
         if !gone {
             tracing::info!("{NAME}: {}/{} is not empty yet", job.local.name, key.partition);

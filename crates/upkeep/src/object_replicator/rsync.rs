@@ -6,10 +6,13 @@
 
 use super::jobs::Job;
 use super::{NAME, Shared, place};
+use crate::rsync::module;
+use object_engine::PartitionKey;
 use parking_lot::Mutex;
 use placement::Device;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,10 +63,17 @@ impl Rsync {
         }
     }
 
-    fn arguments(&self, job: &Job, node: &Device, suffixes: &[String]) -> Vec<OsString> {
+    fn arguments(
+        &self,
+        root: &Path,
+        key: PartitionKey,
+        node: &Device,
+        suffixes: &[String],
+        far: bool,
+    ) -> Vec<OsString> {
         let options = &self.options;
-        let objects = job.key.policy.directory("objects");
-        let partition = job.local.root.join(&objects).join(job.key.partition.to_string());
+        let objects = key.policy.directory("objects");
+        let partition = root.join(&objects).join(key.partition.to_string());
         let mut arguments: Vec<OsString> = [
             "--recursive",
             "--whole-file",
@@ -78,12 +88,12 @@ impl Rsync {
         arguments.push(format!("--contimeout={}", options.io_timeout).into());
         arguments.push(format!("--bwlimit={}", options.bwlimit).into());
         arguments.push(TEMPORARIES.into());
-        if options.compress && node.region != job.own.region {
+        if options.compress && far {
             arguments.push("--compress".into());
         }
         arguments.extend(suffixes.iter().map(|suffix| partition.join(suffix).into()));
         let module = module(&options.module, node);
-        arguments.push(format!("{module}/{}/{objects}/{}", node.device, job.key.partition).into());
+        arguments.push(format!("{module}/{}/{objects}/{}", node.device, key.partition).into());
         arguments
     }
 }
@@ -97,7 +107,8 @@ impl Shared {
         node: &Device,
         suffixes: &[String],
     ) -> Result<(), String> {
-        let arguments = rsync.arguments(job, node, suffixes);
+        let far = node.region != job.own.region;
+        let arguments = rsync.arguments(&job.local.root, job.key, node, suffixes, far);
         let (options, clock) = (rsync.options.clone(), rsync.clock.clone());
         let threads = rsync.threads.as_ref().ok_or("no threads for rsync")?;
         let called = threads.run(move || call(&arguments, &options, &*clock)).await;
@@ -176,25 +187,61 @@ impl Said {
     }
 }
 
-/// Fills a device's fields into the operator's template.
-fn module(template: &str, node: &Device) -> String {
-    let bracketed = |ip: &str| match ip.contains(':') {
-        true => format!("[{ip}]"),
-        false => ip.to_owned(),
-    };
-    let fields = [
-        ("id", node.id.to_string()),
-        ("region", node.region.to_string()),
-        ("zone", node.zone.to_string()),
-        ("ip", bracketed(&node.ip)),
-        ("port", node.port.to_string()),
-        ("replication_ip", bracketed(&node.replication_ip)),
-        ("replication_port", node.replication_port.to_string()),
-        ("device", node.device.clone()),
-        ("meta", node.meta.clone()),
-    ];
-    let filled = fields.iter().fold(template.to_owned(), |text, (name, value)| {
-        text.replace(&format!("{{{name}}}"), value)
-    });
-    filled.trim_end_matches('/').to_owned()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocabulary::PolicyIndex;
+
+    fn rsync(module: &str) -> Rsync {
+        let options = ObjectRsyncOptions {
+            module: module.into(),
+            timeout: Duration::from_secs(5),
+            io_timeout: "7".into(),
+            bwlimit: "10M".into(),
+            compress: true,
+            error_line: 20,
+            log_transfers: true,
+        };
+        Rsync::new(&World::real(), options, 1)
+    }
+
+    /// Recorded from OpenStack Swift 2.38.3's replicator.
+    #[test]
+    fn called_as_openstack_calls_it() {
+        let node = Device {
+            replication_ip: "127.0.0.3".into(),
+            replication_port: 6200,
+            device: "sdc".into(),
+            ..Device::default()
+        };
+        let key = PartitionKey {
+            policy: PolicyIndex(0),
+            partition: 5,
+        };
+        let line = |rsync: Rsync, far| {
+            let words = rsync.arguments(Path::new("/srv/sda"), key, &node, &["abc".into(), "def".into()], far);
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            words.join(" ")
+        };
+        let common = "--recursive --whole-file --human-readable --xattrs --itemize-changes --ignore-existing \
+                      --timeout=7 --contimeout=7 --bwlimit=10M \
+                      --exclude=.*.[0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z]";
+        let suffixes = "/srv/sda/objects/5/abc /srv/sda/objects/5/def";
+        assert_eq!(
+            line(rsync("{replication_ip}::object{replication_port}"), true),
+            format!("{common} --compress {suffixes} 127.0.0.3::object6200/sdc/objects/5")
+        );
+        assert_eq!(
+            line(rsync("{replication_ip}::object"), false),
+            format!("{common} {suffixes} 127.0.0.3::object/sdc/objects/5")
+        );
+    }
+
+    #[test]
+    fn a_failure_says_why_and_no_more_than_wanted() {
+        let rsync = rsync("x");
+        let arguments = ["--no-such-option".into()];
+        let error = call(&arguments, &rsync.options, &*rsync.clock).unwrap_err();
+        assert!(error.contains("rsync") && error.len() < 80, "{error}");
+    }
 }

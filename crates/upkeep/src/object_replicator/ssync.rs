@@ -41,10 +41,13 @@ impl Shared {
     ) -> Result<Objects, String> {
         let mut taken = Objects::new();
         for suffixes in suffixes.chunks(TOGETHER) {
-            let objects = job.local.objects(job.key, suffixes, self.horizon()).await?;
+            let mut objects = job.local.objects(job.key, suffixes, self.horizon()).await?;
             match &self.rsync {
                 Some(rsync) => self.by_rsync(rsync, job, node, suffixes).await?,
-                None => self.by_ssync(job, node, &objects).await?,
+                None => {
+                    let missed = self.by_ssync(job, node, &objects).await?;
+                    objects.retain(|hash, _| !missed.contains(hash));
+                }
             }
             taken.extend(objects);
         }
@@ -56,7 +59,8 @@ impl Shared {
         Timestamp::from_seconds(now.saturating_sub(self.options.reclaim_age.as_secs()))
     }
 
-    async fn by_ssync(&self, job: &Job, node: &Device, objects: &Objects) -> Result<(), String> {
+    /// The objects that were wished for in vain.
+    async fn by_ssync(&self, job: &Job, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, String> {
         let (feed, body) = Body::channel(PIECES, None);
         let call = Call {
             method: Method::from_bytes(b"SSYNC").map_err(|error| error.to_string())?,
@@ -123,10 +127,14 @@ impl Exchange<'_> {
         }
     }
 
-    async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>) -> Result<(), String> {
+    /// The objects that could not be sent.
+    async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>) -> Result<Vec<PathHash>, String> {
+        let mut missed = vec![];
         self.line(UPDATES_START).await?;
         for (hash, wish) in wishes {
-            self.requests(hash, wish).await?;
+            if !self.requests(hash, wish).await? {
+                missed.push(hash);
+            }
         }
         self.line(UPDATES_END).await?;
         self.flush().await?;
@@ -137,7 +145,7 @@ impl Exchange<'_> {
         ended.expect(UPDATES_END).await?;
         // The end of the answer, so that the connection can be used again.
         drop(ended.0.next().await);
-        Ok(())
+        Ok(missed)
     }
 
     /// Says a line, together with others.

@@ -26,7 +26,7 @@ use record::Record;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vocabulary::PathHash;
+use vocabulary::{PathHash, PolicyIndex};
 
 const HASHES: &str = "hashes.pkl";
 /// Held by who sends or receives a whole partition.
@@ -46,6 +46,7 @@ struct Partition<'a> {
 }
 
 /// What is recorded, and the bytes it was read from.
+#[derive(Default)]
 struct Recorded {
     record: Option<Record>,
     bytes: Option<Vec<u8>>,
@@ -93,6 +94,8 @@ impl<'a> Partition<'a> {
             Ok(info) if info.size > 0 => {}
             Ok(_) => return self.recorded(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.recorded(),
+            // A file in the partition's place; said when it is to be listed.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Recorded::default()),
             Err(error) => return Err(self.state.io("look at", &invalidations, error)),
         }
         let locked = self.lock()?;
@@ -196,7 +199,10 @@ impl<'a> Partition<'a> {
     fn names(&self, path: &Path) -> Result<Option<Vec<String>>, EngineError> {
         let directory = match self.state.device.files().open_directory(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.state.present().map(|()| None),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                tracing::warn!("{}: is no directory; left alone", path.display());
+                return Ok(None);
+            }
             other => other.map_err(|error| self.state.io("open", path, error))?,
         };
         let mut names = vec![];
@@ -207,6 +213,12 @@ impl<'a> Partition<'a> {
 }
 
 impl Replica for FilesEngine {
+    fn prepare(&self, policy: PolicyIndex) -> Result<(), EngineError> {
+        self.state.ready()?;
+        let made = self.state.device.make_directories(&self.state.layout.objects(policy));
+        made.map_err(|error| self.state.blame(error))
+    }
+
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
         self.state.ready()?;
         Partition::new(&self.state, partition).hashes(rehash)
