@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe storm torture race race-martlet bench-features clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe storm torture race race-martlet race-upkeep bench-features clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -59,6 +59,9 @@ race: build $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes 
 
 race-martlet: build $(VENV)/ready   ## Martlet's side alone, quickly, for profiling
 	$(VENV)/bin/python tests/race/race.py --only martlet --seconds 5
+
+race-upkeep: build $(VENV)/ready   ## the daemons that mend, over the same damage as OpenStack Swift's; ARGS="--races pendings"
+	$(VENV)/bin/python tests/race/upkeep.py $(ARGS)
 
 bench-features:  ## what a feature costs a request that does not use it
 	cargo bench -p features --bench cost --locked
