@@ -1,13 +1,14 @@
 """The section of docs/reference/conformance.md on the probe tests: what whole runs of both makes gave.
 
-Comes in: results.json of both makes. Always holds: no time on the page, so that runs that gave the same write the
+Comes in: the JUnit files of both makes. Always holds: no time on the page, so that runs that gave the same write the
 same; the rest of the page, which the functional tests' run writes, stays as it is.
 """
 
 import json
 from collections import Counter
 
-from conformance.results import OUTCOMES, Case
+from conformance import results
+from conformance.results import OUTCOMES
 from harness.places import REPOSITORY
 from probe.later import LATER, reason
 
@@ -25,12 +26,12 @@ OpenStack's own programs, then with links to Martlet in their place. How to run 
 
 
 def load(make):
-    """The cases of the make's last run, and the daemons it had none of."""
-    path = RESULTS / make / "results.json"
-    if not path.exists():
-        return [], []
-    kept = json.loads(path.read_text())
-    return [Case(**case) for case in kept["cases"]], kept["missing"]
+    """The cases of the make's last runs, and the daemons it had none of."""
+    folder = RESULTS / make
+    cases = [case for junit in sorted(folder.glob("test_*.py.xml"))
+             for case in results.read(junit, junit.name.removesuffix(".xml"))]
+    missing = folder / "missing.json"
+    return cases, json.loads(missing.read_text()) if missing.exists() else []
 
 
 def write():

@@ -3,7 +3,7 @@
 Each file of the suite gets a machine of its own (host.py). With `--make martlet` the daemons on its PATH are links to
 Martlet; a daemon Martlet does not have fails to start. `--fill openstack` puts OpenStack's in its place, to see what
 the others do beside it. Results lie in target/probe/MAKE: a JUnit file, pytest's output and the daemons' log of each
-file of the suite, and results.json.
+file of the suite, of the last run that ran the whole of it; what ran a part of files lies in target/probe/part.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -70,6 +69,8 @@ def run_file(options, test, programs, out):
     """One file of the suite on a new machine; its cases."""
     file, label = test.partition("::")[0], test.replace("::", "-")
     junit = out / f"{label}.xml"
+    for old in out.glob(f"{label}*"):
+        old.unlink()
     more = (["-k", options.keyword] if options.keyword else []) + (["-x"] if options.first else [])
     with tempfile.TemporaryDirectory(prefix="probe-") as root:
         plan = {"root": root, "sdist": str(sdist.unpacked()), "links": programs, "erasure": options.erasure,
@@ -102,6 +103,13 @@ def work(options, waiting, programs, out, cases):
         print(results.line(test, found), f"{time.monotonic() - begun:9.0f}", flush=True)
 
 
+def place(options):
+    """Where the results belong."""
+    if options.keyword or options.first or any("::" in test for test in options.tests):
+        return "part"
+    return f"{options.make}-mixed" if options.fill or options.only else options.make
+
+
 def chosen(options):
     """The files to run, the longest first."""
     files = options.tests or [path.name for path in (sdist.unpacked() / "test/probe").glob("test_*.py")
@@ -111,9 +119,8 @@ def chosen(options):
 
 
 def tell(cases, missing, out):
-    """Print what there is to know, keep it in results.json; whether all is well."""
-    kept = {"cases": [asdict(case) for case in cases], "missing": missing}
-    (out / "results.json").write_text(json.dumps(kept, indent=1))
+    """Print what there is to know; whether all is well."""
+    (out / "missing.json").write_text(json.dumps(missing))
     bad = [case for case in cases if case.outcome in ("failed", "error")]
     print()
     for case in bad:
@@ -132,10 +139,8 @@ def main():
     options = arguments()
     programs = links(options)
     missing = [name.removeprefix("swift-") for name, program in programs.items() if not program]
-    mixed = "-mixed" if options.fill or options.only else ""
-    out = page.RESULTS / f"{options.make}{mixed}"
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    out = page.RESULTS / place(options)
+    out.mkdir(parents=True, exist_ok=True)
     waiting, cases = queue.Queue(), []
     for test in chosen(options):
         waiting.put(test)
