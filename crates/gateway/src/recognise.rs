@@ -23,7 +23,11 @@ pub(crate) fn recognise(
     let began = (shared.world.clock.elapsed(), shared.world.clock.now());
     let trans_id = transaction_id(&shared.world, began.1.seconds(), &shared.options.trans_id_suffix);
     if let Some(code) = oversized(&head, &shared.options.limits) {
-        return Err(Box::new(reply::status(code)));
+        // A head beyond all bounds may be no head at all; OpenStack's proxy does not read on either.
+        let mut refusal = reply::status(code);
+        let close = http::HeaderValue::from_static("close");
+        refusal.headers_mut().insert(http::header::CONNECTION, close);
+        return Err(Box::new(refusal));
     }
     let raw_path = head.uri.path().to_owned();
     let Ok(path) = unquote(&raw_path) else {

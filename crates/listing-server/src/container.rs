@@ -139,7 +139,10 @@ pub(crate) async fn post(shared: &Arc<Shared>, request: Arc<Request>) -> Result<
         if broker.is_deleted().map_err(refuse)? {
             return Err(Refusal::not_found());
         }
-        broker.update_put_timestamp(timestamp).map_err(refuse)?;
+        // What Swift notes for itself in a container is no change that its users made.
+        if !desk.request.is_on("x-backend-no-timestamp-update") {
+            broker.update_put_timestamp(timestamp).map_err(refuse)?;
+        }
         set_metadata(desk, &broker, timestamp)
     };
     shared.run(&request, job).await?;
