@@ -13,6 +13,13 @@ LATER = {
 
 # (file, test, reason as pytest gives it) → why.
 WHY = (
+    (r"test_object_expirer.py", r".*", r"allow_open_expired is disabled.*",
+     "wants `allow_open_expired`, which doc/saio does not set"),
+    (r"test_object_failures.py", r"TestObjectFailures::test_runner", r".*gave status 404.*",
+     "a checksum that does not match is found before the first byte is sent: 404 at once, where OpenStack sends the whole "
+     "body once more and quarantines it then"),
+    (r"test_reserved_name.py", r"TestReservedNames::test_symlink_target", r".*400 Bad Request.*",
+     "sends a header with a NUL in it, which HTTP forbids and Martlet refuses"),
     (r".*", r".*", r"No policy matching \{'policy_type': 'erasure_coding'.*", "wants an erasure-coded policy"),
 )
 

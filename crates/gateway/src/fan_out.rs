@@ -50,6 +50,22 @@ impl Spares {
 /// Sends a write to all replicas of `route`; the replies in the order they came, one per replica
 /// that could be reached at all.
 pub(crate) async fn write(shared: &Arc<Shared>, route: &Route, make_call: MakeCall) -> Vec<Reply> {
+    write_as(shared, route, make_call, Missing::IsAnAnswer).await
+}
+
+/// The same to what must be there already: for a primary that has missed it, a handoff may have it.
+pub(crate) async fn change(shared: &Arc<Shared>, route: &Route, make_call: MakeCall) -> Vec<Reply> {
+    write_as(shared, route, make_call, Missing::AskOthers).await
+}
+
+/// What the 404 of a primary means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    IsAnAnswer,
+    AskOthers,
+}
+
+async fn write_as(shared: &Arc<Shared>, route: &Route, make_call: MakeCall, missing: Missing) -> Vec<Reply> {
     let spares = Arc::new(Spares::new(
         route.clone(),
         shared.options.request_node_count.for_replicas(route.replicas()),
@@ -58,7 +74,7 @@ pub(crate) async fn write(shared: &Arc<Shared>, route: &Route, make_call: MakeCa
     for (replica, primary) in route.primaries.iter().enumerate() {
         let (shared, spares, make_call, primary) = (shared.clone(), spares.clone(), make_call.clone(), primary.clone());
         attempts.push(Box::pin(async move {
-            attempt(&shared, &spares, replica, primary, &make_call).await
+            attempt(&shared, &spares, replica, primary, &make_call, missing).await
         }));
     }
     let (gathering, quorum) = (shared.clone(), quorum::size(route.replicas()));
@@ -121,8 +137,10 @@ async fn attempt(
     replica: usize,
     primary: Node,
     make_call: &MakeCall,
+    missing: Missing,
 ) -> Option<Reply> {
     let limit = shared.options.node_timeout;
+    let mut not_there = None;
     let mut candidate = Some(primary);
     while let Some(node) = candidate {
         if !shared.suppression.is_suppressed(&node)
@@ -130,9 +148,12 @@ async fn attempt(
             && !response.status().is_server_error()
             && let Some(reply) = shared.whole(&node, response, limit).await
         {
-            return Some(reply);
+            if reply.status != 404 || missing == Missing::IsAnAnswer {
+                return Some(reply);
+            }
+            not_there.get_or_insert(reply);
         }
         candidate = spares.next();
     }
-    None
+    not_there
 }

@@ -216,7 +216,10 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) ->
         Err(refusal) => return refusal,
     };
     let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
+    let somewhere = statuses.iter().any(|status| matches!(status, 200..=299));
     match quorum::best(&statuses, quorum::size(place.route.replicas())) {
+        // Some have changed it: that it is not there would be as wrong as that it has been changed.
+        Some(index) if somewhere && replies[index].status == 404 => reply::status(503),
         Some(index) => {
             let mut response = reply::status(replies[index].status);
             // Features want to know what it was that has been posted to.
@@ -263,7 +266,10 @@ async fn write(
         updates.add_to(&mut call.headers, replica);
         call
     });
-    Ok(fan_out::write(shared, &place.route, make_call).await)
+    Ok(match request.method {
+        Method::POST => fan_out::change(shared, &place.route, make_call).await,
+        _ => fan_out::write(shared, &place.route, make_call).await,
+    })
 }
 
 /// Which servers the object servers should inform of a write.

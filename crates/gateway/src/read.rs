@@ -1,7 +1,7 @@
 //! Reads: one node after the other until one has the thing.
 //!
 //! A 404 that carries the time of a deletion beats older copies met later; a 404 of a handoff that
-//! knows of no deletion says nothing. With `concurrent_gets` a silent node is not waited for long before the next one is
+//! knows of no deletion says nothing, one that does speaks for primaries that are silent. With `concurrent_gets` a silent node is not waited for long before the next one is
 //! asked beside it. `X-Newest` asks all primaries, and handoffs too while one of those is
 //! silent, and takes the newest.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
@@ -30,6 +30,8 @@ struct Ballot {
     statuses: Vec<u16>,
     refusals: Vec<Response>,
     deleted_at: Timestamp,
+    /// A handoff has taken note of a deletion in a primary's place.
+    deleted_on_handoff: bool,
 }
 
 /// Finds a node that has what `question` asks for; `Err` is the answer when none has.
@@ -45,6 +47,7 @@ pub(crate) async fn find(
         statuses: Vec::new(),
         refusals: Vec::new(),
         deleted_at: Timestamp::ZERO,
+        deleted_on_handoff: false,
     };
     let mut best: Option<Source> = None;
     let mut primaries_left = quorum_of;
@@ -155,6 +158,7 @@ impl Ballot {
         if status == 404 && !candidate.is_primary && deletion.is_none() {
             return None;
         }
+        self.deleted_on_handoff |= deletion.is_some() && !candidate.is_primary;
         self.deleted_at = self.deleted_at.max(deletion.unwrap_or_default());
         self.statuses.push(status);
         self.refusals.push(response);
@@ -163,7 +167,7 @@ impl Ballot {
 
     fn verdict(mut self, method: &Method, quorum: usize) -> Response {
         let Some(index) = quorum::best(&self.statuses, quorum) else {
-            return reply::status_for(method, 503);
+            return reply::status_for(method, if self.deleted_on_handoff { 404 } else { 503 });
         };
         let refusal = self.refusals.swap_remove(index);
         match refusal.status().as_u16() {

@@ -210,6 +210,14 @@ fn refused(response: &Response, request: &ClientRequest) -> Response {
     }
 }
 
+/// The same of a write to the hidden container: should that be missing, it is no fault of the client.
+fn not_kept(response: &Response, request: &ClientRequest) -> Response {
+    match response.status().as_u16() {
+        404 => reply::status_for(&request.method, 500),
+        _ => refused(response, request),
+    }
+}
+
 /// Whether the client may write to the container: asked before anything is written on its behalf.
 async fn authorise_write(request: &mut ClientRequest, info: &ContainerInfo, next: &Next) -> Result<(), Response> {
     let Some(authorizer) = request.authorizer.clone() else {

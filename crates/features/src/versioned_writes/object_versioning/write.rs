@@ -7,7 +7,8 @@
 
 use super::names::{Hidden, VersionId};
 use super::{
-    Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, refused, show_version,
+    Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, not_kept, refused,
+    show_version,
 };
 use crate::request::OWN_CONTENT_TYPE;
 use crate::subrequest::set_header;
@@ -167,7 +168,7 @@ impl ObjectVersioning {
         marker.set_header("x-timestamp", &moment.internal());
         let marked = next.clone().run(marker).await;
         if !marked.status().is_success() {
-            return refused(&marked, &request);
+            return not_kept(&marked, &request);
         }
         request.set_header("x-timestamp", &moment.internal());
         let mut response = next.run(request).await;
@@ -378,7 +379,7 @@ async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -
     let kept = next.clone().run(put).await;
     match kept.status().is_success() {
         true => Ok(true),
-        false => Err(refused(&kept, request)),
+        false => Err(not_kept(&kept, request)),
     }
 }
 
