@@ -66,6 +66,7 @@ def test_everything_is_exchanged_forth_and_back_under_load(half, ours):
                     half.stop_service(role, node)
                     going_on(load)
                     half.start_service(role, node, kinds[node])
+                    await_copies(half, list(load.expected))
     assert load.failed == [] and load.wrong == []
     client = Client(half.auth_url)
     gone = sorted(load.expected)[::7]
@@ -90,6 +91,17 @@ def test_everything_is_exchanged_forth_and_back_under_load(half, ours):
 def going_on(load):
     before = load.acknowledged
     until(lambda: load.acknowledged > before + 5, within=120, what="the load going on")
+
+
+def await_copies(cluster, names):
+    """Until every node has each of the objects: while it was away they were written to the other one alone, and that is next."""
+    def everywhere():
+        kept, _ = objects_on(cluster.srv)
+        for name in names:
+            nodes = {cluster.layout.node_of(cluster.layout.devices.index(device)) for device, _ in kept[f"/AUTH_test/load/{name}"]}
+            assert nodes == set(NODES), f"{name} is on nodes {nodes} alone"
+        return True
+    until(everywhere, within=240, every=1, what="every node having each object")
 
 
 def at_rest(cluster, names, gone):
