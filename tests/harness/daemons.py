@@ -1,5 +1,6 @@
 """Daemons beside the servers of a cluster: of either make, on the configuration files both read, with an rsync of its own."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -47,7 +48,8 @@ class Rsync:
         modules = "".join(f"[{role}]\npath = {layout.srv}\nread only = false\nmax connections = 50\n"
                           f"lock file = {layout.root}/rsync-{role}.lock\n" for role in ("account", "container", "object"))
         conf = Path(layout.root) / "rsyncd.conf"
-        conf.write_text(f"use chroot = no\n{modules}")
+        # Left alone, a server that root started is nobody.
+        conf.write_text(f"use chroot = no\nuid = {os.getuid()}\ngid = {os.getgid()}\n{modules}")
         self.process = Process(["rsync", "--daemon", "--no-detach", f"--config={conf}", f"--port={self.port}",
                                 "--address=127.0.0.1"], layout.root / "log/rsync.log")
         until(lambda: listening(self.port), what="rsync")

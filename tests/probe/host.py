@@ -9,6 +9,7 @@ the files of `doc/saio` in Swift's source distribution, the rings those of its `
 It is process 1 there: it ends what is left over, and so the machine, when pytest has ended.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -62,11 +63,33 @@ def main():
     threading.Thread(target=collect_logs, args=(root / "daemons.log",), daemon=True).start()
     saio(Path(plan["sdist"]), erasure=plan["erasure"])
     os.environ["PATH"] = f"{programs(root / 'bin', plan)}:/usr/sbin:/usr/bin:/sbin:/bin"
-    for command in (["bash", Path(plan["sdist"]) / "doc/saio/bin/remakerings"], ["rsync", "--daemon"], ["resetswift"]):
-        with open(root / "start.log", "ab") as log:
-            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    rings(Path(plan["rings"]), ["bash", Path(plan["sdist"]) / "doc/saio/bin/remakerings"], root / "start.log")
+    start(["rsync", "--daemon"], root / "start.log")
+    start(["resetswift"], root / "start.log")
     sys.exit(until_it_ends(subprocess.Popen(plan["command"], cwd=plan["sdist"], env={
         **os.environ, "PYTHONPATH": plan["sdist"], "SWIFT_TEST_CONFIG_FILE": "/etc/swift/test.conf"})))
+
+
+def start(command, log):
+    with open(log, "ab") as sink:
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
+
+
+def rings(kept, remake, log):
+    """Rings and builders; those of the run's first machine are everybody's, as making them takes longer than most tests."""
+    with open(kept / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        etc, files = Path("/etc/swift"), ("*.ring.gz", "*.builder")
+        if not (kept / "made").exists():
+            start(remake, log)
+            for pattern in files:
+                for path in etc.glob(pattern):
+                    shutil.copy(path, kept)
+            (kept / "made").touch()
+            return
+    for pattern in files:
+        for path in kept.glob(pattern):
+            shutil.copy(path, etc)
 
 
 def mounts(root):

@@ -65,7 +65,7 @@ def has(link):
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
 
-def run_file(options, test, programs, out):
+def run_file(options, test, programs, out, rings):
     """One file of the suite on a new machine; its cases."""
     file, label = test.partition("::")[0], test.replace("::", "-")
     junit = out / f"{label}.xml"
@@ -74,6 +74,7 @@ def run_file(options, test, programs, out):
     more = (["-k", options.keyword] if options.keyword else []) + (["-x"] if options.first else [])
     with tempfile.TemporaryDirectory(prefix="probe-") as root:
         plan = {"root": root, "sdist": str(sdist.unpacked()), "links": programs, "erasure": options.erasure,
+                "rings": rings,
                 "command": [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "--rootdir",
                             str(sdist.unpacked()), f"--junitxml={junit}", *more, f"test/probe/{test}"]}
         Path(root, "plan.json").write_text(json.dumps(plan))
@@ -87,7 +88,7 @@ def run_file(options, test, programs, out):
     return results.read(junit, file)
 
 
-def work(options, waiting, programs, out, cases):
+def work(options, waiting, programs, out, rings, cases):
     """Takes files from the queue until there is none."""
     while True:
         try:
@@ -96,7 +97,7 @@ def work(options, waiting, programs, out, cases):
             return
         begun = time.monotonic()
         try:
-            found = run_file(options, test, programs, out)
+            found = run_file(options, test, programs, out, rings)
         except Exception as error:  # the run goes on with the other files, and fails
             found = [results.Case(test.partition("::")[0], "the run itself", "error", repr(error), 0)]
         cases += found
@@ -144,12 +145,13 @@ def main():
     waiting, cases = queue.Queue(), []
     for test in chosen(options):
         waiting.put(test)
-    workers = [threading.Thread(target=work, args=(options, waiting, programs, out, cases), daemon=True)
-               for _ in range(min(options.workers, waiting.qsize()))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    with tempfile.TemporaryDirectory(prefix="probe-rings-") as rings:
+        workers = [threading.Thread(target=work, args=(options, waiting, programs, out, rings, cases), daemon=True)
+                   for _ in range(min(options.workers, waiting.qsize()))]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
     well = tell(cases, missing, out)
     if options.write:
         page.write()
