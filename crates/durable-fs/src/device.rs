@@ -2,12 +2,12 @@
 
 use crate::error::FsError;
 use crate::fresh::Fresh;
+use crate::health::Health;
 use crate::lock::{LOCK_NAME, Locked};
 use crate::staged::Staged;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use world::Random;
 use world::files::{Directory, FileSystem, Purpose};
@@ -23,20 +23,30 @@ pub struct Device {
     files: Arc<dyn FileSystem>,
     random: Arc<dyn Random>,
     root: PathBuf,
-    poisoned: AtomicBool,
+    health: Arc<Health>,
     fresh: Fresh,
 }
 
 impl Device {
     /// A device whose files are below `root`.
     pub fn new(files: Arc<dyn FileSystem>, random: Arc<dyn Random>, root: impl Into<PathBuf>) -> Arc<Self> {
+        Self::watched(files, random, Health::new(root))
+    }
+
+    /// The device of a drive whose health others judge by, too.
+    pub fn watched(files: Arc<dyn FileSystem>, random: Arc<dyn Random>, health: Arc<Health>) -> Arc<Self> {
         Arc::new(Self {
             files,
             random,
-            root: root.into(),
-            poisoned: AtomicBool::new(false),
+            root: health.root().to_owned(),
+            health,
             fresh: Fresh::default(),
         })
+    }
+
+    /// What is known of the drive.
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
     }
 
     /// Where its files are.
@@ -72,10 +82,7 @@ impl Device {
 
     /// Whether it may be written to.
     pub fn check_writable(&self) -> Result<(), FsError> {
-        match self.poisoned.load(Ordering::Acquire) {
-            true => Err(FsError::Poisoned(self.root.clone())),
-            false => Ok(()),
-        }
+        self.health.check_writable()
     }
 
     /// Begins a file that will be published in `directory`, made when missing. `temporaries` is where
@@ -229,13 +236,7 @@ impl Device {
     /// Judges the outcome of an fsync: after a failure nothing on the device can be promised.
     pub(crate) fn synced(&self, outcome: io::Result<()>, path: &Path) -> Result<(), FsError> {
         let Err(source) = outcome else { return Ok(()) };
-        self.poisoned.store(true, Ordering::Release);
-        tracing::error!(
-            device = %self.root.display(),
-            path = %path.display(),
-            error = %source,
-            "fsync failed: the device takes no more writes until restart; check the drive"
-        );
+        self.health.sync_failed(path, &source);
         let (doing, path) = ("sync", path.to_owned());
         Err(FsError::Io { doing, path, source })
     }

@@ -10,7 +10,7 @@ pub enum Condition {
     Absent,
     /// No room (disk or quota).
     Full,
-    /// Missing, not mounted, read-only, or refused after a failed fsync.
+    /// Missing, not mounted, read-only, or out of service.
     Unavailable,
     /// Something else went wrong, an I/O error for example.
     Failing,
@@ -25,9 +25,16 @@ pub enum FsError {
     /// The device's directory is not a mount point, and it should be.
     #[error("{} is not mounted; mount the device or set mount_check = false", .0.display())]
     NotMounted(PathBuf),
-    /// An fsync failed before; nothing written since can be trusted to reach the disk.
-    #[error("an fsync on {} failed; writes are refused until restart, check the drive first", .0.display())]
-    Poisoned(PathBuf),
+    /// The drive has shown that it cannot be relied on.
+    #[error("{} is {service}: {why}", path.display())]
+    OutOfService {
+        /// The drive.
+        path: PathBuf,
+        /// What is left of its service.
+        service: &'static str,
+        /// What was seen of it.
+        why: String,
+    },
     /// The file system refused.
     #[error("could not {doing} {}: {source}", path.display())]
     Io {
@@ -50,7 +57,7 @@ impl FsError {
     /// What it says about the device.
     pub fn condition(&self) -> Condition {
         match self {
-            FsError::Missing(_) | FsError::NotMounted(_) | FsError::Poisoned(_) => Condition::Unavailable,
+            FsError::Missing(_) | FsError::NotMounted(_) | FsError::OutOfService { .. } => Condition::Unavailable,
             FsError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => Condition::Absent,
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Condition::Full,

@@ -4,19 +4,25 @@
 //! returns after the directory entry, and every directory made on the way, is on stable storage. The
 //! types leave no way to publish what was not synced or to acknowledge what was not published.
 //! Always holds: a crash at any line leaves the old state or the new one; after a failed fsync the
-//! device takes no more writes until restart (the kernel has dropped what it could not write, so
-//! nothing can be promised any more); a device that vanished is never re-created as a directory.
+//! device takes no more writes until a trial shows that it keeps them (`health.rs`; the kernel has dropped
+//! what it could not write, and nothing of that was promised to anybody); a device that vanished is never re-created as a directory.
 //! Deliberately absent: what files mean, where they live, who asks.
 //! No other crate renames or syncs. Tests sit beside the code; a fault-injecting disk is in `tests/`.
 
 mod aligned;
 mod device;
+mod drives;
 mod error;
 mod fresh;
+pub mod health;
 mod lock;
 mod staged;
+mod trial;
 
 pub use device::{Device, write_file_atomically};
+pub use drives::Drives;
 pub use error::{Condition, FsError};
+pub use health::{Health, Service};
 pub use lock::{Hint, Locked};
 pub use staged::{Staged, Synced};
+pub use trial::{Outcome, try_out};

@@ -2,10 +2,12 @@
 //!
 //! Every job first looks whether the device is there (and mounted, if it must be): 507 otherwise.
 //! The looking happens on the device's own workers too, for a dying drive may hang on it.
+//! A drive that is judged out of service ([`Health`]) answers 507 at once, also to those who wait for it.
 //! Always holds: one set of workers per device name, and only for names that were once there.
 
 use crate::options::{ListingServerOptions, Reserve};
 use crate::reply::Refusal;
+use durable_fs::Health;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +29,7 @@ pub(crate) struct Device {
 pub(crate) struct Devices {
     world: World,
     options: Arc<ListingServerOptions>,
-    known: RwLock<HashMap<String, Arc<Workers>>>,
+    known: RwLock<HashMap<String, (Arc<Workers>, Arc<Health>)>>,
     scouts: Workers,
 }
 
@@ -47,15 +49,26 @@ impl Devices {
         name: &str,
         job: impl FnOnce(&Device) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let workers = self.workers(name).await?;
+        let (workers, health) = self.workers(name).await?;
+        health.check().map_err(|_| Refusal::Device(name.to_owned()))?;
         let device = self.device(name);
-        let devices = self.clone();
-        let done = workers.run(move || match devices.is_there(&device.root) {
-            true => job(&device),
-            false => Err(Refusal::Device(device.name)),
+        let (devices, drive) = (self.clone(), health.clone());
+        let done = workers.run(move || {
+            let _job = drive.enter();
+            let done = match devices.is_there(&device.root) {
+                true => job(&device),
+                false => Err(Refusal::Device(device.name)),
+            };
+            if matches!(done, Err(Refusal::Device(_))) {
+                drive.suspect();
+            }
+            done
         });
-        done.await
-            .unwrap_or_else(|error| Err(Refusal::from_workers(error, name)))
+        tokio::select! {
+            biased;
+            done = done => done.unwrap_or_else(|error| Err(Refusal::from_workers(error, name))),
+            () = health.gone() => Err(Refusal::Device(name.to_owned())),
+        }
     }
 
     /// Refuses when the device has no room to spare.
@@ -100,9 +113,9 @@ impl Devices {
         there
     }
 
-    async fn workers(self: &Arc<Self>, name: &str) -> Result<Arc<Workers>, Refusal> {
-        if let Some(workers) = self.known.read().get(name) {
-            return Ok(workers.clone());
+    async fn workers(self: &Arc<Self>, name: &str) -> Result<(Arc<Workers>, Arc<Health>), Refusal> {
+        if let Some(known) = self.known.read().get(name) {
+            return Ok(known.clone());
         }
         let (devices, device) = (self.clone(), self.device(name));
         let looked = self.scouts.run(move || devices.meet(&device)).await;
@@ -110,8 +123,8 @@ impl Devices {
             return Err(Refusal::Device(name.to_owned()));
         }
         let mut known = self.known.write();
-        if let Some(workers) = known.get(name) {
-            return Ok(workers.clone());
+        if let Some(found) = known.get(name) {
+            return Ok(found.clone());
         }
         let started = self
             .world
@@ -120,7 +133,8 @@ impl Devices {
             tracing::error!("no threads for device {name}: {error}");
             Refusal::Page(http::StatusCode::SERVICE_UNAVAILABLE)
         })?);
-        known.insert(name.to_owned(), workers.clone());
-        Ok(workers)
+        let health = self.options.drives.health(&self.options.devices.join(name));
+        known.insert(name.to_owned(), (workers.clone(), health.clone()));
+        Ok((workers, health))
     }
 }

@@ -1,5 +1,6 @@
 //! What an operator may set about an account or container server, with Swift's defaults.
 
+use durable_fs::Drives;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub enum Reserve {
 pub struct ListingServerOptions {
     /// Where the devices are mounted (`devices`).
     pub devices: PathBuf,
+    /// The health of the drives of this process.
+    pub drives: Arc<Drives>,
     /// Whether a device must be a mount point (`mount_check`).
     pub mount_check: bool,
     /// Room that stays free; below it PUT answers 507.
@@ -62,6 +65,7 @@ impl ListingServerOptions {
     /// Swift's defaults for devices below `devices` in a cluster with this hash prefix and these policies.
     pub fn new(devices: impl Into<PathBuf>, hash_prefix: HashPrefix, policies: Arc<Policies>) -> Self {
         Self {
+            drives: Arc::default(),
             devices: devices.into(),
             mount_check: true,
             fallocate_reserve: Reserve::Percent(1.0),

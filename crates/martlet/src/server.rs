@@ -10,11 +10,14 @@ use crate::program::Program;
 use crate::rings::RingFiles;
 use crate::storage::{Made, Storage};
 use crate::tls::Certificate;
+use crate::upkeep::watch_drives;
 use crate::worker::{Leaving, Worker};
 use crate::{logging, overseer, process, proxy};
+use ::upkeep::Cache;
+use durable_fs::Drives;
 use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, Peers, ServerOptions, StorageDoor};
-use settings::server::ServerCommon;
+use settings::server::{ServerCommon, StorageCommon};
 use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, SwiftConf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -39,7 +42,8 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
 /// The object server.
 pub fn object(server: &Server) -> Result<(), Failure> {
     let conf = ObjectConf::load(&server.conf)?;
-    run_storage(server, &conf.common, &conf.warnings, |storage| {
+    let watched = (&conf.storage, Cache::Object);
+    run_storage(server, &conf.common, &conf.warnings, watched, |storage| {
         storage.object_server(&conf)
     })
 }
@@ -47,7 +51,8 @@ pub fn object(server: &Server) -> Result<(), Failure> {
 /// The container server.
 pub fn container(server: &Server) -> Result<(), Failure> {
     let conf = ContainerConf::load(&server.conf)?;
-    run_storage(server, &conf.common, &conf.warnings, |storage| {
+    let watched = (&conf.storage, Cache::Container);
+    run_storage(server, &conf.common, &conf.warnings, watched, |storage| {
         storage.container_server(&conf)
     })
 }
@@ -55,7 +60,8 @@ pub fn container(server: &Server) -> Result<(), Failure> {
 /// The account server.
 pub fn account(server: &Server) -> Result<(), Failure> {
     let conf = AccountConf::load(&server.conf)?;
-    run_storage(server, &conf.common, &conf.warnings, |storage| {
+    let watched = (&conf.storage, Cache::Account);
+    run_storage(server, &conf.common, &conf.warnings, watched, |storage| {
         storage.account_server(&conf)
     })
 }
@@ -88,6 +94,7 @@ fn run_storage(
     server: &Server,
     common: &ServerCommon,
     warnings: &[settings::Warning],
+    (devices, cache): (&StorageCommon, Cache),
     make: impl Fn(Storage) -> Result<Made, Failure>,
 ) -> Result<(), Failure> {
     let Some(worker) = begin(server, common)? else {
@@ -95,7 +102,10 @@ fn run_storage(
     };
     let swift = &read_swift_conf(common, warnings)?;
     run(worker, common, |world| {
-        let service = make(Storage { world, swift })?.connect(Arc::new(Peers::new(world.clone())));
+        let drives = &Arc::new(Drives::default());
+        let made = make(Storage { world, swift, drives })?;
+        watch_drives(world, drives, devices, cache);
+        let service = made.connect(Arc::new(Peers::new(world.clone())));
         let options = ServerOptions {
             max_clients: common.max_clients.0,
             ..ServerOptions::default()

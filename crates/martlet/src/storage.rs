@@ -4,6 +4,7 @@
 //! before a request does.
 
 use crate::failure::Failure;
+use durable_fs::{Drives, Health};
 use features::container_sync::read_realms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
@@ -25,6 +26,8 @@ pub struct Storage<'a> {
     pub world: &'a World,
     /// What the cluster agrees on.
     pub swift: &'a SwiftConf,
+    /// How the drives of this process are.
+    pub drives: &'a Arc<Drives>,
 }
 
 /// A storage service, and how it learns whom it can reach.
@@ -97,6 +100,7 @@ impl Storage<'_> {
             world: self.world.clone(),
             storage: conf.storage.clone(),
             settings: settings.clone(),
+            drives: self.drives.clone(),
         };
         let server = ObjectServer::new(self.world.clone(), options, Arc::new(source)).map_err(no_threads)?;
         let service: Arc<dyn Service> = server.clone();
@@ -136,6 +140,7 @@ impl Storage<'_> {
         let SwiftConf { hash, policies, .. } = self.swift;
         ListingServerOptions {
             mount_check: storage.mount_check,
+            drives: self.drives.clone(),
             fallocate_reserve: match storage.fallocate_reserve {
                 FallocateReserve::Bytes(bytes) => listing_server::Reserve::Bytes(bytes),
                 FallocateReserve::Percent(percent) => listing_server::Reserve::Percent(percent),
@@ -171,6 +176,7 @@ struct Devices {
     world: World,
     storage: StorageCommon,
     settings: ObjectServerSettings,
+    drives: Arc<Drives>,
 }
 
 impl DeviceSource for Devices {
@@ -188,7 +194,15 @@ impl DeviceSource for Devices {
             etag_validate_percent: self.settings.etag_validate_pct,
             ..FilesConfig::new(name, self.storage.devices.join(name))
         };
-        Ok(Arc::new(FilesEngine::start(config, self.world.clone())))
+        Ok(Arc::new(FilesEngine::watched(
+            config,
+            self.world.clone(),
+            self.health(name),
+        )))
+    }
+
+    fn health(&self, name: &str) -> Arc<Health> {
+        self.drives.health(&self.storage.devices.join(name))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::rings::RingFiles;
 use crate::storage::{self, Storage};
 use crate::tls::Certificate;
 use crate::{logging, proxy, upkeep};
+use durable_fs::Drives;
 use peer::HttpService;
 use peer::http_server::{Shutdown, serve};
 use settings::tempauth::{TempAuthSettings, TempAuthUser};
@@ -151,9 +152,11 @@ async fn serve_cluster(
     let shutdown = Shutdown::default();
     let (rings, ring_files) = RingFiles::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
     world.spawn(ring_files.watch(world.clone()));
+    let drives = Arc::new(Drives::default());
     let storage = Storage {
         world: &world,
         swift: &cluster.swift,
+        drives: &drives,
     };
     let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account)?;
     let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings.clone(), peers.clone())?;
@@ -180,6 +183,7 @@ async fn serve_cluster(
         etc,
         swift: &cluster.swift,
         gateway: &gateway,
+        drives: &drives,
     };
     upkeep::start_all(&world, &inner, &rings, peers, &shutdown)?;
     process::until_asked_to_end(&world, &shutdown).await

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::program::Program;
 use crate::rings::RingFiles;
 use crate::{logging, process};
+use durable_fs::Drives;
 use gateway::{Gateway, Rings};
 use peer::http_server::Shutdown;
 use peer::{Peers, Timeouts};
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use upkeep::{Circle, ContainerUpdater, Daemon, Disks, ObjectUpdater, Pace, Recon};
+use upkeep::{Cache, Circle, ContainerUpdater, Daemon, Disks, DriveWatch, ObjectUpdater, Pace, Recon};
 use world::World;
 
 mod reaper;
@@ -57,6 +58,8 @@ pub struct Inner<'a> {
     pub swift: &'a SwiftConf,
     /// The one that clients use.
     pub gateway: &'a Gateway,
+    /// How its drives are.
+    pub drives: &'a Arc<Drives>,
 }
 
 /// Whom upkeep speaks to, and how it finds them.
@@ -67,6 +70,8 @@ struct Way<'a> {
     peers: Arc<Peers>,
     /// Where figures go whose place nobody has chosen.
     recon: Option<PathBuf>,
+    /// How the drives are, as far as others in this process know.
+    drives: Arc<Drives>,
 }
 
 /// `martlet object-updater`.
@@ -110,10 +115,18 @@ pub fn start_all(
         rings,
         peers,
         recon: Some(etc.with_file_name("recon")),
+        drives: inner.drives.clone(),
     };
     let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
     daemons.extend(auditors::for_up(&way, etc)?);
     daemons.push(reaper::for_up(&way, etc)?);
+    let recon = way.recon(&object.storage);
+    daemons.push(drive_watch(
+        world,
+        inner.drives,
+        &object.storage,
+        vec![(recon, Cache::Object)],
+    ));
     daemons.extend(through_gateway::for_up(&way, inner)?);
     daemons.push(object_replicator::for_up(&way, etc)?);
     daemons.extend(database_replicators::for_up(&way, etc)?);
@@ -152,6 +165,7 @@ fn run_over(
             rings: &rings,
             peers: Arc::new(Peers::new(world.clone())),
             recon: None,
+            drives: Arc::default(),
         })
     })
 }
@@ -240,7 +254,7 @@ impl Way<'_> {
     }
 
     fn disks(&self, storage: &StorageCommon) -> Disks {
-        Disks::new(self.world.clone(), &storage.devices, storage.mount_check)
+        Disks::new(self.world.clone(), &storage.devices, storage.mount_check).watched(self.drives.clone())
     }
 
     /// Those who hold accounts.
@@ -261,6 +275,22 @@ fn records_at_once(per_second: f64, concurrency: usize) -> usize {
         true => (per_second as usize).clamp(concurrency.clamp(1, MOST), MOST),
         false => MOST,
     }
+}
+
+/// Watches the drives on behalf of a storage server for as long as the process lives.
+pub fn watch_drives(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, cache: Cache) {
+    let told = vec![(recon(world, storage, None), cache)];
+    let daemon = drive_watch(world, drives, storage, told);
+    let (kept, shutdown) = watch::channel(false);
+    world.spawn(async move {
+        daemon.run_forever(shutdown).await;
+        drop(kept);
+    });
+}
+
+fn drive_watch(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, told: Vec<(Recon, Cache)>) -> Daemon {
+    let chore = DriveWatch::new(world.clone(), drives.clone(), storage.mount_check, told);
+    Daemon::new(world.clone(), chore, DriveWatch::pace())
 }
 
 /// Where figures go: where the file says, or else to `own`.

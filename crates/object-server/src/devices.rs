@@ -2,8 +2,10 @@
 //!
 //! Each [`Device`] has its own I/O workers, so a slow or hung drive costs only its own requests. Once
 //! open it stays: its engine notices when the drive goes (507) and when it is back.
+//! A drive that is judged out of service ([`Health`]) answers 507 at once, also to those who wait for it.
 //! Always holds: a device is opened once, and a name without a device costs no thread.
 
+use durable_fs::Health;
 use object_engine::{EngineError, Found, ObjectEngine, ObjectKey, OpenOptions};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -15,6 +17,11 @@ use world::{WorkerError, Workers, World};
 pub trait DeviceSource: Send + Sync {
     /// Opens the device; an error when it is missing, not mounted or unusable. May block.
     fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError>;
+
+    /// The health of the drive, shared with whoever else judges it.
+    fn health(&self, name: &str) -> Arc<Health> {
+        Health::new(name)
+    }
 }
 
 /// Why a job on a device has no result.
@@ -24,6 +31,8 @@ pub(crate) enum Trouble {
     Busy,
     /// A bug on our side; the thread lives on.
     Panicked,
+    /// It is out of service, perhaps since the job was begun.
+    Out,
     /// The engine's own words.
     Engine(EngineError),
 }
@@ -33,16 +42,27 @@ pub(crate) struct Device {
     pub(crate) name: String,
     engine: Arc<dyn ObjectEngine>,
     workers: Workers,
+    health: Arc<Health>,
 }
 
 impl Device {
-    /// Runs `job` on the device's workers.
+    /// Runs `job` on the device's workers; nobody waits for a drive that is out of service.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         job: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Trouble> {
+        self.health.check().map_err(|_| Trouble::Out)?;
         let device = self.clone();
-        match self.workers.run(move || job(&*device.engine)).await {
+        let work = self.workers.run(move || {
+            let _job = device.health.enter();
+            job(&*device.engine)
+        });
+        let done = tokio::select! {
+            biased;
+            done = work => done,
+            () = self.health.gone() => return Err(Trouble::Out),
+        };
+        match done {
             Ok(result) => result.map_err(Trouble::Engine),
             Err(WorkerError::Busy) => Err(Trouble::Busy),
             Err(WorkerError::Panicked) => Err(Trouble::Panicked),
@@ -51,6 +71,7 @@ impl Device {
 
     /// The object, when it is known without the workers. Does not block.
     pub(crate) fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
+        self.health.check().ok()?;
         self.engine.open_hot(key, options)
     }
 }
@@ -169,6 +190,7 @@ impl Devices {
             name: name.to_owned(),
             engine,
             workers,
+            health: self.source.health(name),
         });
         tracing::info!("device {name} serves");
         self.open.write().insert(name.to_owned(), device.clone());

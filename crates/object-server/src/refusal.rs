@@ -59,6 +59,7 @@ impl Refusal {
                 format!("device {device} has more requests than it can take; try another"),
             ),
             Trouble::Panicked => Self::Page(StatusCode::INTERNAL_SERVER_ERROR),
+            Trouble::Out => Self::Device(device.to_owned()),
             Trouble::Engine(error) => Self::from_engine(&error, device),
         }
     }

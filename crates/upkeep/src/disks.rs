@@ -3,6 +3,7 @@
 //! Always holds: a device that is not mounted although it must be is left out, with one line when that
 //! begins; a hung device blocks its own thread only.
 
+use durable_fs::Drives;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub struct Disks {
     must_be_mounted: bool,
     /// Empty for all.
     only: HashSet<String>,
+    drives: Arc<Drives>,
     listing: Option<Arc<Workers>>,
     workers: HashMap<String, Arc<Workers>>,
     missing: HashSet<String>,
@@ -33,6 +35,7 @@ impl Disks {
             root: root.into(),
             must_be_mounted,
             only: HashSet::new(),
+            drives: Arc::default(),
             listing: None,
             workers: HashMap::new(),
             missing: HashSet::new(),
@@ -51,6 +54,12 @@ impl Disks {
     /// Whether some devices are left out on purpose.
     pub(crate) fn is_selection(&self) -> bool {
         !self.only.is_empty()
+    }
+
+    /// Drives judged out of service are left out, too.
+    #[must_use]
+    pub fn watched(self, drives: Arc<Drives>) -> Self {
+        Self { drives, ..self }
     }
 
     /// The outside that the devices are part of.
@@ -86,6 +95,9 @@ impl Disks {
         let mut names = vec![];
         for (name, ready) in found {
             if !self.only.is_empty() && !self.only.contains(&name) {
+                continue;
+            }
+            if self.drives.is_out(&self.path(&name)) {
                 continue;
             }
             match ready {

@@ -13,6 +13,7 @@
 //! | when, how fast, how far | `frame.rs` |
 //! | which devices, and on which thread | `disks.rs` |
 //! | databases that are damaged | `database_auditor.rs` |
+//! | drives that fail | `drive_watch.rs` |
 //! | bytes that rot | `object_auditor/` |
 //! | figures for whoever watches | `recon.rs` |
 //! | to whom, and with what patience | `circle.rs` |
@@ -37,6 +38,7 @@ mod container_updater;
 mod database_auditor;
 mod database_replicator;
 mod disks;
+mod drive_watch;
 mod frame;
 mod internal_client;
 mod object_auditor;
@@ -58,6 +60,7 @@ pub use container_updater::ContainerUpdater;
 pub use database_auditor::DatabaseAuditor;
 pub use database_replicator::{DatabaseReplicator, DatabaseReplicatorOptions};
 pub use disks::Disks;
+pub use drive_watch::DriveWatch;
 pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
 pub use internal_client::{Ask, InternalClient, Listed, Unexpected};
 pub use object_auditor::{DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};

@@ -120,7 +120,9 @@ impl<'a> Ground<'a> {
     }
 
     fn disks(&self, storage: &StorageCommon) -> Disks {
-        Disks::new(self.world.clone(), &storage.devices, storage.mount_check).only(self.devices)
+        let drives = self.way.map(|way| way.drives.clone()).unwrap_or_default();
+        let disks = Disks::new(self.world.clone(), &storage.devices, storage.mount_check);
+        disks.only(self.devices).watched(drives)
     }
 
     fn recon(&self, storage: &StorageCommon) -> Recon {

@@ -83,6 +83,7 @@ fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust
         timeouts,
     };
     let disks = Disks::new(way.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(chosen.devices);
+    let disks = disks.watched(way.drives.clone());
     let host = match settings.ring_ip.as_str() {
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,

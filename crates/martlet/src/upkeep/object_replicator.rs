@@ -96,6 +96,7 @@ fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
         peers: way.peers.clone(),
     };
     let disks = Disks::new(way.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(&chosen.devices);
+    let disks = disks.watched(way.drives.clone());
     let host = match settings.ring_ip.as_str() {
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,

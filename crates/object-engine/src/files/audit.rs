@@ -16,6 +16,7 @@ use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{ETAG, NAME};
 use crate::rules::{Choice, FileName, choose};
+use durable_fs::Health;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,6 +102,7 @@ impl Audit {
     /// Of the device that `config` describes. Unfinished files of rsync go when they are older than
     /// `rsync_patience`.
     pub fn new(config: FilesConfig, secrets: HashPrefix, rsync_patience: Duration, world: World) -> Self {
+        let health = Health::new(&config.root);
         let config = FilesConfig {
             etag_validate_percent: 100.0,
             verified_marks: 0,
@@ -110,7 +112,7 @@ impl Audit {
             ..config
         };
         Self {
-            state: State::new(config, world),
+            state: State::new(config, world, health),
             secrets,
             rsync_patience,
         }

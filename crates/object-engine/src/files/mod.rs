@@ -28,7 +28,7 @@ use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, Obje
 use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::replica::Replica;
-use durable_fs::{Condition, Device, FsError};
+use durable_fs::{Condition, Device, FsError, Health};
 use hot::HotObjects;
 use layout::Layout;
 use space::SpaceGuard;
@@ -58,15 +58,21 @@ impl FilesEngine {
     /// Takes the device into service and removes what crashed writers left on it. A device that is
     /// not there now may come later.
     pub fn start(config: FilesConfig, world: World) -> Self {
-        let state = State::new(config, world);
+        let health = Health::new(&config.root);
+        Self::watched(config, world, health)
+    }
+
+    /// [`FilesEngine::start`] on a drive whose health others judge by, too.
+    pub fn watched(config: FilesConfig, world: World, health: Arc<Health>) -> Self {
+        let state = State::new(config, world, health);
         state.sweep();
         Self { state }
     }
 }
 
 impl State {
-    fn new(config: FilesConfig, world: World) -> Arc<Self> {
-        let device = Device::new(world.files.clone(), world.random.clone(), &config.root);
+    fn new(config: FilesConfig, world: World, health: Arc<Health>) -> Arc<Self> {
+        let device = Device::watched(world.files.clone(), world.random.clone(), health);
         Arc::new(State {
             layout: Layout::new(&config.root),
             space: SpaceGuard::new(config.reserve),
@@ -95,6 +101,9 @@ impl State {
 
     fn blame(&self, error: FsError) -> EngineError {
         let device = self.config.name.clone();
+        if let FsError::Io { source, .. } = &error {
+            self.device.health().saw(source);
+        }
         match (error.condition(), error) {
             (Condition::Full, error) => EngineError::NoSpace {
                 device,

@@ -67,6 +67,7 @@ impl From<Trouble> for End {
         match trouble {
             Trouble::Busy => Self::Say(503, "the device has more requests than it can take".into()),
             Trouble::Panicked => Self::Say(500, "a job failed unexpectedly".into()),
+            Trouble::Out => Self::Say(507, "the device is out of service".into()),
             Trouble::Engine(error) => Self::Say(507, error.to_string()),
         }
     }

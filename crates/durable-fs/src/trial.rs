@@ -1,0 +1,105 @@
+//! Trying a drive out: is it there, and does it keep what it is given?
+//!
+//! Always holds: a trial leaves nothing behind; a full drive is well. It may hang as the drive does:
+//! run it on a thread of its own.
+
+use crate::{Device, FsError};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use world::World;
+use world::files::{File, Kind, Purpose, read_bytes_at};
+
+const LENGTH: usize = 4096;
+const NUMBER: usize = size_of::<u64>();
+
+/// How a trial went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// What was written and synced was read again.
+    Well,
+    /// It cannot be written to, and may be read.
+    ReadOnly(String),
+    /// It is not there, or not mounted.
+    Absent(String),
+    /// It failed.
+    Sick(String),
+}
+
+/// Writes, syncs and reads on the drive at `root`.
+pub fn try_out(world: &World, root: &Path, must_be_mounted: bool) -> Outcome {
+    let device = Device::new(world.files.clone(), world.random.clone(), root);
+    match device.check_present(must_be_mounted) {
+        Err(error @ (FsError::Missing(_) | FsError::NotMounted(_))) => return Outcome::Absent(error.to_string()),
+        Err(error) => return Outcome::Sick(error.to_string()),
+        Ok(()) => {}
+    }
+    match write_and_read(world, &device) {
+        Ok(true) => Outcome::Well,
+        Ok(false) => Outcome::Sick("what was written was read back different".into()),
+        Err(error) => judge(error),
+    }
+}
+
+fn judge(error: io::Error) -> Outcome {
+    use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    match error.kind() {
+        // Neither room nor leave to write says anything against the drive.
+        StorageFull | QuotaExceeded | PermissionDenied => Outcome::Well,
+        ReadOnlyFilesystem => Outcome::ReadOnly(error.to_string()),
+        NotFound => Outcome::Absent(error.to_string()),
+        _ => Outcome::Sick(format!("a trial failed: {error}")),
+    }
+}
+
+fn write_and_read(world: &World, device: &Device) -> io::Result<bool> {
+    let content: Vec<u8> = (0..LENGTH / NUMBER)
+        .flat_map(|_| world.random.next_u64().to_le_bytes())
+        .collect();
+    let temporaries = device.root().join("tmp");
+    // Where what a crash leaves is swept, if there is such a place yet.
+    let place = match world.files.info(&temporaries) {
+        Ok(info) if info.kind == Kind::Directory => temporaries,
+        _ => device.root().to_owned(),
+    };
+    let path = device.temporary_path(&place);
+    let file = world.files.open(&path, Purpose::Create)?;
+    let written = file.lock(Duration::ZERO).and_then(|()| write(&*file, &content));
+    let read = written.and_then(|()| read(world, &path));
+    world.files.remove_file(&path)?;
+    Ok(read? == content)
+}
+
+fn write(file: &dyn File, content: &[u8]) -> io::Result<()> {
+    file.write_all_at(content, 0)?;
+    file.sync()?;
+    // Only advice: without it the cache answers, and the sync was the trial.
+    let _ = file.forget_cached(0, content.len() as u64);
+    Ok(())
+}
+
+fn read(world: &World, path: &Path) -> io::Result<Vec<u8>> {
+    read_bytes_at(&*world.files.open(path, Purpose::Read)?, LENGTH, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_well_and_nothing_stays() {
+        let (world, dir) = (World::real(), tempfile::tempdir().unwrap());
+        assert_eq!(try_out(&world, dir.path(), false), Outcome::Well);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(matches!(try_out(&world, dir.path(), true), Outcome::Absent(_)));
+        assert!(matches!(
+            try_out(&world, &dir.path().join("x"), false),
+            Outcome::Absent(_)
+        ));
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        assert!(matches!(
+            try_out(&world, &dir.path().join("file"), false),
+            Outcome::Absent(_)
+        ));
+    }
+}

@@ -1,0 +1,50 @@
+//! The watch over drives of real directories.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+use durable_fs::{Device, Drives};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use upkeep::{Cache, Chore, DriveWatch, Recon};
+use world::World;
+
+fn figures(dir: &Path) -> serde_json::Value {
+    let bytes = std::fs::read(dir.join("object.recon")).unwrap_or_else(|_| b"{}".to_vec());
+    serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()["device_health"]["sda"]["state"].clone()
+}
+
+/// Steps, as if seconds passed, until recon says so.
+async fn until(watch: &mut DriveWatch, dir: &Path, state: &str) {
+    let began = Instant::now();
+    while figures(dir) != state {
+        assert!(began.elapsed() < Duration::from_secs(60), "never {state}");
+        watch.step().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_drive_leaves_service_and_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("sda");
+    std::fs::create_dir(&root).unwrap();
+    let (world, drives) = (World::real(), Arc::new(Drives::default()));
+    let recon = Recon::new(world.clone(), dir.path());
+    let mut watch = DriveWatch::new(world.clone(), drives.clone(), false, vec![(recon, Cache::Object)]);
+    let device = Device::watched(world.files.clone(), world.random.clone(), drives.health(&root));
+
+    watch.step().await;
+    drives.health(&root).saw(&std::io::Error::from_raw_os_error(19));
+    assert!(drives.is_out(&root));
+    until(&mut watch, dir.path(), "out of service").await;
+    assert!(device.check_writable().is_err());
+    until(&mut watch, dir.path(), "in service").await;
+    device.write_file(&root, "file", &root, b"x").unwrap();
+
+    let away = dir.path().join("away");
+    std::fs::rename(&root, &away).unwrap();
+    until(&mut watch, dir.path(), "out of service").await;
+    std::fs::rename(&away, &root).unwrap();
+    until(&mut watch, dir.path(), "in service").await;
+}
