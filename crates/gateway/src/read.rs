@@ -32,6 +32,8 @@ struct Ballot {
     deleted_at: Timestamp,
     /// A handoff has taken note of a deletion in a primary's place.
     deleted_on_handoff: bool,
+    /// A copy was met that is older than a deletion.
+    has_stale: bool,
 }
 
 /// Finds a node that has what `question` asks for; `Err` is the answer when none has.
@@ -48,6 +50,7 @@ pub(crate) async fn find(
         refusals: Vec::new(),
         deleted_at: Timestamp::ZERO,
         deleted_on_handoff: false,
+        has_stale: false,
     };
     let mut best: Option<Source> = None;
     let mut primaries_left = quorum_of;
@@ -76,9 +79,9 @@ pub(crate) async fn find(
             break;
         }
     }
-    match best.filter(|source| written_at(&source.response) >= ballot.deleted_at) {
-        Some(source) => Ok(source),
-        None => Err(ballot.verdict(&question.method, quorum)),
+    match best {
+        Some(source) if written_at(&source.response) >= ballot.deleted_at => Ok(source),
+        stale => Err(ballot.knowing(stale.is_some()).verdict(&question.method, quorum)),
     }
 }
 
@@ -150,6 +153,7 @@ impl Ballot {
         if matches!(status, 200..=399 | 416) {
             if written_at(&response) < self.deleted_at {
                 tracing::info!(device = %candidate.node.device, "a copy older than a known deletion is passed over");
+                self.has_stale = true;
                 return None;
             }
             return Some(response);
@@ -165,9 +169,16 @@ impl Ballot {
         None
     }
 
+    fn knowing(mut self, has_stale: bool) -> Self {
+        self.has_stale |= has_stale;
+        self
+    }
+
+    /// Where the only copies are older than a deletion, one node's word for that is enough: it is the newest.
     fn verdict(mut self, method: &Method, quorum: usize) -> Response {
+        let is_deleted = self.deleted_on_handoff || self.has_stale;
         let Some(index) = quorum::best(&self.statuses, quorum) else {
-            return reply::status_for(method, if self.deleted_on_handoff { 404 } else { 503 });
+            return reply::status_for(method, if is_deleted { 404 } else { 503 });
         };
         let refusal = self.refusals.swap_remove(index);
         match refusal.status().as_u16() {

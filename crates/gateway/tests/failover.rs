@@ -40,6 +40,8 @@ enum Mood {
     NoRoom,
     /// Has a later version than the others.
     Newer,
+    /// Knows of a later deletion.
+    Deleted,
 }
 
 struct Node {
@@ -64,6 +66,7 @@ impl Service for Node {
             Mood::Gone => return status(507),
             Mood::NoRoom if call.method == Method::PUT => return status(507),
             Mood::Broken => return status(503),
+            Mood::Deleted => return described(404, &[("x-backend-timestamp", "1800000000.00000")]),
             Mood::Hung => std::future::pending::<()>().await,
             _ => {}
         }
@@ -493,4 +496,19 @@ async fn a_silent_node_is_not_waited_for_where_gets_are_concurrent() {
     // Without it, it would take an hour for each of the two.
     let response = cluster.ask(Method::GET, &[], Body::empty()).await;
     assert_eq!(response.into_body().collect(100).await.unwrap(), "here");
+}
+
+#[tokio::test]
+async fn a_deletion_that_one_node_knows_of_beats_older_copies() {
+    for newest in [true, false] {
+        let (cluster, bytes) = (cluster(), small());
+        assert_eq!(cluster.put(&bytes).await, 201);
+        cluster.set(2, Mood::Deleted);
+        let headers: &[_] = if newest { &[("x-newest", "true")] } else { &[] };
+        for _ in 0..10 {
+            // Without X-Newest an older copy may be met first.
+            let status = cluster.get(headers).await.0;
+            assert!(status == 404 || (status == 200 && !newest), "{status}");
+        }
+    }
 }

@@ -1,0 +1,132 @@
+//! The test of the test: bugs that a simulation must find.
+//!
+//! Each stands where a seam is and does to what passes there what the bug in the code behind it would do;
+//! so no production build has anything of it.
+
+use crate::executor::{Executor, Home};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use peer::{Address, Body, Call, Response, Service};
+use std::sync::Arc;
+use vocabulary::Timestamp;
+use world::World;
+
+/// A planted bug, and which promise it breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// Durability: nothing is synced before it is acknowledged.
+    SyncsNothing,
+    /// Durability: a write is acknowledged that was not stored.
+    AcknowledgesUnstored,
+    /// Order: what arrives last wins, whatever its timestamp.
+    LastArrivalWins,
+    /// Order: deletions leave no trace.
+    ForgetsDeletions,
+    /// Whole bodies: bytes are served that do not match their checksum.
+    SkipsChecksums,
+    /// Whole bodies: the end of a body is missing.
+    TearsBodies,
+    /// Containment: trouble with a drive is a crash.
+    PanicsOnTrouble,
+    /// Containment: temporary files stay.
+    KeepsTemporaries,
+    /// Accounts: an object is found by container and name alone.
+    ForgetsAccounts,
+    /// Memory: nothing limits what waits for a drive.
+    QueuesWithoutBound,
+    /// Memory: each request leaves a task behind.
+    LeaksTasks,
+    /// Upkeep: listing rows are not told to anybody.
+    ForgetsRows,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 12] = [
+        Bug::SyncsNothing,
+        Bug::AcknowledgesUnstored,
+        Bug::LastArrivalWins,
+        Bug::ForgetsDeletions,
+        Bug::SkipsChecksums,
+        Bug::TearsBodies,
+        Bug::PanicsOnTrouble,
+        Bug::KeepsTemporaries,
+        Bug::ForgetsAccounts,
+        Bug::QueuesWithoutBound,
+        Bug::LeaksTasks,
+        Bug::ForgetsRows,
+    ];
+}
+
+/// An object server with a bug.
+pub(crate) struct Bugged {
+    pub(crate) inner: Arc<dyn Service>,
+    pub(crate) bug: Bug,
+    pub(crate) world: World,
+    pub(crate) executor: Executor,
+    pub(crate) home: Home,
+}
+
+fn status(code: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = code;
+    response
+}
+
+#[async_trait::async_trait]
+impl Service for Bugged {
+    async fn call(&self, mut call: Call) -> Response {
+        match (self.bug, call.method.clone()) {
+            (Bug::AcknowledgesUnstored, Method::PUT) if self.world.random.below(3) == 0 => {
+                // A body that fails is refused as ever.
+                return match call.body.collect(1 << 24).await {
+                    Ok(_) => status(StatusCode::CREATED),
+                    Err(_) => status(StatusCode::SERVICE_UNAVAILABLE),
+                };
+            }
+            (Bug::LastArrivalWins, Method::PUT | Method::DELETE) => {
+                let now: Timestamp = self.world.clock.now();
+                if let Ok(now) = now.internal().parse() {
+                    call.headers.insert("x-timestamp", now);
+                }
+            }
+            (Bug::ForgetsDeletions, Method::DELETE) => return status(StatusCode::NO_CONTENT),
+            (Bug::ForgetsAccounts, _) => {
+                if let Address::Entity(target) = &mut call.address {
+                    let mut path = (*target.path).clone();
+                    path.account = "AUTH_any".into();
+                    target.path = Arc::new(path);
+                }
+            }
+            (Bug::LeaksTasks, _) => self.executor.spawn(self.home, Box::pin(std::future::pending())),
+            (Bug::ForgetsRows, _) => {
+                let names: Vec<_> = call
+                    .headers
+                    .keys()
+                    .filter(|name| name.as_str().starts_with("x-container-"))
+                    .cloned()
+                    .collect();
+                for name in names {
+                    call.headers.remove(name);
+                }
+            }
+            _ => {}
+        }
+        let reads = call.method == Method::GET;
+        let response = self.inner.call(call).await;
+        match self.bug {
+            Bug::PanicsOnTrouble if response.status().as_u16() == 507 => panic!("planted: a drive is in trouble"),
+            Bug::TearsBodies if reads && response.status() == StatusCode::OK => response.map(torn),
+            _ => response,
+        }
+    }
+}
+
+/// The last quarter is zeros.
+fn torn(body: Body) -> Body {
+    let Some(bytes) = body.as_whole() else { return body };
+    let mut torn = bytes.to_vec();
+    let kept = torn.len() - torn.len() / 4;
+    torn[kept..].fill(0);
+    Body::whole(Bytes::from(torn))
+}

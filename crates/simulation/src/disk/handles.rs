@@ -1,0 +1,250 @@
+//! Open files and directories. A handle is dead (EIO) once its drive began another life.
+
+use super::drive::{Drive, FileState};
+use super::{Disks, EIO, ENOSPC, SimFiles};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use world::files::{Directory, File, FileInfo, Purpose};
+
+const ENODATA: i32 = 61;
+const ERANGE: i32 = 34;
+
+pub(super) struct SimFile {
+    pub(super) files: SimFiles,
+    pub(super) drive: String,
+    pub(super) path: PathBuf,
+    pub(super) inode: u64,
+    pub(super) life: u64,
+    pub(super) number: u64,
+    pub(super) appends: bool,
+}
+
+pub(super) struct SimDirectory {
+    pub(super) files: SimFiles,
+    /// None for the directory of mount points.
+    pub(super) drive: Option<String>,
+    pub(super) path: PathBuf,
+    /// 0 for a mount point without its drive.
+    pub(super) inode: u64,
+    pub(super) life: u64,
+}
+
+fn errno(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
+fn alive<'a>(disks: &'a mut Disks, name: &str, life: u64) -> io::Result<&'a mut Drive> {
+    let drive = disks
+        .drives
+        .get_mut(name)
+        .filter(|drive| drive.mounted && drive.life == life);
+    drive.ok_or_else(|| errno(EIO))
+}
+
+impl SimFile {
+    fn read<T>(&self, work: impl FnOnce(&FileState) -> io::Result<T>) -> io::Result<T> {
+        let mut disks = self.files.state.lock();
+        self.files.look(&disks, &self.drive)?;
+        let drive = alive(&mut disks, &self.drive, self.life)?;
+        work(drive.file(self.inode).ok_or_else(|| errno(EIO))?)
+    }
+
+    fn change(&self, what: &str, work: impl FnOnce(&mut FileState, u64)) -> io::Result<()> {
+        let mut disks = self.files.state.lock();
+        let full = alive(&mut disks, &self.drive, self.life)?.full;
+        self.files.step(&mut disks, &self.drive, what, &self.path)?;
+        if full {
+            return Err(errno(ENOSPC));
+        }
+        let time = self.files.tick();
+        let file = alive(&mut disks, &self.drive, self.life)?
+            .file(self.inode)
+            .ok_or_else(|| errno(EIO))?;
+        work(file, time);
+        file.dirty = true;
+        file.changed = time;
+        Ok(())
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read(|file| {
+            let from = usize::try_from(offset).unwrap_or(usize::MAX);
+            let rest = file.now.bytes.get(from..).unwrap_or_default();
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        })
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.change("write", |file, time| {
+            let content = &mut file.now.bytes;
+            let at = if self.appends { content.len() } else { offset as usize };
+            content.resize(content.len().max(at + bytes.len()), 0);
+            content[at..at + bytes.len()].copy_from_slice(bytes);
+            file.modified = time;
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut disks = self.files.state.lock();
+        alive(&mut disks, &self.drive, self.life)?;
+        self.files.step(&mut disks, &self.drive, "sync", &self.path)?;
+        let drive = alive(&mut disks, &self.drive, self.life)?;
+        if drive.failing_syncs > 0 {
+            drive.failing_syncs -= 1;
+            drive.spoil(self.inode);
+            return Err(errno(EIO));
+        }
+        drive.sync_file(self.inode);
+        Ok(())
+    }
+
+    fn info(&self) -> io::Result<FileInfo> {
+        let mut disks = self.files.state.lock();
+        self.files.look(&disks, &self.drive)?;
+        alive(&mut disks, &self.drive, self.life)?.told(self.files.device_number(&self.drive), self.inode)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.change("set length", |file, time| {
+            file.now.bytes.resize(length as usize, 0);
+            file.modified = time;
+        })
+    }
+
+    fn allocate(&self, _length: u64) -> io::Result<()> {
+        self.read(|_| Ok(()))?;
+        let mut disks = self.files.state.lock();
+        match alive(&mut disks, &self.drive, self.life)?.full {
+            true => Err(errno(ENOSPC)),
+            false => Ok(()),
+        }
+    }
+
+    fn forget_cached(&self, _offset: u64, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn get_attribute(&self, name: &str, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read(|file| {
+            let value = file.now.attributes.get(name).ok_or_else(|| errno(ENODATA))?;
+            let room = buffer.get_mut(..value.len()).ok_or_else(|| errno(ERANGE))?;
+            room.copy_from_slice(value);
+            Ok(value.len())
+        })
+    }
+
+    fn attribute_length(&self, name: &str) -> io::Result<usize> {
+        self.read(|file| {
+            file.now
+                .attributes
+                .get(name)
+                .map(Vec::len)
+                .ok_or_else(|| errno(ENODATA))
+        })
+    }
+
+    fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()> {
+        self.change("set attribute", |file, _| {
+            file.now.attributes.insert(name.to_owned(), value.to_vec());
+        })
+    }
+
+    fn link(&self, to: &Path) -> io::Result<()> {
+        alive(&mut self.files.state.lock(), &self.drive, self.life)?;
+        self.files.link(&self.drive, self.inode, to)
+    }
+
+    /// Nobody can let go of it while we wait, so that waiting would be in vain.
+    fn lock(&self, _wait: Duration) -> io::Result<()> {
+        let mut disks = self.files.state.lock();
+        self.files.look(&disks, &self.drive)?;
+        let file = alive(&mut disks, &self.drive, self.life)?
+            .file(self.inode)
+            .ok_or_else(|| errno(EIO))?;
+        match file.locked_by {
+            Some(holder) if holder != self.number => Err(io::ErrorKind::TimedOut.into()),
+            _ => {
+                file.locked_by = Some(self.number);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        let mut disks = self.files.state.lock();
+        if let Ok(drive) = alive(&mut disks, &self.drive, self.life)
+            && let Some(file) = drive.file(self.inode)
+            && file.locked_by == Some(self.number)
+        {
+            file.locked_by = None;
+        }
+    }
+}
+
+impl Directory for SimDirectory {
+    fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
+        let names: Vec<OsString> = {
+            let mut disks = self.files.state.lock();
+            match &self.drive {
+                None => disks.drives.keys().map(OsString::from).collect(),
+                Some(_) if self.inode == 0 => vec![],
+                Some(name) => {
+                    self.files.look(&disks, name)?;
+                    let drive = alive(&mut disks, name, self.life)?;
+                    drive
+                        .entries(self.inode)
+                        .into_iter()
+                        .flat_map(|e| e.keys().cloned())
+                        .collect()
+                }
+            }
+        };
+        // No order is promised, so none is given that helps.
+        let turn = self.files.dice.up_to(names.len());
+        names
+            .iter()
+            .skip(turn)
+            .chain(names.iter().take(turn))
+            .for_each(|name| each(name));
+        Ok(())
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        world::files::FileSystem::open(&self.files, &self.path.join(name), Purpose::Read)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.files.remove_from("remove", &self.path.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let Some(name) = &self.drive else { return Ok(()) };
+        let mut disks = self.files.state.lock();
+        alive(&mut disks, name, self.life)?;
+        self.files.step(&mut disks, name, "sync directory", &self.path)?;
+        let drive = alive(&mut disks, name, self.life)?;
+        if drive.failing_syncs > 0 {
+            drive.failing_syncs -= 1;
+            return Err(errno(EIO));
+        }
+        drive.sync_directory(self.inode);
+        Ok(())
+    }
+
+    fn info(&self) -> io::Result<FileInfo> {
+        let Some(name) = &self.drive else {
+            return world::files::FileSystem::info(&self.files, &self.path);
+        };
+        let mut disks = self.files.state.lock();
+        self.files.look(&disks, name)?;
+        alive(&mut disks, name, self.life)?.told(self.files.device_number(name), self.inode)
+    }
+}

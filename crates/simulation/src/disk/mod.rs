@@ -1,0 +1,225 @@
+//! Disks in memory: a file system per node whose drives lose what was not synced.
+//!
+//! Drives are mounted at `/srv/<name>`; what stands elsewhere does not exist. Chance is the seed's.
+//! Always holds: a call fails, or it happens at once; once the power is to go at some step
+//! ([`SimFiles::lose_power_after`]), nothing happens from that step on.
+//! Deliberately absent: symbolic links, permissions, renaming directories over others.
+
+mod drive;
+mod handles;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use drive::Order;
+
+use crate::clock::SimClock;
+use crate::dice::Dice;
+use crate::trace::Trace;
+use drive::Drive;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// Where drives are mounted.
+pub const MOUNTS: &str = "/srv";
+/// File systems keep times to that many microseconds.
+const TICK: u64 = 4_000;
+
+/// What may go wrong with a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// So many of 100 calls fail.
+    Failing(u64),
+    /// So many syncs fail.
+    FailingSyncs(u32),
+    /// There is no room.
+    Full(bool),
+    /// A job may take so many milliseconds.
+    Slow(u64),
+    /// It is pulled out, or put back. What was not safe is lost with the pull.
+    Pulled(bool),
+    /// It is empty.
+    Replaced,
+    /// A bit is another.
+    FlippedBit,
+}
+
+/// The disks of one node; clones are the same ones.
+#[derive(Clone)]
+pub struct SimFiles {
+    state: Arc<Mutex<Disks>>,
+    clock: SimClock,
+    dice: Dice,
+    trace: Trace,
+    node: usize,
+}
+
+struct Disks {
+    drives: BTreeMap<String, Drive>,
+    /// Steps until the power goes.
+    power_for: Option<u32>,
+    dark: bool,
+    handles: u64,
+    /// Files cannot be without a name.
+    all_named: bool,
+    /// A bug: temporary files are not removed.
+    keeps_temporaries: bool,
+}
+
+impl SimFiles {
+    /// Drives with these names, all empty and well.
+    pub fn new(clock: SimClock, dice: Dice, trace: Trace, node: usize, drives: &[(&str, Order)]) -> Self {
+        let drives = drives
+            .iter()
+            .map(|(name, order)| ((*name).to_owned(), Drive::new(*order)));
+        let disks = Disks {
+            drives: drives.collect(),
+            power_for: None,
+            dark: false,
+            handles: 0,
+            all_named: false,
+            keeps_temporaries: false,
+        };
+        Self {
+            state: Arc::new(Mutex::new(disks)),
+            clock,
+            dice,
+            trace,
+            node,
+        }
+    }
+
+    /// Lets `steps` more changes happen, then none.
+    pub fn lose_power_after(&self, steps: u32) {
+        self.state.lock().power_for = Some(steps);
+    }
+
+    /// Whether the power has gone at the step it was to go at.
+    pub fn is_dark(&self) -> bool {
+        self.state.lock().dark
+    }
+
+    /// The power is back: what was not safe has survived or not.
+    pub fn restore_power(&self) {
+        let mut disks = self.state.lock();
+        (disks.dark, disks.power_for) = (false, None);
+        for drive in disks.drives.values_mut() {
+            drive.lose_power(&self.dice);
+        }
+    }
+
+    /// The process is gone, the system is not: handles and locks end.
+    pub fn close_all(&self) {
+        let mut disks = self.state.lock();
+        (disks.dark, disks.power_for) = (false, None);
+        disks.drives.values_mut().for_each(Drive::close_all);
+    }
+
+    /// Lets something go wrong, or well again. False when it could not be.
+    pub fn inflict(&self, name: &str, fault: Fault) -> bool {
+        let mut disks = self.state.lock();
+        let Some(drive) = disks.drives.get_mut(name) else {
+            return false;
+        };
+        match fault {
+            Fault::Failing(percent) => drive.failing = percent,
+            Fault::FailingSyncs(count) => drive.failing_syncs = count,
+            Fault::Full(full) => drive.full = full,
+            Fault::Slow(millis) => drive.slowness = millis,
+            Fault::Pulled(true) if drive.mounted => {
+                drive.lose_power(&self.dice);
+                drive.mounted = false;
+            }
+            Fault::Pulled(pulled) => drive.mounted = !pulled,
+            Fault::Replaced => drive.replace(),
+            Fault::FlippedBit => return drive.flip_a_bit(&self.dice),
+        }
+        true
+    }
+
+    /// Whether files cannot be without a name, as on file systems without `O_TMPFILE`.
+    pub fn name_all(&self, all: bool) {
+        self.state.lock().all_named = all;
+    }
+
+    /// A bug: temporary files are not removed.
+    pub fn keep_temporaries(&self) {
+        self.state.lock().keeps_temporaries = true;
+    }
+
+    /// A bug: syncs claim to have happened.
+    pub fn lie(&self) {
+        self.state
+            .lock()
+            .drives
+            .values_mut()
+            .for_each(|drive| drive.lies = true);
+    }
+
+    /// How many milliseconds a job may take.
+    pub(crate) fn slowness(&self, name: &str) -> u64 {
+        self.state.lock().drives.get(name).map_or(2, |drive| drive.slowness)
+    }
+
+    /// The paths of all files on all drives, whatever is mounted.
+    pub fn all_files(&self) -> Vec<String> {
+        let disks = self.state.lock();
+        let mut found = vec![];
+        for (name, drive) in &disks.drives {
+            let mut open = vec![(drive::ROOT, format!("{MOUNTS}/{name}"))];
+            while let Some((inode, path)) = open.pop() {
+                match drive.entries(inode) {
+                    Some(entries) => {
+                        open.extend(
+                            entries
+                                .iter()
+                                .map(|(name, inode)| (*inode, format!("{path}/{}", name.to_string_lossy()))),
+                        );
+                    }
+                    None => found.push(path),
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// The time as files keep it: seconds and nanoseconds.
+    fn tick(&self) -> u64 {
+        self.clock.micros() / TICK * TICK
+    }
+
+    /// A change is about to be made.
+    fn step(&self, disks: &mut Disks, drive: &str, what: &str, path: &Path) -> io::Result<()> {
+        self.look(disks, drive)?;
+        if let Some(left) = &mut disks.power_for {
+            if *left == 0 {
+                disks.dark = true;
+                self.trace.note(format!(
+                    "n{}: the power goes before: {what} {}",
+                    self.node,
+                    path.display()
+                ));
+                return Err(io::Error::from_raw_os_error(EIO));
+            }
+            *left -= 1;
+        }
+        self.trace.note(format!("n{}: {what} {}", self.node, path.display()));
+        Ok(())
+    }
+
+    /// Something is about to be read.
+    fn look(&self, disks: &Disks, drive: &str) -> io::Result<()> {
+        let failing = disks.drives.get(drive).map_or(0, |drive| drive.failing);
+        match disks.dark || (failing > 0 && self.dice.chance(failing)) {
+            true => Err(io::Error::from_raw_os_error(EIO)),
+            false => Ok(()),
+        }
+    }
+}

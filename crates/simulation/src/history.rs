@@ -1,0 +1,190 @@
+//! What clients did and were told, and what may therefore be seen.
+//!
+//! Every body begins with its path and number, so that one seen anywhere tells where it belongs. Each write
+//! has its timestamp from the clock of the gateway it went through.
+
+use bytes::Bytes;
+use std::fmt;
+use vocabulary::Timestamp;
+
+/// What a client wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verb {
+    /// This body.
+    Put(Bytes),
+    /// New metadata.
+    Post,
+    /// Nothing is there any more.
+    Delete,
+}
+
+/// What the client knows of its write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing for certain.
+    Unknown,
+    /// It was told that the write is done.
+    Acknowledged,
+    /// It cut its upload short: such a body must never be seen.
+    CutShort,
+}
+
+/// One write.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// Number of its path.
+    pub path: usize,
+    /// What was written.
+    pub verb: Verb,
+    /// Its timestamp.
+    pub at: Timestamp,
+    /// What came of it.
+    pub fate: Fate,
+}
+
+/// A promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What is seen of a path: its newest part on any node.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// The newest body, by number of its write.
+    pub body: Option<usize>,
+    /// The newest deletion.
+    pub deleted: Option<Timestamp>,
+    /// The newest of all timestamps.
+    pub newest: Option<Timestamp>,
+}
+
+/// All writes of a run.
+#[derive(Debug, Default)]
+pub struct History {
+    /// The paths that are written to: account, container, object.
+    pub paths: Vec<(String, String, String)>,
+    /// In the order in which they were begun.
+    pub writes: Vec<Write>,
+}
+
+impl History {
+    /// The body of write number `number`: `size` bytes or a few more.
+    pub fn body(&self, path: usize, number: usize, size: usize) -> Bytes {
+        let mut body = format!("{:?} {number}\n", self.paths[path]).into_bytes();
+        let mut state = number as u32;
+        while body.len() < size {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            body.extend_from_slice(&state.to_le_bytes());
+        }
+        body.into()
+    }
+
+    /// Whose body it is that a client or node was served whole.
+    pub fn recognise(&self, path: usize, bytes: &Bytes) -> Result<usize, Violation> {
+        let name = &self.paths[path];
+        let found = self
+            .writes
+            .iter()
+            .position(|write| write.verb == Verb::Put(bytes.clone()));
+        match found.map(|number| (number, &self.writes[number])) {
+            None => Err(Violation(format!("{name:?}: {} bytes that nobody wrote", bytes.len()))),
+            Some((_, write)) if write.path != path => {
+                Err(Violation(format!("{name:?}: the body of {:?}", self.paths[write.path])))
+            }
+            Some((_, write)) if write.fate == Fate::CutShort => {
+                Err(Violation(format!("{name:?}: the body of an upload that was cut short")))
+            }
+            Some((number, _)) => Ok(number),
+        }
+    }
+
+    /// Whether what is seen in the end is what was acknowledged, or something newer that was attempted.
+    pub fn judge(&self, path: usize, seen: &Seen) -> Result<(), Violation> {
+        let name = &self.paths[path];
+        let body = seen.body.map(|number| self.writes[number].at);
+        let exists = body.filter(|at| seen.deleted.is_none_or(|deleted| deleted < *at));
+        let state = exists.or(seen.deleted);
+        for (number, write) in self.writes.iter().enumerate().filter(|(_, write)| write.path == path) {
+            if write.fate != Fate::Acknowledged {
+                continue;
+            }
+            let (reached, what) = match &write.verb {
+                Verb::Put(_) => (state, "PUT"),
+                Verb::Delete => (state, "DELETE"),
+                // A deletion ends what a POST said, whichever came first.
+                Verb::Post if exists.is_none() => continue,
+                Verb::Post => (seen.newest, "POST"),
+            };
+            if reached.is_none_or(|reached| reached < write.at) {
+                let state = match (exists, seen.deleted) {
+                    (Some(at), _) => format!("the body of {at}"),
+                    (None, Some(at)) => format!("the deletion of {at}"),
+                    (None, None) => "nothing".into(),
+                };
+                return Err(Violation(format!(
+                    "{name:?}: {what} {number} of {} was acknowledged, and what is there is {state}",
+                    write.at
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(writes: &[(Verb, u64, Fate)]) -> History {
+        let path = ("a".to_owned(), "c".to_owned(), "o".to_owned());
+        let write = |(verb, at, fate): &(Verb, u64, Fate)| Write {
+            path: 0,
+            verb: verb.clone(),
+            at: Timestamp::from_seconds(*at),
+            fate: *fate,
+        };
+        History {
+            paths: vec![path],
+            writes: writes.iter().map(write).collect(),
+        }
+    }
+
+    #[test]
+    fn what_was_acknowledged_binds_and_what_was_tried_may_be() {
+        use Fate::{Acknowledged, Unknown};
+        let put = |text: &'static str| Verb::Put(Bytes::from_static(text.as_bytes()));
+        let history = history(&[
+            (put("a"), 1, Acknowledged),
+            (put("b"), 2, Unknown),
+            (Verb::Delete, 3, Acknowledged),
+            (put("c"), 4, Unknown),
+        ]);
+        let seen = |body: Option<usize>, deleted: Option<u64>| Seen {
+            body,
+            deleted: deleted.map(Timestamp::from_seconds),
+            newest: None,
+        };
+        for (body, deleted, fine) in [
+            (None, Some(3), true),
+            (Some(3), Some(3), true),
+            (Some(3), None, true),
+            (Some(1), Some(3), true),
+            (Some(1), None, false),
+            (Some(0), None, false),
+            (None, None, false),
+        ] {
+            assert_eq!(
+                history.judge(0, &seen(body, deleted)).is_ok(),
+                fine,
+                "{body:?} {deleted:?}"
+            );
+        }
+        assert_eq!(history.recognise(0, &Bytes::from_static(b"b")), Ok(1));
+        assert!(history.recognise(0, &Bytes::from_static(b"x")).is_err());
+    }
+}

@@ -1,0 +1,262 @@
+//! The look at everything when all is well again: what promises were kept?
+//!
+//! Every node is asked for every path itself, and what they have is merged as replication would merge it:
+//! the newest of all. Upkeep's pending rows are sent first.
+
+use crate::client::{LONGEST, set};
+use crate::cluster::{Cluster, DRIVE};
+use crate::containers::Row;
+use crate::disk::MOUNTS;
+use crate::history::{Fate, History, Seen, Verb, Violation};
+use crate::run::Run;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use parking_lot::Mutex;
+use peer::{Call, HttpService, Target, Timeouts};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use upkeep::{Chore, Circle, Disks, ObjectUpdater, Step};
+use vocabulary::{EntityPath, Policies, Timestamp};
+
+/// Longer than anything takes when all is well.
+const SOON: Duration = Duration::from_secs(600);
+/// Long enough for everything that goes on in the background to end.
+const QUIET: Duration = Duration::from_secs(3600);
+
+/// All promises.
+pub(crate) fn everything(run: &mut Run) -> Result<(), Violation> {
+    for node in 0..run.plan.nodes {
+        update_rows(run, node)?;
+    }
+    for path in 0..run.history.paths.len() {
+        let seen = merged(run, path)?;
+        run.history.judge(path, &seen)?;
+        through_gateway(run, path)?;
+        if !run.plan.interrupts {
+            rows_are_there(run, path)?;
+        }
+    }
+    nothing_left(run)?;
+    let census = run.cluster.census.lock();
+    match (census.panics, census.beyond_limit) {
+        (0, 0) => Ok(()),
+        (0, count) => Err(Violation(format!("{count} jobs waited beyond the limit"))),
+        (count, _) => Err(Violation(format!("{count} jobs panicked"))),
+    }
+}
+
+/// Runs `work` on a node to its end.
+fn on_node<T: Send + 'static>(
+    run: &mut Run,
+    node: usize,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Violation> {
+    let done = Arc::new(Mutex::new(None));
+    let result = done.clone();
+    let Some(life) = &run.cluster.nodes[node].life else {
+        return Err(Violation(format!("node {node} is dead although all is well")));
+    };
+    run.cluster
+        .executor
+        .spawn(life.home, Box::pin(async move { *result.lock() = Some(work.await) }));
+    let end = run.cluster.executor.now() + SOON;
+    run.advance(end, |_| done.lock().is_some())?;
+    let result = done.lock().take();
+    result.ok_or_else(|| Violation(format!("node {node} does not come to an end although all is well")))
+}
+
+/// A pass of the object-updater.
+fn update_rows(run: &mut Run, node: usize) -> Result<(), Violation> {
+    let Some(life) = &run.cluster.nodes[node].life else {
+        return Ok(());
+    };
+    let circle = Circle {
+        ring: run.cluster.atlas.listings.clone(),
+        hash: run.cluster.atlas.hash.clone(),
+        peers: life.peers.clone(),
+        timeouts: Timeouts {
+            connect: SOON,
+            response: SOON,
+        },
+    };
+    let disks = Disks::new(life.world.clone(), MOUNTS, true);
+    let mut updater = ObjectUpdater::new(disks, circle, Policies::default(), 4, 1);
+    on_node(
+        run,
+        node,
+        async move { while updater.step().await != Step::PassOver {} },
+    )
+}
+
+struct Part {
+    status: u16,
+    headers: HeaderMap,
+    body: Option<Bytes>,
+}
+
+fn ask_node(run: &mut Run, node: usize, path: usize) -> Result<Part, Violation> {
+    let (account, container, object) = run.history.paths[path].clone();
+    let hash = run.cluster.atlas.hash.object(&account, &container, &object);
+    let partition = run.cluster.atlas.objects.load().partition_of(&hash.0);
+    let target = Target {
+        device: DRIVE.into(),
+        partition,
+        path: Arc::new(EntityPath {
+            account,
+            container: Some(container),
+            object: Some(object),
+        }),
+    };
+    let mut headers = HeaderMap::new();
+    set(&mut headers, "x-backend-storage-policy-index", "0");
+    let call = Call::new(Method::GET, target, headers);
+    let Some(life) = &run.cluster.nodes[node].life else {
+        return Err(Violation(format!("node {node} is dead although all is well")));
+    };
+    let objects = life.objects.clone();
+    on_node(run, node, async move {
+        let response = objects.call(call).await;
+        let (head, body) = response.into_parts();
+        Part {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.collect(LONGEST).await.ok(),
+        }
+    })
+}
+
+fn time(headers: &HeaderMap, name: &str) -> Option<Timestamp> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+/// What all nodes have of a path together.
+fn merged(run: &mut Run, path: usize) -> Result<Seen, Violation> {
+    let mut seen = Seen::default();
+    for node in 0..run.plan.nodes {
+        let part = ask_node(run, node, path)?;
+        let newest = time(&part.headers, "x-backend-timestamp");
+        run.cluster
+            .trace
+            .note(format!("n{node} has of {path}: {} {newest:?}", part.status));
+        match (part.status, part.body) {
+            (200, Some(body)) => {
+                let number = run.history.recognise(path, &body)?;
+                let at = |number: usize| run.history.writes[number].at;
+                let written = time(&part.headers, "x-backend-data-timestamp");
+                if written != Some(at(number)) {
+                    let said = written.map(|at| at.internal());
+                    return Err(Violation(format!(
+                        "node {node}: body {number} of path {path} is said to be of {said:?}"
+                    )));
+                }
+                if seen.body.is_none_or(|known| at(known) < at(number)) {
+                    seen.body = Some(number);
+                }
+                metadata_belong(&run.history, &part.headers, newest)?;
+            }
+            (200, None) if node != run.plan.unlucky => {
+                return Err(Violation(format!(
+                    "node {node}: path {path} breaks off although the drive is well"
+                )));
+            }
+            (404, _) => seen.deleted = seen.deleted.max(newest),
+            (200, None) => {}
+            (status, _) => return Err(Violation(format!("node {node} answers {status} although all is well"))),
+        }
+        seen.newest = seen.newest.max(newest);
+    }
+    Ok(seen)
+}
+
+/// The metadata shown are those of the write whose timestamp is shown.
+fn metadata_belong(history: &History, headers: &HeaderMap, newest: Option<Timestamp>) -> Result<(), Violation> {
+    let number = headers
+        .get("x-object-meta-number")
+        .and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
+    let written = number
+        .and_then(|number| history.writes.get(number))
+        .map(|write| write.at);
+    match written == newest {
+        true => Ok(()),
+        false => Err(Violation(format!(
+            "metadata of write {number:?} are said to be of {newest:?}"
+        ))),
+    }
+}
+
+fn through_gateway(run: &mut Run, path: usize) -> Result<(), Violation> {
+    let node = run.cluster.dice.up_to(run.plan.nodes);
+    let (account, container, object) = run.history.paths[path].clone();
+    let mut request = http::Request::new(peer::Body::empty());
+    *request.uri_mut() = format!("/v1/{account}/{container}/{object}")
+        .parse()
+        .unwrap_or_default();
+    set(request.headers_mut(), "x-newest", "true");
+    let Some(life) = &run.cluster.nodes[node].life else {
+        return Ok(());
+    };
+    let gateway = life.gateway.clone();
+    let from = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    let (status, body) = on_node(run, node, async move {
+        let response = gateway.serve(request, from).await;
+        (
+            response.status().as_u16(),
+            response.into_body().collect(LONGEST).await.ok(),
+        )
+    })?;
+    match (status, body) {
+        (200, Some(body)) => run.history.recognise(path, &body).map(drop),
+        // Its only whole copy there may have been found spoilt just now.
+        (200, None) | (404, _) => Ok(()),
+        (status, _) => Err(Violation(format!("a gateway answers {status} although all is well"))),
+    }
+}
+
+/// Where nothing was interrupted, every acknowledged write is in the listing, or a newer one.
+fn rows_are_there(run: &Run, path: usize) -> Result<(), Violation> {
+    let (account, container, object) = &run.history.paths[path];
+    let name = format!("/{account}/{container}/{object}");
+    let rows: Vec<Row> = run
+        .cluster
+        .nodes
+        .iter()
+        .filter_map(|node| node.containers.row(&name))
+        .collect();
+    let listed = rows.iter().max().map(|(at, _)| *at);
+    let binding = run
+        .history
+        .writes
+        .iter()
+        .filter(|write| write.path == path && write.fate == Fate::Acknowledged && write.verb != Verb::Post);
+    match binding.map(|write| write.at).max() {
+        Some(at) if listed.is_none_or(|listed| listed < at) => {
+            Err(Violation(format!("{name}: no listing knows of the write of {at}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Neither files nor tasks are left that mean nothing to anybody.
+fn nothing_left(run: &mut Run) -> Result<(), Violation> {
+    let quiet = run.cluster.executor.now() + QUIET;
+    run.advance(quiet, |_| false)?;
+    let Cluster { nodes, executor, .. } = &run.cluster;
+    for (number, node) in nodes.iter().enumerate() {
+        let tasks = node.life.as_ref().map_or(0, |life| executor.count(life.home));
+        if tasks > 0 {
+            return Err(Violation(format!(
+                "node {number}: {tasks} tasks are left when all is quiet"
+            )));
+        }
+        for file in node.files.all_files() {
+            let is_stray =
+                ["/tmp", "/async_pending"].iter().any(|place| file.contains(place)) && !file.ends_with("/.lock");
+            let spoilt = file.contains("/quarantined/") && number != run.plan.unlucky;
+            if is_stray || spoilt {
+                return Err(Violation(format!("node {number}: {file} is left")));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! The way between nodes: calls are delivered late, out of order, or not at all, and so are their answers.
+//!
+//! Nodes speak through [`Service`] calls, not through bytes of HTTP: what a connection can do to a call is
+//! done here. A call or an answer may be held up long enough for later ones to overtake it; a way may be
+//! cut (then what is sent is refused, or nothing comes back until the caller's patience ends), an answer
+//! may get lost although the call was served, a body may break off in the middle; a node that dies takes
+//! the calls along that it serves. Of what a node knows only what HTTP carries arrives: no shared checksums.
+
+use crate::dice::Dice;
+use crate::executor::{Executor, Home};
+use crate::trace::Trace;
+use futures_util::future::{Either, select};
+use http::StatusCode;
+use parking_lot::Mutex;
+use peer::{Body, BodyError, Call, Response, Service};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Where messages are while they are under way.
+const UNDER_WAY: Home = Home(0);
+
+/// All ways between nodes.
+#[derive(Clone)]
+pub struct Net(Arc<Shared>);
+
+struct Shared {
+    executor: Executor,
+    dice: Dice,
+    trace: Trace,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    cut: BTreeSet<(usize, usize)>,
+    /// So many of 100 answers get lost.
+    losing: u64,
+    doors: BTreeMap<(usize, u16), Door>,
+}
+
+#[derive(Clone)]
+struct Door {
+    home: Home,
+    service: Arc<dyn Service>,
+}
+
+impl Net {
+    /// Nobody is there yet.
+    pub fn new(executor: Executor, dice: Dice, trace: Trace) -> Self {
+        Self(Arc::new(Shared {
+            executor,
+            dice,
+            trace,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// `node` serves at `port` in this life of it.
+    pub fn open(&self, node: usize, port: u16, home: Home, service: Arc<dyn Service>) {
+        self.0.state.lock().doors.insert((node, port), Door { home, service });
+    }
+
+    /// Nothing of `node` answers any more.
+    pub fn close(&self, node: usize) {
+        let mut state = self.0.state.lock();
+        let closed: Vec<_> = state.doors.extract_if(.., |(number, _), _| *number == node).collect();
+        drop(state);
+        drop(closed);
+    }
+
+    /// Cuts the way from one node to another, or mends it.
+    pub fn cut(&self, from: usize, to: usize, cut: bool) {
+        let mut state = self.0.state.lock();
+        match cut {
+            true => state.cut.insert((from, to)),
+            false => state.cut.remove(&(from, to)),
+        };
+    }
+
+    /// So many of 100 answers get lost from now on.
+    pub fn lose(&self, percent: u64) {
+        self.0.state.lock().losing = percent;
+    }
+
+    /// All is well.
+    pub fn heal(&self) {
+        let mut state = self.0.state.lock();
+        (state.cut, state.losing) = (BTreeSet::new(), 0);
+    }
+
+    fn is_cut(&self, from: usize, to: usize) -> bool {
+        self.0.state.lock().cut.contains(&(from, to))
+    }
+
+    fn loses(&self) -> bool {
+        let losing = self.0.state.lock().losing;
+        losing > 0 && self.0.dice.chance(losing)
+    }
+
+    /// How long a message takes; a few are overtaken by many.
+    async fn travel(&self) {
+        let dice = &self.0.dice;
+        let micros = match dice.up_to(40) {
+            0 => dice.between(5_000, 3_000_000),
+            _ => dice.between(50, 5_000),
+        };
+        self.0.executor.sleep(Duration::from_micros(micros)).await;
+    }
+
+    fn carried(&self, body: Body, from: usize, to: usize) -> Body {
+        let length = body.length();
+        if length == Some(0) {
+            return Body::empty();
+        }
+        if let Some(bytes) = body.as_whole().filter(|_| self.0.dice.chance(70)) {
+            return Body::whole(bytes);
+        }
+        let net = self.clone();
+        let chunks = futures_util::stream::unfold(Some(body), move |body| {
+            let net = net.clone();
+            async move {
+                let mut body = body?;
+                let chunk = body.next().await?;
+                net.0
+                    .executor
+                    .sleep(Duration::from_micros(net.0.dice.between(10, 2_000)))
+                    .await;
+                match (chunk, net.is_cut(from, to)) {
+                    (Ok(chunk), false) => Some((Ok(chunk), Some(body))),
+                    _ => Some((Err(BodyError::Broken("the connection was reset".into())), None)),
+                }
+            }
+        });
+        Body::stream(chunks, length)
+    }
+
+    async fn deliver(self, way: Way, call: Call, gone: oneshot::Receiver<()>, answer: oneshot::Sender<Response>) {
+        let Way { from, to, port } = way;
+        let label = format!("n{from}>n{to} {} {}", call.method, call.address.url_path());
+        let (dice, trace) = (&self.0.dice, &self.0.trace);
+        self.travel().await;
+        if self.is_cut(from, to) {
+            trace.note(format!("{label}: cut"));
+            return self.silence(answer, 50).await;
+        }
+        let door = self.0.state.lock().doors.get(&(to, port)).cloned();
+        let Some(Door { home, service }) = door else {
+            return trace.note(format!("{label}: nobody there"));
+        };
+        let call = Call {
+            body: self.carried(call.body, from, to),
+            ..call
+        };
+        let (done, result) = oneshot::channel();
+        // A server may notice that its client is gone, or go on.
+        let notices = dice.chance(50);
+        self.0.executor.spawn(
+            home,
+            Box::pin(async move {
+                let serving = service.call(call);
+                let served = match notices {
+                    false => serving.await,
+                    true => match select(serving, gone).await {
+                        Either::Left((response, _)) => response,
+                        Either::Right(_) => return,
+                    },
+                };
+                // Nobody may be waiting for it.
+                let _ = done.send(served);
+            }),
+        );
+        let Ok(response) = result.await else {
+            return trace.note(format!("{label}: ended without an answer"));
+        };
+        trace.note(format!("{label}: {}", response.status()));
+        self.travel().await;
+        if self.is_cut(to, from) || self.loses() {
+            trace.note(format!("{label}: its answer is lost"));
+            return self.silence(answer, 80).await;
+        }
+        let response = response.map(|body| self.carried(body, to, from));
+        // The caller may have lost patience.
+        let _ = answer.send(response);
+    }
+
+    /// Nothing comes back, ever, or in the other cases a refusal.
+    async fn silence(&self, answer: oneshot::Sender<Response>, percent: u64) {
+        if self.0.dice.chance(percent) {
+            let mut answer = answer;
+            answer.closed().await;
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Way {
+    from: usize,
+    to: usize,
+    port: u16,
+}
+
+/// The services of another node, as one node reaches them.
+pub struct Link {
+    net: Net,
+    way: Way,
+}
+
+impl Link {
+    /// From a node to what another serves at `port`.
+    pub fn new(net: Net, from: usize, to: usize, port: u16) -> Self {
+        let way = Way { from, to, port };
+        Self { net, way }
+    }
+}
+
+#[async_trait::async_trait]
+impl Service for Link {
+    async fn call(&self, call: Call) -> Response {
+        let (answer, answered) = oneshot::channel();
+        let (_here, gone) = oneshot::channel();
+        let delivery = self.net.clone().deliver(self.way, call, gone, answer);
+        self.net.0.executor.spawn(UNDER_WAY, Box::pin(delivery));
+        answered.await.unwrap_or_else(|_| {
+            let mut refused = Response::new(Body::empty());
+            *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            refused
+        })
+    }
+}

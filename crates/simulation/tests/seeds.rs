@@ -1,0 +1,99 @@
+//! Thousands of seeds without a broken promise, and every planted bug found.
+//!
+//! `MARTLET_SEEDS=100000` runs more, `MARTLET_FIRST_SEED` other ones, `MARTLET_SEED=17` one of them in words.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+use simulation::bugs::Bug;
+use simulation::run::{Atlases, Outcome, run};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Take well under a minute in a debug build.
+const SEEDS: u64 = 2_000;
+/// Each bug must show within so many.
+const SEEDS_PER_BUG: u64 = 1_000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The first seed among `seeds` that breaks a promise, on all processors.
+fn first_broken(first: u64, count: u64, bug: Option<Bug>) -> Option<(u64, Outcome)> {
+    let (next, broken) = (AtomicU64::new(first), AtomicU64::new(u64::MAX));
+    let search = || {
+        let atlases = Atlases::new().unwrap();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count || seed > broken.load(Ordering::Relaxed) {
+                return;
+            }
+            if run(&atlases, seed, bug, false).violation.is_some() {
+                broken.fetch_min(seed, Ordering::Relaxed);
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(search))));
+    let seed = broken.into_inner();
+    let atlases = Atlases::new().unwrap();
+    (seed != u64::MAX).then(|| (seed, run(&atlases, seed, bug, true)))
+}
+
+#[test]
+fn no_promise_is_broken() {
+    if let Some(seed) = number("MARTLET_SEED") {
+        let outcome = run(&Atlases::new().unwrap(), seed, None, true);
+        outcome.lines.iter().for_each(|line| eprintln!("{line}"));
+        return assert_eq!(outcome.violation, None, "seed {seed}");
+    }
+    let (first, count) = (
+        number("MARTLET_FIRST_SEED").unwrap_or(1),
+        number("MARTLET_SEEDS").unwrap_or(SEEDS),
+    );
+    if let Some((seed, outcome)) = first_broken(first, count, None) {
+        let last = outcome
+            .lines
+            .iter()
+            .rev()
+            .take(40)
+            .rev()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("\n");
+        let violation = outcome
+            .violation
+            .map_or("it does not show again".into(), |violation| violation.to_string());
+        panic!("seed {seed}: {violation}\n…\n{last}\n\nreplay with: make simulate SEED={seed}");
+    }
+}
+
+#[test]
+fn a_seed_always_gives_the_same_run() {
+    let atlases = Atlases::new().unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..40 {
+        let once = run(&atlases, seed, None, true);
+        let again = run(&atlases, seed, None, true);
+        let differ = once.lines.iter().zip(&again.lines).find(|(one, other)| one != other);
+        assert_eq!(differ, None, "seed {seed}");
+        assert_eq!(
+            (once.fingerprint, once.lines.len()),
+            (again.fingerprint, again.lines.len()),
+            "seed {seed}"
+        );
+        seen.insert(once.fingerprint);
+    }
+    assert_eq!(seen.len(), 40);
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for bug in Bug::ALL {
+        let (seed, outcome) =
+            first_broken(1, SEEDS_PER_BUG, Some(bug)).unwrap_or_else(|| panic!("{bug:?} is not found"));
+        eprintln!(
+            "{bug:?}: seed {seed}: {}",
+            outcome.violation.map_or_else(String::new, |v| v.to_string())
+        );
+    }
+}
