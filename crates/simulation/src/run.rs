@@ -131,7 +131,8 @@ impl Run {
     pub(crate) fn advance(&mut self, until: Duration, enough: impl Fn(&Self) -> bool) -> Result<(), Violation> {
         while !enough(self) {
             if self.cluster.executor.step(until) == Progress::Reached {
-                return Ok(());
+                // A life that ended outside of any step has answered by its end.
+                return self.listen();
             }
             self.turns += 1;
             if self.turns > TURNS {
