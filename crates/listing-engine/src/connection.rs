@@ -71,9 +71,11 @@ impl Database {
         &self.path
     }
 
-    /// Whether the name still leads to the file that is open.
+    /// Whether the name still leads to the file that is open, and it can be written: what was opened while its drive was
+    /// read-only stays so in SQLite's eyes, however well the drive is again.
     pub(crate) fn is_current(&self) -> bool {
-        files::identity(&self.path).is_ok_and(|found| found == self.identity)
+        let writable = self.connection.is_readonly(rusqlite::MAIN_DB).is_ok_and(|only| !only);
+        writable && files::identity(&self.path).is_ok_and(|found| found == self.identity)
     }
 
     /// Runs `work`, naming what is done in its errors.

@@ -59,6 +59,25 @@ impl Numbered {
     }
 }
 
+/// A value's JSON in ASCII only: OpenStack's replicators decode answers as that.
+pub fn ascii(value: &Value) -> String {
+    let text = value.to_string();
+    if text.is_ascii() {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() * 2);
+    for c in text.chars() {
+        match c.is_ascii() {
+            true => out.push(c),
+            false => c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+        }
+    }
+    out
+}
+
 /// An object row as UPDATE carries it.
 pub fn object_json(row: &ObjectRow) -> Value {
     json!({
@@ -314,6 +333,14 @@ pub(crate) fn stored_times(times: Times) -> (Timestamp, Option<Timestamp>, Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_beyond_ascii_travel_in_ascii() {
+        let value = json!(["\u{fc}\u{1f426}\n\"", 1]);
+        let text = ascii(&value);
+        assert_eq!(text, r#"["\u00fc\ud83d\udc26\n\"",1]"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
     use proptest::prelude::*;
 
     #[test]

@@ -88,7 +88,12 @@ async fn put_row(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response
     let job = move |desk: &Desk<'_>| {
         desk.shared.devices.check_room(desk.device)?;
         let broker = match desk.request.may_create_account(&desk.shared.options) {
-            true => desk.find_or_create(desk.request.timestamp()?, PolicyIndex::LEGACY)?.0,
+            // Updaters say no time of their own.
+            true => {
+                let said = desk.request.optional_time("x-timestamp")?;
+                let time = said.unwrap_or_else(|| desk.shared.world.clock.now());
+                desk.find_or_create(time, PolicyIndex::LEGACY)?.0
+            }
             false => desk.open()?,
         };
         let overrides = desk.request.text("x-account-override-deleted");

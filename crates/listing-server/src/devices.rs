@@ -26,10 +26,13 @@ pub(crate) struct Device {
     pub(crate) root: PathBuf,
 }
 
+/// Who works on a device, and how it is.
+type Known = (Arc<Workers>, Arc<Health>);
+
 pub(crate) struct Devices {
     world: World,
     options: Arc<ListingServerOptions>,
-    known: RwLock<HashMap<String, (Arc<Workers>, Arc<Health>)>>,
+    known: RwLock<HashMap<String, Known>>,
     scouts: Workers,
 }
 

@@ -18,7 +18,7 @@ use crate::reply::{Refusal, answer, page, put};
 use crate::service::Shared;
 use bytes::BytesMut;
 use http::{HeaderMap, StatusCode};
-use listing_engine::wire::{Numbered, Summary};
+use listing_engine::wire::{Numbered, Summary, ascii};
 use listing_engine::{
     Arriving, Broker, Direction, Error, Info, Kind, Location, Settling, ShardRange, SyncPoint, adopt,
 };
@@ -158,7 +158,7 @@ impl Bench<'_> {
         let broker = self.open()?;
         let theirs = Summary::from_sync(args).ok_or_else(|| wrong("sync: a summary was expected"))?;
         let told = self.compare(&broker, &theirs).map_err(|error| self.refuse(&error))?;
-        let mut response = answer(StatusCode::OK, "text/html; charset=UTF-8", told.to_string());
+        let mut response = answer(StatusCode::OK, "text/html; charset=UTF-8", ascii(&told));
         put(&mut response, OFFER_HEADER, OFFER_VALUE);
         Ok(response)
     }
@@ -209,11 +209,7 @@ impl Bench<'_> {
     fn get_shard_ranges(&self) -> Result<Response, Refusal> {
         let ranges = self.open()?.shard_ranges().map_err(|error| self.refuse(&error))?;
         let ranges: Vec<Value> = ranges.iter().map(ShardRange::to_json).collect();
-        Ok(answer(
-            StatusCode::OK,
-            "application/json",
-            Value::Array(ranges).to_string(),
-        ))
+        Ok(answer(StatusCode::OK, "application/json", ascii(&Value::Array(ranges))))
     }
 
     fn merge_shard_ranges(&self, args: &[Value]) -> Result<Response, Refusal> {

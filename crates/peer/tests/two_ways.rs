@@ -250,10 +250,7 @@ async fn nobody_there_is_said_at_once() {
         .send("127.0.0.1", port, put("a", Body::empty()), TIMEOUTS)
         .await
         .unwrap_err();
-    assert!(
-        matches!(error, peer::PeerError::Connect(_) | peer::PeerError::Broken(_)),
-        "{error}"
-    );
+    assert!(matches!(error, PeerError::Connect(_) | PeerError::Broken(_)), "{error}");
 }
 
 /// A refusal that comes before the body costs a small body its bytes, a large one the connection, and

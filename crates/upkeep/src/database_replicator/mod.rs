@@ -135,7 +135,7 @@ enum Look {
     Settled,
     /// It was deleted long ago, and is gone now.
     Removed,
-    Found(Found),
+    Found(Box<Found>),
 }
 
 impl DatabaseReplicator {
@@ -287,7 +287,7 @@ impl Ground {
                 ..Figures::default()
             },
             Some((stamp, Look::Found(found))) => {
-                let (figures, at_home) = self.replicate(local, found).await;
+                let (figures, at_home) = self.replicate(local, *found).await;
                 let stamp = stamp.filter(|(_, quiet)| *quiet && at_home && figures.changed_nothing());
                 let settled = stamp.map(|(stamp, _)| (hash, Settled { stamp, at: began }));
                 return Outcome { figures, settled };
@@ -415,7 +415,7 @@ fn look(location: Location, (before, silent): (Timestamp, Timestamp)) -> Result<
         true if told && found.broker.remove_if_unchanged(&found.info.summary)? => Ok(Look::Removed),
         // Its account must know first; nobody else needs to.
         true => Ok(Look::Nothing),
-        false => Ok(Look::Found(found)),
+        false => Ok(Look::Found(Box::new(found))),
     }
 }
 

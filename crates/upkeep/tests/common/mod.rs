@@ -1,5 +1,7 @@
 //! Three storage services in this process that write down what they are told, and a ring of them.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use peer::{Address, Body, Call, Peers, Response, Service, Timeouts};
