@@ -26,6 +26,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::setsid;
 use renewal::Inheritance;
 use settings::server::ServerCommon;
+use std::io;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
@@ -39,6 +40,8 @@ const CLOSING: Duration = Duration::from_secs(10);
 const SUCCESSION: Duration = Duration::from_secs(5);
 /// Between two workers that die at once.
 const REST: Duration = Duration::from_secs(1);
+/// Between two tries to take an address that is still in use.
+const BETWEEN_BINDS: Duration = Duration::from_millis(100);
 
 /// Runs a server until it is told to end.
 pub fn run(common: &ServerCommon) -> Result<(), Failure> {
@@ -129,18 +132,36 @@ struct Server<'a> {
     successor: Option<Instant>,
 }
 
+/// Takes the address, waiting up to `bind_timeout` for a predecessor that still ends.
+async fn bind(common: &ServerCommon, port: u16) -> Result<TcpListener, Failure> {
+    let (since, mut told) = (Instant::now(), false);
+    loop {
+        match RealNetwork.bind(&common.bind_ip, port, common.backlog) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && since.elapsed() < common.bind_timeout => {
+                if !told {
+                    let (ip, patience) = (&common.bind_ip, common.bind_timeout);
+                    tracing::warn!("{ip}:{port} is in use; trying again for {patience:?} (bind_timeout)");
+                    told = true;
+                }
+                tokio::time::sleep(BETWEEN_BINDS).await;
+            }
+            other => {
+                return other.map_err(|error| Failure::Listen {
+                    address: format!("{}:{port}", common.bind_ip),
+                    error,
+                });
+            }
+        }
+    }
+}
+
 impl<'a> Server<'a> {
     async fn start(program: &'a Program, common: &ServerCommon, signals: &mut Signals) -> Result<Self, Failure> {
         let Some(port) = Some(common.bind_port).filter(|port| *port != 0) else {
             let missing = "bind_port is missing; say in [DEFAULT] on which port to listen";
             return Err(Failure::Usage(missing.into()));
         };
-        let socket = RealNetwork
-            .bind(&common.bind_ip, port, common.backlog)
-            .map_err(|error| Failure::Listen {
-                address: format!("{}:{port}", common.bind_ip),
-                error,
-            })?;
+        let socket = bind(common, port).await?;
         match Child::begin(program, Path::new(RUNNING), &socket, signals).await? {
             Began::Serving(worker) => Ok(Self {
                 program,

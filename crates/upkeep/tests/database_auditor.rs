@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
-#[allow(dead_code, reason = "of what is common only the pass is needed")]
 mod common;
 
 use common::pass;

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
-#[allow(dead_code, reason = "shared with tests that use more of it")]
 mod common;
 
 use arc_swap::ArcSwap;
