@@ -6,7 +6,7 @@
 //! Always holds: an account is reaped only while its database says DELETED, and only by its primaries; a
 //! container is deleted only after all that it lists; whatever is left is tried again in the next pass.
 //! Deliberately absent: marking (the account server's), reclaiming (the account-replicator's).
-//! Tests: `tests/account_reaper.rs`, `tests/interop/test_account_reaper.py`.
+//! Tests: `place.rs`, `tests/interop/test_account_reaper.py`.
 
 mod place;
 mod remove;

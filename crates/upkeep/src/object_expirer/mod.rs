@@ -7,7 +7,7 @@
 //! age, or has something newer in its place; an object is deleted as of its own deletion time, so that
 //! what was written later stays; whoever dies between the two deletes the object once more, in vain.
 //! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
-//! Tests: `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
+//! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
 
 mod tasks;
 

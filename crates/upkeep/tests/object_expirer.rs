@@ -1,0 +1,228 @@
+//! The expirer over a queue that a gateway of this test lists, and container servers that write down what
+//! they are told.
+//!
+//! What is expected here was seen with OpenStack Swift 2.38.3's expirer, given the same queue and answers,
+//! but for the rows: they are taken out with one UPDATE for each container.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+mod common;
+
+use common::{Fake, circle, pass};
+use http::{Method, Request};
+use parking_lot::Mutex;
+use peer::{Body, HttpService, Response};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use upkeep::{Chore, Delays, ExpirerOptions, InternalClient, ObjectExpirer};
+use vocabulary::Timestamp;
+use world::World;
+
+/// A cluster as the expirer sees it.
+#[derive(Default)]
+struct Cluster {
+    /// Rows of the queue: container, name, content type.
+    queue: Mutex<Vec<(String, String, &'static str)>>,
+    /// What DELETE of a path is answered, instead of 204.
+    answers: BTreeMap<&'static str, u16>,
+    deleted: Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl HttpService for Cluster {
+    async fn serve(&self, request: Request<Body>, _: SocketAddr) -> Response {
+        let path = request.uri().path().to_owned();
+        let (status, body) = match *request.method() {
+            Method::GET => (200, self.list(&path, request.uri().query().unwrap())),
+            _ => {
+                let headers = request.headers();
+                let text = |name: &str| headers.get(name).map_or("-", |value| value.to_str().unwrap());
+                let (time, only) = (text("x-timestamp"), text("x-if-delete-at"));
+                let clean = text("x-backend-clean-expiring-object-queue");
+                self.deleted.lock().push(format!("{path} {time} {only} {clean}"));
+                (self.answers.get(path.as_str()).copied().unwrap_or(204), String::new())
+            }
+        };
+        let mut response = Response::new(Body::whole(body));
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        response
+    }
+}
+
+impl Cluster {
+    fn list(&self, path: &str, query: &str) -> String {
+        let marker = query.split("marker=").nth(1).unwrap();
+        let marker = vocabulary::names::unquote(marker).unwrap();
+        let container = path
+            .strip_prefix("/v1/.expiring_objects")
+            .unwrap()
+            .trim_start_matches('/');
+        let queue = self.queue.lock();
+        let mut names: Vec<(String, &str)> = match container {
+            "" => queue.iter().map(|row| (row.0.clone(), "")).collect(),
+            _ => queue
+                .iter()
+                .filter(|row| row.0 == container)
+                .map(|row| (row.1.clone(), row.2))
+                .collect(),
+        };
+        names.sort();
+        names.dedup();
+        let rows = names.iter().filter(|(name, _)| *name > marker);
+        let rows = rows.map(|(name, kind)| serde_json::json!({"name": name, "content_type": kind}));
+        serde_json::Value::Array(rows.collect()).to_string()
+    }
+}
+
+struct Site {
+    cluster: Arc<Cluster>,
+    fake: Arc<Fake>,
+    expirer: ObjectExpirer,
+}
+
+fn site(
+    rows: &[(String, &'static str)],
+    answers: &[(&'static str, u16)],
+    change: impl FnOnce(&mut ExpirerOptions),
+) -> Site {
+    let queue = rows
+        .iter()
+        .map(|(name, kind)| ("0000086400".to_owned(), name.clone(), *kind));
+    let cluster = Arc::new(Cluster {
+        queue: Mutex::new(queue.collect()),
+        answers: answers.iter().copied().collect(),
+        deleted: Mutex::default(),
+    });
+    let fake = Arc::new(Fake::default());
+    let mut options = ExpirerOptions {
+        account: ".expiring_objects".into(),
+        concurrency: 2,
+        per_second: 0.0,
+        processes: 0,
+        process: 0,
+        reclaim_age: Duration::from_secs(604_800),
+        report_interval: Duration::from_secs(300),
+        delays: Delays::default(),
+        idle: false,
+    };
+    change(&mut options);
+    let client = InternalClient::new(World::real(), cluster.clone(), "test", 1);
+    let expirer = ObjectExpirer::new(World::real(), client, circle(&fake), options);
+    Site { cluster, fake, expirer }
+}
+
+fn ago(seconds: u64) -> u64 {
+    World::real().clock.now().seconds() - seconds
+}
+
+#[tokio::test]
+async fn what_is_due_goes_and_then_its_row() {
+    let due = ago(100);
+    let rows = [
+        (format!("{due}-a/c/o"), "text/plain"),
+        (format!("{due}-a/c/async"), "application/async-deleted"),
+        (format!("{}-a/c/later", ago(0) + 1000), "text/plain"),
+        ("no task".to_owned(), "text/plain"),
+    ];
+    let mut site = site(&rows, &[], |_| {});
+    assert_eq!(pass(&mut site.expirer).await, (2, 0));
+    let time = format!("{due}.00000");
+    let mut deleted = site.cluster.deleted.lock().clone();
+    deleted.sort();
+    assert_eq!(
+        deleted,
+        [
+            format!("/v1/a/c/async {time} - -"),
+            format!("/v1/a/c/o {time} {time} no")
+        ]
+    );
+    let lines = site.fake.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.starts_with("UPDATE /sd") && line.ends_with("/.expiring_objects/0000086400"))
+    );
+    assert_eq!(site.expirer.oldest(), None);
+}
+
+#[tokio::test]
+async fn what_cannot_be_found_is_looked_for_until_it_is_too_old() {
+    for (status, seconds, settled) in [
+        (404, 100, false),
+        (412, 100, false),
+        (409, 100, true),
+        (403, 100, false),
+        (404, 700_000, true),
+        (412, 700_000, true),
+        (500, 700_000, false),
+    ] {
+        let due = ago(seconds);
+        let mut site = site(
+            &[(format!("{due}-a/c/o"), "text/plain")],
+            &[("/v1/a/c/o", status)],
+            |_| {},
+        );
+        let expected = if settled { (1, 0) } else { (0, 1) };
+        assert_eq!(pass(&mut site.expirer).await, expected, "{status} {seconds}");
+        assert_eq!(
+            site.fake.lines().len(),
+            if settled { 3 } else { 0 },
+            "{status} {seconds}"
+        );
+        let oldest = (!settled).then(|| Timestamp::from_seconds(due));
+        assert_eq!(site.expirer.oldest(), oldest, "{status} {seconds}");
+    }
+    let due = ago(100);
+    let mut site = site(
+        &[(format!("{due}-a/c/o"), "application/async-deleted")],
+        &[("/v1/a/c/o", 404)],
+        |_| {},
+    );
+    assert_eq!(pass(&mut site.expirer).await, (1, 0));
+}
+
+#[tokio::test]
+async fn rows_that_no_server_takes_are_left() {
+    let mut site = site(&[(format!("{}-a/c/o", ago(100)), "text/plain")], &[], |_| {});
+    let refusal = || (503, None);
+    site.fake
+        .refusing
+        .lock()
+        .extend([("sd0".into(), refusal()), ("sd1".into(), refusal())]);
+    assert_eq!(pass(&mut site.expirer).await, (1, 0));
+    site.fake.refusing.lock().insert("sd2".into(), refusal());
+    assert_eq!(pass(&mut site.expirer).await, (0, 1));
+}
+
+#[tokio::test]
+async fn delayed_objects_stay_and_shares_are_kept_apart() {
+    let due = ago(100);
+    let rows = [
+        (format!("{due}-a/c/o"), "text/plain"),
+        (format!("{due}-a/c/async"), "application/async-deleted"),
+        (format!("{due}-a/d/o"), "text/plain"),
+    ];
+    let mut site = site(&rows, &[], |options| {
+        options.delays.add("a", "600").unwrap();
+        options.delays.add("a/d", "50").unwrap();
+    });
+    assert_eq!(pass(&mut site.expirer).await, (2, 0));
+    let names: Vec<(String, &str)> = (0..30)
+        .map(|number| (format!("{due}-a/c/{number}"), "text/plain"))
+        .collect();
+    let mut sum = 0;
+    for process in 0..3 {
+        let mut site = self::site(&names, &[], |options| {
+            (options.processes, options.process) = (3, process)
+        });
+        let (done, failed) = pass(&mut site.expirer).await;
+        assert!(failed == 0 && done > 0 && done < 30);
+        sum += done;
+    }
+    assert_eq!(sum, 30);
+    let mut site = self::site(&names, &[], |options| options.idle = true);
+    assert_eq!(pass(&mut site.expirer).await, (0, 0));
+}
