@@ -31,9 +31,9 @@ impl Numbered {
     pub fn to_json(&self) -> Value {
         match &self.row {
             Row::Object(o) => {
-                let mut item = object_json(o);
-                item["ROWID"] = self.id.into();
-                item
+                let mut item = Map::from_iter([("ROWID".to_owned(), Value::from(self.id))]);
+                item.extend(object_fields(o));
+                item.into()
             }
             Row::Container(c) => json!({
                 "ROWID": self.id,
@@ -80,15 +80,20 @@ pub fn ascii(value: &Value) -> String {
 
 /// An object row as UPDATE carries it.
 pub fn object_json(row: &ObjectRow) -> Value {
-    json!({
-        "name": row.name,
-        "created_at": row.times().encode(),
-        "size": row.size,
-        "content_type": row.content_type,
-        "etag": row.etag,
-        "deleted": i32::from(row.deleted),
-        "storage_policy_index": row.policy.0,
-    })
+    Value::Object(object_fields(row).into_iter().collect())
+}
+
+fn object_fields(row: &ObjectRow) -> [(String, Value); 7] {
+    let fields = [
+        ("name", json!(row.name)),
+        ("created_at", json!(row.times().encode())),
+        ("size", json!(row.size)),
+        ("content_type", json!(row.content_type)),
+        ("etag", json!(row.etag)),
+        ("deleted", json!(i32::from(row.deleted))),
+        ("storage_policy_index", json!(row.policy.0)),
+    ];
+    fields.map(|(name, value)| (name.to_owned(), value))
 }
 
 /// An object row in the JSON of UPDATE and `merge_items`.
