@@ -101,4 +101,4 @@ def test_both_reconcilers_leave_the_same(cluster, ours, servers):
     assert results[0] == results[1]
     assert results[0]["answers"]["moved"] == (200, b"from gold", "blue")
     assert results[0]["answers"]["deleted"][0] == 404
-    assert results[0]["queue"] == [["0:/AUTH_test/c/missing", "no record"]] * 3
+    assert results[0]["queue"] == [["0:/AUTH_test/c/missing", "0:/AUTH_test/c/newer source", "no record"]] * 3

@@ -50,11 +50,6 @@ pub const PROXY: &[&str] = &[
 /// The object server's `[DEFAULT]` and app.
 pub const OBJECT: &[&str] = &[
     "cooperative_period",
-    "replication_concurrency",
-    "replication_concurrency_per_device",
-    "replication_failure_ratio",
-    "replication_failure_threshold",
-    "replication_lock_timeout",
     "ring_ip",
     "servers_per_port",
     "slow_delete_log_threshold_seconds",
