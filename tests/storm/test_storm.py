@@ -11,7 +11,6 @@ from storm import machine
 RUN = Path(__file__).with_name("run.py")
 
 
-@pytest.mark.xfail(reason="tasks of the expirer, temporary databases and databases of a drive that was read-only are not healed yet", strict=False)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [1])
 def test_nothing_acknowledged_is_lost_in_a_storm(seed, tmp_path):

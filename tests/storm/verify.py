@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import sqlite3
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from harness.client import Client
 from harness.layout import hash_path
 
 HOUSEKEEPING = {"hashes.pkl", "hashes.invalid", ".lock", ".lock-replication"}
+# A copy of a database, under its sender's id.
+UNCLAIMED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-\w+")
 ACCOUNT = "AUTH_test"
 
 
@@ -179,6 +182,8 @@ class Drives:
         for device, parts in self.others:
             if parts[0] == "quarantined":
                 quarantines[device.name].append("/".join(parts))
+            elif parts[0] == "tmp" and UNCLAIMED.fullmatch(parts[-1]):
+                continue  # a database whose sender was killed before it said what to do with it: goes after an hour
             elif self.storm.tidy or not (parts[0].startswith("tmp") or parts[-1].endswith(".tmp")):
                 yield f"a stray file: {device.name}/{'/'.join(parts)}"
         for drive, paths in quarantines.items():

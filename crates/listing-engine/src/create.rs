@@ -7,6 +7,7 @@ use crate::row::spell;
 use crate::{Error, Kind, Location, chexor, files, migrate};
 use rusqlite::Connection;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 use vocabulary::{PolicyIndex, Timestamp};
 
 /// How temporary files begin, as everywhere on our devices.
@@ -64,6 +65,36 @@ pub fn sweep(device: &Path) -> usize {
         .filter(|name| ours(name))
         .map(|name| device.join("tmp").join(name));
     staged.filter(|path| files::remove_if_abandoned(path)).count()
+}
+
+/// Removes copies of whole databases on `device` that came before `before` and that nobody has said what to do with: their
+/// sender gave up or died in between, and will send another. How many.
+pub fn sweep_copies(device: &Path, before: Timestamp) -> usize {
+    let Ok(entries) = std::fs::read_dir(device.join("tmp")) else {
+        return 0;
+    };
+    let is_old = |entry: &std::fs::DirEntry| {
+        let changed = entry.metadata().and_then(|about| about.modified()).ok();
+        let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        since.is_some_and(|since| since.as_secs() < before.seconds())
+    };
+    let copies = entries.flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(is_replica_id) && is_old(entry)
+    });
+    copies.filter(|copy| files::remove_if_abandoned(&copy.path())).count()
+}
+
+/// `9e001ef1-89d2-42a2-9539-f3fe21373ad9-sdb1`: a UUID, and the device where the replica was made.
+fn is_replica_id(name: &str) -> bool {
+    let Some((uuid, device)) = name.split_at_checked(36) else {
+        return false;
+    };
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    uuid.bytes().enumerate().all(fits) && (device.is_empty() || device.starts_with('-'))
 }
 
 fn publish(location: &Location, staged: &Path) -> Result<(), Error> {
@@ -128,4 +159,29 @@ fn container(connection: &Connection, new: &NewDatabase, device: &str) -> rusqli
         [new.policy.0],
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_that_nobody_claimed_go_after_a_while() {
+        let device = tempfile::tempdir().unwrap();
+        let tmp = device.path().join("tmp");
+        std::fs::create_dir(&tmp).unwrap();
+        let copy = tmp.join("9e001ef1-89d2-42a2-9539-f3fe21373ad9-d2b");
+        let others = [
+            "9e001ef1-89d2-42a2-9539",
+            "some upload",
+            ".9e001ef1-89d2-42a2-9539-f3fe21373ad9-d2b.Xa3",
+        ];
+        std::fs::write(&copy, "x").unwrap();
+        for name in others {
+            std::fs::write(tmp.join(name), "x").unwrap();
+        }
+        assert_eq!(sweep_copies(device.path(), Timestamp::from_seconds(1_000_000_000)), 0);
+        assert_eq!(sweep_copies(device.path(), Timestamp::from_seconds(9_000_000_000)), 1);
+        assert!(!copy.exists() && others.iter().all(|name| tmp.join(name).exists()));
+    }
 }

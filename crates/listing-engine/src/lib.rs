@@ -70,7 +70,7 @@ pub use brokers::Brokers;
 pub use chexor::chexor;
 pub use content_type::listed as listed_content_type;
 pub use copies::{Arriving, Settling, Snapshot, adopt};
-pub use create::{NewDatabase, sweep};
+pub use create::{NewDatabase, sweep, sweep_copies};
 pub use error::{Blame, Error};
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};

@@ -22,7 +22,7 @@ use crate::stamp::stamp;
 use crate::{Cache, Chore, Disks, Own, Progress, RsyncOptions, Step};
 use figures::Figures;
 use futures_util::future::join_all;
-use listing_engine::{Broker, Error, Kind, Location, ReplicationInfo};
+use listing_engine::{Broker, Error, Kind, Location, ReplicationInfo, sweep_copies};
 use placement::{Device, Ring};
 use push::{Push, Pushed};
 use serde_json::Value;
@@ -36,6 +36,8 @@ use world::World;
 const PARTITIONS_PER_STEP: usize = 64;
 /// Devices that stand in for those that are out of service, at most.
 const STAND_INS: usize = 3;
+/// How long a database that was sent here may wait for word of what to do with it.
+const UNCLAIMED: Duration = Duration::from_secs(3600);
 
 /// What an operator may set.
 #[derive(Debug, Clone)]
@@ -184,10 +186,21 @@ impl DatabaseReplicator {
         let open = OpenDevice { who, name, thread };
         let (own, ring, name) = (self.own.clone(), self.ground.circle.ring.load_full(), open.name.clone());
         let (path, kind) = (self.disks.path(&open.name), self.ground.kind);
+        let unclaimed = self
+            .ground
+            .world
+            .clock
+            .now()
+            .seconds()
+            .saturating_sub(UNCLAIMED.as_secs());
         let looked = open.run(move || {
             let Some(device) = own.device(&ring, &name) else {
                 return Ok(None);
             };
+            let swept = sweep_copies(&path, Timestamp::from_seconds(unclaimed));
+            if swept > 0 {
+                tracing::info!("{who}: device {name}: {swept} copies of databases that nobody claimed removed");
+            }
             let partitions = Location::partitions(&path, kind)?;
             Ok::<_, std::io::Error>(Some((device.id, device.region, partitions)))
         });
