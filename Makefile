@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe storm torture race race-martlet race-upkeep simulate bench-features clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep simulate bench-features clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -50,6 +50,9 @@ probe: build $(VENV)/ready   ## OpenStack Swift's multi-server failure tests, wi
 
 storm: build $(VENV)/ready   ## several nodes, misfortunes from seeds; ARGS="--seeds 1-100 --record", "--seed 7 --only EIO"
 	$(VENV)/bin/python tests/storm/run.py $(ARGS)
+
+mixed: build $(VENV)/ready   ## every server and daemon of a mixed cluster exchanged under load, forth and back
+	$(PYTEST) tests/interop/test_mixed_upkeep.py -m long -s
 
 torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s

@@ -53,6 +53,7 @@ def of(ours, daemon):
     return ours if ours == "openstack" or daemons.has(daemon) else "openstack"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_everything_is_exchanged_forth_and_back_under_load(half, ours):
     with Load(half.auth_url, threads=3, container="load", rewrites=False) as load:
