@@ -141,7 +141,7 @@ def test_the_access_log_line_is_swifts(up):
     up.start()
     client = Client(up.auth_url)
     client.put("c")
-    line = until(lambda: re.search(r"\S+ \S+ \d\d/\w{3}/\d{4}/\d\d/\d\d/\d\d PUT /v1/AUTH_test/c HTTP/1.0 201 .*", up.log()), what="the line").group(0)
+    line = until(lambda: re.search(r"\S+ \S+ \d\d/\w{3}/\d{4}/\d\d/\d\d/\d\d PUT /v1/AUTH_test/c HTTP/1.0 201 .*\n", up.log()), what="the line").group(0).strip()
     fields = line.split(" ")
     assert len(fields) >= 19, line
     assert re.search(r"tx[0-9a-f]{21}-[0-9a-f]{10}", line)

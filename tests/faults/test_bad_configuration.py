@@ -163,6 +163,7 @@ def test_a_port_that_is_taken_is_named(broken):
         pytest.skip("OpenStack tries again for ever")
     broken.start_service("object")
     second = broken.services.pop(("object", 0))
+    replace(broken, "object-server.conf", "[DEFAULT]", "[DEFAULT]\nbind_timeout = 1")
     status, said = broken.refuses("object")
     second.stop()
     assert status != 0
