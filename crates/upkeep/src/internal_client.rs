@@ -25,8 +25,28 @@ const MAX_LISTING: u64 = 128 << 20;
 const MAX_IGNORED: u64 = 64 << 10;
 /// The pause before the second try; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// Headers of an answer that are not part of the object in it.
+const OF_THE_ANSWER: [&str; 12] = [
+    "accept-ranges",
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "last-modified",
+    "server",
+    "transfer-encoding",
+    "vary",
+    "x-openstack-request-id",
+    "x-timestamp",
+    "x-trans-id",
+];
 /// Lets names be used that are the cluster's own.
 const RESERVED_NAMES: HeaderName = HeaderName::from_static("x-backend-allow-reserved-names");
+
+/// Whether a header of an answer goes with the object when it is stored elsewhere.
+pub(crate) fn is_of_object(name: &str) -> bool {
+    !OF_THE_ANSWER.contains(&name) && !name.starts_with("x-backend-")
+}
 
 /// A gateway, for upkeep of one kind.
 #[derive(Clone)]

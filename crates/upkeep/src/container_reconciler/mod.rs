@@ -12,7 +12,7 @@
 mod record;
 
 use crate::circle::{Answer, Circle, user_agent};
-use crate::internal_client::{Ask, InternalClient, Unexpected};
+use crate::internal_client::{Ask, InternalClient, Unexpected, is_of_object};
 use crate::{Chore, Step};
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -29,24 +29,6 @@ use world::World;
 
 const NAME: &str = "container-reconciler";
 const POLICY: &str = "x-backend-storage-policy-index";
-
-/// Headers of an object that are not part of it.
-const NOT_COPIED: [&str; 14] = [
-    "accept-ranges",
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "last-modified",
-    "server",
-    "transfer-encoding",
-    "vary",
-    "x-openstack-request-id",
-    "x-timestamp",
-    "x-trans-id",
-    "x-backend-allow-reserved-names",
-    POLICY,
-];
 
 /// What an operator can say.
 #[derive(Debug, Clone)]
@@ -331,8 +313,7 @@ fn time(headers: &HeaderMap, name: &str) -> Timestamp {
 
 /// All that belongs to an object.
 fn copied(headers: &HeaderMap) -> HeaderMap {
-    let of_object = |name: &str| !NOT_COPIED.contains(&name) && !name.starts_with("x-backend-");
-    let copied = headers.iter().filter(|(name, _)| of_object(name.as_str()));
+    let copied = headers.iter().filter(|(name, _)| is_of_object(name.as_str()));
     copied.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 

@@ -5,7 +5,7 @@
 
 use super::NAME;
 use super::target::Target;
-use crate::internal_client::{Ask, InternalClient};
+use crate::internal_client::{Ask, InternalClient, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
 use peer::{Address, Body, Call, PeerError, Peers, Response, Timeouts};
@@ -15,22 +15,6 @@ use world::World;
 
 /// Bytes read of answers nobody looks at.
 const MAX_IGNORED: u64 = 64 << 10;
-
-/// Headers of an object that are not part of it.
-const NOT_SENT: [&str; 12] = [
-    "accept-ranges",
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "last-modified",
-    "server",
-    "transfer-encoding",
-    "vary",
-    "x-openstack-request-id",
-    "x-timestamp",
-    "x-trans-id",
-];
 
 /// The way from one side to the other.
 #[derive(Clone)]
@@ -170,7 +154,6 @@ fn time_of(headers: &HeaderMap) -> Timestamp {
 }
 
 fn sent(headers: &HeaderMap) -> HeaderMap {
-    let of_object = |name: &str| !NOT_SENT.contains(&name) && !name.starts_with("x-backend-");
-    let sent = headers.iter().filter(|(name, _)| of_object(name.as_str()));
+    let sent = headers.iter().filter(|(name, _)| is_of_object(name.as_str()));
     sent.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

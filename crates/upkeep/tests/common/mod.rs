@@ -52,7 +52,6 @@ impl Service for Fake {
 
 impl Fake {
     /// The request lines since the last call, sorted.
-    #[allow(dead_code, reason = "not every test asks")]
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<_> = std::mem::take(&mut *self.told.lock())
             .into_iter()
