@@ -171,7 +171,35 @@ class Drives:
         for (kind, partition, name_hash), found in self.files.items():
             if not kind.startswith("objects") and (kind, partition, name_hash) not in wanted:
                 where = f"{kind}/{partition}/…/{name_hash} on {', '.join(found)}"
-                yield from queue_or_stray(kind, next(iter(found.values())).get(f"{name_hash}.db"), where)
+                yield from self._queue_or_stray(kind, next(iter(found.values())).get(f"{name_hash}.db"), where)
+
+    def _queue_or_stray(self, kind, path, where):
+        """The expirer's own databases may be there, but no task may still have something to delete.
+
+        One whose object was replaced on servers that never had the version it is of stays until reclaim_age, as OpenStack's do.
+        """
+        table, about = ("object", "container_info") if kind == "containers" else ("container", "account_stat")
+        try:
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20) as connection:
+                account = connection.execute(f"SELECT account FROM {about}").fetchone()[0]
+                tasks = [name for name, in connection.execute(f"SELECT name FROM {table} WHERE deleted = 0")]
+        except sqlite3.Error as error:
+            yield f"a database that belongs to nothing, {where}: {error!r}"
+            return
+        if account != ".expiring_objects":
+            yield f"a database that belongs to nothing, of {account}: {where}"
+        elif kind == "containers" and (left := [task for task in tasks if self._expires(task)]):
+            yield f"{len(left)} tasks of the expirer are left in {where}: {left[:3]}"
+
+    def _expires(self, task):
+        """Whether any drive holds the version that a task is of."""
+        due, _, path = task.partition("-")
+        index = next(index for index, name in self.layout.policies.items() if path.split("/")[1].startswith(name))
+        kind = "objects" + (f"-{index}" if index else "")
+        partition = self.storm.ring(kind.replace("objects", "object")).get_part(*path.split("/", 2))
+        replicas = self.files.get((kind, partition, hash_path(f"/{path}")), {}).values()
+        data = [file for files in replicas for name, file in files.items() if name.endswith((".data", ".meta"))]
+        return any(metadata(file).get("X-Delete-At") == str(int(due)) for file in data)
 
     def strays(self):
         """Nothing temporary, nothing pending, no handoff, no quarantine where nothing was damaged."""
@@ -191,7 +219,7 @@ class Drives:
                 yield f"{len(paths)} files in quarantine on {drive}, where nothing was damaged: {paths[:3]}"
 
 
-def fingerprint(path):
+def metadata(path):
     value, index = b"", 0
     while True:
         try:
@@ -199,8 +227,11 @@ def fingerprint(path):
         except OSError:
             break
         index += 1
-    metadata = sorted((as_text(key), as_text(item)) for key, item in pickle.loads(value, encoding="bytes").items()) if value else None
-    return hashlib.md5(Path(path).read_bytes()).hexdigest(), str(metadata)
+    return {as_text(key): as_text(item) for key, item in pickle.loads(value, encoding="bytes").items()} if value else {}
+
+
+def fingerprint(path):
+    return hashlib.md5(Path(path).read_bytes()).hexdigest(), str(sorted(metadata(path).items()))
 
 
 def as_text(value):
@@ -221,22 +252,6 @@ def database(path, kind):
             return [("integrity", whole), *connection.execute(query), *connection.execute(about)]
     except sqlite3.Error as error:
         return [("error", repr(error))]
-
-
-def queue_or_stray(kind, path, where):
-    """The expirer's own databases may be there, but have no tasks."""
-    table, about = ("object", "container_info") if kind == "containers" else ("container", "account_stat")
-    try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20) as connection:
-            account = connection.execute(f"SELECT account FROM {about}").fetchone()[0]
-            left = connection.execute(f"SELECT name FROM {table} WHERE deleted = 0").fetchall()
-    except sqlite3.Error as error:
-        yield f"a database that belongs to nothing, {where}: {error!r}"
-        return
-    if account != ".expiring_objects":
-        yield f"a database that belongs to nothing, of {account}: {where}"
-    elif left and kind == "containers":
-        yield f"{len(left)} tasks of the expirer are left in {where}: {left[:3]}"
 
 
 def differences(contents):

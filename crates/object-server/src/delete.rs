@@ -1,4 +1,8 @@
 //! DELETE: leave a tombstone, unless something newer is here.
+//!
+//! The expirer's DELETE (`X-If-Delete-At`) is stamped with the time at which the object was to expire. A version that was
+//! written before that time, on servers that this one could not hear, must outlive it: so the tombstone left here is only just
+//! newer than the version it deletes. OpenStack's has the time of the request, and takes such a version along.
 
 use crate::expiry::{self, Change};
 use crate::refusal::{Refusal, X_BACKEND_TIMESTAMP, empty, page, put_header};
@@ -16,18 +20,18 @@ const X_BACKEND_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-co
 /// Answers a DELETE.
 pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
     let deletion = Deletion {
-        timestamp: request.timestamp()?,
+        asked_at: request.timestamp()?,
         only_if: request.headers.get("x-if-delete-at").cloned(),
         opens_expired: request.opens_expired(),
     };
-    let (key, timestamp) = (request.key.clone(), deletion.timestamp);
+    let key = request.key.clone();
     let ran = shared
         .devices
         .run(&request.device, move |engine| deletion.carry_out(engine, &key))
         .await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
     let done = done?;
-    if done.won {
+    if let Some(timestamp) = done.left_at {
         let row = Row::of_object(&request, Operation::Delete, timestamp, HeaderMap::new());
         let change = Change {
             old: done.delete_at,
@@ -44,7 +48,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Res
 }
 
 struct Deletion {
-    timestamp: Timestamp,
+    asked_at: Timestamp,
     /// `X-If-Delete-At`: the expirer deletes only what still expires when it thinks.
     only_if: Option<HeaderValue>,
     opens_expired: bool,
@@ -55,14 +59,16 @@ struct Before {
     /// Clients could see it.
     visible: bool,
     timestamp: Option<Timestamp>,
+    /// The last of what was written there, a later POST too.
+    last: Timestamp,
     delete_at: Option<i64>,
     content_type: Vec<u8>,
 }
 
 struct Done {
     status: StatusCode,
-    /// A tombstone was left.
-    won: bool,
+    /// The time of the tombstone that was left.
+    left_at: Option<Timestamp>,
     newest: Timestamp,
     delete_at: Option<i64>,
     content_type: Vec<u8>,
@@ -76,19 +82,23 @@ impl Deletion {
             Ok(confirmed) => confirmed,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let won = before.timestamp.is_none_or(|old| old < self.timestamp);
-        if won {
-            engine.delete(key, self.timestamp)?;
+        let left_at = match before.timestamp.is_none_or(|old| old < self.asked_at) {
+            true if confirmed => Some(before.last.just_after().min(self.asked_at)),
+            true => Some(self.asked_at),
+            false => None,
+        };
+        if let Some(timestamp) = left_at {
+            engine.delete(key, timestamp)?;
         }
-        let status = match (before.visible || confirmed, won) {
-            (true, true) => StatusCode::NO_CONTENT,
-            (true, false) => StatusCode::CONFLICT,
+        let status = match (before.visible || confirmed, left_at) {
+            (true, Some(_)) => StatusCode::NO_CONTENT,
+            (true, None) => StatusCode::CONFLICT,
             (false, _) => StatusCode::NOT_FOUND,
         };
         Ok(Ok(Done {
             status,
-            won,
-            newest: before.timestamp.unwrap_or_default().max(self.timestamp),
+            left_at,
+            newest: before.timestamp.unwrap_or_default().max(self.asked_at),
             delete_at: before.delete_at,
             content_type: before.content_type,
         }))
@@ -101,7 +111,7 @@ impl Deletion {
             Err(EngineError::Quarantined { .. }) => return Ok(Before::nothing(None)),
             Err(error) => return Err(error),
         };
-        let visible = self.opens_expired || !expiry::has_expired(&found.metadata, self.timestamp);
+        let visible = self.opens_expired || !expiry::has_expired(&found.metadata, self.asked_at);
         // A newer POST does not save the body: its metadata are for what was PUT.
         let timestamp = match visible {
             true => found.timestamps.data,
@@ -110,6 +120,7 @@ impl Deletion {
         Ok(Before {
             visible,
             timestamp: Some(timestamp),
+            last: found.timestamps.newest(),
             delete_at: expiry::delete_at(&found.metadata),
             content_type: found.metadata.get("Content-Type").unwrap_or_default().to_vec(),
         })
@@ -128,7 +139,7 @@ impl Deletion {
         if before.timestamp.is_none() {
             return Err(Refusal::not_found(None));
         }
-        if before.timestamp >= Some(self.timestamp) {
+        if before.timestamp >= Some(self.asked_at) {
             return Err(Refusal::conflict(before.timestamp.unwrap_or_default()));
         }
         if before.due() != Some(wanted) {
@@ -151,6 +162,7 @@ impl Before {
         Self {
             visible: false,
             timestamp: deleted_at,
+            last: deleted_at.unwrap_or_default(),
             delete_at: None,
             content_type: Vec::new(),
         }

@@ -101,6 +101,42 @@ fn fed(bytes: Bytes, length: Option<u64>, end: Option<BodyError>) -> Body {
     body
 }
 
+/// The expirer's time is that of the expiry. What was written before it, on servers that this one could not hear, is newer than
+/// what is deleted here.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expiry_takes_only_the_version_it_is_of() {
+    let place = tempfile::tempdir().unwrap();
+    for server in [on_files(place.path()), in_memory()] {
+        let times = Times::new();
+        let due = times.whole(15);
+        let expiring = [
+            ("x-timestamp", times.at(10.0)),
+            ("content-type", "t/t".into()),
+            ("x-delete-at", due.clone()),
+        ];
+        let stored = server
+            .call(call("PUT", "sda", &expiring).with_body(Body::whole("old")))
+            .await;
+        assert_eq!(stored.status(), StatusCode::CREATED);
+        let expired = [("x-timestamp", times.at(15.0)), ("x-if-delete-at", due)];
+        let deleted = server.call(call("DELETE", "sda", &expired)).await;
+        assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
+        assert_eq!(server.call(get(None)).await.status(), StatusCode::NOT_FOUND);
+        // It is gone for good: the same version, brought back by a server that had been away, stays out.
+        let again = server
+            .call(call("PUT", "sda", &expiring).with_body(Body::whole("old")))
+            .await;
+        assert_eq!(again.status(), StatusCode::CONFLICT);
+        let newer = server.call(put(12.0, Body::whole("new"))).await;
+        assert_eq!(newer.status(), StatusCode::CREATED);
+        assert_eq!(read(server.call(get(None)).await).await, "new");
+        assert_eq!(
+            server.call(call("DELETE", "sda", &expired)).await.status(),
+            StatusCode::PRECONDITION_FAILED
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn long_bodies_stream_both_ways() {
     let place = tempfile::tempdir().unwrap();

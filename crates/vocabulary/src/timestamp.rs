@@ -54,6 +54,11 @@ impl Timestamp {
         }
     }
 
+    /// Newer than this one, and older than any other moment.
+    pub fn just_after(self) -> Self {
+        self.with_offset(self.offset.saturating_add(1))
+    }
+
     /// The same moment, `offset` rewrites later.
     pub fn with_offset(self, offset: u64) -> Self {
         Self { offset, ..self }
