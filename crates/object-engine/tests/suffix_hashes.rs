@@ -8,11 +8,12 @@
 #![allow(clippy::print_stdout)] // a skipped test says why
 
 use object_engine::conformance::{at, commit, key};
-use object_engine::{FilesConfig, FilesEngine, ObjectEngine, PartitionKey, Rehash, Replica};
+use object_engine::{Audit, FilesConfig, FilesEngine, ObjectEngine, PartitionKey, Rehash, Replica};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vocabulary::{PolicyIndex, Timestamp};
+use std::time::Duration;
+use vocabulary::{HashPrefix, PolicyIndex, Timestamp};
 use world::World;
 
 type Hashes = BTreeMap<String, String>;
@@ -197,6 +198,68 @@ fn only_what_changed_is_hashed_again() {
     assert_eq!(hashes(&engine, 7).0, 1);
     let invalidations = std::fs::read(place.path().join("sda/objects/7/hashes.invalid")).unwrap();
     assert!(invalidations.is_empty());
+}
+
+/// A power cut keeps what was synced, which an announcement is not.
+#[test]
+fn a_change_whose_announcement_was_lost_is_found_by_the_auditor() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    put(&engine, "/a/c/changed", at(1));
+    put(&engine, "/a/c/deleted", at(1));
+    put(&engine, "/a/c/untouched", at(1));
+    let before = hashes(&engine, 7).1;
+    engine.delete(&key("/a/c/deleted"), at(2)).unwrap();
+    put(&engine, "/a/c/changed", at(2));
+    put(&engine, "/a/c/added", at(2));
+    let announcements = place.path().join("sda/objects/7/hashes.invalid");
+    std::fs::write(&announcements, "").unwrap();
+    assert_eq!(hashes(&engine, 7), (0, before.clone()));
+    let audit = audit(place.path());
+    let suffix = |name: &str| key(name).hash.suffix();
+    audit
+        .recheck(PolicyIndex::LEGACY, 7, &suffix("/a/c/untouched"))
+        .unwrap();
+    assert_eq!(hashes(&engine, 7), (0, before.clone()));
+    for name in ["/a/c/changed", "/a/c/deleted", "/a/c/added"] {
+        audit.recheck(PolicyIndex::LEGACY, 7, &suffix(name)).unwrap();
+    }
+    let (computed, after) = hashes(&engine, 7);
+    assert_eq!((computed, after.len()), (3, before.len() + 1));
+    assert_ne!(after[&suffix("/a/c/changed")], before[&suffix("/a/c/changed")]);
+    for suffix in after.keys() {
+        audit.recheck(PolicyIndex::LEGACY, 7, suffix).unwrap();
+    }
+    assert_eq!(hashes(&engine, 7), (0, after));
+}
+
+/// A tombstone past its time is hashed again, which removes it.
+#[test]
+fn what_may_go_is_announced_by_the_auditor() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    let now = World::real().clock.now().seconds();
+    put(&engine, "/a/c/o", Timestamp::from_seconds(now - 9));
+    engine.delete(&key("/a/c/o"), Timestamp::from_seconds(now - 8)).unwrap();
+    hashes(&engine, 7);
+    let suffix = key("/a/c/o").hash.suffix();
+    audit(place.path()).recheck(PolicyIndex::LEGACY, 7, &suffix).unwrap();
+    assert_eq!(hashes(&engine, 7).0, 0);
+    let mut config = FilesConfig::new("sda", place.path().join("sda"));
+    (config.mount_check, config.reclaim_age) = (false, Duration::from_secs(5));
+    let impatient = Audit::new(config, secrets(), Duration::ZERO, World::real());
+    impatient.recheck(PolicyIndex::LEGACY, 7, &suffix).unwrap();
+    assert_eq!(hashes(&engine, 7).0, 1);
+}
+
+fn secrets() -> HashPrefix {
+    HashPrefix::new("a", "b").unwrap()
+}
+
+fn audit(devices: &Path) -> Audit {
+    let mut config = FilesConfig::new("sda", devices.join("sda"));
+    config.mount_check = false;
+    Audit::new(config, secrets(), Duration::ZERO, World::real())
 }
 
 #[test]

@@ -10,11 +10,12 @@
 
 use super::read::{self, Part, Trouble};
 use super::reader::{Body, Reader};
-use super::{FilesConfig, State, layout, write};
+use super::{FilesConfig, State, layout, replica, write};
 use crate::engine::{ObjectKey, ObjectReader};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{ETAG, NAME};
+use crate::replica::PartitionKey;
 use crate::rules::{Choice, FileName, choose};
 use durable_fs::Health;
 use std::io;
@@ -136,6 +137,12 @@ impl Audit {
         let suffix = |name: &str| layout::is_suffix(name).then(|| name.to_owned());
         let ours = |name: &str| name.starts_with('.') || name.starts_with("hashes.");
         self.list(&self.state.layout.partition(policy, partition), suffix, ours)
+    }
+
+    /// Has replication hash a suffix again whose recorded hash is not that of its files.
+    pub fn recheck(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<(), EngineError> {
+        self.state.ready()?;
+        replica::recheck(&self.state, PartitionKey { policy, partition }, suffix)
     }
 
     /// Where objects are under a suffix.

@@ -3,6 +3,7 @@
 //! Two scans: one reads every object of every device and compares it with its checksum, the other looks
 //! only at names, metadata and lengths, which finds what a crashed file system leaves empty in a fraction
 //! of the time. What cannot be trusted is quarantined by the engine; replication brings a good copy.
+//! The first also compares the suffix hashes that replication goes by with what lies there.
 //! Always holds: a step reads at most [`PIECE`] bytes; a pass that was interrupted goes on with the
 //! partitions that were left; foreign things are named once and left alone.
 //! Deliberately absent: fragments of erasure-coded policies, other watchers than dark data.
@@ -223,7 +224,14 @@ impl ObjectAuditor {
         }
         let (policy, partition) = (pass.policy, pass.partition);
         if let Some(suffix) = pass.suffixes.pop_front() {
-            let listed = device.run(move |audit| audit.places(policy, partition, &suffix)).await;
+            let thorough = self.options.scan == Scan::All;
+            let listed = device.run(move |audit| {
+                if thorough && let Err(error) = audit.recheck(policy, partition, &suffix) {
+                    tracing::warn!("{NAME}: the recorded hash of {partition}/{suffix} is not compared: {error}");
+                }
+                audit.places(policy, partition, &suffix)
+            });
+            let listed = listed.await;
             return self.listed(pass, listed, |pass, found| pass.places = found.into());
         }
         if !pass.partitions.is_empty() {

@@ -85,6 +85,17 @@ impl<'a> Partition<'a> {
         Ok(SuffixHashes::default())
     }
 
+    /// Announces a suffix whose recorded hash is not what its files amount to.
+    fn recheck(&self, suffix: &str) -> Result<(), EngineError> {
+        let Some(record) = self.recorded()?.record else {
+            return Ok(()); // everything is hashed anew
+        };
+        if !record.is_unknown(suffix) && self.differs(suffix, record.hash_of(suffix))? {
+            write::announce_suffix(self.state, &self.path, suffix)?;
+        }
+        Ok(())
+    }
+
     /// What is recorded, announced changes included.
     fn consolidated(&self) -> Result<Recorded, EngineError> {
         let files = self.state.device.files();
@@ -210,6 +221,12 @@ impl<'a> Partition<'a> {
         listed.map_err(|error| self.state.io("list", path, error))?;
         Ok(Some(names))
     }
+}
+
+/// Compares the recorded hash of a suffix with its files, and has it computed again if they disagree: a power cut keeps
+/// files that were synced, and may take their announcement, which was not.
+pub(super) fn recheck(state: &State, key: PartitionKey, suffix: &str) -> Result<(), EngineError> {
+    Partition::new(state, key).recheck(suffix)
 }
 
 impl Replica for FilesEngine {

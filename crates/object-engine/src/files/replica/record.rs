@@ -89,6 +89,16 @@ impl Record {
         changed
     }
 
+    /// What is known of a suffix.
+    pub(super) fn hash_of(&self, suffix: &str) -> Option<&str> {
+        self.suffixes.get(suffix)?.as_deref()
+    }
+
+    /// Whether its hash has to be computed.
+    pub(super) fn is_unknown(&self, suffix: &str) -> bool {
+        self.suffixes.get(suffix) == Some(&None)
+    }
+
     /// The suffixes whose hash has to be computed.
     pub(super) fn unknown(&self) -> Vec<String> {
         let unknown = self.suffixes.iter().filter(|(_, hash)| hash.is_none());

@@ -9,11 +9,11 @@ use crate::engine::ObjectKey;
 use crate::error::EngineError;
 use crate::files::write::{clean, quarantine};
 use crate::replica::Versions;
-use crate::rules::FileName;
+use crate::rules::{FileName, choose, reclaimable};
 use md5::{Digest, Md5};
 use std::io;
 use std::path::Path;
-use vocabulary::PathHash;
+use vocabulary::{PathHash, Timestamp};
 use world::files::Directory;
 
 /// What was found in the place of an object.
@@ -50,6 +50,40 @@ impl Partition<'_> {
             return Ok(None);
         }
         Ok(Some(PathHash(digest.finalize().into()).hex()))
+    }
+
+    /// Whether the hash of a suffix is not what its files amount to; nothing is changed.
+    pub(super) fn differs(&self, suffix: &str, known: Option<&str>) -> Result<bool, EngineError> {
+        let path = self.path.join(suffix);
+        let mut names = self.names(&path)?.unwrap_or_default();
+        names.sort_unstable();
+        let now = self.state.world.clock.now().seconds();
+        let horizon = Timestamp::from_seconds(now.saturating_sub(self.state.config.reclaim_age.as_secs()));
+        let (mut digest, mut occupied) = (Md5::new(), false);
+        for name in names {
+            let place = path.join(&name);
+            let directory = match PathHash::from_hex(&name).map(|_| self.state.device.files().open_directory(&place)) {
+                Some(Ok(directory)) => directory,
+                // Gone meanwhile: it was announced.
+                Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Some(Err(error)) => return Err(self.state.io("open", &place, error)),
+                None => {
+                    occupied = true;
+                    continue;
+                }
+            };
+            let listed = list(&*directory).map_err(|error| self.state.io("list", &place, error))?;
+            let choice = choose(&listed.files);
+            if !reclaimable(&listed.files, &choice, horizon).is_empty() {
+                return Ok(true);
+            }
+            occupied |= !listed.files.is_empty() || listed.strangers > 0;
+            if let Some(versions) = Versions::of(&listed.files, &choice) {
+                versions.digest(&mut digest);
+            }
+        }
+        let hash = occupied.then(|| PathHash(digest.finalize().into()).hex());
+        Ok(hash.as_deref() != known)
     }
 
     fn look(&self, path: &Path, hash: PathHash) -> Result<Place, EngineError> {
