@@ -7,7 +7,7 @@ use crate::Error;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -154,6 +154,36 @@ pub(crate) fn remove_database(hash_dir: &Path, pending: &Path, database: &Path) 
     discard(pending);
     fs::remove_file(database).map_err(|error| Error::io("remove", database, error))?;
     fs::remove_dir_all(hash_dir).map_err(|error| Error::io("remove", hash_dir, error))
+}
+
+/// Makes `link` lead to `target`, durably; one that is there already stays. Its directories may be taken away
+/// meanwhile by [`unlink`] beside it, and are made again.
+pub(crate) fn link(link: &Path, target: &Path, device: &Path) -> Result<(), Error> {
+    let parent = link.parent().unwrap_or(device);
+    for last in [false, true] {
+        if fs::symlink_metadata(link).is_ok() {
+            return Ok(());
+        }
+        make_dirs(parent, device)?;
+        match symlink(target, link) {
+            Ok(()) => return sync_dir(parent),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !last => {}
+            Err(error) => return Err(Error::io("link", link, error)),
+        }
+    }
+    Ok(())
+}
+
+/// Takes `link` away, and up to `levels` directories above it that are empty then. Not durable: one that comes
+/// back is taken away by whoever meets it.
+pub(crate) fn unlink(link: &Path, levels: usize) -> Result<(), Error> {
+    match fs::remove_file(link) {
+        Ok(()) => remove_empty_parents(link, levels),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+        Err(error) => return Err(Error::io("take away the link", link, error)),
+    }
+    Ok(())
 }
 
 /// Removes the directory above `path` and the one above that, up to `levels`, while they are empty.

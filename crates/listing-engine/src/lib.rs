@@ -26,6 +26,7 @@
 //! | what replicas tell each other | `wire.rs`; `replication.rs`, `sync_points.rs`, `shard_ranges.rs` |
 //! | whose policy is right | `policy_choice.rs` |
 //! | whole databases that come or go | `copies.rs`, `remove.rs` |
+//! | which containers are synced elsewhere | `sync_links.rs` |
 //! | what is forgotten | `reclaim.rs` |
 //! | older schemas | `migrate.rs`, `schema/*.sql` |
 //! | syncs, renames, locks, quarantine | `files.rs` |
@@ -60,6 +61,7 @@ mod remove;
 mod replication;
 mod row;
 mod shard_ranges;
+mod sync_links;
 mod sync_points;
 mod walk;
 pub mod wire;

@@ -28,6 +28,7 @@ impl Broker {
             })
         })??;
         if removed {
+            location.drop_sync_link()?;
             files::remove_empty_parents(&location.hash_dir(), 2);
         }
         Ok(removed)

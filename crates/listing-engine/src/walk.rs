@@ -16,9 +16,8 @@ impl Location {
 
     /// [`Location::partitions`], and what lies beside them.
     pub fn survey_partitions(device: &Path, kind: Kind) -> io::Result<(Vec<u32>, Vec<PathBuf>)> {
-        let canonical = |name: &str| name.parse::<u32>().ok().filter(|number| number.to_string() == name);
         let mut strays = vec![];
-        let partitions = understood(&device.join(kind.directory()), &mut strays, canonical)?;
+        let partitions = partitions(&device.join(kind.directory()), &mut strays)?;
         Ok((partitions, strays))
     }
 
@@ -30,20 +29,32 @@ impl Location {
     /// [`Location::in_partition`], and what lies beside them.
     pub fn survey(device: &Path, kind: Kind, partition: u32) -> io::Result<(Vec<Location>, Vec<PathBuf>)> {
         let directory = device.join(kind.directory()).join(partition.to_string());
-        let (mut found, mut strays) = (vec![], vec![]);
-        let is_suffix = |name: &str| name.len() == 3 && name.bytes().all(|b| b.is_ascii_hexdigit());
-        let suffix = |name: &str| is_suffix(name).then(|| name.to_owned());
-        for suffix in understood(&directory, &mut strays, suffix)? {
-            let here = |name: &str| PathHash::from_hex(name).filter(|hash| hash.suffix() == suffix);
-            let hashes = understood(&directory.join(&suffix), &mut strays, here)?;
-            found.extend(
-                hashes
-                    .into_iter()
-                    .map(|hash| Location::new(device, kind, partition, hash)),
-            );
-        }
+        let mut strays = vec![];
+        let hashes = hashes(&directory, &mut strays)?;
+        let found = hashes
+            .into_iter()
+            .map(|hash| Location::new(device, kind, partition, hash))
+            .collect();
         Ok((found, strays))
     }
+}
+
+/// The partitions below a tree's `directory`.
+pub(crate) fn partitions(directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<u32>> {
+    let canonical = |name: &str| name.parse::<u32>().ok().filter(|number| number.to_string() == name);
+    understood(directory, strays, canonical)
+}
+
+/// The hashes below the `directory` of a partition, each under its suffix.
+pub(crate) fn hashes(directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<PathHash>> {
+    let mut found = vec![];
+    let is_suffix = |name: &str| name.len() == 3 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let suffix = |name: &str| is_suffix(name).then(|| name.to_owned());
+    for suffix in understood(directory, strays, suffix)? {
+        let here = |name: &str| PathHash::from_hex(name).filter(|hash| hash.suffix() == suffix);
+        found.extend(understood(&directory.join(&suffix), strays, here)?);
+    }
+    Ok(found)
 }
 
 /// What is understood of the names in a directory; what is not goes to `strays`, and so does the directory

@@ -5,7 +5,7 @@
 
 use crate::accept::{self, Format};
 use crate::account_update::{AccountUpdate, State};
-use crate::metadata::{self, SYNC_TO};
+use crate::metadata::{self, SYNC_KEY, SYNC_TO};
 use crate::render::Listing;
 use crate::reply::{Refusal, answer, page, put as put_header, put_content_type, put_number, put_time};
 use crate::request::Request;
@@ -115,7 +115,11 @@ fn set_metadata(desk: &Desk<'_>, broker: &Broker, timestamp: Timestamp) -> Resul
     }
     let limits = &desk.shared.options.limits;
     let check = |merged: &Metadata| metadata::check(Kind::Container, merged, limits);
-    broker.update_metadata_checked(&updates, check).map_err(refuse)?
+    broker.update_metadata_checked(&updates, check).map_err(refuse)??;
+    if updates.get(SYNC_TO).is_some() || updates.get(SYNC_KEY).is_some() {
+        desk.keep_sync_link(broker);
+    }
+    Ok(())
 }
 
 fn check_sync_to(shared: &Shared, request: &Request) -> Result<(), Refusal> {
@@ -179,6 +183,7 @@ fn delete_on_disk(desk: &Desk<'_>, timestamp: Timestamp) -> Result<(bool, State)
     let existed = before.put_timestamp > Timestamp::ZERO && !before.is_deleted();
     broker.delete(timestamp).map_err(refuse)?;
     let after = broker.info().map_err(refuse)?;
+    desk.keep_sync_link(&broker);
     match after.is_deleted() {
         true => Ok((existed, State::of(&after))),
         // Created later than this DELETE was sent.

@@ -21,6 +21,8 @@ const KEPT: [&str; 4] = [
 
 /// The name under which the sync target is stored.
 pub(crate) const SYNC_TO: &str = "X-Container-Sync-To";
+/// Likewise its key.
+pub(crate) const SYNC_KEY: &str = "X-Container-Sync-Key";
 
 fn entity(kind: Kind) -> Entity {
     match kind {

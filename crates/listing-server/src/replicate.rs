@@ -166,7 +166,10 @@ impl Bench<'_> {
     /// Tells how it is here, and learns what is newer there.
     fn compare(&self, broker: &Broker, theirs: &Summary) -> Result<Value, Error> {
         let now = self.shared.world.clock.now();
-        let (_, mut mine) = broker.learn(theirs, now)?;
+        let (before, mut mine) = broker.learn(theirs, now)?;
+        if before.summary.metadata != mine.summary.metadata {
+            self.keep_sync_link(broker);
+        }
         let mut point = broker.sync_point(&theirs.id, Direction::Incoming)?;
         if mine.summary.hash == theirs.hash && point < theirs.max_row {
             point = theirs.max_row;
@@ -227,6 +230,7 @@ impl Bench<'_> {
         let file = args.get(1).and_then(Value::as_str);
         let adopted = adopt(&self.location, file, settling, |info| self.belongs(info));
         adopted.map_err(|error| self.refuse(&error))?;
+        self.keep_sync_link(&*self.open()?);
         Ok(page(StatusCode::NO_CONTENT))
     }
 
@@ -236,7 +240,15 @@ impl Bench<'_> {
         let settling = Settling { name, unique: &unique };
         let replaced = broker.replace_with(settling, |info| self.belongs(info));
         replaced.map_err(|error| self.refuse(&error))?;
+        self.keep_sync_link(&broker);
         Ok(page(StatusCode::NO_CONTENT))
+    }
+
+    /// Metadata may have come along. What fails is made good by the replicator of this server.
+    fn keep_sync_link(&self, broker: &Broker) {
+        if let Err(error) = broker.keep_sync_link() {
+            tracing::error!("{}: {error}", self.location.db_file().display());
+        }
     }
 
     /// Whether a database of this account or container belongs in this place.

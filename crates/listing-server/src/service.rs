@@ -261,6 +261,14 @@ impl Desk<'_> {
         }
     }
 
+    /// Lists the container among the synced ones of its device, or no longer. What fails is made good by the
+    /// replicator: the change itself stands.
+    pub(crate) fn keep_sync_link(&self, broker: &Broker) {
+        if let Err(error) = broker.keep_sync_link() {
+            tracing::error!("{}: {error}", self.request.url_path());
+        }
+    }
+
     /// An engine error as an answer.
     pub(crate) fn refuse(&self, error: &Error) -> Refusal {
         Refusal::from_engine(error, &self.device.name)

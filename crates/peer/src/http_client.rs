@@ -173,7 +173,9 @@ fn into_request(
     *request.method_mut() = call.method;
     *request.uri_mut() = uri.parse().map_err(|_| PeerError::Unspeakable(uri))?;
     *request.headers_mut() = call.headers;
-    let host = http::HeaderValue::from_str(node).map_err(|_| PeerError::Unspeakable(node.to_owned()))?;
+    // A whole address is for a proxy on the way: the host is the one behind it.
+    let host = request.uri().authority().map_or(node, |authority| authority.as_str());
+    let host = http::HeaderValue::from_str(host).map_err(|_| PeerError::Unspeakable(node.to_owned()))?;
     request.headers_mut().insert(http::header::HOST, host);
     let expects = request
         .headers()

@@ -123,7 +123,7 @@ options! {
         request_tries: u32 = "3",
         /// Rows of a container that are sent at the same time.
         sync_row_concurrency: usize = "8",
-        /// HTTP proxies on the way to the other side; none may be named yet.
+        /// HTTP proxies on the way to the other side, http://host:port each; every request takes one of them.
         sync_proxy: Vec<String> = "",
         /// The gateway that objects are read through.
         internal_client_conf_path: PathBuf = "/etc/swift/internal-client.conf",

@@ -55,7 +55,7 @@ mod told;
 pub use account_reaper::{AccountReaper, Below, Here, ReaperOptions};
 pub use circle::Circle;
 pub use container_reconciler::{ContainerReconciler, MISPLACED_OBJECTS, ReconcilerOptions};
-pub use container_sync::{ContainerSync, SyncOptions, SyncPeers, SyncRealm};
+pub use container_sync::{ContainerSync, HttpProxy, SyncOptions, SyncPeers, SyncRealm};
 pub use container_updater::ContainerUpdater;
 pub use database_auditor::DatabaseAuditor;
 pub use database_replicator::{DatabaseReplicator, DatabaseReplicatorOptions};

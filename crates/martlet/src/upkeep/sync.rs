@@ -11,7 +11,7 @@ use settings::{ContainerSyncDaemonSettings, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{Circle, ContainerSync, Daemon, Here, InternalClient, Pace, SyncOptions, SyncPeers, SyncRealm};
+use upkeep::{Circle, ContainerSync, Daemon, Here, HttpProxy, InternalClient, Pace, SyncOptions, SyncPeers, SyncRealm};
 
 const CONTAINER_SYNC: &str = "container-sync";
 /// The other side may be far away, and busy.
@@ -42,12 +42,8 @@ impl Way<'_> {
         gateway: Arc<dyn HttpService>,
     ) -> Result<Daemon, Failure> {
         let settings = &conf.settings;
-        if !settings.sync_proxy.is_empty() {
-            return Err(Failure::Usage(
-                "sync_proxy is not served: take it out of [container-sync], and let the servers reach the other side"
-                    .into(),
-            ));
-        }
+        let proxies: Result<Vec<HttpProxy>, String> = settings.sync_proxy.iter().map(|proxy| proxy.parse()).collect();
+        let proxies = proxies.map_err(|why| Failure::Usage(format!("sync_proxy in [container-sync]: {why}")))?;
         let client = InternalClient::new(
             self.world.clone(),
             gateway,
@@ -62,6 +58,7 @@ impl Way<'_> {
             container_time: settings.container_time,
             concurrency: settings.sync_row_concurrency,
             peers: self.sync_peers(&conf.common.swift_dir, settings),
+            proxies,
             here: Here {
                 addresses: addresses::of(&conf.common.bind_ip),
                 port: conf.common.bind_port,

@@ -3,10 +3,10 @@
 //! A container whose metadata names another one sends it every row: new ones are divided among its servers
 //! by a hash, and later every server makes sure of all of them. Two points in its database say how far it
 //! has got: up to the first all servers have done their share, up to the second everything is there.
+//! Found are containers by their links in `sync_containers`, which the container server and the replicator keep.
 //! Always holds: a point is moved only behind rows that have been dealt with as it says, the second one
 //! never over a row that has failed; a container takes no longer than its share of time in a pass.
-//! Deliberately absent: the receiving side (`features`), TLS, HTTP proxies on the way, and the directory of
-//! symbolic links to synced containers: databases that have not changed are not opened again instead.
+//! Deliberately absent: the receiving side (`features`), and TLS.
 //! Tests: beside the code, `tests/interop/test_container_sync_sender.py`.
 
 mod row;
@@ -17,20 +17,22 @@ use crate::circle::Circle;
 use crate::internal_client::InternalClient;
 use crate::{Chore, Disks, Step};
 use futures_util::future::join_all;
-use listing_engine::{Broker, Error, Info, Kind, Location, ObjectRow, Row};
+use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
 use peer::Timeouts;
 use row::Carrier;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
-pub use target::{SyncPeers, SyncRealm};
-use vocabulary::{EntityPath, PathHash};
+pub use target::{HttpProxy, SyncPeers, SyncRealm};
+use vocabulary::EntityPath;
 use world::Workers;
 
 const NAME: &str = "container-sync";
 const SYNC_TO: &str = "X-Container-Sync-To";
 const SYNC_KEY: &str = "X-Container-Sync-Key";
+/// Names the hidden container of one that keeps versions.
+const VERSIONS: &str = "X-Container-Sysmeta-Versions-Container";
 
 /// What an operator can say.
 #[derive(Clone)]
@@ -41,6 +43,8 @@ pub struct SyncOptions {
     pub concurrency: usize,
     /// Whom containers may be synced to.
     pub peers: SyncPeers,
+    /// HTTP proxies on the way to the other side, each request through one of them; none for the straight way.
+    pub proxies: Vec<HttpProxy>,
     /// How the ring names this server.
     pub here: Here,
     /// How long to wait for the other side.
@@ -53,13 +57,8 @@ pub struct ContainerSync {
     containers: Circle,
     carrier: Carrier,
     options: SyncOptions,
-    /// Databases that were found not to be synced, and when they were last changed then.
-    unsynced: HashMap<PathHash, Changed>,
     pass: Option<Pass>,
 }
-
-/// Changes with the database or its pending rows.
-type Changed = [Option<(u64, i64, i64)>; 2];
 
 #[derive(Default)]
 struct Pass {
@@ -96,6 +95,7 @@ impl ContainerSync {
             world: disks.world().clone(),
             client,
             peers: containers.peers.clone(),
+            proxies: options.proxies.clone(),
             timeouts: options.timeouts,
         };
         Self {
@@ -103,7 +103,6 @@ impl ContainerSync {
             containers,
             carrier,
             options,
-            unsynced: HashMap::new(),
             pass: None,
         }
     }
@@ -114,7 +113,7 @@ impl ContainerSync {
             Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
         };
         let path = self.disks.path(&name);
-        let listed = run(&thread, &name, move || Location::partitions(&path, Kind::Container)).await;
+        let listed = run(&thread, &name, move || Location::synced_partitions(&path)).await;
         pass.partitions = listed.unwrap_or_default().into();
         pass.device = Some((name, thread));
     }
@@ -123,10 +122,7 @@ impl ContainerSync {
     async fn list(&self, name: &str, thread: &Arc<Workers>, pass: &mut Pass) {
         while let Some(partition) = pass.partitions.pop_front() {
             let path = self.disks.path(name);
-            let listed = run(thread, name, move || {
-                Location::in_partition(&path, Kind::Container, partition)
-            })
-            .await;
+            let listed = run(thread, name, move || Location::synced_in_partition(&path, partition)).await;
             if let Some(databases) = listed
                 && !databases.is_empty()
             {
@@ -137,22 +133,8 @@ impl ContainerSync {
     }
 
     /// Begins with a container if it is synced, and from here.
-    async fn look(&mut self, name: &str, thread: &Arc<Workers>, location: Location) -> Option<Job> {
-        let world = self.disks.world().clone();
-        let (hash, known) = (location.hash(), self.unsynced.get(&location.hash()).copied());
-        let looked = run(thread, name, move || {
-            let changed = changed(&world, &location);
-            match known {
-                Some(known) if known == changed => Ok(None),
-                _ => look_into(location).map(|found| Some((changed, found))),
-            }
-        });
-        let (changed, found) = looked.await??;
-        let Some((broker, info, to, key)) = found else {
-            self.unsynced.insert(hash, changed);
-            return None;
-        };
-        self.unsynced.remove(&hash);
+    async fn look(&self, name: &str, thread: &Arc<Workers>, location: Location) -> Option<Job> {
+        let (broker, info, to, key) = run(thread, name, move || look_into(location)).await??;
         let container = info.container.clone()?;
         let path = EntityPath::account(info.account.as_str()).with_container(container.as_str());
         let ring = self.containers.ring.load_full();
@@ -256,19 +238,12 @@ async fn run<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
     None
 }
 
-fn changed(world: &world::World, location: &Location) -> Changed {
-    let of = |path: &std::path::Path| {
-        let info = world.files.info(path).ok()?;
-        Some((info.size, info.changed.0, info.changed.1))
-    };
-    [of(&location.db_file()), of(&location.pending_file())]
-}
-
 /// The database, and where and with which key it is synced, if it is.
 #[allow(clippy::type_complexity, reason = "it is taken apart at once")]
 fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)>, Error> {
-    let broker = match Broker::open(location) {
-        Err(Error::NotFound { .. }) => return Ok(None),
+    let broker = match Broker::open(location.clone()) {
+        // It went, and its link stayed.
+        Err(Error::NotFound { .. }) => return location.drop_sync_link().map(|()| None),
         other => other?,
     };
     let metadata = broker.metadata()?;
@@ -280,6 +255,14 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
         return Ok(None);
     };
     let info = broker.info()?;
+    if said(VERSIONS).is_some() {
+        let container = info.container.as_deref().unwrap_or_default();
+        tracing::warn!(
+            "{NAME}: Skipping container {}/{container} with object versioning configured",
+            info.account
+        );
+        return Ok(None);
+    }
     match info.is_deleted() || broker.sharding_state()? != "unsharded" {
         true => Ok(None),
         false => Ok(Some((broker, info, to, key))),

@@ -4,7 +4,7 @@
 //! the order; what the other side has already is not sent again.
 
 use super::NAME;
-use super::target::Target;
+use super::target::{HttpProxy, Target};
 use crate::internal_client::{Ask, InternalClient, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
@@ -22,6 +22,7 @@ pub(super) struct Carrier {
     pub(super) world: World,
     pub(super) client: InternalClient,
     pub(super) peers: Arc<Peers>,
+    pub(super) proxies: Vec<HttpProxy>,
     pub(super) timeouts: Timeouts,
 }
 
@@ -127,15 +128,28 @@ impl Carrier {
         let path = target.path_of(name);
         target.sign(&self.world, method.as_str(), &path, time, &mut headers);
         headers.insert("user-agent", crate::circle::user_agent(NAME));
+        let via = self.proxy();
+        let address = match via {
+            Some(_) => target.whole(&path),
+            None => path,
+        };
         let call = Call {
             method,
-            address: Address::Plain(path),
+            address: Address::Plain(address),
             query: String::new(),
             headers,
             body,
             interim: None,
         };
-        self.peers.send(&target.host, target.port, call, self.timeouts).await
+        let (host, port) = via.map_or((&target.host, target.port), |via| (&via.host, via.port));
+        self.peers.send(host, port, call, self.timeouts).await
+    }
+
+    /// Any of the proxies on the way, if there are some.
+    fn proxy(&self) -> Option<&HttpProxy> {
+        let count = u64::try_from(self.proxies.len()).ok().filter(|count| *count > 0)?;
+        let any = self.world.random.next_u64() % count;
+        self.proxies.get(usize::try_from(any).ok()?)
     }
 }
 

@@ -4,7 +4,7 @@
 //! address is one of an allowed host, which knows the container's own key. Source: Swift's
 //! `doc/source/overview_container_sync.rst`.
 //! Always holds: nothing is sent to a host that the operator has not named; no key is printed.
-//! Deliberately absent: TLS, HTTP proxies on the way, reading the realms' file.
+//! Deliberately absent: TLS, reading the realms' file.
 
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, HeaderValue};
@@ -30,6 +30,28 @@ pub struct SyncPeers {
     pub realms: BTreeMap<String, SyncRealm>,
     /// Hosts of full addresses.
     pub allowed_hosts: Vec<String>,
+}
+
+/// Passes requests on to the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpProxy {
+    /// Its name or address.
+    pub host: String,
+    /// Where it listens.
+    pub port: u16,
+}
+
+impl std::str::FromStr for HttpProxy {
+    type Err = String;
+
+    /// `http://host:port`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (host, port, path) = parts(&format!("{}/", text.trim_end_matches('/')))?;
+        match (host.is_empty(), path.as_str()) {
+            (false, "/") => Ok(Self { host, port }),
+            _ => Err(format!("{text:?} is not http://host:port")),
+        }
+    }
 }
 
 /// A container elsewhere.
@@ -91,6 +113,14 @@ impl Target {
     /// The path of an object there, encoded.
     pub(super) fn path_of(&self, object: &str) -> String {
         format!("{}/{}", self.path, quote(object))
+    }
+
+    /// The whole address of `path` there, for a proxy on the way.
+    pub(super) fn whole(&self, path: &str) -> String {
+        match self.host.contains(':') {
+            true => format!("http://[{}]:{}{path}", self.host, self.port),
+            false => format!("http://{}:{}{path}", self.host, self.port),
+        }
     }
 
     /// For the log.
@@ -189,6 +219,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_proxy_on_the_way_has_a_host_and_no_path() {
+        let read = |text: &str| text.parse::<HttpProxy>().map(|proxy| (proxy.host, proxy.port)).ok();
+        assert_eq!(read("http://10.1.1.1:8888"), Some(("10.1.1.1".into(), 8888)));
+        assert_eq!(read("http://proxy/"), Some(("proxy".into(), 80)));
+        for wrong in [
+            "",
+            "10.1.1.1:8888",
+            "https://proxy:1",
+            "http://proxy/x",
+            "http://user:pw@proxy",
+            "http://",
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
     /// Given by OpenStack Swift 2.38.3.
     #[test]
     fn signatures_are_openstacks() {
@@ -202,6 +249,7 @@ mod tests {
         #[test]
         fn any_target_is_read(to in "\\PC{0,40}") {
             let _ = peers().resolve(&to, "k");
+            let _ = to.parse::<HttpProxy>();
         }
     }
 }

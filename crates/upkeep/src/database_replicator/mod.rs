@@ -7,7 +7,8 @@
 //! Always holds: what is removed here is unchanged since all primaries (or `handoff_delete` of them) have
 //! said that they have it; a database that cannot be read is quarantined and comes back from another
 //! replica; what nobody needs to remember any more is forgotten only after `reclaim_age`.
-//! Deliberately absent: acting on shard ranges; container-sync's own list of containers (`sync_containers`).
+//! Synced containers are linked as such (`listing_engine`, `sync_links.rs`) when their metadata came from elsewhere.
+//! Deliberately absent: acting on shard ranges.
 //! Tests: `tests/database_replicator.rs`, and `tests/interop` with OpenStack's replicators on either side.
 
 mod figures;
@@ -353,6 +354,9 @@ impl Ground {
         let (reached, all) = push_to_all(&mut push, &ring, partition, &others, local.id).await;
         let level = (reached + usize::from(at_home)) * 2 > primaries.len();
         misplaced::enqueue(self, &local.open, &push.found, level).await;
+        let broker = push.found.broker.clone();
+        // What fails has been logged.
+        let _ = local.open.run(move || broker.keep_sync_link()).await;
         let enough = match self.options.handoff_delete {
             Some(count) => reached >= count,
             None => reached == all && all > 0,
