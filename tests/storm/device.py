@@ -10,6 +10,7 @@ import os
 import struct
 import subprocess
 import time
+from pathlib import Path
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 WITHOUT_FLUSHING_THE_LOG = 2
@@ -27,6 +28,20 @@ def patiently(command, within=20.0):
             return False
         time.sleep(0.1)
     return True
+
+
+def holders(place):
+    """Who has what open below a mount point."""
+    found = []
+    for link in (*Path("/proc").glob("[0-9]*/fd/*"), *Path("/proc").glob("[0-9]*/cwd"), *Path("/proc").glob("[0-9]*/map_files/*")):
+        try:
+            target = os.readlink(link)
+        except OSError:
+            continue
+        if target.startswith(f"{place}/") or target == str(place):
+            command = (link.parents[len(link.parents) - 3] / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            found.append(f"{command.strip()[-120:]}: {target}")
+    return found
 
 
 class Device:
@@ -69,7 +84,7 @@ class Device:
         """Unmounted altogether. Nobody may use it any more."""
         for place in (self.place, self.disk):
             if not patiently(["umount", place]):
-                raise RuntimeError(f"{place} stays busy")
+                raise RuntimeError(f"{place} stays busy: {holders(place) or 'nobody has a file open there'}")
 
     def read_only(self, only=True, within=1.0):
         return patiently(["mount", "-o", f"remount,bind,{'ro' if only else 'rw'}", self.place], within)

@@ -18,11 +18,13 @@ pub(crate) const TEMPORARY_PREFIX: &str = ".martlet-";
 /// One device (or any directory that is given the same care).
 ///
 /// Paths given to it are absolute and below its root. The root itself is never made: when a device is
-/// not mounted, writing must fail instead of filling the disk below the mount point.
+/// not mounted, writing must fail instead of filling the disk below the mount point: where that is known to be one, no
+/// directory is made in it unless something is mounted there.
 pub struct Device {
     files: Arc<dyn FileSystem>,
     random: Arc<dyn Random>,
     root: PathBuf,
+    must_be_mounted: bool,
     health: Arc<Health>,
     fresh: Fresh,
 }
@@ -30,12 +32,18 @@ pub struct Device {
 impl Device {
     /// A device whose files are below `root`.
     pub fn new(files: Arc<dyn FileSystem>, random: Arc<dyn Random>, root: impl Into<PathBuf>) -> Arc<Self> {
-        Self::watched(files, random, Health::new(root))
+        Self::watched(files, random, Health::new(root), false)
     }
 
     /// The device of a drive whose health others judge by, too.
-    pub fn watched(files: Arc<dyn FileSystem>, random: Arc<dyn Random>, health: Arc<Health>) -> Arc<Self> {
+    pub fn watched(
+        files: Arc<dyn FileSystem>,
+        random: Arc<dyn Random>,
+        health: Arc<Health>,
+        must_be_mounted: bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            must_be_mounted,
             files,
             random,
             root: health.root().to_owned(),
@@ -177,6 +185,10 @@ impl Device {
     pub fn make_directories(&self, directory: &Path) -> Result<(), FsError> {
         if directory == self.root || !directory.starts_with(&self.root) {
             return self.check_present(false);
+        }
+        // What was checked when the work began may have changed: a drive that went away has none of its directories.
+        if self.must_be_mounted && directory.parent() == Some(&self.root) {
+            self.check_present(true)?;
         }
         self.fresh.note(directory);
         let mut made = self.files.make_directory(directory);

@@ -207,12 +207,16 @@ impl Staged {
 
     /// A link cannot replace: link under a temporary name, rename that.
     fn link_over(&self, target: &Path) -> Result<(), FsError> {
-        self.device.make_directories(&self.temporaries)?;
         let path = self.device.temporary_path(&self.temporaries);
         self.file
             .lock(Duration::ZERO)
             .map_err(FsError::io("lock a temporary file for", target))?;
-        self.file.link(&path).map_err(FsError::io("name a file", &path))?;
+        let mut linked = self.file.link(&path);
+        if matches!(&linked, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            self.device.make_directories(&self.temporaries)?;
+            linked = self.file.link(&path);
+        }
+        linked.map_err(FsError::io("name a file", &path))?;
         let temporary = TemporaryName {
             device: self.device.clone(),
             path,

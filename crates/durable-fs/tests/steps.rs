@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
-use durable_fs::{Condition, Device};
+use durable_fs::{Condition, Device, FsError, Health};
 use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::io;
@@ -178,7 +178,7 @@ impl Bench {
         }
     }
 
-    fn write(&self, content: &[u8]) -> Result<(), durable_fs::FsError> {
+    fn write(&self, content: &[u8]) -> Result<(), FsError> {
         let directory = self.root.join("objects/7/abc");
         let mut staged = self.device.stage(&directory, &self.root.join("tmp"))?;
         staged.write(content)?;
@@ -193,6 +193,20 @@ impl Bench {
     fn left_behind(&self) -> usize {
         std::fs::read_dir(self.root.join("tmp")).map_or(0, Iterator::count)
     }
+}
+
+/// Unmounted after whoever writes had looked: nothing comes to lie below the mount point.
+#[test]
+fn nothing_is_made_where_a_drive_should_be_mounted() {
+    let place = tempfile::tempdir().unwrap();
+    let health = Health::new(place.path());
+    let device = Device::watched(Arc::new(Recorder::default()), Arc::new(OsRandom), health, true);
+    let (pending, tmp) = (place.path().join("async_pending/abc"), place.path().join("tmp"));
+    let refused = device.write_file(&pending, "x", &tmp, b"row");
+    assert!(matches!(refused, Err(FsError::NotMounted(_))), "{refused:?}");
+    let refused = device.make_directories(&place.path().join("objects"));
+    assert!(matches!(refused, Err(FsError::NotMounted(_))), "{refused:?}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]

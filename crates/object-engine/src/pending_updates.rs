@@ -10,7 +10,7 @@
 
 use crate::ListingUpdate;
 use crate::files::xattrs::utf8_to_latin1;
-use durable_fs::{Device, FsError};
+use durable_fs::{Device, FsError, Health};
 use pickle::{Limits, Value};
 use std::collections::BTreeMap;
 use std::io;
@@ -141,9 +141,10 @@ pub struct PendingUpdates {
 
 impl PendingUpdates {
     /// Of the device whose files are below `root`.
-    pub fn new(world: &World, root: impl Into<PathBuf>) -> Self {
+    pub fn new(world: &World, root: impl Into<PathBuf>, must_be_mounted: bool) -> Self {
+        let (files, random, health) = (world.files.clone(), world.random.clone(), Health::new(root));
         Self {
-            device: Device::new(world.files.clone(), world.random.clone(), root),
+            device: Device::watched(files, random, health, must_be_mounted),
         }
     }
 

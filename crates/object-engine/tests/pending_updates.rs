@@ -64,7 +64,7 @@ fn the_newest_is_handed_out_and_rubbish_goes_to_quarantine() {
     std::fs::create_dir_all(device.join("async_pending-x/abc")).unwrap();
     std::fs::create_dir_all(pending.join("fff")).unwrap();
 
-    let updates = PendingUpdates::new(&World::real(), &device);
+    let updates = PendingUpdates::new(&World::real(), &device, false);
     let now = World::real().clock.now();
     let (mut loaded, mut outdated_count) = (vec![], 0);
     for suffix in updates.suffixes().unwrap() {

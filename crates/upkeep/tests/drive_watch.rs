@@ -32,7 +32,7 @@ async fn a_drive_leaves_service_and_comes_back() {
     let (world, drives) = (World::real(), Arc::new(Drives::default()));
     let recon = Recon::new(world.clone(), dir.path());
     let mut watch = DriveWatch::new(world.clone(), drives.clone(), false, vec![(recon, Cache::Object)]);
-    let device = Device::watched(world.files.clone(), world.random.clone(), drives.health(&root));
+    let device = Device::watched(world.files.clone(), world.random.clone(), drives.health(&root), false);
 
     watch.step().await;
     drives.health(&root).saw(&std::io::Error::from_raw_os_error(19));

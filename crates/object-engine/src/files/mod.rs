@@ -72,7 +72,7 @@ impl FilesEngine {
 
 impl State {
     fn new(config: FilesConfig, world: World, health: Arc<Health>) -> Arc<Self> {
-        let device = Device::watched(world.files.clone(), world.random.clone(), health);
+        let device = Device::watched(world.files.clone(), world.random.clone(), health, config.mount_check);
         Arc::new(State {
             layout: Layout::new(&config.root),
             space: SpaceGuard::new(config.reserve),

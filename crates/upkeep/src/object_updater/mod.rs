@@ -114,7 +114,7 @@ impl ObjectUpdater {
             Ok(thread) => thread,
             Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
         };
-        let updates = PendingUpdates::new(self.disks.world(), self.disks.path(&name));
+        let updates = PendingUpdates::new(self.disks.world(), self.disks.path(&name), self.disks.must_be_mounted());
         let device = OpenDevice {
             name,
             thread,
