@@ -4,6 +4,7 @@ import hashlib
 import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 
 from harness.process import Process
@@ -75,7 +76,7 @@ def rows(path):
     tables = {"containers": "object", "accounts": "container"}
     table = next((name for kind, name in tables.items() if kind in Path(path).parts), None)
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20)) as connection:
             columns = [column[1] for column in connection.execute(f"PRAGMA table_info({table})") if column[1] != "ROWID"]
             lines = connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY name").fetchall()
         return hashlib.md5(repr(lines).encode()).hexdigest()

@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 from harness.client import Client
@@ -180,7 +181,7 @@ class Drives:
         """
         table, about = ("object", "container_info") if kind == "containers" else ("container", "account_stat")
         try:
-            with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20) as connection:
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20)) as connection:
                 account = connection.execute(f"SELECT account FROM {about}").fetchone()[0]
                 tasks = [name for name, in connection.execute(f"SELECT name FROM {table} WHERE deleted = 0")]
         except sqlite3.Error as error:
@@ -247,7 +248,7 @@ def database(path, kind):
         query = "SELECT name, put_timestamp, delete_timestamp, object_count, bytes_used, storage_policy_index FROM container WHERE deleted = 0 ORDER BY name"
         about = "SELECT container_count, object_count, bytes_used FROM account_stat"
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20)) as connection:
             whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
             return [("integrity", whole), *connection.execute(query), *connection.execute(about)]
     except sqlite3.Error as error:
