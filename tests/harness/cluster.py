@@ -73,6 +73,9 @@ class Cluster:
     def stop_service(self, role, node=0):
         self.services.pop((role, node)).stop()
 
+    def shut_down_service(self, role, node=0):
+        self.services.pop((role, node)).shut_down()
+
     def kill_service(self, role, node=0):
         self.services.pop((role, node)).kill()
 

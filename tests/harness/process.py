@@ -43,6 +43,25 @@ class Process:
                 pass
         return self.kill()
 
+    def shut_down(self, within=60.0):
+        """What `swift-init shutdown` does: no new connection is taken, what is under way is answered; the exit status."""
+        if self.alive():
+            self.child.send_signal(signal.SIGHUP)
+            until(lambda: self.child.poll() is not None and not self.members(), within=within, what=f"the end of {self.command}")
+        return self.kill()
+
+    def members(self):
+        """Processes of its group that still run."""
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == self.child.pid and fields[0] != "Z":
+                found.append(int(stat.parent.name))
+        return found
+
     def kill(self):
         """SIGKILL to the whole group at once, as a power cut would; the exit status."""
         self.signal(signal.SIGKILL)

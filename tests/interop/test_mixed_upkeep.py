@@ -64,7 +64,7 @@ def test_everything_is_exchanged_forth_and_back_under_load(half, ours):
                 going_on(load)
             for role in ROLES:
                 for node in NODES:
-                    half.stop_service(role, node)
+                    half.shut_down_service(role, node)  # OpenStack's cuts everybody off when told to stop
                     going_on(load)
                     half.start_service(role, node, kinds[node])
                     await_copies(half, list(load.expected))

@@ -36,19 +36,6 @@ def has(name):
     return subprocess.run([martlet(), name, "--help"], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
 
-def members(group):
-    """Processes of a group that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
-
-
 class Nodes:
     """`launch`, `kill`, `revive`: by node and program. What ended by itself is in `fallen`."""
 
@@ -110,7 +97,7 @@ class Nodes:
             process.signal(with_signal)
             process.signal(signal.SIGCONT)
             process.child.wait(60)
-            until(lambda: not members(process.child.pid), within=60, what=f"the workers of {name} on {holder} going")
+            until(lambda: not process.members(), within=60, what=f"the workers of {name} on {holder} going")
 
     def _look(self, holder, name, process):
         if not process.alive():
