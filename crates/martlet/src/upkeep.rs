@@ -41,6 +41,9 @@ pub use through_gateway::{container_reconciler, object_expirer};
 const OBJECT_UPDATER: &str = "object-updater";
 const CONTAINER_UPDATER: &str = "container-updater";
 
+/// Three passes at the default interval, and longer than replication takes to bring an old figure.
+const FIGURES_TOLD_AGAIN: Duration = Duration::from_secs(15 * 60);
+
 /// A pass over a cluster in one process costs little, and its user looks at the result at once.
 const UP_INTERVAL: Duration = Duration::from_secs(15);
 /// Likewise.
@@ -240,6 +243,7 @@ impl Way<'_> {
             self.circle(settings.conn_timeout, settings.node_timeout),
             settings.concurrency,
             settings.account_suppression_time,
+            FIGURES_TOLD_AGAIN,
         );
         let pace = Pace {
             per_second: settings.containers_per_second,

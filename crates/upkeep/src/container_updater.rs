@@ -5,13 +5,15 @@
 //! has it, the database remembers.
 //! Always holds: a database is marked as reported with exactly the figures that were sent; one that has
 //! not changed since it was last found settled is not opened again; an account that could not be told
-//! is left in peace for a while.
+//! is left in peace for a while; figures are told again for a while after the last change, for an
+//! account's replicas overwrite each other's figures in whatever order they arrive: an old one that
+//! replication brings late would stay for good.
 //! Deliberately absent: sharded containers and shards, whose figures are the sharder's to report.
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
 use crate::circle::{Circle, user_agent};
 use crate::open_device::OpenDevice;
-use crate::stamp::stamp;
+use crate::stamp::{Stamp, stamp};
 use crate::{Cache, Chore, Disks, Progress, Step};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method};
@@ -32,6 +34,7 @@ pub struct ContainerUpdater {
     accounts: Circle,
     concurrency: usize,
     suppression: Duration,
+    again: Duration,
     /// Until when accounts are left in peace.
     suppressed: HashMap<String, Duration>,
     /// Per device: the stamp under which a database was last found settled.
@@ -57,6 +60,8 @@ enum Look {
     Unchanged(u64),
     /// Nothing to report; the stamp to remember, if it can be trusted.
     Settled(Option<u64>),
+    /// Reported, but not long ago.
+    Repeat(Box<Info>),
     Report(Box<(Broker, Info)>),
 }
 
@@ -84,13 +89,14 @@ impl Outcome {
 
 impl ContainerUpdater {
     /// Looks at up to `concurrency` databases at a time; an account that could not be told is left in
-    /// peace for `suppression`.
-    pub fn new(disks: Disks, accounts: Circle, concurrency: usize, suppression: Duration) -> Self {
+    /// peace for `suppression`. What changed within the time `again` is told in every pass.
+    pub fn new(disks: Disks, accounts: Circle, concurrency: usize, suppression: Duration, again: Duration) -> Self {
         Self {
             disks,
             accounts,
             concurrency: concurrency.max(1),
             suppression,
+            again,
             suppressed: HashMap::new(),
             settled: HashMap::new(),
             pass: None,
@@ -159,8 +165,8 @@ impl ContainerUpdater {
             .get(&device.name)
             .and_then(|stamps| stamps.get(&hash))
             .copied();
-        let world = self.disks.world().clone();
-        match device.run(move || look(&world, location, known)).await {
+        let (world, again) = (self.disks.world().clone(), self.again);
+        match device.run(move || look(&world, location, known, again)).await {
             None => Outcome::of(hash, (0, 1)),
             Some(Look::Unchanged(stamp)) => Outcome {
                 stamp: Some(stamp),
@@ -170,6 +176,12 @@ impl ContainerUpdater {
                 stamp,
                 ..Outcome::of(hash, (0, 0))
             },
+            Some(Look::Repeat(info)) => {
+                if !self.suppressed.contains_key(&info.account) {
+                    self.tell(&info).await;
+                }
+                Outcome::of(hash, (0, 0))
+            }
             Some(Look::Report(found)) if self.suppressed.contains_key(&found.1.account) => Outcome::of(hash, (0, 1)),
             Some(Look::Report(found)) => {
                 let (broker, info) = *found;
@@ -262,14 +274,15 @@ impl Chore for ContainerUpdater {
 }
 
 /// Opens the database, unless it is as it was when it was found settled.
-fn look(world: &World, location: Location, known: Option<u64>) -> Result<Look, Error> {
+fn look(world: &World, location: Location, known: Option<u64>, again: Duration) -> Result<Look, Error> {
     let stamp = stamp(world, &location);
-    if let (Some((stamp, _)), Some(known)) = (stamp, known)
-        && stamp == known
+    if let (Some(stamp), Some(known)) = (stamp, known)
+        && stamp.value == known
     {
         return Ok(Look::Unchanged(known));
     }
-    let trusted = stamp.and_then(|(stamp, quiet)| quiet.then_some(stamp));
+    let trusted = stamp.and_then(Stamp::trusted);
+    let is_recent = stamp.is_some_and(|stamp| stamp.age < again.as_secs());
     let broker = match Broker::open(location) {
         // Removed, or a directory that has no database (yet).
         Err(Error::NotFound { .. }) => return Ok(Look::Settled(None)),
@@ -281,6 +294,7 @@ fn look(world: &World, location: Location, known: Option<u64>) -> Result<Look, E
     }
     match differs(&info) {
         true => Ok(Look::Report(Box::new((broker, info)))),
+        false if is_recent => Ok(Look::Repeat(Box::new(info))),
         false => Ok(Look::Settled(trusted)),
     }
 }

@@ -7,9 +7,23 @@ use world::World;
 /// Younger files may change again without their times showing it.
 const TIME_GRAIN: u64 = 2;
 
-/// What changes with every change of the database or its pending rows, and whether it is old enough
-/// that it would change with the next one. Taken before the database is read.
-pub(crate) fn stamp(world: &World, location: &Location) -> Option<(u64, bool)> {
+/// How a database lies on the disk, taken before it is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    /// Changes with every change of the database or its pending rows.
+    pub(crate) value: u64,
+    /// Seconds since the last change.
+    pub(crate) age: u64,
+}
+
+impl Stamp {
+    /// The value, unless the next change might leave it as it is.
+    pub(crate) fn trusted(self) -> Option<u64> {
+        (self.age > TIME_GRAIN).then_some(self.value)
+    }
+}
+
+pub(crate) fn stamp(world: &World, location: &Location) -> Option<Stamp> {
     let database = world.files.info(&location.db_file()).ok()?;
     let pending = world.files.info(&location.pending_file()).ok();
     let mut hasher = DefaultHasher::new();
@@ -19,6 +33,9 @@ pub(crate) fn stamp(world: &World, location: &Location) -> Option<(u64, bool)> {
         newest = newest.max(info.changed.0);
     }
     pending.is_some().hash(&mut hasher);
-    let quiet_since = u64::try_from(newest).unwrap_or(0).saturating_add(TIME_GRAIN);
-    Some((hasher.finish(), world.clock.now().seconds() > quiet_since))
+    let newest = u64::try_from(newest).unwrap_or(0);
+    Some(Stamp {
+        value: hasher.finish(),
+        age: world.clock.now().seconds().saturating_sub(newest),
+    })
 }

@@ -21,11 +21,15 @@ struct Site {
 
 impl Site {
     fn new(suppression: Duration) -> Self {
+        Self::telling(suppression, Duration::ZERO)
+    }
+
+    fn telling(suppression: Duration, again: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("sda")).unwrap();
         let fake = Arc::new(Fake::default());
         let disks = Disks::new(World::real(), dir.path(), false);
-        let updater = ContainerUpdater::new(disks, circle(&fake), 4, suppression);
+        let updater = ContainerUpdater::new(disks, circle(&fake), 4, suppression, again);
         Self { dir, fake, updater }
     }
 
@@ -98,6 +102,19 @@ async fn changes_are_reported_once() {
     broker.delete(Timestamp::from_seconds(1_700_000_002)).unwrap();
     assert_eq!(pass(&mut site.updater).await, (1, 0));
     assert_eq!(site.fake.lines().len(), 6);
+}
+
+/// An account's replicas may have overwritten each other's figures since.
+#[tokio::test]
+async fn recent_figures_are_told_again() {
+    let mut site = Site::telling(Duration::ZERO, Duration::from_secs(4));
+    add(&container(&site.device(), "AUTH_t", "c"), "o", 3);
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    let first = site.fake.lines();
+    assert_eq!((pass(&mut site.updater).await, site.fake.lines()), ((0, 0), first));
+    World::real().clock.sleep(Duration::from_millis(5200)).await;
+    assert_eq!(pass(&mut site.updater).await, (0, 0));
+    assert!(site.fake.lines().is_empty());
 }
 
 /// Long enough for the files' times to be trusted: the second pass opens nothing, the third notices.

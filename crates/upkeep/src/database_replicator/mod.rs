@@ -19,7 +19,7 @@ mod push;
 use crate::circle::Circle;
 use crate::open_device::OpenDevice;
 use crate::rsync::Rsync;
-use crate::stamp::stamp;
+use crate::stamp::{Stamp, stamp};
 use crate::{Cache, Chore, Disks, Own, Progress, RsyncOptions, Step};
 use figures::Figures;
 use futures_util::future::join_all;
@@ -277,7 +277,7 @@ impl Ground {
             let stamp = stamp(&world, &location);
             let trusted = known.filter(|known| began.saturating_sub(known.at) < trust);
             match (stamp, trusted) {
-                (Some((stamp, _)), Some(known)) if stamp == known.stamp => Ok((None, Look::Settled)),
+                (Some(stamp), Some(known)) if stamp.value == known.stamp => Ok((None, Look::Settled)),
                 _ => Ok::<_, Error>((stamp, look(location, ages)?)),
             }
         });
@@ -302,8 +302,9 @@ impl Ground {
             },
             Some((stamp, Look::Found(found))) => {
                 let (figures, at_home) = self.replicate(local, *found).await;
-                let stamp = stamp.filter(|(_, quiet)| *quiet && at_home && figures.changed_nothing());
-                let settled = stamp.map(|(stamp, _)| (hash, Settled { stamp, at: began }));
+                let stamp = stamp.and_then(Stamp::trusted);
+                let stamp = stamp.filter(|_| at_home && figures.changed_nothing());
+                let settled = stamp.map(|stamp| (hash, Settled { stamp, at: began }));
                 return Outcome { figures, settled };
             }
         };
