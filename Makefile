@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep simulate bench-features clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground simulate bench-features clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -65,6 +65,9 @@ race-martlet: build $(VENV)/ready   ## Martlet's side alone, quickly, for profil
 
 race-upkeep: build $(VENV)/ready   ## the daemons that mend, over the same damage as OpenStack Swift's; ARGS="--races pendings"
 	$(VENV)/bin/python tests/race/upkeep.py $(ARGS)
+
+race-foreground: build $(VENV)/ready   ## what upkeep costs those who are being served
+	$(VENV)/bin/python tests/race/foreground.py $(ARGS)
 
 simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 on; or one SEED=17 in words
 	MARTLET_SEEDS=$(or $(SEEDS),20000) MARTLET_FIRST_SEED=$(or $(FIRST),1) MARTLET_SEED=$(SEED) \
