@@ -133,18 +133,28 @@ fn replace_object(connection: &Connection, incoming: &Incoming) -> rusqlite::Res
     Ok(())
 }
 
-fn absorb_container(connection: &Connection, row: ContainerRow) -> rusqlite::Result<()> {
-    let stored = connection
-        .prepare_cached("SELECT put_timestamp, delete_timestamp FROM container WHERE deleted IN (0, 1) AND name = ?")?
-        .query_row([&row.name], |columns| {
+/// The row of a container, as it stands.
+pub(crate) fn container(connection: &Connection, name: &str) -> rusqlite::Result<Option<ContainerRow>> {
+    let sql = "SELECT put_timestamp, delete_timestamp, object_count, bytes_used, storage_policy_index
+               FROM container WHERE deleted IN (0, 1) AND name = ?";
+    let number = |number: Option<i64>| number.map_or(0, |number| number.max(0).unsigned_abs());
+    connection
+        .prepare_cached(sql)?
+        .query_row([name], |columns| {
             Ok(ContainerRow {
+                name: name.to_owned(),
                 put_timestamp: timestamp(columns.get_ref(0)?),
                 delete_timestamp: timestamp(columns.get_ref(1)?),
-                ..row.clone()
+                object_count: number(columns.get(2)?),
+                bytes_used: number(columns.get(3)?),
+                policy: PolicyIndex(columns.get(4)?),
             })
         })
-        .optional()?;
-    let row = match stored {
+        .optional()
+}
+
+fn absorb_container(connection: &Connection, row: ContainerRow) -> rusqlite::Result<()> {
+    let row = match container(connection, &row.name)? {
         Some(stored) => merge::containers(&stored, row),
         None => row,
     };

@@ -11,6 +11,7 @@
 use crate::connection::{Database, Fault};
 use crate::create::{self, NewDatabase};
 use crate::queue::Queue;
+use crate::row::ContainerRow;
 use crate::{Error, Location, Row, absorb, files, pending};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -58,6 +59,15 @@ impl Broker {
     /// Whether its file is there.
     pub fn exists(&self) -> bool {
         self.location.db_file().exists() || self.location.newest_file().is_some()
+    }
+
+    /// Whether an account's database says just that of a container, and nothing waits to be merged.
+    pub fn says(&self, row: &ContainerRow) -> Result<bool, Error> {
+        if files::length(&self.location.pending_file())? > 0 {
+            return Ok(false);
+        }
+        let found = self.with(|database| database.read("read", |c| absorb::container(c, &row.name)))?;
+        Ok(found.is_some_and(|found| found == *row))
     }
 
     /// Stores rows and returns when they are durable. Concurrent calls share one sync.

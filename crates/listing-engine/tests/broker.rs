@@ -73,6 +73,20 @@ fn an_account_counts_its_containers_per_policy() {
 }
 
 #[test]
+fn an_account_knows_what_it_says_of_a_container() {
+    let place = tempfile::tempdir().unwrap();
+    let broker = create(place.path(), Kind::Account);
+    let row = container("c", at(1), Timestamp::ZERO, 3);
+    assert!(!broker.says(&row).unwrap());
+    broker.commit_batch(&[Row::Container(row.clone())]).unwrap();
+    assert!(!broker.says(&row).unwrap(), "not merged yet");
+    broker.settle().unwrap();
+    assert!(broker.says(&row).unwrap());
+    assert!(!broker.says(&container("c", at(1), Timestamp::ZERO, 4)).unwrap());
+    assert!(!broker.says(&container("d", at(1), Timestamp::ZERO, 3)).unwrap());
+}
+
+#[test]
 fn creating_twice_is_refused_and_leaves_no_temporary_file() {
     let device = tempfile::tempdir().unwrap();
     create(device.path(), Kind::Container);
