@@ -16,6 +16,7 @@
 //! | transaction ids, panics, short bodies | `catch_errors.rs` |
 //! | headers that clients may not send or see | `gatekeeper.rs` |
 //! | `/healthcheck`, `/info` | `healthcheck.rs`, `swift_info.rs` |
+//! | what monitors ask: `/recon/…` | `recon/` |
 //! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | copies inside the cluster | `copy/` |
@@ -82,6 +83,7 @@ pub mod proxy_logging;
 pub mod python_json;
 pub mod ratelimit;
 pub mod read_only;
+pub mod recon;
 pub mod registry;
 pub mod reply;
 pub mod request;

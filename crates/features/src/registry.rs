@@ -32,6 +32,7 @@ use crate::name_check::NameCheck;
 use crate::proxy_logging::ProxyLogging;
 use crate::ratelimit::Ratelimit;
 use crate::read_only::ReadOnly;
+use crate::recon::Recon;
 use crate::slo::StaticLargeObjects;
 use crate::staticweb::Staticweb;
 use crate::swift_info::{Capabilities, SwiftInfo};
@@ -150,6 +151,12 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("read_only", |parts, options| {
         let versions = parts.swift.limits.valid_api_versions.clone();
         Ok(Arc::new(ReadOnly::new(Options::read(options)?, versions)))
+    }),
+    ("recon", |parts, options| {
+        let made = Recon::new(parts.world, Options::read(options)?, &parts.swift.policies);
+        Ok(Arc::new(made.map_err(|error| {
+            options.wrong("use", &format!("a system with threads to spare ({error})"))
+        })?))
     }),
     ("slo", |parts, options| {
         let (settings, world) = (Options::read(options)?, parts.world.clone());

@@ -25,6 +25,7 @@ mod overseer;
 mod process;
 mod program;
 mod proxy;
+mod recon_door;
 mod rings;
 mod server;
 mod service_manager;

@@ -7,18 +7,21 @@
 use crate::cli::Server;
 use crate::failure::Failure;
 use crate::program::Program;
+use crate::recon_door::ReconDoor;
 use crate::rings::RingFiles;
-use crate::storage::{Made, Storage};
+use crate::storage::{Made, Storage, no_threads};
 use crate::tls::Certificate;
 use crate::upkeep::watch_drives;
 use crate::worker::{Leaving, Worker};
 use crate::{logging, overseer, process, proxy};
 use ::upkeep::Cache;
 use durable_fs::Drives;
+use features::recon::Recon;
 use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, Peers, ServerOptions, StorageDoor};
-use settings::server::{ServerCommon, StorageCommon};
-use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, SwiftConf};
+use settings::gateway_filters::ReconSettings;
+use settings::server::ServerCommon;
+use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, SwiftConf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use world::World;
@@ -42,8 +45,7 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
 /// The object server.
 pub fn object(server: &Server) -> Result<(), Failure> {
     let conf = ObjectConf::load(&server.conf)?;
-    let watched = (&conf.storage, Cache::Object);
-    run_storage(server, &conf.common, &conf.warnings, watched, |storage| {
+    run_storage(server, &conf, Cache::Object, |storage| {
         storage.object_server(&conf)
     })
 }
@@ -51,8 +53,7 @@ pub fn object(server: &Server) -> Result<(), Failure> {
 /// The container server.
 pub fn container(server: &Server) -> Result<(), Failure> {
     let conf = ContainerConf::load(&server.conf)?;
-    let watched = (&conf.storage, Cache::Container);
-    run_storage(server, &conf.common, &conf.warnings, watched, |storage| {
+    run_storage(server, &conf, Cache::Container, |storage| {
         storage.container_server(&conf)
     })
 }
@@ -60,8 +61,7 @@ pub fn container(server: &Server) -> Result<(), Failure> {
 /// The account server.
 pub fn account(server: &Server) -> Result<(), Failure> {
     let conf = AccountConf::load(&server.conf)?;
-    let watched = (&conf.storage, Cache::Account);
-    run_storage(server, &conf.common, &conf.warnings, watched, |storage| {
+    run_storage(server, &conf, Cache::Account, |storage| {
         storage.account_server(&conf)
     })
 }
@@ -90,28 +90,43 @@ fn read_swift_conf(common: &ServerCommon, warnings: &[settings::Warning]) -> Res
     Ok(swift)
 }
 
-fn run_storage(
+fn run_storage<S>(
     server: &Server,
-    common: &ServerCommon,
-    warnings: &[settings::Warning],
-    (devices, cache): (&StorageCommon, Cache),
+    conf: &StorageConf<S>,
+    cache: Cache,
     make: impl Fn(Storage) -> Result<Made, Failure>,
 ) -> Result<(), Failure> {
+    let common = &conf.common;
     let Some(worker) = begin(server, common)? else {
         return Ok(());
     };
-    let swift = &read_swift_conf(common, warnings)?;
+    let swift = &read_swift_conf(common, &conf.warnings)?;
     run(worker, common, |world| {
         let drives = &Arc::new(Drives::default());
         let made = make(Storage { world, swift, drives })?;
-        watch_drives(world, drives, devices, cache);
+        watch_drives(world, drives, &conf.storage, cache);
         let service = made.connect(Arc::new(Peers::new(world.clone())));
         let options = ServerOptions {
             max_clients: common.max_clients.0,
             ..ServerOptions::default()
         };
-        Ok((Arc::new(StorageDoor(service)) as Arc<dyn HttpService>, options))
+        let door = door(world, swift, conf.recon.as_ref(), StorageDoor(service))?;
+        Ok((door, options))
     })
+}
+
+/// What requests meet first: `recon`, where the pipeline has it.
+fn door(
+    world: &World,
+    swift: &SwiftConf,
+    recon: Option<&ReconSettings>,
+    storage: StorageDoor,
+) -> Result<Arc<dyn HttpService>, Failure> {
+    let Some(settings) = recon else {
+        return Ok(Arc::new(storage));
+    };
+    let recon = Recon::new(world, settings.clone(), &swift.policies).map_err(no_threads)?;
+    Ok(Arc::new(ReconDoor { recon, storage }))
 }
 
 /// What a server needs to begin serving.

@@ -163,7 +163,8 @@ impl Storage<'_> {
     }
 }
 
-fn no_threads(error: std::io::Error) -> Failure {
+/// The system has none left.
+pub fn no_threads(error: std::io::Error) -> Failure {
     Failure::Io {
         doing: "start I/O threads for",
         path: "the devices".into(),

@@ -10,8 +10,8 @@ use crate::gateway_filters::{
     AUTHTOKEN_KNOWN, AuthTokenSettings, BulkSettings, CacheSettings, CnameLookupSettings, ContainerSyncSettings,
     CopySettings, CrossdomainSettings, DloSettings, DomainRemapSettings, EncryptionSettings, EtagQuoterSettings,
     FormPostSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions,
-    ListEndpointsSettings, NameCheckSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, SloSettings,
-    StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
+    ListEndpointsSettings, NameCheckSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, ReconSettings,
+    SloSettings, StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -113,7 +113,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("proxy_logging", ProxyLoggingSettings::TABLE).knowing(openstack::PROXY_LOGGING),
     Filter::served("ratelimit", RatelimitOptions::TABLE),
     Filter::served("read_only", ReadOnlySettings::TABLE),
-    Filter::not_yet("recon"),
+    Filter::served("recon", ReconSettings::TABLE),
     Filter::not_yet("s3api"),
     Filter::not_yet("s3token"),
     Filter::served("slo", SloSettings::TABLE),

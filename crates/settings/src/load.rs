@@ -11,7 +11,7 @@ use crate::declare::{OptionDecl, Options, Scope};
 use crate::filters::{FILTERS, Filter, Pipeline, Support};
 use crate::gateway_filters::{
     CacheSettings, GatekeeperSettings, HealthcheckSettings, KeymasterSettings, KeystoneAuthSettings,
-    ProxyLoggingSettings, RatelimitSettings,
+    ProxyLoggingSettings, RatelimitSettings, ReconSettings,
 };
 use crate::ini::{DEFAULT, Document};
 use crate::openstack;
@@ -61,6 +61,8 @@ pub struct StorageConf<S> {
     pub pipeline: Pipeline,
     /// `[filter:healthcheck]`, when it is in the pipeline.
     pub healthcheck: Option<HealthcheckSettings>,
+    /// `[filter:recon]`, when it is in the pipeline.
+    pub recon: Option<ReconSettings>,
     /// What a start should print.
     pub warnings: Vec<Warning>,
 }
@@ -184,6 +186,7 @@ impl<S: StorageKind> StorageConf<S> {
             storage: StorageCommon::read(&server.scope)?,
             settings: S::read(&server.scope)?,
             healthcheck: read_filter(&server.pipeline, "healthcheck")?,
+            recon: read_filter(&server.pipeline, "recon")?,
             warnings: server.warnings(document, tables, known),
             pipeline: server.pipeline,
         })

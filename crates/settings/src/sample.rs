@@ -4,7 +4,7 @@
 
 use crate::declare::{OptionDecl, Options};
 use crate::filters::{FILTERS, FULL_PIPELINE, Support, full_pipeline};
-use crate::gateway_filters::HealthcheckSettings;
+use crate::gateway_filters::{HealthcheckSettings, ReconSettings};
 use crate::proxy::{ProxySettings, Routing};
 use crate::server::{ServerCommon, StorageCommon};
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
@@ -115,7 +115,7 @@ fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<Part> {
         },
         Part {
             section: "pipeline:main".into(),
-            lines: line(format!("pipeline = healthcheck {name}-server")),
+            lines: line(format!("pipeline = healthcheck recon {name}-server")),
             tables: Vec::new(),
         },
         Part {
@@ -128,6 +128,7 @@ fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<Part> {
             &["use = egg:swift#healthcheck"],
             &[HealthcheckSettings::TABLE],
         ),
+        part("filter:recon", &["use = egg:swift#recon"], &[ReconSettings::TABLE]),
     ]
 }
 

@@ -261,10 +261,11 @@ fn storage_conf(cluster: &NewCluster, name: &str, egg: &str, port: u16) -> Strin
         .set("mount_check", "false")
         .set("recon_cache_path", cluster.recon.display())
         .section("pipeline:main")
-        .set("pipeline", format!("healthcheck {name}"))
+        .set("pipeline", format!("healthcheck recon {name}"))
         .section(&format!("app:{name}"))
         .set("use", format!("egg:swift#{egg}"))
-        .filter("healthcheck", "healthcheck");
+        .filter("healthcheck", "healthcheck")
+        .filter("recon", "recon");
     ini.0
 }
 

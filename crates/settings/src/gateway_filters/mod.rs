@@ -26,6 +26,7 @@ mod domain_remap;
 mod list_endpoints;
 mod ratelimit;
 mod read_only;
+mod recon;
 mod staticweb;
 
 use crate::declare::options;
@@ -39,6 +40,7 @@ pub use domain_remap::DomainRemapSettings;
 pub use list_endpoints::ListEndpointsSettings;
 pub use ratelimit::{RatelimitOptions, RatelimitSettings, SizeLimit};
 pub use read_only::ReadOnlySettings;
+pub use recon::ReconSettings;
 pub use staticweb::StaticwebSettings;
 
 options! {
