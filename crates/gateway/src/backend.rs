@@ -66,7 +66,8 @@ impl Shared {
         };
         let method = call.method.clone();
         let began = self.measures.then(|| self.world.clock.elapsed());
-        match self.peers.send(&node.ip, node.port, call, timeouts).await {
+        let (ip, port) = node.address(&call.headers);
+        match self.peers.send(ip, port, call, timeouts).await {
             Ok(response) => {
                 if let Some(began) = began {
                     self.timings

@@ -194,7 +194,10 @@ pub(crate) fn add_update_targets(
     replicas: usize,
 ) {
     let mine = || route.primaries.iter().skip(replica).step_by(replicas.max(1));
-    let hosts: Vec<String> = mine().map(|n| format!("{}:{}", n.ip, n.port)).collect();
+    // Accounts are told over the clients' network in any case, as by OpenStack's servers.
+    let own = HeaderMap::new();
+    let network = if parent == "account" { &own } else { &*headers };
+    let hosts: Vec<String> = mine().map(|node| node.host(network)).collect();
     if hosts.is_empty() {
         return;
     }

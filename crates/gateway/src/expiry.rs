@@ -85,7 +85,7 @@ impl Queue {
         headers.insert("x-delete-at-container", text(&self.container));
         headers.insert("x-delete-at-partition", text(&self.route.partition.to_string()));
         let mine = || self.route.primaries.iter().skip(replica).step_by(replicas.max(1));
-        let hosts: Vec<String> = mine().map(|n| format!("{}:{}", n.ip, n.port)).collect();
+        let hosts: Vec<String> = mine().map(|node| node.host(headers)).collect();
         let devices: Vec<&str> = mine().map(|n| n.device.as_str()).collect();
         if !hosts.is_empty() {
             headers.insert("x-delete-at-host", text(&hosts.join(",")));

@@ -8,6 +8,8 @@
 
 use crate::rings::node_of;
 use crate::routing::local_first;
+use features::request::is_true;
+use http::HeaderMap;
 use parking_lot::Mutex;
 use placement::Ring;
 use settings::{PolicyRouting, Routing};
@@ -17,6 +19,9 @@ use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex};
 use world::World;
 
+/// Says that a request belongs on the network between storage servers. Only those inside the cluster can say it.
+const REPLICATION_NETWORK: &str = "x-backend-use-replication-network";
+
 /// A device and the service in front of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Node {
@@ -24,12 +29,31 @@ pub struct Node {
     pub ip: String,
     /// Its port.
     pub port: u16,
+    /// Where it is for others of the cluster, as the ring has it: `replication_ip` and `replication_port`.
+    pub inside: (String, u16),
     /// The device's directory name.
     pub device: String,
     /// Its region.
     pub region: u32,
     /// Its zone in the region.
     pub zone: u32,
+}
+
+impl Node {
+    /// Where a call with these headers goes: upkeep asks for the network on which replicas are made.
+    pub fn address(&self, headers: &HeaderMap) -> (&str, u16) {
+        let said = headers.get(REPLICATION_NETWORK).and_then(|value| value.to_str().ok());
+        match said.is_some_and(is_true) {
+            true => (&self.inside.0, self.inside.1),
+            false => (&self.ip, self.port),
+        }
+    }
+
+    /// The same as `ip:port`.
+    pub fn host(&self, headers: &HeaderMap) -> String {
+        let (ip, port) = self.address(headers);
+        format!("{ip}:{port}")
+    }
 }
 
 /// Where one thing lives.
@@ -170,10 +194,22 @@ mod tests {
         let node = Node {
             ip: "10.0.0.1".into(),
             port: 6200,
+            inside: ("10.0.1.1".into(), 6201),
             device: "sda".into(),
             region: 1,
             zone: 1,
         };
+        let said = |value: &'static str| [(REPLICATION_NETWORK, value)];
+        let address = |headers: &[(&'static str, &'static str)]| {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            node.address(&headers.collect()).1
+        };
+        assert_eq!(
+            (address(&[]), address(&said("no")), address(&said("True"))),
+            (6200, 6200, 6201)
+        );
         let patient = suppression(Duration::from_secs(60));
         for expected in [false, false, false, true] {
             assert_eq!(patient.is_suppressed(&node), expected);

@@ -56,6 +56,7 @@ pub(crate) fn node_of(device: &placement::Device) -> Node {
     Node {
         ip: device.ip.clone(),
         port: device.port,
+        inside: (device.replication_ip.clone(), device.replication_port),
         device: device.device.clone(),
         region: device.region,
         zone: device.zone,

@@ -92,6 +92,7 @@ mod tests {
         Node {
             ip: format!("10.0.{region}.1"),
             port: 6200,
+            inside: (format!("10.0.{region}.1"), 6200),
             device: device.into(),
             region,
             zone: 1,

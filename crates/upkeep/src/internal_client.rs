@@ -42,6 +42,8 @@ const OF_THE_ANSWER: [&str; 12] = [
 ];
 /// Lets names be used that are the cluster's own.
 const RESERVED_NAMES: HeaderName = HeaderName::from_static("x-backend-allow-reserved-names");
+/// Keeps its requests on the network between storage servers, away from clients'.
+const REPLICATION_NETWORK: HeaderName = HeaderName::from_static("x-backend-use-replication-network");
 
 /// Whether a header of an answer goes with the object when it is stored elsewhere.
 pub(crate) fn is_of_object(name: &str) -> bool {
@@ -238,6 +240,7 @@ impl InternalClient {
         *headers = ask.headers.clone();
         headers.insert("user-agent", self.agent.clone());
         headers.insert(RESERVED_NAMES, HeaderValue::from_static("true"));
+        headers.insert(REPLICATION_NETWORK, HeaderValue::from_static("true"));
         request
     }
 }
@@ -276,6 +279,7 @@ mod tests {
         async fn serve(&self, request: Request<Body>, _: SocketAddr) -> Response {
             let line = format!("{} {}", request.method(), request.uri());
             assert_eq!(request.headers()[RESERVED_NAMES], "true");
+            assert_eq!(request.headers()[REPLICATION_NETWORK], "true");
             self.1.lock().push(line);
             let mut response = Response::new(Body::whole(r#"[{"name": "b", "bytes": 3}]"#));
             *response.status_mut() = http::StatusCode::from_u16(self.0.lock().remove(0)).unwrap();
