@@ -26,6 +26,7 @@ mod process;
 mod program;
 mod proxy;
 mod recon_door;
+mod ring_ports;
 mod rings;
 mod server;
 mod service_manager;

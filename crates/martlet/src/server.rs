@@ -8,6 +8,7 @@ use crate::cli::Server;
 use crate::failure::Failure;
 use crate::program::Program;
 use crate::recon_door::ReconDoor;
+use crate::ring_ports::RingPorts;
 use crate::rings::RingFiles;
 use crate::storage::{Made, Storage, no_threads};
 use crate::tls::Certificate;
@@ -38,14 +39,19 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
         world.spawn(ring_files.watch(world.clone()));
         let peers = Arc::new(Peers::new(world.clone()));
         let gateway = proxy::build(world, &conf, &swift, rings, peers)?;
-        Ok((gateway as Arc<dyn HttpService>, proxy::server_options(&conf, &swift)))
+        Ok((
+            gateway as Arc<dyn HttpService>,
+            proxy::server_options(&conf, &swift),
+            None,
+        ))
     })
 }
 
 /// The object server.
 pub fn object(server: &Server) -> Result<(), Failure> {
     let conf = ObjectConf::load(&server.conf)?;
-    run_storage(server, &conf, Cache::Object, |storage| {
+    let ports = |world: &World, swift: &SwiftConf| RingPorts::of(world, swift, &conf.common, &conf.settings);
+    run_storage(server, &conf, Cache::Object, ports, |storage| {
         storage.object_server(&conf)
     })
 }
@@ -53,7 +59,7 @@ pub fn object(server: &Server) -> Result<(), Failure> {
 /// The container server.
 pub fn container(server: &Server) -> Result<(), Failure> {
     let conf = ContainerConf::load(&server.conf)?;
-    run_storage(server, &conf, Cache::Container, |storage| {
+    run_storage(server, &conf, Cache::Container, one_port, |storage| {
         storage.container_server(&conf)
     })
 }
@@ -61,7 +67,7 @@ pub fn container(server: &Server) -> Result<(), Failure> {
 /// The account server.
 pub fn account(server: &Server) -> Result<(), Failure> {
     let conf = AccountConf::load(&server.conf)?;
-    run_storage(server, &conf, Cache::Account, |storage| {
+    run_storage(server, &conf, Cache::Account, one_port, |storage| {
         storage.account_server(&conf)
     })
 }
@@ -90,10 +96,16 @@ fn read_swift_conf(common: &ServerCommon, warnings: &[settings::Warning]) -> Res
     Ok(swift)
 }
 
+/// Of servers that listen on `bind_port` alone.
+fn one_port(_: &World, _: &SwiftConf) -> Result<Option<RingPorts>, Failure> {
+    Ok(None)
+}
+
 fn run_storage<S>(
     server: &Server,
     conf: &StorageConf<S>,
     cache: Cache,
+    ports: impl Fn(&World, &SwiftConf) -> Result<Option<RingPorts>, Failure>,
     make: impl Fn(Storage) -> Result<Made, Failure>,
 ) -> Result<(), Failure> {
     let common = &conf.common;
@@ -111,7 +123,7 @@ fn run_storage<S>(
             ..ServerOptions::default()
         };
         let door = door(world, swift, conf.recon.as_ref(), StorageDoor(service))?;
-        Ok((door, options))
+        Ok((door, options, ports(world, swift)?))
     })
 }
 
@@ -129,8 +141,8 @@ fn door(
     Ok(Arc::new(ReconDoor { recon, storage }))
 }
 
-/// What a server needs to begin serving.
-type Ready = (Arc<dyn HttpService>, ServerOptions);
+/// What a server needs to begin serving, and where it does so besides `bind_port`.
+type Ready = (Arc<dyn HttpService>, ServerOptions, Option<RingPorts>);
 
 fn run(
     worker: Worker,
@@ -143,13 +155,16 @@ fn run(
         let certificate = Certificate::load(common)?;
         process::drop_privileges(common.user.as_deref())?;
         worker.end_with_overseer()?;
-        let (service, mut options) = prepare(&world)?;
+        let (service, mut options, ports) = prepare(&world)?;
         if let Some(certificate) = certificate {
             options.arrival.tls = Some(certificate.tls());
             world.spawn(certificate.watch(world.clone()));
         }
         let (shutdown, linger) = (Shutdown::default(), options.linger.clone());
         tracing::info!("serving on {}:{}", common.bind_ip, common.bind_port);
+        if let Some(ports) = ports {
+            world.spawn(ports.serve(world.clone(), service.clone(), options.clone(), shutdown.watch()));
+        }
         let (open, closed) = oneshot::channel::<()>();
         let serving = serve(world.clone(), listener, service, options, shutdown.watch());
         world.spawn(async move {

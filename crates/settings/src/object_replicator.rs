@@ -13,8 +13,10 @@ options! {
         run_pause: Option<Duration> = "",
         /// Partitions that are worked on at the same time.
         concurrency: usize = "1",
-        /// Processes of OpenStack's replicator; one is enough here, with `concurrency` as many jobs.
+        /// Multiplies concurrency, up to the number of devices; 0 for once. Processes in OpenStack, one here.
         replicator_workers: usize = "0",
+        /// As for the object server: over 0, a device is this server's whatever port the ring gives it.
+        servers_per_port: usize = "0",
         /// How objects travel: rsync, or ssync.
         sync_method: String = "rsync",
         /// Seconds that a call of rsync may take.

@@ -50,8 +50,6 @@ pub const PROXY: &[&str] = &[
 /// The object server's `[DEFAULT]` and app.
 pub const OBJECT: &[&str] = &[
     "cooperative_period",
-    "ring_ip",
-    "servers_per_port",
     "slow_delete_log_threshold_seconds",
     "splice",
     "auto_create_account_prefix",

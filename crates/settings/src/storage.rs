@@ -37,6 +37,11 @@ options! {
         etag_validate_pct: f64 = "100",
         /// Mebibytes after which a file being written is synced; 0 syncs at the end only.
         mb_per_sync: u64 = "512",
+        /// Over 0: listen on every port that the object rings give devices of this machine, besides bind_port. Serving
+        /// processes of each port in OpenStack; here one serves all ports, as disks have threads of their own.
+        servers_per_port: usize = "0",
+        /// The address that the rings know this server by, when it is not bind_ip.
+        ring_ip: String = "",
         /// SSYNC exchanges that other nodes may have with this server at the same time; 0 for any number.
         replication_concurrency: usize = "4",
         /// Likewise on one device.

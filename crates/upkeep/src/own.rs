@@ -10,7 +10,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 pub struct Own {
     /// Addresses of this machine that its server listens on.
     pub addresses: Vec<IpAddr>,
-    /// The port of its server (`bind_port`).
+    /// The port of its server (`bind_port`); 0 for any, as of a server with many.
     pub port: u16,
 }
 
@@ -19,7 +19,9 @@ impl Own {
     /// take its time.
     pub(crate) fn device<'r>(&self, ring: &'r Ring, name: &str) -> Option<&'r Device> {
         let mut named = ring.devices().filter(|device| device.device == name);
-        named.find(|device| device.replication_port == self.port && self.is_here(&device.replication_ip))
+        named.find(|device| {
+            (self.port == 0 || device.replication_port == self.port) && self.is_here(&device.replication_ip)
+        })
     }
 
     fn is_here(&self, host: &str) -> bool {
@@ -65,6 +67,7 @@ mod tests {
         let zone = |own: Own, name: &str| own.device(&ring, name).map(|device| device.zone);
         assert_eq!(zone(own("10.0.0.2", 6201), "sda"), Some(2));
         assert_eq!(zone(own("10.0.0.2", 6202), "sda"), None);
+        assert_eq!(zone(own("10.0.0.2", 0), "sda"), Some(2));
         assert_eq!(zone(own("10.0.0.2", 6201), "sdb"), None);
         assert_eq!(zone(own("10.1.0.1", 6201), "sda"), None);
         assert_eq!(zone(own("127.0.0.1", 6301), "sda"), Some(3));

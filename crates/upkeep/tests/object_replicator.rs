@@ -147,6 +147,7 @@ impl Site {
         let mut options = ObjectReplicatorOptions {
             method: SyncMethod::Ssync,
             concurrency: 4,
+            workers: 0,
             conn_timeout: PATIENCE,
             node_timeout: PATIENCE,
             http_timeout: PATIENCE,

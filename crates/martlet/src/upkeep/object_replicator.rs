@@ -103,12 +103,17 @@ fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
     };
     let own = Own {
         addresses: addresses::of(host),
-        port: conf.common.bind_port,
+        port: if settings.servers_per_port > 0 {
+            0
+        } else {
+            conf.common.bind_port
+        },
     };
     let options = ObjectReplicatorOptions {
         // It was looked at before.
         method: method(conf).unwrap_or(SyncMethod::Ssync),
         concurrency: settings.concurrency,
+        workers: settings.replicator_workers,
         conn_timeout: settings.conn_timeout,
         node_timeout: settings.node_timeout,
         http_timeout: settings.http_timeout,

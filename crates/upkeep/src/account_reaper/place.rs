@@ -18,7 +18,7 @@ pub struct Here {
 
 impl Here {
     /// Whether a device of the ring is this server's. Names of hosts are looked up, which may take its time.
-    pub(crate) fn serves(&self, device: &Device) -> bool {
+    pub fn serves(&self, device: &Device) -> bool {
         (self.port == 0 || device.port == self.port) && self.has(&device.ip)
     }
 

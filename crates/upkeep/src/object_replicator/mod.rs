@@ -51,6 +51,8 @@ use vocabulary::{HashPrefix, PolicyIndex};
 use world::World;
 
 const NAME: &str = "object-replicator";
+/// A server has no more devices, as far as threads are made before they are counted.
+const MOST_DISKS: usize = 64;
 /// Every so many passes a partition is listed again, for suffixes that nobody announced.
 const LISTED_EVERY: u32 = 10;
 
@@ -70,6 +72,8 @@ pub struct ObjectReplicatorOptions {
     pub method: SyncMethod,
     /// Partitions that are worked on at the same time.
     pub concurrency: usize,
+    /// Multiplies that, up to the number of devices (`replicator_workers`); 0 for once.
+    pub workers: usize,
     /// For a connection.
     pub conn_timeout: Duration,
     /// For an answer (`node_timeout`).
@@ -86,6 +90,14 @@ pub struct ObjectReplicatorOptions {
     pub partitions: Vec<u32>,
     /// Only these policies; all when empty.
     pub policies: Vec<PolicyIndex>,
+}
+
+impl ObjectReplicatorOptions {
+    /// Partitions at a time on so many devices.
+    fn at_once(&self, devices: usize) -> usize {
+        let workers = self.workers.min(devices).max(1);
+        self.concurrency.max(1).saturating_mul(workers)
+    }
 }
 
 /// The cluster that objects are replicated in.
@@ -108,6 +120,8 @@ pub struct ObjectReplicator {
     selected: bool,
     pass: Option<Jobs>,
     passes: u32,
+    /// Devices that this pass found.
+    devices: usize,
 }
 
 /// What all jobs use.
@@ -135,7 +149,7 @@ impl ObjectReplicator {
     pub fn new(disks: Disks, circle: ObjectCircle, own: Own, options: ObjectReplicatorOptions) -> Self {
         let world = disks.world().clone();
         let rsync = match &options.method {
-            SyncMethod::Rsync(rsync) => Some(Rsync::new(&world, rsync.clone(), options.concurrency)),
+            SyncMethod::Rsync(rsync) => Some(Rsync::new(&world, rsync.clone(), options.at_once(MOST_DISKS))),
             SyncMethod::Ssync => None,
         };
         let selected = disks.is_selection() || !options.partitions.is_empty() || !options.policies.is_empty();
@@ -153,6 +167,7 @@ impl ObjectReplicator {
             selected,
             pass: None,
             passes: 0,
+            devices: 0,
         }
     }
 
@@ -161,10 +176,12 @@ impl ObjectReplicator {
         self.passes = self.passes.wrapping_add(1);
         self.shared.tally.begin();
         let mut jobs = Jobs::new(self.shared.options.handoffs_first);
+        self.devices = 0;
         for name in self.disks.names().await {
             let Some(local) = self.locals.open(&mut self.disks, &name).await else {
                 continue;
             };
+            self.devices += 1;
             let found = jobs::of_device(&self.shared, &self.own, &local).await;
             jobs.add(found);
         }
@@ -203,7 +220,7 @@ impl Chore for ObjectReplicator {
             Some(jobs) => jobs,
             None => self.collect().await,
         };
-        let now = jobs.take(self.shared.options.concurrency.max(1));
+        let now = jobs.take(self.shared.options.at_once(self.devices));
         if now.is_empty() {
             return Step::PassOver;
         }
