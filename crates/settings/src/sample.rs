@@ -2,13 +2,20 @@
 //!
 //! Always holds: a sample loads without warnings, every option in it commented out with its default.
 
+use crate::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
+use crate::database_replicators::DatabaseReplicatorSettings;
 use crate::declare::{OptionDecl, Options};
 use crate::filters::{FILTERS, FULL_PIPELINE, Support, full_pipeline};
 use crate::gateway_filters::{HealthcheckSettings, ReconSettings};
+use crate::object_replicator::ObjectReplicatorSettings;
 use crate::proxy::{ProxySettings, Routing};
 use crate::server::{ServerCommon, StorageCommon};
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 use crate::swift_conf::{Constraints, HashOptions, PolicyOptions};
+use crate::upkeep::{
+    AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
+    ObjectExpirerSettings, ObjectUpdaterSettings,
+};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -32,11 +39,20 @@ pub enum Kind {
     Container,
     /// `account-server.conf`.
     Account,
+    /// `container-reconciler.conf`.
+    Reconciler,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] = [Kind::Swift, Kind::Proxy, Kind::Object, Kind::Container, Kind::Account];
+    pub const ALL: [Kind; 6] = [
+        Kind::Swift,
+        Kind::Proxy,
+        Kind::Object,
+        Kind::Container,
+        Kind::Account,
+        Kind::Reconciler,
+    ];
 
     /// The usual file name.
     pub fn file_name(self) -> &'static str {
@@ -46,6 +62,7 @@ impl Kind {
             Kind::Object => "object-server.conf",
             Kind::Container => "container-server.conf",
             Kind::Account => "account-server.conf",
+            Kind::Reconciler => "container-reconciler.conf",
         }
     }
 
@@ -53,11 +70,51 @@ impl Kind {
         match self {
             Kind::Swift => swift(),
             Kind::Proxy => proxy(),
-            Kind::Object => storage("6200", "object", ObjectServerSettings::TABLE),
-            Kind::Container => storage("6201", "container", ContainerServerSettings::TABLE),
-            Kind::Account => storage("6202", "account", AccountServerSettings::TABLE),
+            Kind::Object => with_upkeep(storage("6200", "object", ObjectServerSettings::TABLE), OBJECT_UPKEEP),
+            Kind::Container => {
+                let server = storage("6201", "container", ContainerServerSettings::TABLE);
+                with_upkeep(server, CONTAINER_UPKEEP)
+            }
+            Kind::Account => with_upkeep(storage("6202", "account", AccountServerSettings::TABLE), ACCOUNT_UPKEEP),
+            Kind::Reconciler => vec![
+                part("DEFAULT", &[], &[ServerCommon::TABLE]),
+                part("container-reconciler", &[], &[ContainerReconcilerSettings::TABLE]),
+            ],
         }
     }
+}
+
+/// Sections of daemons that stand in a server's file, with their options.
+type Upkeep = &'static [(&'static str, &'static [OptionDecl])];
+
+const OBJECT_UPKEEP: Upkeep = &[
+    ("object-replicator", ObjectReplicatorSettings::TABLE),
+    ("object-auditor", ObjectAuditorSettings::TABLE),
+    (DARK_DATA, DarkDataSettings::TABLE),
+    ("object-updater", ObjectUpdaterSettings::TABLE),
+    ("object-expirer", ObjectExpirerSettings::TABLE),
+];
+const CONTAINER_UPKEEP: Upkeep = &[
+    ("container-replicator", DatabaseReplicatorSettings::TABLE),
+    ("container-auditor", ContainerAuditorSettings::TABLE),
+    ("container-updater", ContainerUpdaterSettings::TABLE),
+    ("container-sync", ContainerSyncDaemonSettings::TABLE),
+];
+const ACCOUNT_UPKEEP: Upkeep = &[
+    ("account-replicator", DatabaseReplicatorSettings::TABLE),
+    ("account-auditor", AccountAuditorSettings::TABLE),
+    ("account-reaper", AccountReaperSettings::TABLE),
+];
+/// A watcher of the object-auditor.
+const DARK_DATA: &str = "object-auditor:watcher:swift#dark_data";
+
+fn with_upkeep(mut parts: Vec<Part>, upkeep: Upkeep) -> Vec<Part> {
+    parts.extend(upkeep.iter().map(|(section, table)| Part {
+        section: (*section).into(),
+        lines: Vec::new(),
+        tables: vec![table],
+    }));
+    parts
 }
 
 fn swift() -> Vec<Part> {
@@ -192,6 +249,7 @@ mod tests {
     use crate::ini::Document;
     use crate::load::{AccountConf, ContainerConf, ObjectConf, ProxyConf};
     use crate::swift_conf::SwiftConf;
+    use crate::upkeep::UpkeepConf;
     use std::path::Path;
 
     fn warnings(kind: Kind, text: &str) -> Vec<String> {
@@ -202,6 +260,10 @@ mod tests {
             Kind::Object => ObjectConf::from_document(&document).unwrap().warnings,
             Kind::Container => ContainerConf::from_document(&document).unwrap().warnings,
             Kind::Account => AccountConf::from_document(&document).unwrap().warnings,
+            Kind::Reconciler => {
+                UpkeepConf::<ContainerReconcilerSettings>::from_document(&document, "container-reconciler").unwrap();
+                vec![]
+            }
         };
         warnings.iter().map(ToString::to_string).collect()
     }
@@ -253,6 +315,18 @@ mod tests {
         let _ = (ProxySettings::default(), Routing::default());
         let _ = (HashOptions::default(), Constraints::default());
         let _ = PolicyOptions::default();
+        let _ = (
+            ObjectReplicatorSettings::default(),
+            DatabaseReplicatorSettings::default(),
+        );
+        let _ = (ObjectAuditorSettings::default(), DarkDataSettings::default());
+        let _ = (ContainerAuditorSettings::default(), AccountAuditorSettings::default());
+        let _ = (ObjectUpdaterSettings::default(), ContainerUpdaterSettings::default());
+        let _ = (ObjectExpirerSettings::default(), AccountReaperSettings::default());
+        let _ = (
+            ContainerReconcilerSettings::default(),
+            ContainerSyncDaemonSettings::default(),
+        );
     }
 
     #[test]
