@@ -158,7 +158,9 @@ impl Ballot {
             }
             return Some(response);
         }
-        let deletion = header_timestamp(response.headers(), "x-backend-timestamp").filter(|_| status == 404);
+        // Databases that never were say the beginning of time.
+        let deletion = header_timestamp(response.headers(), "x-backend-timestamp")
+            .filter(|at| status == 404 && *at > Timestamp::ZERO);
         if status == 404 && !candidate.is_primary && deletion.is_none() {
             return None;
         }

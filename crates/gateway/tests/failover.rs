@@ -42,6 +42,8 @@ enum Mood {
     Newer,
     /// Knows of a later deletion.
     Deleted,
+    /// Never had it, and says so as servers of databases do.
+    Never,
 }
 
 struct Node {
@@ -67,6 +69,7 @@ impl Service for Node {
             Mood::NoRoom if call.method == Method::PUT => return status(507),
             Mood::Broken => return status(503),
             Mood::Deleted => return described(404, &[("x-backend-timestamp", "1800000000.00000")]),
+            Mood::Never => return described(404, &[("x-backend-timestamp", "0000000000.00000")]),
             Mood::Hung => std::future::pending::<()>().await,
             _ => {}
         }
@@ -477,6 +480,18 @@ async fn writes_stay_where_affinity_points() {
     let has = |place: usize| !cluster.nodes[cluster.order[place]].objects.lock().is_empty();
     assert!(has(3) && has(4), "the handoffs at home have it");
     assert_eq!((0..3).filter(|place| has(*place)).count(), 1);
+}
+
+#[tokio::test]
+async fn a_handoff_that_never_had_it_does_not_speak_for_silent_primaries() {
+    let cluster = cluster();
+    for place in 0..3 {
+        cluster.set(place, Mood::Gone);
+    }
+    for (handoff, expected) in [(Mood::Never, 503), (Mood::Deleted, 404)] {
+        cluster.set(3, handoff);
+        assert_eq!(cluster.get(&[]).await.0, expected, "{handoff:?}");
+    }
 }
 
 #[tokio::test]
