@@ -9,7 +9,7 @@ use crate::request::policy;
 use crate::service::Shared;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use object_engine::{ObjectEngine, PartitionKey, Rehash, SuffixHashes};
+use object_engine::{EngineError, ObjectEngine, PartitionKey, Rehash, SuffixHashes};
 use peer::{Address, Body, Call, Response};
 use pickle::Value;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(crate) async fn replicate(shared: &Arc<Shared>, call: Call) -> Result<Respon
     let Place { device, key, rest } = Place::of(call.address, &call.headers, &shared.options)?;
     let suffixes: Vec<String> = rest.split('-').take(MOST_SUFFIXES).map(str::to_owned).collect();
     let job = move |engine: &dyn ObjectEngine| match rest.is_empty() {
-        true => engine.replica().suffix_hashes(key, Rehash::default()).map(Some),
+        true => compared(engine, key).map(Some),
         false => engine.replica().invalidate(key, &suffixes).map(|()| None),
     };
     let ran = shared.devices.run(&device, job).await;
@@ -60,6 +60,16 @@ pub(crate) async fn replicate(shared: &Arc<Shared>, call: Call) -> Result<Respon
     let mut response = empty(StatusCode::OK).map(|_| body);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     Ok(response)
+}
+
+/// What the partition holds. Where nothing is, the next is often rsync with all of it, which makes the partition's
+/// directory, but not the one that is in.
+fn compared(engine: &dyn ObjectEngine, key: PartitionKey) -> Result<SuffixHashes, EngineError> {
+    let found = engine.replica().suffix_hashes(key, Rehash::default())?;
+    if found.hashes.is_empty() {
+        engine.replica().prepare(key.policy)?;
+    }
+    Ok(found)
 }
 
 fn told(found: SuffixHashes) -> Value {

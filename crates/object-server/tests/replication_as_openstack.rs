@@ -139,6 +139,16 @@ fn hashes_are_told_as_openstack_tells_them() {
     assert_eq!(told[0].len(), 3);
 }
 
+/// rsync makes the last directory of a path, no other.
+#[test]
+fn a_device_that_was_compared_with_can_take_what_rsync_brings() {
+    let Some(both) = Both::start() else { return };
+    both.same(&ask("REPLICATE", "/sda/8"));
+    for devices in [both.oracle.devices(), both.devices.path().into()] {
+        assert!(devices.join("sda/objects").is_dir(), "{}", devices.display());
+    }
+}
+
 #[test]
 fn offers_are_answered_with_the_same_wishes() {
     let Some(both) = Both::start() else { return };
