@@ -116,7 +116,8 @@ impl Request {
         self.may_create_account(options) || self.is_on("x-backend-auto-create")
     }
 
-    /// Names that belong to Swift itself begin with NUL and stand only in what belongs to Swift itself.
+    /// Names that belong to Swift itself begin with NUL and stand only in what belongs to Swift itself; in its own
+    /// accounts they are part of other names (`1:/a/\0c/\0o` in a queue).
     pub(crate) fn check_reserved(&self, options: &ListingServerOptions) -> Result<(), Refusal> {
         let reserved = |name: &str| name.starts_with(RESERVED);
         let misplaced = |name: &str| !reserved(name) && name.contains(RESERVED);
@@ -126,7 +127,7 @@ impl Request {
             "Invalid reserved-namespace account"
         } else if misplaced(container) {
             "Invalid reserved-namespace container"
-        } else if misplaced(object) {
+        } else if !free && misplaced(object) {
             "Invalid reserved-namespace object"
         } else if !free && reserved(container) && !reserved(object) {
             "Invalid user-namespace object in reserved-namespace container"

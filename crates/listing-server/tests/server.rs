@@ -155,6 +155,23 @@ async fn requests_without_sense_are_refused() {
     assert_eq!(status(&both, &rubbish).await, 400);
 }
 
+/// A row of a queue names an object with all its path; so it may have what is reserved in the middle.
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_of_swifts_own_hold_reserved_names() {
+    let both = Both::new();
+    for (account, put, deleted) in [(".misplaced_objects", 201, 204), ("a", 400, 400)] {
+        let queue = format!("/sda1/0/{account}/1795208400");
+        let name = format!("{queue}/1:%2FAUTH_a%2F%00c%2F%00o");
+        assert_eq!(status(&both, &container("PUT", &queue, 1)).await, 201);
+        assert_eq!(status(&both, &row(&name, 2)).await, put, "{account}");
+        assert_eq!(
+            status(&both, &container("DELETE", &name, 3)).await,
+            deleted,
+            "{account}"
+        );
+    }
+}
+
 /// Every acknowledged row is listed, and a crowd of them shares syncs. The bound is loose: it
 /// catches one sync per row, not a slow machine.
 #[tokio::test(flavor = "multi_thread")]
