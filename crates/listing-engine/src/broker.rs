@@ -190,6 +190,15 @@ impl Broker {
         self.with(work)
     }
 
+    /// Moves the database out of the way although it is not damaged; what was acknowledged goes with it.
+    pub fn set_aside(&self, reason: &str) -> Result<(), Error> {
+        *self.database.lock() = None;
+        match self.quarantine(reason.to_owned()) {
+            Error::Quarantined { .. } => Ok(()),
+            error => Err(error),
+        }
+    }
+
     fn quarantine(&self, reason: String) -> Error {
         let path = self.location.db_file();
         let place = &self.location;
@@ -198,7 +207,7 @@ impl Broker {
                 tracing::error!(
                     path = %path.display(),
                     quarantined = %quarantined.display(),
-                    "quarantined a database: {reason}; replication will restore it"
+                    "quarantined a database: {reason}"
                 );
                 Error::Quarantined {
                     path,

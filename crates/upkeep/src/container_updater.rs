@@ -7,16 +7,18 @@
 //! not changed since it was last found settled is not opened again; an account that could not be told
 //! is left in peace for a while; figures are told again for a while after the last change, for an
 //! account's replicas overwrite each other's figures in whatever order they arrive: an old one that
-//! replication brings late would stay for good.
+//! replication brings late would stay for good; a container is quarantined only when every primary of its
+//! account answers that it knows of no such account and of none that was deleted, for the reaper still wants
+//! the containers of one that was.
 //! Deliberately absent: sharded containers and shards, whose figures are the sharder's to report.
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
-use crate::circle::{Circle, user_agent};
+use crate::circle::{Answer, Circle, user_agent};
 use crate::open_device::OpenDevice;
 use crate::stamp::{Stamp, stamp};
 use crate::{Cache, Chore, Disks, Progress, Step};
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use listing_engine::{Broker, Error, Info, Kind, Location};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
@@ -63,6 +65,15 @@ enum Look {
     /// Reported, but not long ago.
     Repeat(Box<Info>),
     Report(Box<(Broker, Info)>),
+}
+
+/// What the account's primaries made of a report.
+enum Told {
+    /// A majority has it now.
+    Taken,
+    Refused,
+    /// There is no such account, all of them say.
+    NoAccount,
 }
 
 /// What became of it.
@@ -191,11 +202,18 @@ impl ContainerUpdater {
     }
 
     async fn report(&self, device: &OpenDevice, hash: PathHash, broker: Broker, info: Info) -> Outcome {
-        if !self.tell(&info).await {
-            return Outcome {
-                deaf: Some(info.account),
-                ..Outcome::of(hash, (0, 1))
-            };
+        let deaf = Outcome {
+            deaf: Some(info.account.clone()),
+            ..Outcome::of(hash, (0, 1))
+        };
+        match self.tell(&info).await {
+            Told::Taken => {}
+            Told::Refused => return deaf,
+            Told::NoAccount => {
+                let aside = device.run(move || broker.set_aside("no account replicas exist"));
+                aside.await;
+                return deaf;
+            }
         }
         let marked = device.run(move || {
             let Info {
@@ -211,8 +229,7 @@ impl ContainerUpdater {
         Outcome::of(hash, counted)
     }
 
-    /// Whether a majority of the account's primaries has it now.
-    async fn tell(&self, info: &Info) -> bool {
+    async fn tell(&self, info: &Info) -> Told {
         let ring = self.accounts.ring.load_full();
         let partition = ring.partition_of(&self.accounts.hash.account(&info.account).0);
         let primaries = ring.primaries(partition);
@@ -231,8 +248,40 @@ impl ContainerUpdater {
                 answer.why()
             );
         }
-        told > primaries.len() / 2
+        if told > primaries.len() / 2 {
+            return Told::Taken;
+        }
+        if !all_say_not_found(&answers) {
+            return Told::Refused;
+        }
+        let account = EntityPath::account(info.account.clone());
+        let known = self
+            .accounts
+            .tell(&primaries, partition, &Method::HEAD, account, &by_us())
+            .await;
+        match all_say_not_found(&known) && !known.iter().any(says_deleted) {
+            true => Told::NoAccount,
+            false => Told::Refused,
+        }
     }
+}
+
+/// Not one is silent, or has another trouble.
+fn all_say_not_found(answers: &[Answer]) -> bool {
+    let not_found =
+        |answer: &Answer| (answer.answer.as_ref()).is_ok_and(|response| response.status() == StatusCode::NOT_FOUND);
+    !answers.is_empty() && answers.iter().all(not_found)
+}
+
+/// The account's server knows that there was one.
+fn says_deleted(answer: &Answer) -> bool {
+    (answer.answer.as_ref()).is_ok_and(|response| response.headers().contains_key("x-account-status"))
+}
+
+fn by_us() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("user-agent", user_agent(NAME));
+    headers
 }
 
 #[async_trait::async_trait]

@@ -147,6 +147,26 @@ async fn a_majority_suffices_and_less_is_tried_again() {
 }
 
 #[tokio::test]
+async fn a_container_whose_account_nobody_knows_is_quarantined() {
+    let mut site = Site::new(Duration::ZERO);
+    let broker = container(&site.device(), "AUTH_t", "c");
+    let is_there = || broker.location().db_file().exists();
+    let say = |device: &str, status: u16| {
+        site.fake.refusing.lock().insert(device.into(), (status, None));
+    };
+    for (last, lost) in [(503, false), (507, false), (404, true)] {
+        say("sd0", 404);
+        say("sd1", 404);
+        say("sd2", last);
+        assert_eq!(pass(&mut site.updater).await, (0, 1), "{last}");
+        assert_eq!(!is_there(), lost, "{last}");
+    }
+    let aside = site.device().join("quarantined/containers");
+    assert_eq!(std::fs::read_dir(aside).unwrap().count(), 1);
+    assert_eq!(pass(&mut site.updater).await, (0, 0));
+}
+
+#[tokio::test]
 async fn an_account_that_cannot_be_told_is_left_in_peace() {
     let mut site = Site::new(Duration::from_secs(60));
     container(&site.device(), "AUTH_t", "c");
