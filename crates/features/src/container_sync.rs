@@ -8,6 +8,7 @@
 //! what it said at start.
 
 use crate::gatekeeper::INBOUND_TIMESTAMP;
+use crate::request::is_true;
 use crate::{ClientRequest, Feature, Next, Response, reply};
 use hmac::{Hmac, KeyInit, Mac};
 use http::header::{HeaderValue, WWW_AUTHENTICATE};
@@ -21,11 +22,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use subtle::{Choice, ConstantTimeEq};
+use vocabulary::EntityPath;
 use vocabulary::names::quote;
 use world::World;
 
 const AUTH: &str = "x-container-sync-auth";
 const REFUSED: &str = "X-Container-Sync-Auth header not valid; contact cluster operator for support.";
+const VERSIONED: &str = "Cannot configure container sync on a container with object versioning configured.";
 const NO_FULL_URLS: &str = "Full URLs are not allowed for X-Container-Sync-To values. Only realm values of the \
                             format //realm/cluster/account/container are allowed.\n";
 /// Bytes of the realms' file.
@@ -173,20 +176,32 @@ fn refused(request: &ClientRequest) -> Response {
     }
 }
 
+/// Where a container is to be synced to from now on.
+fn target(request: &ClientRequest) -> Option<(&EntityPath, &[u8])> {
+    let entity = request.entity.as_deref()?;
+    let is_container = entity.container.is_some() && entity.object.is_none();
+    let writes = request.method == Method::PUT || request.method == Method::POST;
+    let to = request.headers.get("x-container-sync-to")?.as_bytes();
+    (is_container && writes && !to.is_empty()).then_some((entity, to))
+}
+
 impl ContainerSync {
     /// Whether a container is to be synced to a URL although only realms are allowed.
     fn names_full_url(&self, request: &ClientRequest) -> bool {
-        let is_container = request
-            .entity
-            .as_deref()
-            .is_some_and(|e| e.container.is_some() && e.object.is_none());
-        let writes = request.method == Method::PUT || request.method == Method::POST;
-        let target = request.headers.get("x-container-sync-to").map(HeaderValue::as_bytes);
-        !self.allow_full_urls
-            && writes
-            && is_container
-            && target.is_some_and(|to| !to.is_empty() && !to.starts_with(b"//"))
+        !self.allow_full_urls && target(request).is_some_and(|(_, to)| !to.starts_with(b"//"))
     }
+}
+
+/// Whether the container to be synced from has versions: what stands there are links to what no other cluster has.
+async fn is_versioned(request: &ClientRequest, next: &Next) -> bool {
+    let Some((entity, _)) = target(request) else {
+        return false;
+    };
+    let container = entity.container.as_deref().unwrap_or_default();
+    let info = next.info().container(&entity.account, container).await;
+    info.sysmeta
+        .get("versions-enabled")
+        .is_some_and(|enabled| is_true(enabled))
 }
 
 #[async_trait::async_trait]
@@ -217,12 +232,15 @@ impl Feature for ContainerSync {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
-        request.headers.contains_key(AUTH) || self.names_full_url(request)
+        request.headers.contains_key(AUTH) || target(request).is_some()
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         if self.names_full_url(&request) {
             return reply::html(400, NO_FULL_URLS.into());
+        }
+        if is_versioned(&request, &next).await {
+            return reply::html(400, VERSIONED.into());
         }
         let Some(auth) = request.headers.get(AUTH) else {
             return next.run(request).await;
@@ -352,6 +370,26 @@ mod tests {
             let core = Answer::new(|_| reply::html(200, String::new()));
             let answer = ask(feature(&settings, folder.path()), request, core).await;
             assert_eq!(answer.status().as_u16(), expected, "{path} {to}");
+        }
+    }
+
+    #[tokio::test]
+    async fn containers_with_versions_are_not_synced_from() {
+        let folder = tempfile::tempdir().unwrap();
+        for (enabled, to, expected) in [
+            ("True", "//us/dfw1/a/c", 400),
+            ("False", "//us/dfw1/a/c", 200),
+            ("True", "", 200),
+        ] {
+            let request = with_headers(request("POST", "/v1/a/c"), &[("x-container-sync-to", to)]);
+            let core = Answer::new(|_| reply::html(200, String::new()));
+            *core.container.lock().unwrap() = Arc::new(ContainerInfo {
+                status: 204,
+                sysmeta: [("versions-enabled".to_owned(), enabled.to_owned())].into(),
+                ..ContainerInfo::default()
+            });
+            let answer = ask(feature(&ContainerSyncSettings::default(), folder.path()), request, core).await;
+            assert_eq!(answer.status().as_u16(), expected, "{enabled} {to}");
         }
     }
 

@@ -52,6 +52,8 @@ pub struct ContainerInfo {
     pub object_count: u64,
     /// Bytes in its objects.
     pub bytes_used: u64,
+    /// Where container sync takes its objects.
+    pub sync_to: Option<String>,
     /// The secret of container sync.
     pub sync_key: Option<String>,
     /// `X-Versions-Location` of old.

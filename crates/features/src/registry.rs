@@ -190,11 +190,10 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("versioned_writes", |parts, options| {
         let settings: VersionedWritesSettings = Options::read(options)?;
-        let limit = parts.swift.limits.container_listing_limit;
         Ok(Arc::new(ObjectVersioning::new(
             settings.allow_object_versioning,
             parts.swift.policies.clone(),
-            limit,
+            &parts.swift.limits,
             parts.world.clock.clone(),
         )))
     }),

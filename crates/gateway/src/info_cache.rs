@@ -284,6 +284,7 @@ pub(crate) fn container_info(status: u16, headers: &HeaderMap) -> ContainerInfo 
         policy: PolicyIndex(u32::try_from(number(headers, "x-backend-storage-policy-index")).unwrap_or(0)),
         object_count: number(headers, "x-container-object-count"),
         bytes_used: number(headers, "x-container-bytes-used"),
+        sync_to: text("x-container-sync-to"),
         sync_key: text("x-container-sync-key"),
         versions: text("x-versions-location"),
         sharding_state: text("x-backend-sharding-state"),

@@ -74,6 +74,7 @@ pub(crate) fn container_from(value: &Value) -> Option<ContainerInfo> {
         policy: PolicyIndex(u32::try_from(number(map, "storage_policy")).ok()?),
         object_count: number(map, "object_count"),
         bytes_used: number(map, "bytes"),
+        sync_to: text("sync_to"),
         sync_key: text("sync_key"),
         versions: text("versions"),
         sharding_state: text("sharding_state"),
@@ -90,7 +91,7 @@ pub(crate) fn container_to(info: &ContainerInfo, headers: &HeaderMap) -> Value {
         "status": info.status,
         "read_acl": info.read_acl,
         "write_acl": info.write_acl,
-        "sync_to": sent("x-container-sync-to"),
+        "sync_to": info.sync_to,
         "sync_key": info.sync_key,
         "object_count": info.object_count.to_string(),
         "bytes": info.bytes_used.to_string(),
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn openstacks_values_are_read() {
         let value: Value = serde_json::from_str(
-            r#"{"status": 204, "read_acl": ".r:*", "write_acl": null, "sync_to": null, "sync_key": "k",
+            r#"{"status": 204, "read_acl": ".r:*", "write_acl": null, "sync_to": "//r/c/a/b", "sync_key": "k",
             "object_count": "3", "bytes": "10", "versions": "v", "storage_policy": "1", "cors": {"allow_origin": "*"},
             "meta": {"foo": "bar"}, "sysmeta": {"versions-enabled": "x"}, "sharding_state": "unsharded"}"#,
         )

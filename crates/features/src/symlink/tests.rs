@@ -136,6 +136,28 @@ async fn links_are_stored_as_openstack_stores_them() {
     assert_eq!(Link::listed_in(stored[LISTED_ETAG].to_str().unwrap()).unwrap().0, link);
 }
 
+/// The target may be another by now; whoever signed the request has seen it as it was.
+#[tokio::test]
+async fn a_synced_link_is_stored_without_a_look_at_its_target() {
+    let static_link = [
+        ("x-symlink-target", "c/o"),
+        ("x-symlink-target-etag", "old"),
+        ("x-symlink-target-bytes", "13"),
+    ];
+    let mut asked = with_headers(request("PUT", "/v1/a/c/l"), &static_link);
+    asked.is_synced = true;
+    let stored = Arc::new(Mutex::new(None));
+    let seen = stored.clone();
+    let core = Answer::new(move |request| {
+        assert_eq!(request.method, "PUT");
+        *seen.lock().unwrap() = Link::of(&request.headers);
+        reply::html(201, String::new())
+    });
+    assert_eq!(ask(symlink(), asked, core).await.status(), 201);
+    let link = stored.lock().unwrap().take().unwrap();
+    assert_eq!((link.etag.as_deref(), link.bytes.as_deref()), (Some("old"), Some("13")));
+}
+
 #[tokio::test]
 async fn what_is_no_link_is_refused() {
     for (headers, status, location) in [

@@ -4,7 +4,7 @@
 //! target is what it says; a POST is applied to the link, and the client is sent on to the target.
 
 use super::follow::Trail;
-use super::link::{EMPTY_ETAG, LISTED_ETAG, Link, TARGET, TARGET_ACCOUNT, TARGET_ETAG, without_link};
+use super::link::{EMPTY_ETAG, LISTED_ETAG, Link, TARGET, TARGET_ACCOUNT, TARGET_BYTES, TARGET_ETAG, without_link};
 use super::{SOURCE, Symlink};
 use crate::subrequest::set_header;
 use crate::{ClientRequest, Next, Response, reply};
@@ -62,6 +62,11 @@ impl Symlink {
         let Some(own) = own else { return Ok(()) };
         let (mut link, target) = wanted(request, &own)?;
         match &link.etag {
+            // From a cluster that has checked it; the target may be somewhere else by now.
+            Some(_) if request.is_synced => {
+                let bytes = request.header(TARGET_BYTES);
+                link.bytes = bytes.filter(|text| text.parse::<u64>().is_ok()).map(str::to_owned);
+            }
             Some(_) => self.vouch(request, &mut link, target, next).await?,
             None => declare(request, &SYMLINK_TYPE),
         }

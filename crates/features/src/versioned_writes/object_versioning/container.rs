@@ -43,6 +43,12 @@ impl ObjectVersioning {
             return next.run(request).await;
         }
         if enable {
+            if info.sync_to.as_ref().is_some_and(|to| !to.is_empty()) {
+                return reply::html(
+                    400,
+                    "Cannot enable object versioning on a container configured as source of container syncing.".into(),
+                );
+            }
             if info.sysmeta.contains_key("versions-location") || info.versions.is_some() {
                 return reply::html(
                     400,

@@ -23,7 +23,7 @@ use vocabulary::names::{RESERVED, quote, unquote};
 /// More than ten thousand rows of the longest names that JSON can blow up.
 const MAX_LISTING: u64 = 256 << 20;
 
-type Row = Map<String, Value>;
+pub(super) type Row = Map<String, Value>;
 
 /// What `?versions` asks for.
 struct Wanted {
@@ -212,7 +212,7 @@ fn merge(
     merged.into_iter().take(wanted.limit).map(Value::Object).collect()
 }
 
-fn name_of(row: &Row) -> String {
+pub(super) fn name_of(row: &Row) -> String {
     let name = row.get("name").or_else(|| row.get("subdir"));
     name.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
@@ -310,8 +310,7 @@ fn link_of(row: &Row, entity: &EntityPath, versioned: &Versioned) -> Option<(Str
 
 /// The plain listing: links look like the versions they show.
 pub(super) async fn with_own_names(mut response: Response, entity: &EntityPath, versioned: &Versioned) -> Response {
-    let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
-    if response.status() != StatusCode::OK || !response.headers().get(CONTENT_TYPE).is_some_and(is_json) {
+    if response.status() != StatusCode::OK || !is_json(&response) {
         return response;
     }
     let rows = match take_rows(&mut response).await {
@@ -343,8 +342,13 @@ pub(super) async fn with_own_names(mut response: Response, entity: &EntityPath, 
     with_rows(response, shown)
 }
 
+pub(super) fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
+}
+
 /// The rows of a listing, taken out of its answer.
-async fn take_rows(response: &mut Response) -> Result<Vec<Row>, Response> {
+pub(super) async fn take_rows(response: &mut Response) -> Result<Vec<Row>, Response> {
     let body = std::mem::replace(response.body_mut(), Body::empty());
     let unreadable = || reply::status(503);
     let json = body.collect(MAX_LISTING).await.map_err(|_| unreadable())?;
@@ -354,7 +358,7 @@ async fn take_rows(response: &mut Response) -> Result<Vec<Row>, Response> {
     serde_json::from_slice(&json).map_err(|_| unreadable())
 }
 
-fn with_rows(mut response: Response, rows: Vec<Value>) -> Response {
+pub(super) fn with_rows(mut response: Response, rows: Vec<Value>) -> Response {
     let text = python_json::print(&Value::Array(rows));
     let headers = response.headers_mut();
     headers.insert(

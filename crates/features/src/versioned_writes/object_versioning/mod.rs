@@ -11,6 +11,7 @@
 //! Deliberately absent: following links (`symlink`), the older modes (`versioned_writes`).
 //! Formats: what OpenStack Swift 2.38.3 wrote, beside it, for the same requests (`tests/api/test_object_versioning.py`).
 
+mod account;
 mod container;
 mod listing;
 mod names;
@@ -24,7 +25,7 @@ use http::{HeaderValue, Method};
 use names::{Hidden, VersionId};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
-use vocabulary::{EntityPath, Policies};
+use vocabulary::{EntityPath, Limits, Policies};
 use world::Clock;
 
 /// In the access log, and in nothing else.
@@ -43,6 +44,7 @@ pub struct ObjectVersioning {
     allowed: bool,
     policies: Policies,
     listing_limit: usize,
+    account_limit: usize,
     clock: Arc<dyn Clock>,
     unique: write::Unique,
 }
@@ -83,12 +85,13 @@ impl Asked {
 }
 
 impl ObjectVersioning {
-    /// `allowed` is `allow_object_versioning`; `listing_limit` the most rows of a listing.
-    pub fn new(allowed: bool, policies: Policies, listing_limit: usize, clock: Arc<dyn Clock>) -> Self {
+    /// `allowed` is `allow_object_versioning`.
+    pub fn new(allowed: bool, policies: Policies, limits: &Limits, clock: Arc<dyn Clock>) -> Self {
         Self {
             allowed,
             policies,
-            listing_limit,
+            listing_limit: limits.container_listing_limit,
+            account_limit: limits.account_listing_limit,
             clock,
             unique: write::Unique::default(),
         }
@@ -181,7 +184,11 @@ impl Feature for ObjectVersioning {
         let entity = request.entity.clone().filter(|_| self.allowed);
         match entity {
             // What belongs to Swift itself has no versions; the core decides whether it may be asked for.
-            Some(entity) if request.path.contains(RESERVED) || entity.container.is_none() => next.run(request).await,
+            Some(_) if request.path.contains(RESERVED) => next.run(request).await,
+            Some(entity) if entity.container.is_none() && request.method == Method::GET => {
+                Box::pin(self.list_account(request, &entity, next)).await
+            }
+            Some(entity) if entity.container.is_none() => next.run(request).await,
             Some(entity) if entity.object.is_some() => self.object(request, entity, next).await,
             Some(entity) => Box::pin(self.container(request, entity, next)).await,
             None => next.run(request).await,

@@ -60,7 +60,7 @@ impl Hidden {
     pub fn new(account: &str, container: &str) -> Self {
         Self {
             account: account.into(),
-            container: format!("{RESERVED}versions{RESERVED}{container}"),
+            container: hidden_container(container),
         }
     }
 
@@ -105,6 +105,18 @@ impl Hidden {
     pub fn link_target(&self, object: &str, id: VersionId) -> String {
         quote(&format!("{}/{}", self.container, hidden_name(object, id)))
     }
+}
+
+/// `\0versions\0c`.
+pub fn hidden_container(container: &str) -> String {
+    format!("{RESERVED}versions{RESERVED}{container}")
+}
+
+/// The inverse of [`hidden_container`].
+pub fn visible_container(name: &str) -> Option<&str> {
+    name.strip_prefix(RESERVED)?
+        .strip_prefix("versions")?
+        .strip_prefix(RESERVED)
 }
 
 /// `\0o\0<difference>`.
@@ -153,6 +165,8 @@ mod tests {
         assert_eq!(id.to_string(), "1795187419.55300");
         assert_eq!(Hidden::stored("a", "c", "c"), None);
         assert_eq!(Hidden::stored("a", "c", "%00versions%00c"), Some(Hidden::new("a", "c")));
+        assert_eq!(visible_container(&hidden_container("c")), Some("c"));
+        assert_eq!(visible_container("c"), None);
         assert_eq!("bad".parse::<VersionId>(), Err(NoVersion));
     }
 
