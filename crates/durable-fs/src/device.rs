@@ -114,6 +114,20 @@ impl Device {
         Ok(())
     }
 
+    /// Writes a whole file in place of any file with that name, without making it durable: after a loss of power
+    /// there is the earlier one, this one or rubbish. For what can be made anew and whose reader tells rubbish.
+    pub fn write_remaking(
+        self: &Arc<Self>,
+        directory: &Path,
+        name: &str,
+        temporaries: &Path,
+        content: &[u8],
+    ) -> Result<(), FsError> {
+        let mut staged = self.stage(directory, temporaries)?;
+        staged.write(content)?;
+        staged.publish_undurably(name)
+    }
+
     /// Takes the lock of `directory`, which must exist.
     pub fn lock(self: &Arc<Self>, directory: &Path, wait: Duration) -> Result<Locked, FsError> {
         Locked::take(self, directory, LOCK_NAME, wait)

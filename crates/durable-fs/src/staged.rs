@@ -148,6 +148,22 @@ impl Staged {
         Ok(())
     }
 
+    /// Gives the file its name without a promise; for [`Device::write_remaking`] alone.
+    pub(crate) fn publish_undurably(mut self, name: &str) -> Result<(), FsError> {
+        self.append_gathered()?;
+        self.name_it(name)
+    }
+
+    fn name_it(&mut self, name: &str) -> Result<(), FsError> {
+        let target = self.directory.join(name);
+        match &self.name {
+            Some(temporary) => self.device.renamed_into(&temporary.path, &target)?,
+            None => self.link(&target)?,
+        }
+        self.published = true;
+        Ok(())
+    }
+
     /// Brings content and attributes to stable storage.
     pub fn sync(mut self) -> Result<Synced, FsError> {
         self.append_gathered()?;
@@ -167,12 +183,7 @@ impl Synced {
     /// stable storage. The directory comes back open, for looking at what else is in it.
     pub fn publish(self, name: &str) -> Result<Box<dyn Directory>, FsError> {
         let mut staged = self.0;
-        let target = staged.directory.join(name);
-        match &staged.name {
-            Some(temporary) => staged.device.renamed_into(&temporary.path, &target)?,
-            None => staged.link(&target)?,
-        }
-        staged.published = true;
+        staged.name_it(name)?;
         staged.device.settle(&staged.directory)
     }
 }

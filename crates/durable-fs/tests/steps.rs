@@ -246,6 +246,23 @@ fn steps_come_in_order_and_new_parents_are_synced_once() {
 }
 
 #[test]
+fn what_can_be_made_anew_is_not_synced() {
+    for named_only in [false, true] {
+        let bench = Bench::new();
+        bench.recorder.0.lock().named_only = named_only;
+        let (directory, temporaries) = (bench.root.join("objects/7/abc"), bench.root.join("tmp"));
+        for content in [b"one", b"two"] {
+            let written = bench.device.write_remaking(&directory, "x.data", &temporaries, content);
+            written.unwrap();
+            assert_eq!(bench.content().unwrap(), content);
+        }
+        let steps = bench.recorder.steps();
+        assert!(!steps.iter().any(|step| step.starts_with("sync")), "{steps:?}");
+        assert_eq!(bench.left_behind(), 0);
+    }
+}
+
+#[test]
 fn a_name_that_is_taken_is_replaced_at_once() {
     for named_only in [false, true] {
         let bench = Bench::new();

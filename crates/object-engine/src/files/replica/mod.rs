@@ -3,7 +3,8 @@
 //! Whoever changes a suffix appends it to `hashes.invalid`; who asks for hashes first moves those lines
 //! into `hashes.pkl` (as "unknown"), then computes what is unknown, then writes the result if nobody
 //! else wrote in between. Both files are OpenStack Swift's, and its daemons may do the same meanwhile.
-//! Always holds: `hashes.invalid` is emptied only after `hashes.pkl` says as much on stable storage; a
+//! Always holds: `hashes.invalid` is emptied only after `hashes.pkl` says as much on stable storage (computed
+//! hashes need not be there: what is on it then doubts them still, and rubbish is taken for nothing); a
 //! hash is computed from a listing that began after its announcement was taken note of; without changes
 //! no directory is listed, no lock is taken and no object file is opened.
 //! Deliberately absent: fragments of erasure-coded policies, who compares hashes and why.
@@ -77,6 +78,8 @@ impl<'a> Partition<'a> {
                 record.know(suffix, hash);
                 changed = true;
             }
+            // What turned out as it was needs no writing.
+            let changed = changed && recorded.record.as_ref() != Some(&record);
             if !changed || self.keep(&record, &recorded, attempt == RETRIES)? {
                 let hashes = record.into_hashes();
                 return Ok(SuffixHashes { hashes, computed });
@@ -171,7 +174,7 @@ impl<'a> Partition<'a> {
         let kept = self.lock().and_then(|_locked| {
             let same = self.recorded()?.bytes == before.bytes;
             if same {
-                self.write(record)?;
+                self.write_result(record)?;
             }
             Ok(same)
         });
@@ -184,6 +187,16 @@ impl<'a> Partition<'a> {
         }
     }
 
+    /// Without making it durable: were it lost, what was announced would be computed once more.
+    fn write_result(&self, record: &Record) -> Result<(), EngineError> {
+        debug_assert!(record.unknown().is_empty(), "doubts are written durably");
+        let bytes = record.encode(self.state.world.clock.now());
+        let temporaries = self.state.layout.temporaries(self.key.policy);
+        let written = (self.state.device).write_remaking(&self.path, HASHES, &temporaries, &bytes);
+        written.map_err(|error| self.state.blame(error))
+    }
+
+    /// Durably.
     fn write(&self, record: &Record) -> Result<Vec<u8>, EngineError> {
         let bytes = record.encode(self.state.world.clock.now());
         let temporaries = self.state.layout.temporaries(self.key.policy);
