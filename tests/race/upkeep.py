@@ -24,7 +24,7 @@ from harness.layout import Layout  # noqa: E402
 from harness.memcached import Memcached  # noqa: E402
 from harness.places import REPOSITORY, martlet, openstack_command  # noqa: E402
 from harness.upkeep import write_conf  # noqa: E402
-from race import damage  # noqa: E402
+from race import bare, damage  # noqa: E402
 
 MAKES = ("openstack", "martlet")
 # More on the same wire and the same threads for both: what OpenStack's documentation suggests for fast drives.
@@ -167,6 +167,8 @@ class Replicas:
 
 def replication(options, count, makes):
     """The three passes of each make over one tree: `(event, make) -> Pass`."""
+    disk = bare.fastest(options.dir / "bare", min(count, 20_000), damage.BODY)
+    print(f"disk       {disk:10,.0f}/s written and synced by system calls alone", flush=True)
     replicas = Replicas(options.dir / "replicas", count)
     try:
         return {(event, make): tell(event, make, count, getattr(replicas, event)(make))
@@ -223,8 +225,10 @@ def main():
     parser.add_argument("--only", choices=MAKES)
     parser.add_argument("--races", nargs="+", choices=RACES, default=list(RACES))
     parser.add_argument("--count", type=int, help="this many things instead of what the race has")
+    parser.add_argument("--size", type=int, default=len(damage.BODY), help="bytes of each object")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race-upkeep", help="where the devices are")
     options = parser.parse_args()
+    damage.BODY = b"x" * options.size
     makes = [options.only] if options.only else list(MAKES)
     scores, counts = {}, {}
     for name in options.races:

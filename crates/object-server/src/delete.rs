@@ -27,7 +27,9 @@ pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Res
     let key = request.key.clone();
     let ran = shared
         .devices
-        .run(&request.device, move |engine| deletion.carry_out(engine, &key))
+        .run(&request.device, request.lane, move |engine| {
+            deletion.carry_out(engine, &key)
+        })
         .await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
     let done = done?;

@@ -2,6 +2,8 @@
 //!
 //! Each [`Device`] has its own I/O workers, so a slow or hung drive costs only its own requests. Once
 //! open it stays: its engine notices when the drive goes (507) and when it is back.
+//! Other nodes' upkeep has workers of its own ([`Lane`]): no client waits behind it for a thread, and enough of its
+//! writes are under way for the drive to sync them together.
 //! A drive that is judged out of service ([`Health`]) answers 507 at once, also to those who wait for it.
 //! Always holds: a device is opened once, and a name without a device costs no thread.
 
@@ -36,6 +38,19 @@ pub(crate) enum Trouble {
     /// The engine's own words.
     Engine(EngineError),
 }
+
+/// On whose behalf a device works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Lane {
+    /// Clients', and that of single requests of upkeep.
+    Requests,
+    /// That of other nodes' replicators: hashes, exchanges.
+    Replication,
+}
+
+/// Threads of a device that work for other nodes' replicators, made when the first of them comes. What they write
+/// is synced by as many at once, for which a file system needs hardly more time than for one.
+pub(crate) const REPLICATION_THREADS: usize = 16;
 
 /// A device with its workers.
 pub(crate) struct Device {
@@ -106,6 +121,7 @@ pub(crate) struct Devices {
     world: World,
     source: Arc<dyn DeviceSource>,
     open: RwLock<HashMap<String, Arc<Device>>>,
+    replicated: RwLock<HashMap<String, Arc<Device>>>,
     opening: tokio::sync::Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     openers: Workers,
     threads: usize,
@@ -129,6 +145,7 @@ impl Devices {
             world,
             source,
             open: RwLock::default(),
+            replicated: RwLock::default(),
             opening: tokio::sync::Mutex::default(),
             threads,
             queue,
@@ -139,9 +156,13 @@ impl Devices {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         name: &str,
+        lane: Lane,
         job: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<(T, Arc<Device>), Trouble> {
-        let device = self.find(name).await?;
+        let mut device = self.find(name).await?;
+        if lane == Lane::Replication {
+            device = self.for_replication(&device)?;
+        }
         let result = device.run(job).await?;
         Ok((result, device))
     }
@@ -171,6 +192,33 @@ impl Devices {
         opened
     }
 
+    /// The same device with the workers for that.
+    fn for_replication(&self, device: &Device) -> Result<Arc<Device>, Trouble> {
+        if let Some(open) = self.replicated.read().get(&device.name) {
+            return Ok(open.clone());
+        }
+        let mut replicated = self.replicated.write();
+        if let Some(open) = replicated.get(&device.name) {
+            return Ok(open.clone());
+        }
+        let name = device.name.clone();
+        let opened = Arc::new(Device {
+            engine: device.engine.clone(),
+            workers: self.workers(&name, REPLICATION_THREADS)?,
+            health: device.health.clone(),
+            name: name.clone(),
+        });
+        replicated.insert(name, opened.clone());
+        Ok(opened)
+    }
+
+    fn workers(&self, name: &str, threads: usize) -> Result<Workers, Trouble> {
+        self.world.workers(name, threads, self.queue).map_err(|error| {
+            tracing::error!("no threads for device {name}: {error}");
+            Trouble::Busy
+        })
+    }
+
     async fn open(&self, name: &str) -> Result<Arc<Device>, Trouble> {
         let (source, wanted) = (self.source.clone(), name.to_owned());
         let opening = self.openers.run(move || {
@@ -182,10 +230,7 @@ impl Devices {
             Err(WorkerError::Busy) => return Err(Trouble::Busy),
             Err(WorkerError::Panicked) => return Err(Trouble::Panicked),
         };
-        let workers = self.world.workers(name, self.threads, self.queue).map_err(|error| {
-            tracing::error!("no threads for device {name}: {error}");
-            Trouble::Busy
-        })?;
+        let workers = self.workers(name, self.threads)?;
         let device = Arc::new(Device {
             name: name.to_owned(),
             engine,

@@ -23,7 +23,9 @@ pub(crate) async fn post(shared: &Arc<Shared>, request: Request) -> Result<Respo
     let key = request.key.clone();
     let ran = shared
         .devices
-        .run(&request.device, move |engine| change.carry_out(engine, &key))
+        .run(&request.device, request.lane, move |engine| {
+            change.carry_out(engine, &key)
+        })
         .await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
     let done = done?;

@@ -241,7 +241,11 @@ impl Upload {
                 Err(refusal) => Err(refusal),
             })
         };
-        let ran = self.shared.devices.run(&self.request.device, job).await;
+        let ran = self
+            .shared
+            .devices
+            .run(&self.request.device, self.request.lane, job)
+            .await;
         let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &self.request.device))?;
         let (prior, written) = done?;
         Ok(self.tell(prior, written, &device).await)
@@ -273,7 +277,11 @@ impl Upload {
             Ok(prior) => Ok(Ok((prior, engine.create(&intent.key, expected_size)?))),
             Err(refusal) => Ok(Err(refusal)),
         };
-        let ran = self.shared.devices.run(&self.request.device, job).await;
+        let ran = self
+            .shared
+            .devices
+            .run(&self.request.device, self.request.lane, job)
+            .await;
         let (begun, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &self.request.device))?;
         let (prior, writer) = begun?;
         Ok((prior, Sink::new(&self.shared.world, device, writer, digest)))

@@ -31,7 +31,7 @@ pub(crate) async fn read(shared: &Arc<Shared>, request: Request) -> Result<Respo
         None => {
             let key = request.key.clone();
             let look = move |engine: &dyn ObjectEngine| question.answer(engine.open(&key, question.options())?);
-            shared.devices.run(&request.device, look).await
+            shared.devices.run(&request.device, request.lane, look).await
         }
     };
     let absent = |timestamp| match insists {

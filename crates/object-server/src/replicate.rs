@@ -3,6 +3,7 @@
 //! `/device/partition` is answered with a pickled dictionary of hashes; with `/suffix-suffix` behind it the
 //! sender says that it has changed these by other means than requests (rsync), and nothing is told.
 
+use crate::devices::Lane;
 use crate::options::ObjectServerOptions;
 use crate::refusal::{Refusal, empty};
 use crate::request::policy;
@@ -52,7 +53,7 @@ pub(crate) async fn replicate(shared: &Arc<Shared>, call: Call) -> Result<Respon
         true => compared(engine, key).map(Some),
         false => engine.replica().invalidate(key, &suffixes).map(|()| None),
     };
-    let ran = shared.devices.run(&device, job).await;
+    let ran = shared.devices.run(&device, Lane::Replication, job).await;
     let (hashes, _) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &device))?;
     let value = hashes.map_or(Value::None, told);
     let body = Body::whole(pickle::dumps(&value));

@@ -3,6 +3,7 @@
 //! Always holds in a [`Request`]: account, container and object are there, and reserved names stand
 //! only where Swift allows them.
 
+use crate::devices::Lane;
 use crate::options::ObjectServerOptions;
 use crate::refusal::Refusal;
 use http::{HeaderMap, Method, StatusCode};
@@ -24,6 +25,8 @@ pub(crate) struct Request {
     pub(crate) path: Arc<EntityPath>,
     pub(crate) key: ObjectKey,
     pub(crate) headers: HeaderMap,
+    /// Whose workers do it.
+    pub(crate) lane: Lane,
 }
 
 impl Request {
@@ -32,6 +35,7 @@ impl Request {
         method: Method,
         address: Address,
         headers: HeaderMap,
+        lane: Lane,
         options: &ObjectServerOptions,
     ) -> Result<Self, Refusal> {
         let policy = policy(&headers, options)?;
@@ -60,6 +64,7 @@ impl Request {
             path,
             key,
             headers,
+            lane,
         })
     }
 

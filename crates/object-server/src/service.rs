@@ -1,7 +1,7 @@
 //! [`ObjectServer`]: one call in, one answer out, one line in the access log.
 
 use crate::delete::delete;
-use crate::devices::{DeviceSource, Devices};
+use crate::devices::{DeviceSource, Devices, Lane};
 use crate::options::ObjectServerOptions;
 use crate::post::post;
 use crate::put::put;
@@ -70,7 +70,7 @@ impl ObjectServer {
         let serves = self.shared.options.replication.serves;
         let answered = match verb.as_str() {
             "OPTIONS" => Ok(options(serves)),
-            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => on_object(&self.shared, call).await,
+            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => on_object(&self.shared, call, Lane::Requests).await,
             "REPLICATE" if serves => replicate(&self.shared, call).await,
             "SSYNC" if serves => ssync(&self.shared, call).await,
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
@@ -84,7 +84,7 @@ impl ObjectServer {
 }
 
 /// Answers a request for an object; also those that come by SSYNC.
-pub(crate) async fn on_object(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
+pub(crate) async fn on_object(shared: &Arc<Shared>, call: Call, lane: Lane) -> Result<Response, Refusal> {
     let Call {
         method,
         address,
@@ -93,7 +93,7 @@ pub(crate) async fn on_object(shared: &Arc<Shared>, call: Call) -> Result<Respon
         interim,
         ..
     } = call;
-    let request = Request::new(method, address, headers, &shared.options)?;
+    let request = Request::new(method, address, headers, lane, &shared.options)?;
     match request.method.as_str() {
         "PUT" => put(shared, request, body, interim).await,
         "POST" => {

@@ -248,6 +248,20 @@ fn requests_are_carried_out_alike() {
     both.exchange("rubbish\r\n");
     let kept = both.same_files();
     assert_eq!(kept.len(), 6, "{kept:?}");
+    // Many at once, and several of them about one object.
+    let many = (0..50).map(|number| {
+        let name = format!("many{number}");
+        let posted = format!(
+            "POST /a/c/{name}\r\nX-Timestamp: {}\r\nX-Object-Meta-B: c\r\n\r\n",
+            at(3.0)
+        );
+        let gone = format!("DELETE /a/c/{name}\r\nX-Timestamp: {}\r\n\r\n", at(4.0));
+        let gone = if number % 3 == 0 { gone } else { String::new() };
+        put(&name, 1.0, "", "first") + &put(&name, 2.0, "", &"y".repeat(number * 3000)) + &posted + &gone
+    });
+    both.update(&many.collect::<String>());
+    let kept = both.same_files();
+    assert_eq!(kept.len(), 6 + 17 + 2 * 33, "{kept:?}");
 }
 
 /// Where ours is kinder: what is superseded here has been taken care of.

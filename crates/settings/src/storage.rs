@@ -44,7 +44,7 @@ options! {
         ring_ip: String = "",
         /// SSYNC exchanges that other nodes may have with this server at the same time; 0 for any number.
         replication_concurrency: usize = "4",
-        /// Likewise on one device.
+        /// Likewise on one device; up to 16 writes of each are under way at the same time.
         replication_concurrency_per_device: usize = "1",
         /// Seconds that an exchange waits for its device and its partition.
         replication_lock_timeout: Duration = "15",

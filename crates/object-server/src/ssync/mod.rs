@@ -12,14 +12,16 @@
 //! | who may, in which order, what is said when it fails | this one |
 //! | offers and wishes | `missing.rs` |
 //! | the requests that follow | `updates.rs` |
+//! | many of them at the same time | `under_way.rs` |
 
 mod missing;
 mod room;
+mod under_way;
 mod updates;
 
 pub(crate) use room::Room;
 
-use crate::devices::Trouble;
+use crate::devices::{Lane, Trouble};
 use crate::refusal::{Refusal, empty};
 use crate::replicate::Place;
 use crate::service::Shared;
@@ -86,7 +88,7 @@ pub(crate) async fn ssync(shared: &Arc<Shared>, call: Call) -> Result<Response, 
     let place = Place::of(call.address, &call.headers, &shared.options)?;
     check_fragment(&call.headers)?;
     let (engine_ready, device) = (|engine: &dyn ObjectEngine| engine.check(), place.device.clone());
-    let ready = shared.devices.run(&device, engine_ready).await;
+    let ready = shared.devices.run(&device, Lane::Replication, engine_ready).await;
     ready.map_err(|trouble| Refusal::from_trouble(trouble, &device))?;
     let (feed, body) = Body::channel(PIECES, None);
     let exchange = Exchange {
@@ -165,7 +167,11 @@ impl Exchange {
         &self,
         job: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Trouble> {
-        let ran = self.shared.devices.run(&self.place.device, job).await;
+        let ran = self
+            .shared
+            .devices
+            .run(&self.place.device, Lane::Replication, job)
+            .await;
         ran.map(|(result, _)| result)
     }
 

@@ -1,17 +1,20 @@
 //! The requests that follow the wishes: PUT, POST and DELETE, each with its headers and body.
 //!
+//! The next is read while those before are carried out.
 //! Always holds: a body that does not come whole leaves nothing behind; a request that is refused because
 //! something newer is here counts as done; too many that fail end the exchange.
 
+use super::under_way::{Tally, UnderWay};
 use super::{End, Exchange};
+use crate::devices::Lane;
 use crate::put::SMALL;
+use crate::refusal::Refusal;
 use crate::service::on_object;
 use bytes::{Bytes, BytesMut};
-use futures_util::future::join;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use peer::ssync::{UPDATES_END, UPDATES_START};
-use peer::{Address, Body, Call, Feed, Response, Target};
+use peer::{Address, Body, Call, Feed, Target};
 use std::sync::Arc;
 use vocabulary::header_name;
 use vocabulary::{EntityPath, names::unquote};
@@ -21,13 +24,6 @@ const MOST_HEADERS: usize = 256;
 /// Bytes of a long body on their way to the disk, in pieces of at most [`PIECE`].
 const PIECES_AHEAD: usize = 16;
 const PIECE: usize = 64 * 1024;
-
-/// How it goes.
-#[derive(Default)]
-struct Tally {
-    done: u64,
-    failed: u64,
-}
 
 /// A request's head.
 struct Head {
@@ -40,20 +36,13 @@ struct Head {
 impl Exchange {
     pub(super) async fn updates(&mut self) -> Result<(), End> {
         self.expect(UPDATES_START).await?;
-        let mut tally = Tally::default();
-        loop {
-            let line = self.lines.next().await?;
-            let Some(line) = line.filter(|line| line != UPDATES_END) else {
-                break;
-            };
-            let head = self.head(&line).await?;
-            match self.carry_out(head).await? {
-                true => tally.done += 1,
-                false => tally.failed += 1,
-            }
-            self.check(&tally)?;
-        }
-        let Tally { done, failed } = tally;
+        let mut under_way = UnderWay::new(&self.shared.world);
+        let taken = self.take(&mut under_way).await;
+        // Whatever comes next, this exchange's place is not given to another before its work is done.
+        under_way.settle().await;
+        taken?;
+        self.check(under_way.tally())?;
+        let Tally { done, failed } = under_way.tally();
         if failed > 0 {
             let why = format!("ERROR: With :UPDATES: {failed} failures to {done} successes");
             return Err(End::Say(500, why));
@@ -61,9 +50,23 @@ impl Exchange {
         self.say(format!("{UPDATES_START}\r\n{UPDATES_END}\r\n")).await
     }
 
-    fn check(&self, tally: &Tally) -> Result<(), End> {
+    /// Takes requests until there are no more.
+    async fn take(&mut self, under_way: &mut UnderWay) -> Result<(), End> {
+        loop {
+            let line = self.lines.next().await?;
+            let Some(line) = line.filter(|line| line != UPDATES_END) else {
+                return Ok(());
+            };
+            let head = self.head(&line).await?;
+            under_way.room_for(&head.path).await;
+            self.check(under_way.tally())?;
+            self.carry_out(head, under_way).await?;
+        }
+    }
+
+    fn check(&self, tally: Tally) -> Result<(), End> {
         let options = &self.shared.options.replication;
-        let Tally { done, failed } = *tally;
+        let Tally { done, failed } = tally;
         let too_many = failed >= options.failure_threshold;
         if too_many && (done == 0 || failed as f64 / done as f64 > options.failure_ratio) {
             return Err(End::Say(500, format!("Too many {failed} failures to {done} successes")));
@@ -135,41 +138,49 @@ impl Exchange {
         Ok(headers)
     }
 
-    /// Whether it was done, or was superfluous.
-    async fn carry_out(&mut self, head: Head) -> Result<bool, End> {
+    /// Reads the request's body, and has it carried out meanwhile or afterwards.
+    async fn carry_out(&mut self, head: Head, under_way: &mut UnderWay) -> Result<(), End> {
         let line = format!("{} {}", head.method, head.path.quoted());
+        let path = Arc::new(head.path);
         let target = Target {
             device: self.place.device.clone(),
             partition: self.place.key.partition,
-            path: Arc::new(head.path),
+            path: path.clone(),
         };
         let call = Call {
             address: Address::Entity(target.clone()),
             ..Call::new(head.method, target, head.headers)
         };
-        let response = match head.length.unwrap_or(0) {
-            0 => self.answer(call).await,
-            small if small <= SMALL => {
-                let body = self.whole(small).await?;
-                self.answer(call.with_body(Body::whole(body))).await
-            }
-            long => self.streamed(call, long).await?,
-        };
-        let status = response.status();
-        match status {
-            StatusCode::NOT_FOUND | StatusCode::CONFLICT => Ok(true),
-            status if status.is_success() => Ok(true),
-            status => {
-                let place = format!("{}/{}", self.place.device, self.place.key.partition);
-                tracing::warn!("ssync receiver ({place}): subrequest failed with {status}: {line}");
-                Ok(false)
-            }
+        let length = head.length.unwrap_or(0);
+        if length <= SMALL {
+            let body = if length > 0 {
+                self.whole(length).await?
+            } else {
+                Bytes::new()
+            };
+            under_way.begin(path, self.answer(call.with_body(Body::whole(body)), line));
+            return Ok(());
         }
+        let (feed, body) = Body::channel(PIECES_AHEAD, Some(length));
+        under_way.begin(path, self.answer(call.with_body(body), line));
+        self.pass_on(feed, length).await
     }
 
-    async fn answer(&self, call: Call) -> Response {
-        let answered = on_object(&self.shared, call).await;
-        answered.unwrap_or_else(crate::refusal::Refusal::into_response)
+    /// Whether the request was done, or was superfluous.
+    fn answer(&self, call: Call, line: String) -> impl Future<Output = bool> + Send + 'static {
+        let shared = self.shared.clone();
+        let place = format!("{}/{}", self.place.device, self.place.key.partition);
+        async move {
+            let answered = on_object(&shared, call, Lane::Replication).await;
+            match answered.unwrap_or_else(Refusal::into_response).status() {
+                StatusCode::NOT_FOUND | StatusCode::CONFLICT => true,
+                status if status.is_success() => true,
+                status => {
+                    tracing::warn!("ssync receiver ({place}): subrequest failed with {status}: {line}");
+                    false
+                }
+            }
+        }
     }
 
     async fn whole(&mut self, length: u64) -> Result<Bytes, End> {
@@ -184,15 +195,6 @@ impl Exchange {
             all.extend_from_slice(&self.lines.bytes(length - all.len()).await?);
         }
         Ok(all.freeze())
-    }
-
-    async fn streamed(&mut self, call: Call, length: u64) -> Result<Response, End> {
-        let (feed, body) = Body::channel(PIECES_AHEAD, Some(length));
-        let shared = self.shared.clone();
-        let answering = async move { on_object(&shared, call.with_body(body)).await };
-        let (response, passed) = join(answering, self.pass_on(feed, length)).await;
-        passed?;
-        Ok(response.unwrap_or_else(crate::refusal::Refusal::into_response))
     }
 
     /// Passes a body on; reads it to its end also when it is refused, since the next request is behind it.
