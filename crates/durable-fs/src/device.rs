@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use world::Random;
-use world::files::{Directory, FileSystem, Purpose};
+use world::files::{Directory, FileSystem, Kind, Purpose};
 
 /// How our temporary files begin, so that a sweep touches nobody else's.
 pub(crate) const TEMPORARY_PREFIX: &str = ".martlet-";
@@ -78,7 +78,7 @@ impl Device {
         } else {
             match self.files.info(&self.root) {
                 Err(error) if is_absent(&error) => Err(FsError::Missing(self.root.clone()))?,
-                other => other.map(|info| info.kind == world::files::Kind::Directory),
+                other => other.map(|info| info.kind == Kind::Directory),
             }
         };
         match (present.map_err(FsError::io("look at", &self.root))?, must_be_mounted) {
@@ -214,6 +214,24 @@ impl Device {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             other => other.map_err(FsError::io("make", directory)),
         }
+    }
+
+    /// Makes `directory` and its missing ancestors below the root, durably: for whoever makes them for others, whose
+    /// files would else be published in what a loss of power may take.
+    pub fn provide_directories(&self, directory: &Path) -> Result<(), FsError> {
+        if self
+            .files
+            .info(directory)
+            .is_ok_and(|info| info.kind == Kind::Directory)
+        {
+            return Ok(());
+        }
+        self.make_directories(directory)?;
+        let settled = self.settle(directory).map(drop);
+        if settled.is_err() {
+            self.unmake(directory);
+        }
+        settled
     }
 
     /// Removes a directory again that was made for a file which then was not published.

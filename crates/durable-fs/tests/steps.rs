@@ -245,6 +245,20 @@ fn steps_come_in_order_and_new_parents_are_synced_once() {
     );
 }
 
+/// Another process may publish below it, which knows nothing of its being new.
+#[test]
+fn a_directory_made_for_others_is_durable_at_once() {
+    let bench = Bench::new();
+    let place = bench.root.join("objects");
+    bench.device.provide_directories(&place).unwrap();
+    assert_eq!(
+        bench.recorder.steps(),
+        ["make objects", "sync-directory objects", "sync-directory dev"]
+    );
+    bench.device.provide_directories(&place).unwrap();
+    assert!(bench.recorder.steps().is_empty());
+}
+
 #[test]
 fn what_can_be_made_anew_is_not_synced() {
     for named_only in [false, true] {

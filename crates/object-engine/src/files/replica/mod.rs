@@ -245,7 +245,10 @@ pub(super) fn recheck(state: &State, key: PartitionKey, suffix: &str) -> Result<
 impl Replica for FilesEngine {
     fn prepare(&self, policy: PolicyIndex) -> Result<(), EngineError> {
         self.state.ready()?;
-        let made = self.state.device.make_directories(&self.state.layout.objects(policy));
+        let made = self
+            .state
+            .device
+            .provide_directories(&self.state.layout.objects(policy));
         made.map_err(|error| self.state.blame(error))
     }
 
