@@ -4,7 +4,7 @@
 //! Always holds: everything a life of a node has started ends with it; what it had on its drive and safe
 //! is there in the next.
 
-use crate::bugs::{Bug, Bugged};
+use crate::bugs::{Bug, Bugged, Trusting};
 use crate::clock::{SimClock, SimTasks};
 use crate::containers::Containers;
 use crate::dice::Dice;
@@ -12,6 +12,7 @@ use crate::disk::{MOUNTS, Order, SimFiles};
 use crate::executor::{Executor, Home};
 use crate::net::{Link, Net};
 use crate::pool::{Census, SimPools};
+use crate::replication;
 use crate::trace::Trace;
 use arc_swap::ArcSwap;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
@@ -29,7 +30,7 @@ use vocabulary::{HashPrefix, Policies, PolicyIndex};
 use world::{BoxFuture, Datagrams, Listener, Network, Stream, World};
 
 /// Ports of object servers, and of account and container servers.
-const OBJECTS: u16 = 6200;
+pub(crate) const OBJECTS: u16 = 6200;
 const LISTINGS: u16 = 6201;
 /// Every node's only drive.
 pub const DRIVE: &str = "d";
@@ -41,6 +42,8 @@ pub struct Atlas {
     pub nodes: usize,
     /// Of objects.
     pub objects: Arc<ArcSwap<Ring>>,
+    /// Of objects, after an operator has changed the weights.
+    pub changed: Arc<Ring>,
     /// Of accounts and containers.
     pub listings: Arc<ArcSwap<Ring>>,
     /// The cluster's secrets.
@@ -53,20 +56,32 @@ impl Atlas {
         let hash = HashPrefix::new("before", "after").ok_or("no secrets")?;
         Ok(Self {
             nodes,
-            objects: ring(nodes, OBJECTS)?,
-            listings: ring(nodes, LISTINGS)?,
+            objects: Arc::new(ArcSwap::new(ring(nodes, OBJECTS, |_| 1.0)?)),
+            changed: ring(nodes, OBJECTS, |node| 1.0 + (node % 3) as f64)?,
+            listings: Arc::new(ArcSwap::new(ring(nodes, LISTINGS, |_| 1.0)?)),
             hash,
         })
     }
+
+    /// The same, with a ring of its own that may be changed.
+    fn unshared(&self) -> Self {
+        Self {
+            nodes: self.nodes,
+            objects: Arc::new(ArcSwap::new(self.objects.load_full())),
+            changed: self.changed.clone(),
+            listings: self.listings.clone(),
+            hash: self.hash.clone(),
+        }
+    }
 }
 
-fn ring(nodes: usize, port: u16) -> Result<Arc<ArcSwap<Ring>>, String> {
+fn ring(nodes: usize, port: u16, weight: impl Fn(usize) -> f64) -> Result<Arc<Ring>, String> {
     let mut builder = RingBuilder::new(3, REPLICAS, 1).map_err(|error| error.to_string())?;
     for node in 0..nodes {
         let device = Device {
             region: 1,
             zone: node as u32,
-            weight: 1.0,
+            weight: weight(node),
             ip: address(node),
             port,
             replication_ip: address(node),
@@ -78,11 +93,12 @@ fn ring(nodes: usize, port: u16) -> Result<Arc<ArcSwap<Ring>>, String> {
     }
     builder.rebalance(1, 0).map_err(|error| error.to_string())?;
     let ring = builder.to_ring().map_err(|error| error.to_string())?;
-    Ok(Arc::new(ArcSwap::from_pointee(Ring::new(ring))))
+    Ok(Arc::new(Ring::new(ring)))
 }
 
-fn address(node: usize) -> String {
-    format!("n{node}")
+/// How others reach a node.
+pub(crate) fn address(node: usize) -> String {
+    format!("10.0.0.{}", node + 1)
 }
 
 /// One node.
@@ -121,6 +137,10 @@ pub struct Manner {
     /// Whether a body that was verified is believed for a while: then no bit may be flipped, which is
     /// what that gives up.
     pub marks: bool,
+    /// The node that data may be lost on.
+    pub unlucky: usize,
+    /// About how much time lies between two passes of a replicator; none before the end without.
+    pub replicates_every: Option<Duration>,
     /// A planted bug.
     pub bug: Option<Bug>,
 }
@@ -141,7 +161,9 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     /// What pools have seen.
     pub census: Arc<Mutex<Census>>,
-    manner: Manner,
+    /// Replicators are at work from the beginning of each life.
+    pub replicates: bool,
+    pub(crate) manner: Manner,
     lives: u64,
 }
 
@@ -150,7 +172,7 @@ const OUTSIDE: Home = Home(0);
 
 impl Cluster {
     /// Nodes that do not live yet, with empty drives.
-    pub fn new(atlas: Arc<Atlas>, dice: Dice, trace: Trace, manner: Manner) -> Self {
+    pub fn new(atlas: &Atlas, dice: Dice, trace: Trace, manner: Manner) -> Self {
         let executor = Executor::new(dice.clone());
         let net = Net::new(executor.clone(), dice.clone(), trace.clone());
         let node = |number: usize| {
@@ -159,8 +181,9 @@ impl Cluster {
             let files = SimFiles::new(clock.clone(), dice.clone(), trace.clone(), number, &[(DRIVE, order)]);
             files.name_all(dice.chance(25) || manner.bug == Some(Bug::KeepsTemporaries));
             match manner.bug {
-                Some(Bug::SyncsNothing) => files.lie(),
+                Some(Bug::SyncsNothing) => files.lie(true),
                 Some(Bug::KeepsTemporaries) => files.keep_temporaries(),
+                Some(Bug::ForgetsHints) => files.forget_hints(),
                 _ => {}
             }
             Node {
@@ -176,9 +199,10 @@ impl Cluster {
             dice,
             trace,
             net,
-            atlas,
+            atlas: Arc::new(atlas.unshared()),
             nodes,
             census: Arc::default(),
+            replicates: true,
             manner,
             lives: OUTSIDE.0,
         }
@@ -209,6 +233,7 @@ impl Cluster {
                 world: world.clone(),
                 executor: self.executor.clone(),
                 home,
+                files: self.nodes[number].files.clone(),
             }),
         };
         let peers = Arc::new(self.peers(number, &world, &objects));
@@ -231,6 +256,9 @@ impl Cluster {
             objects,
         });
         self.trace.note(format!("n{number}: begins"));
+        if self.replicates {
+            replication::replicate_now_and_then(self, number);
+        }
         Ok(())
     }
 
@@ -292,7 +320,12 @@ impl Cluster {
                 continue;
             }
             for port in [OBJECTS, LISTINGS] {
-                peers.register(&ip, port, Arc::new(Link::new(self.net.clone(), number, other, port)));
+                let link = Link::new(self.net.clone(), number, other, port);
+                let link: Arc<dyn Service> = match self.manner.bug {
+                    Some(Bug::TrustsShortAnswers) => Arc::new(Trusting(link)),
+                    _ => Arc::new(link),
+                };
+                peers.register(&ip, port, link);
             }
         }
         peers

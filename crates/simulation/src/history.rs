@@ -53,7 +53,7 @@ impl fmt::Display for Violation {
 }
 
 /// What is seen of a path: its newest part on any node.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The newest body, by number of its write.
     pub body: Option<usize>,
@@ -61,6 +61,17 @@ pub struct Seen {
     pub deleted: Option<Timestamp>,
     /// The newest of all timestamps.
     pub newest: Option<Timestamp>,
+}
+
+impl Seen {
+    /// What of it counts: the body that no deletion follows, else the deletion; and the newest of all.
+    pub fn state(&self, history: &History) -> (Option<usize>, Option<Timestamp>, Option<Timestamp>) {
+        let exists = |number: &usize| self.deleted.is_none_or(|deleted| deleted < history.writes[*number].at);
+        match self.body.filter(exists) {
+            Some(number) => (Some(number), None, self.newest),
+            None => (None, self.deleted, self.deleted),
+        }
+    }
 }
 
 /// All writes of a run.

@@ -1,7 +1,8 @@
 //! The look at everything when all is well again: what promises were kept?
 //!
 //! Every node is asked for every path itself, and what they have is merged as replication would merge it:
-//! the newest of all. Upkeep's pending rows are sent first.
+//! the newest of all. Upkeep's pending rows are sent first. Then replication does so, and everything is
+//! looked at once more: it must be the same, on every primary and nowhere else.
 
 use crate::client::{LONGEST, set};
 use crate::cluster::{Cluster, DRIVE};
@@ -9,6 +10,7 @@ use crate::containers::Row;
 use crate::disk::MOUNTS;
 use crate::history::{Fate, History, Seen, Verb, Violation};
 use crate::run::Run;
+use crate::{replicas, replication};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
@@ -29,6 +31,7 @@ pub(crate) fn everything(run: &mut Run) -> Result<(), Violation> {
     for node in 0..run.plan.nodes {
         update_rows(run, node)?;
     }
+    let mut before = vec![];
     for path in 0..run.history.paths.len() {
         let seen = merged(run, path)?;
         run.history.judge(path, &seen)?;
@@ -36,9 +39,23 @@ pub(crate) fn everything(run: &mut Run) -> Result<(), Violation> {
         if !run.plan.interrupts {
             rows_are_there(run, path)?;
         }
+        before.push(seen);
     }
+    replication::audit_all(run)?;
+    replication::replicate_all(run)?;
+    for (path, before) in before.into_iter().enumerate() {
+        let after = merged(run, path)?;
+        if after.state(&run.history) != before.state(&run.history) {
+            let name = &run.history.paths[path];
+            return Err(Violation(format!("{name:?}: replication made {after:?} of {before:?}")));
+        }
+    }
+    replicas::are_equal(run)?;
     nothing_left(run)?;
     let census = run.cluster.census.lock();
+    if let Some(said) = census.given_up.first() {
+        return Err(Violation(said.clone()));
+    }
     match (census.panics, census.beyond_limit) {
         (0, 0) => Ok(()),
         (0, count) => Err(Violation(format!("{count} jobs waited beyond the limit"))),
@@ -47,7 +64,7 @@ pub(crate) fn everything(run: &mut Run) -> Result<(), Violation> {
 }
 
 /// Runs `work` on a node to its end.
-fn on_node<T: Send + 'static>(
+pub(crate) fn on_node<T: Send + 'static>(
     run: &mut Run,
     node: usize,
     work: impl Future<Output = T> + Send + 'static,
@@ -155,7 +172,7 @@ fn merged(run: &mut Run, path: usize) -> Result<Seen, Violation> {
                 }
                 metadata_belong(&run.history, &part.headers, newest)?;
             }
-            (200, None) if node != run.plan.unlucky => {
+            (200, None) if node != run.plan.manner.unlucky => {
                 return Err(Violation(format!(
                     "node {node}: path {path} breaks off although the drive is well"
                 )));
@@ -252,7 +269,7 @@ fn nothing_left(run: &mut Run) -> Result<(), Violation> {
         for file in node.files.all_files() {
             let is_stray =
                 ["/tmp", "/async_pending"].iter().any(|place| file.contains(place)) && !file.ends_with("/.lock");
-            let spoilt = file.contains("/quarantined/") && number != run.plan.unlucky;
+            let spoilt = file.contains("/quarantined/") && number != run.plan.manner.unlucky;
             if is_stray || spoilt {
                 return Err(Violation(format!("node {number}: {file} is left")));
             }

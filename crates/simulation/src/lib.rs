@@ -3,26 +3,47 @@
 //! Gateways, object servers, their engines and upkeep run as they are; clock, chance, the way between nodes,
 //! disks and their workers are simulated, so that a seed decides everything and a run can be repeated to the
 //! last step. A [`plan::Plan`] drawn from the seed has clients write to few names through different gateways
-//! while nodes lose their power at any step of a write, drives fail, fill up, hang, lie, are pulled and
-//! replaced, ways are cut, answers get lost, clocks are off. Then all is well again and everything is looked
-//! at ([`run::run`]).
+//! while replicators come by and nodes lose their power at any step of a write, drives fail, fill up, hang, lie,
+//! are pulled and replaced, ways are cut, answers get lost, clocks are off, objects come to belong elsewhere. Then
+//! all is well again and everything is looked at ([`run::run`]): before replicators and auditors have come to
+//! rest, and after.
 //! Always holds: no thread, no real clock, file or socket. A broken promise comes with its seed.
-//! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite (accounts and
-//! containers are played), jobs that meet on one drive in the middle of each other.
+//! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite (it knows no seam:
+//! accounts and containers are played, without replicators), the program rsync, jobs that meet on one drive in
+//! the middle of each other.
+//!
+//! What must always hold (DESIGN §5), and the bugs ([`bugs::Bug`]) that show that its breach is found:
+//!
+//! | promise | planted bugs |
+//! |---|---|
+//! | an acknowledged write survives crashes and losses of power | `SyncsNothing`, `AcknowledgesUnstored` |
+//! | … and the loss of any minority of its replicas | `ForgetsReplicas`, `ForgetsHints` |
+//! | no reader sees a torn object, or bytes that do not match their checksum | `TearsBodies`, `SkipsChecksums` |
+//! | the newest timestamp wins | `LastArrivalWins`, `TakesOlderReplicas` |
+//! | … deletions included | `ForgetsDeletions`, `KeepsDeletionsToItself` |
+//! | replicas converge, whatever the order of messages | `ForgetsHints`, `SyncsNoReplicas` |
+//! | upkeep never removes the last good copy | `ForgetsReplicas`, `RemovesHandoffsEarly` |
+//! | a handoff goes only after every primary has what it holds | `RemovesHandoffsEarly` |
+//! | rows reach the listings | `ForgetsRows` |
+//! | trouble with a drive is contained | `PanicsOnTrouble`, `KeepsTemporaries` |
+//! | no request leaves its account | `ForgetsAccounts` |
+//! | memory has bounds | `QueuesWithoutBound`, `LeaksTasks` |
 //!
 //! | question | file |
 //! |---|---|
 //! | what happens in a run, and when | `plan.rs` |
 //! | how a run goes, from seed to outcome | `run.rs` |
 //! | what may be seen of what was written | `history.rs` |
-//! | what is looked at in the end | `inspect.rs` |
+//! | what is looked at in the end | `inspect.rs`, `replicas.rs` |
+//! | replicators and auditors | `replication.rs` |
+//! | what replicators may take away | `watch.rs` |
 //! | who asks, and what a client was told | `client.rs` |
 //! | what a node is made of | `cluster.rs`, `containers.rs` |
 //! | tasks, time, clocks | `executor.rs`, `clock.rs` |
 //! | what a loss of power leaves of a drive | `disk/drive.rs` |
 //! | what becomes of a message | `net.rs` |
 //! | work that blocks | `pool.rs` |
-//! | does it find anything? | `bugs.rs` |
+//! | does it find anything? | `bugs/` |
 //!
 //! Tests: beside the code; `tests/seeds.rs` runs thousands of seeds and the planted bugs. One run in words:
 //! `make simulate SEED=17`.
@@ -40,5 +61,8 @@ mod inspect;
 pub mod net;
 pub mod plan;
 pub mod pool;
+mod replicas;
+mod replication;
 pub mod run;
 pub mod trace;
+mod watch;

@@ -99,6 +99,11 @@ impl Net {
         losing > 0 && self.0.dice.chance(losing)
     }
 
+    /// Whether a connection breaks in the middle of a body.
+    fn breaks(&self) -> bool {
+        self.loses() && self.0.dice.chance(20)
+    }
+
     /// How long a message takes; a few are overtaken by many.
     async fn travel(&self) {
         let dice = &self.0.dice;
@@ -127,7 +132,7 @@ impl Net {
                     .executor
                     .sleep(Duration::from_micros(net.0.dice.between(10, 2_000)))
                     .await;
-                match (chunk, net.is_cut(from, to)) {
+                match (chunk, net.is_cut(from, to) || net.breaks()) {
                     (Ok(chunk), false) => Some((Ok(chunk), Some(body))),
                     _ => Some((Err(BodyError::Broken("the connection was reset".into())), None)),
                 }

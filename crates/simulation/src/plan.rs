@@ -49,6 +49,8 @@ pub enum Misfortune {
     Loss(u64),
     /// Something about a node's drive.
     Drive(usize, Fault),
+    /// Objects belong elsewhere from now on.
+    NewRing,
     /// A node's clock is off by so many microseconds.
     Skew(usize, i64),
 }
@@ -78,8 +80,6 @@ pub struct Plan {
     pub manner: Manner,
     /// What happens when.
     pub events: Vec<(Duration, Event)>,
-    /// The node that data may be lost on.
-    pub unlucky: usize,
     /// Whether lives end before the end, so that what was promised to nobody may be forgotten.
     pub interrupts: bool,
 }
@@ -95,13 +95,14 @@ impl Plan {
             threads: 1 + dice.up_to(3),
             queue: 2 + dice.up_to(8),
             marks: dice.chance(50),
+            unlucky: dice.up_to(nodes),
+            replicates_every: None,
             bug,
         };
         let mut plan = Self {
             nodes,
             manner,
             events: vec![],
-            unlucky: dice.up_to(nodes),
             interrupts: false,
         };
         let asked = 6 + dice.up_to(14);
@@ -111,8 +112,15 @@ impl Plan {
             at += dice.between(0, pause);
             plan.add_client(dice, at);
         }
+        if dice.chance(60) {
+            let passes = 1 + dice.up_to(5) as u64;
+            plan.manner.replicates_every = Some(Duration::from_millis(1 + at / passes));
+        }
         for _ in 0..dice.up_to(6) {
             plan.add_misfortune(dice, dice.between(0, at + 100), at);
+        }
+        if dice.chance(15) {
+            plan.add(dice.between(0, at + 100), Event::Misfortune(Misfortune::NewRing));
         }
         plan.events.sort_by_key(|(at, _)| *at);
         plan
@@ -178,8 +186,8 @@ impl Plan {
                 Misfortune::Skew(node, dice.between(0, 10_000_000) as i64 - 5_000_000),
                 None,
             ),
-            _ if self.manner.marks => (Misfortune::Drive(self.unlucky, Fault::Replaced), None),
-            _ => (Misfortune::Drive(self.unlucky, Fault::FlippedBit), None),
+            _ if self.manner.marks => (Misfortune::Drive(self.manner.unlucky, Fault::Replaced), None),
+            _ => (Misfortune::Drive(self.manner.unlucky, Fault::FlippedBit), None),
         };
         bad(begin, then);
         self.interrupts |= !matches!(begin, Misfortune::Skew(..) | Misfortune::Cut(..) | Misfortune::Loss(_));

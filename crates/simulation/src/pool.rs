@@ -15,13 +15,15 @@ use std::time::Duration;
 use world::workers::{Job, Pool, Pools};
 use world::{WorkerError, Workers};
 
-/// What pools have seen that must not be.
+/// What pools, and who watches replicators, have seen that must not be.
 #[derive(Default)]
 pub struct Census {
     /// Jobs that panicked.
     pub panics: u64,
     /// Jobs that waited beyond the room for them.
     pub beyond_limit: u64,
+    /// Copies that a replicator gave up too early.
+    pub given_up: Vec<String>,
 }
 
 /// The pools of one life of a node.

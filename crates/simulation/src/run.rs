@@ -79,7 +79,7 @@ fn play(atlases: &Atlases, seed: u64, bug: Option<Bug>, trace: &Trace) -> Result
         .ok_or_else(|| Violation("no atlas".into()))?
         .clone();
     let mut run = Run {
-        cluster: Cluster::new(atlas, dice, trace.clone(), plan.manner),
+        cluster: Cluster::new(&atlas, dice, trace.clone(), plan.manner),
         history: History {
             paths: PATHS.map(|(a, c, o)| (a.to_owned(), c.to_owned(), o.to_owned())).into(),
             writes: vec![],
@@ -248,6 +248,10 @@ impl Run {
             Misfortune::Drive(number, fault) => {
                 self.cluster.nodes[number].files.inflict(DRIVE, fault);
             }
+            Misfortune::NewRing => {
+                let Atlas { objects, changed, .. } = &*self.cluster.atlas;
+                objects.store(changed.clone());
+            }
             Misfortune::Skew(number, micros) => self.cluster.nodes[number].clock.skew(micros),
         }
         Ok(())
@@ -256,6 +260,7 @@ impl Run {
     /// All is well again, after everything began anew once more.
     fn heal(&mut self) -> Result<(), Violation> {
         self.cluster.net.heal();
+        self.cluster.replicates = false;
         let with_power = self.cluster.dice.chance(70);
         self.cluster.trace.note("all is well".into());
         let well = [

@@ -195,6 +195,23 @@ impl Drive {
         }
     }
 
+    /// The files below `root` that would survive a loss of power as they are.
+    pub(super) fn safe_files(&self, root: &str) -> Vec<String> {
+        let mut found = vec![];
+        let mut open = vec![(ROOT, root.to_owned())];
+        while let Some((inode, path)) = open.pop() {
+            match self.inodes.get(&inode) {
+                Some(Inode::Directory { .. }) => {
+                    let entries = self.safe_entries.get(&inode).into_iter().flatten();
+                    open.extend(entries.map(|(name, inode)| (*inode, format!("{path}/{}", name.to_string_lossy()))));
+                }
+                Some(Inode::File(file)) if !file.dirty => found.push(path),
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// The power goes, and comes back.
     pub(super) fn lose_power(&mut self, dice: &Dice) {
         let steps = std::mem::take(&mut self.unsafe_steps);

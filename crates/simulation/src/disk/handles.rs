@@ -54,6 +54,9 @@ impl SimFile {
     fn change(&self, what: &str, work: impl FnOnce(&mut FileState, u64)) -> io::Result<()> {
         let mut disks = self.files.state.lock();
         let full = alive(&mut disks, &self.drive, self.life)?.full;
+        if disks.forgets_hints && self.path.ends_with("hashes.invalid") {
+            return Ok(());
+        }
         self.files.step(&mut disks, &self.drive, what, &self.path)?;
         if full {
             return Err(errno(ENOSPC));

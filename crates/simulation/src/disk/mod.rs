@@ -70,7 +70,12 @@ struct Disks {
     all_named: bool,
     /// A bug: temporary files are not removed.
     keeps_temporaries: bool,
+    /// A bug: changed suffixes are not noted.
+    forgets_hints: bool,
 }
+
+/// The content of a file, and its attributes.
+pub type Whole = (Vec<u8>, BTreeMap<String, Vec<u8>>);
 
 impl SimFiles {
     /// Drives with these names, all empty and well.
@@ -85,6 +90,7 @@ impl SimFiles {
             handles: 0,
             all_named: false,
             keeps_temporaries: false,
+            forgets_hints: false,
         };
         Self {
             state: Arc::new(Mutex::new(disks)),
@@ -153,13 +159,18 @@ impl SimFiles {
         self.state.lock().keeps_temporaries = true;
     }
 
+    /// A bug: suffixes that have changed are not noted.
+    pub fn forget_hints(&self) {
+        self.state.lock().forgets_hints = true;
+    }
+
     /// A bug: syncs claim to have happened.
-    pub fn lie(&self) {
+    pub fn lie(&self, lies: bool) {
         self.state
             .lock()
             .drives
             .values_mut()
-            .for_each(|drive| drive.lies = true);
+            .for_each(|drive| drive.lies = lies);
     }
 
     /// How many milliseconds a job may take.
@@ -169,6 +180,28 @@ impl SimFiles {
 
     /// The paths of all files on all drives, whatever is mounted.
     pub fn all_files(&self) -> Vec<String> {
+        self.each_file(|path, _| path)
+    }
+
+    /// What is in the files whose paths contain `part`.
+    pub fn contents(&self, part: &str) -> BTreeMap<String, Whole> {
+        let whole = |path: String, inode: Option<&drive::Inode>| match inode {
+            Some(drive::Inode::File(file)) if path.contains(part) => {
+                Some((path, (file.now.bytes.clone(), file.now.attributes.clone())))
+            }
+            _ => None,
+        };
+        self.each_file(whole).into_iter().flatten().collect()
+    }
+
+    /// The paths of all files that would survive a loss of power as they are.
+    pub fn safe_files(&self) -> Vec<String> {
+        let disks = self.state.lock();
+        let safe = |(name, drive): (&String, &Drive)| drive.safe_files(&format!("{MOUNTS}/{name}"));
+        disks.drives.iter().flat_map(safe).collect()
+    }
+
+    fn each_file<T: Ord>(&self, mut tell: impl FnMut(String, Option<&drive::Inode>) -> T) -> Vec<T> {
         let disks = self.state.lock();
         let mut found = vec![];
         for (name, drive) in &disks.drives {
@@ -182,7 +215,7 @@ impl SimFiles {
                                 .map(|(name, inode)| (*inode, format!("{path}/{}", name.to_string_lossy()))),
                         );
                     }
-                    None => found.push(path),
+                    None => found.push(tell(path, drive.inodes.get(&inode))),
                 }
             }
         }
