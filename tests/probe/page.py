@@ -20,7 +20,8 @@ INTRODUCTION = """
 OpenStack Swift's own multi-server failure tests (`test/probe` of the `swift` 2.38.3 source distribution, unmodified), run
 by `make probe`; this section is what the runs wrote. They start, stop and break the daemons of four nodes through
 OpenStack's `swift-init`, on the set-up of Swift's documentation (`doc/saio`), without its erasure-coded policy. First with
-OpenStack's own programs, then with links to Martlet in their place. How to run a part:
+OpenStack's own programs, then with links to Martlet in their place. The figures of a file are those of the last run of the
+whole of it; a dash stands where there was none. How to run a part:
 [tests/probe](../../tests/probe/README.md).
 """
 
