@@ -33,6 +33,7 @@ fn replicator(cluster: &Cluster, number: usize, life: &Life) -> ObjectReplicator
     let options = ObjectReplicatorOptions {
         method: SyncMethod::Ssync,
         concurrency: 1 + cluster.dice.up_to(4),
+        workers: 0,
         conn_timeout: Duration::from_millis(500),
         node_timeout: Duration::from_secs(10),
         http_timeout: Duration::from_secs(60),
