@@ -194,6 +194,16 @@ impl Device {
         file.is_ok_and(|file| file.lock(Duration::ZERO).is_ok())
     }
 
+    /// To be called before the first write of a process. What an earlier one made and had no time to sync, this one takes for
+    /// durable; where a sync of a directory does not reach those above it, it has to be made so.
+    pub fn settle_what_is_there(&self) -> Result<(), FsError> {
+        self.check_present(self.must_be_mounted)?;
+        match self.files.syncs_ancestors(&self.root) {
+            true => Ok(()),
+            false => self.synced(self.files.sync_everything(&self.root), &self.root),
+        }
+    }
+
     /// Makes `directory` and its missing ancestors below the root. They are durable with the first file that is
     /// published below.
     pub fn make_directories(&self, directory: &Path) -> Result<(), FsError> {

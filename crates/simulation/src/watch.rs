@@ -1,5 +1,6 @@
 //! What a replicator may take away: the copy of an object on a node that is none of its primaries, and that
-//! only when each of them has it, safe from a loss of power.
+//! only when each of them has it, safe from a loss of power. On a drive that has given errors it has to be there: after a sync
+//! that failed nobody can know more.
 
 use crate::cluster::{Atlas, Cluster, address};
 use crate::disk::SimFiles;
@@ -78,7 +79,11 @@ impl Watch {
         if gone.is_empty() || self.number == self.unlucky || !Arc::ptr_eq(&before.ring, &now.ring) {
             return;
         }
-        let safe: Vec<Copies> = self.nodes.iter().map(|files| copies(files.safe_files())).collect();
+        let safe = |files: &SimFiles| match files.has_erred() {
+            true => copies(files.all_files()),
+            false => copies(files.safe_files()),
+        };
+        let safe: Vec<Copies> = self.nodes.iter().map(safe).collect();
         for (key, copy) in gone {
             for device in now.ring.primaries(key.0) {
                 let holder = (0..self.nodes.len()).find(|number| address(*number) == device.ip);

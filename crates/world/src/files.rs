@@ -159,6 +159,9 @@ pub trait FileSystem: Send + Sync {
     /// The room on the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<Space>;
 
+    /// Makes everything durable that is on the file system of the directory at `path`.
+    fn sync_everything(&self, path: &Path) -> io::Result<()>;
+
     /// Whether syncing a directory on the file system of `path` makes earlier changes to the
     /// directories above it durable too. False where that is not known for certain.
     fn syncs_ancestors(&self, _path: &Path) -> bool {

@@ -105,6 +105,11 @@ impl FileSystem for RealFiles {
         })
     }
 
+    fn sync_everything(&self, path: &Path) -> io::Result<()> {
+        let opened = fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(fs::syncfs(&opened)?)
+    }
+
     fn syncs_ancestors(&self, path: &Path) -> bool {
         fs::statfs(path).is_ok_and(|stat| ONE_ORDERED_LOG.contains(&(stat.f_type as u32)))
     }

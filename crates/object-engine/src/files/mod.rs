@@ -65,6 +65,7 @@ impl FilesEngine {
     /// [`FilesEngine::start`] on a drive whose health others judge by, too.
     pub fn watched(config: FilesConfig, world: World, health: Arc<Health>) -> Self {
         let state = State::new(config, world, health);
+        state.settle();
         state.sweep();
         Self { state }
     }
@@ -127,6 +128,14 @@ impl State {
 
     fn io(&self, doing: &'static str, path: &Path, source: std::io::Error) -> EngineError {
         self.blame(FsError::io(doing, path)(source))
+    }
+
+    fn settle(&self) {
+        match self.device.settle_what_is_there() {
+            Ok(()) => {}
+            Err(error) if error.condition() == Condition::Unavailable => {}
+            Err(error) => tracing::error!(device = self.config.name, %error, "could not sync what is there"),
+        }
     }
 
     fn sweep(&self) {

@@ -182,6 +182,9 @@ impl FileSystem for Faulty {
     fn info(&self, path: &Path) -> io::Result<FileInfo> {
         RealFiles.info(path)
     }
+    fn sync_everything(&self, path: &Path) -> io::Result<()> {
+        RealFiles.sync_everything(path)
+    }
     fn space(&self, path: &Path) -> io::Result<Space> {
         RealFiles.space(path)
     }

@@ -117,13 +117,9 @@ fn changed(body: Body, change: impl Fn(Bytes) -> Bytes + Send + Sync + 'static) 
 }
 
 /// The piece with what `change` makes of each of its lines.
-fn by_line(piece: &Bytes, mut change: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Bytes {
+fn by_line(piece: &Bytes, change: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Bytes {
     let lines = piece.split_inclusive(|byte| *byte == b'\n');
-    lines
-        .filter_map(|line| change(line))
-        .flatten()
-        .collect::<Vec<u8>>()
-        .into()
+    lines.filter_map(change).flatten().collect::<Vec<u8>>().into()
 }
 
 /// Offers and requests are of now.

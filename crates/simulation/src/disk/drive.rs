@@ -67,6 +67,8 @@ pub struct Drive {
     /// Handles of an earlier life are dead.
     pub(super) life: u64,
     pub(super) mounted: bool,
+    /// Calls have failed with EIO, or could have: nobody knows any more what a sync has reached.
+    pub(super) has_erred: bool,
     /// In how many of 100 cases a call fails with EIO.
     pub(super) failing: u64,
     /// The next syncs fail.
@@ -94,6 +96,7 @@ impl Drive {
             mounted: true,
             failing: 0,
             failing_syncs: 0,
+            has_erred: false,
             full: false,
             slowness: 2,
             lies: false,
@@ -182,6 +185,19 @@ impl Drive {
                 true => self.make_safe(step),
                 false => self.unsafe_steps.push(step),
             }
+        }
+    }
+
+    /// Makes safe what can be.
+    pub(super) fn sync_everything(&mut self) {
+        if self.lies {
+            return;
+        }
+        for step in std::mem::take(&mut self.unsafe_steps) {
+            self.make_safe(step);
+        }
+        for inode in self.inodes.keys().copied().collect::<Vec<_>>() {
+            self.sync_file(inode);
         }
     }
 

@@ -134,8 +134,14 @@ impl SimFiles {
             return false;
         };
         match fault {
-            Fault::Failing(percent) => drive.failing = percent,
-            Fault::FailingSyncs(count) => drive.failing_syncs = count,
+            Fault::Failing(percent) => {
+                drive.failing = percent;
+                drive.has_erred = true;
+            }
+            Fault::FailingSyncs(count) => {
+                drive.failing_syncs = count;
+                drive.has_erred = true;
+            }
             Fault::Full(full) => drive.full = full,
             Fault::Slow(millis) => drive.slowness = millis,
             Fault::Pulled(true) if drive.mounted => {
@@ -192,6 +198,11 @@ impl SimFiles {
             _ => None,
         };
         self.each_file(whole).into_iter().flatten().collect()
+    }
+
+    /// Whether a drive has given errors, so that nothing is known of what its syncs have reached.
+    pub fn has_erred(&self) -> bool {
+        self.state.lock().drives.values().any(|drive| drive.has_erred)
     }
 
     /// The paths of all files that would survive a loss of power as they are.

@@ -365,6 +365,19 @@ impl FileSystem for SimFiles {
         })
     }
 
+    fn sync_everything(&self, path: &Path) -> io::Result<()> {
+        let place = place(path)?;
+        let mut disks = self.state.lock();
+        self.step(&mut disks, &place.drive, "sync everything on", path)?;
+        let drive = disks.mounted(&place.drive)?;
+        if drive.failing_syncs > 0 {
+            drive.failing_syncs -= 1;
+            return Err(errno(EIO));
+        }
+        drive.sync_everything();
+        Ok(())
+    }
+
     fn syncs_ancestors(&self, path: &Path) -> bool {
         let drive = place(path).ok().map(|place| place.drive);
         let disks = self.state.lock();
