@@ -139,14 +139,12 @@ fn hashes_are_told_as_openstack_tells_them() {
     assert_eq!(told[0].len(), 3);
 }
 
-/// rsync makes the last directory of a path, no other.
+/// rsync makes the last directory of a path, no other; OpenStack leaves it to the first pass of its own replicator there.
 #[test]
 fn a_device_that_was_compared_with_can_take_what_rsync_brings() {
     let Some(both) = Both::start() else { return };
     both.same(&ask("REPLICATE", "/sda/8"));
-    for devices in [both.oracle.devices(), both.devices.path().into()] {
-        assert!(devices.join("sda/objects").is_dir(), "{}", devices.display());
-    }
+    assert!(both.devices.path().join("sda/objects").is_dir());
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn openstack_reads_what_is_written() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let etc = etc.path().display();
-    let storage = |kind: &str, port: u16| format!("healthcheck {kind} 127.0.0.1 {port} {etc} {etc} false\n");
+    let storage = |kind: &str, port: u16| format!("healthcheck recon {kind} 127.0.0.1 {port} {etc} {etc} false\n");
     let expected = format!(
         "Policy-0\n\
          catch_errors gatekeeper healthcheck proxy_logging memcache etag_quoter domain_remap listing_formats \
