@@ -1,7 +1,7 @@
-//! The devices of this server, and a thread for each to work on it.
+//! The devices of this server, and the threads that work on each.
 //!
 //! Always holds: a device that is not mounted although it must be is left out, with one line when that
-//! begins; a hung device blocks its own thread only.
+//! begins; a hung device blocks its own threads only.
 
 use durable_fs::Drives;
 use std::collections::{HashMap, HashSet};
@@ -130,10 +130,15 @@ impl Disks {
 
     /// The thread of a device.
     pub(crate) fn thread(&mut self, device: &str) -> io::Result<Arc<Workers>> {
+        self.threads(device, 1)
+    }
+
+    /// The threads of a device, so many when it has none yet.
+    pub(crate) fn threads(&mut self, device: &str, count: usize) -> io::Result<Arc<Workers>> {
         if let Some(thread) = self.workers.get(device) {
             return Ok(thread.clone());
         }
-        let thread = Arc::new(self.world.workers(device, 1, QUEUE)?);
+        let thread = Arc::new(self.world.workers(device, count, QUEUE.max(count))?);
         self.workers.insert(device.to_owned(), thread.clone());
         Ok(thread)
     }

@@ -32,6 +32,8 @@ const NAME: &str = "object-expirer";
 const MAX_WAITING: usize = 20_000;
 /// Tasks of one step.
 const MAX_BATCH: usize = 1000;
+/// Tasks of one step for each deletion at the same time.
+const EACH: usize = 64;
 
 /// What an operator can say.
 #[derive(Debug, Clone)]
@@ -247,9 +249,10 @@ impl ObjectExpirer {
         Step::Did { done, failed }
     }
 
-    /// Tasks of a step: enough to keep everybody busy, no more than a second's.
+    /// Tasks of a step: enough to keep everybody busy and to have several rows for each container of the queue (there
+    /// may be a hundred), no more than a second's.
     fn batch(&self) -> usize {
-        let most = self.options.concurrency.saturating_mul(8).clamp(1, MAX_BATCH);
+        let most = self.options.concurrency.saturating_mul(EACH).clamp(1, MAX_BATCH);
         match self.options.per_second > 0.0 {
             // Beyond what fits, the largest that does.
             true => most.min(self.options.per_second.ceil() as usize).max(1),

@@ -9,23 +9,23 @@ use world::Workers;
 
 use super::NAME;
 
-/// A device, and the thread that works on it; cheap to clone.
+/// A device, and the threads that work on it; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Local {
     pub(super) name: String,
     pub(super) root: std::path::PathBuf,
     engine: Arc<dyn ObjectEngine>,
-    thread: Arc<Workers>,
+    threads: Arc<Workers>,
 }
 
 impl Local {
-    /// Runs `job` on the device's thread.
+    /// Runs `job` on one of the device's threads.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, String> {
         let engine = self.engine.clone();
-        match self.thread.run(move || job(&*engine)).await {
+        match self.threads.run(move || job(&*engine)).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => Err(error.to_string()),
             Err(error) => Err(format!("device {}: {error}", self.name)),
@@ -37,14 +37,17 @@ impl Local {
 pub(super) struct Locals {
     must_be_mounted: bool,
     reclaim_age: Duration,
+    /// Of each device.
+    threads: usize,
     open: HashMap<String, Local>,
 }
 
 impl Locals {
-    pub(super) fn new(must_be_mounted: bool, reclaim_age: Duration) -> Self {
+    pub(super) fn new(must_be_mounted: bool, reclaim_age: Duration, threads: usize) -> Self {
         Self {
             must_be_mounted,
             reclaim_age,
+            threads,
             open: HashMap::new(),
         }
     }
@@ -53,10 +56,10 @@ impl Locals {
         if let Some(local) = self.open.get(name) {
             return Some(local.clone());
         }
-        let thread = match disks.thread(name) {
-            Ok(thread) => thread,
+        let threads = match disks.threads(name, self.threads) {
+            Ok(threads) => threads,
             Err(error) => {
-                tracing::error!("{NAME}: device {name}: no thread: {error}");
+                tracing::error!("{NAME}: device {name}: no threads: {error}");
                 return None;
             }
         };
@@ -68,7 +71,7 @@ impl Locals {
             ..FilesConfig::new(name, &root)
         };
         let world = disks.world().clone();
-        let started = thread.run(move || FilesEngine::start(config, world)).await;
+        let started = threads.run(move || FilesEngine::start(config, world)).await;
         let engine: Arc<dyn ObjectEngine> = match started {
             Ok(engine) => Arc::new(engine),
             Err(error) => {
@@ -80,7 +83,7 @@ impl Locals {
             name: name.to_owned(),
             root,
             engine,
-            thread,
+            threads,
         };
         self.open.insert(name.to_owned(), local.clone());
         Some(local)

@@ -36,7 +36,7 @@ use crate::own::Own;
 use crate::recon::Cache;
 use crate::{Chore, Disks, Step};
 use arc_swap::ArcSwap;
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use jobs::{Job, Jobs};
 use local::Locals;
 use peer::Peers;
@@ -55,6 +55,9 @@ const NAME: &str = "object-replicator";
 const MOST_DISKS: usize = 64;
 /// Every so many passes a partition is listed again, for suffixes that nobody announced.
 const LISTED_EVERY: u32 = 10;
+/// Partitions of a step for each that is worked on at the same time, so that one that takes long does not hold up
+/// the others.
+const TURNS: usize = 8;
 
 /// How objects travel (`sync_method`).
 #[derive(Debug, Clone)]
@@ -154,7 +157,7 @@ impl ObjectReplicator {
         };
         let selected = disks.is_selection() || !options.partitions.is_empty() || !options.policies.is_empty();
         Self {
-            locals: Locals::new(disks.must_be_mounted(), options.reclaim_age),
+            locals: Locals::new(disks.must_be_mounted(), options.reclaim_age, options.concurrency.max(1)),
             disks,
             own,
             shared: Arc::new(Shared {
@@ -220,14 +223,16 @@ impl Chore for ObjectReplicator {
             Some(jobs) => jobs,
             None => self.collect().await,
         };
-        let now = jobs.take(self.shared.options.at_once(self.devices));
+        let concurrency = self.shared.options.at_once(self.devices);
+        let now = jobs.take(concurrency.saturating_mul(TURNS));
         if now.is_empty() {
             return Step::PassOver;
         }
         self.pass = Some(jobs);
         let shared = &self.shared;
         let pass = self.passes;
-        let fates = join_all(now.into_iter().map(|job| shared.work_on(job, pass))).await;
+        let working = stream::iter(now.into_iter().map(|job| shared.work_on(job, pass)));
+        let fates: Vec<Fate> = working.buffer_unordered(concurrency).collect().await;
         let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count() as u64;
         Step::Did {
             done: count(Fate::Done),
