@@ -1,8 +1,9 @@
 """What upkeep costs those who are being served: the same load with all daemons at their default pace, and without any.
 
 Requests come at a fixed rate, whether or not the one before has been answered, and each is timed from when it was due; so nothing
-hides behind a slow answer. Periods with and without daemons take turns; the daemons start anew in each, so that their first passes
-fall into it. One part of the objects is damaged before each period with daemons: there is something to do.
+hides behind a slow answer. Periods with and without daemons take turns. The daemons start anew before each period, which begins when they have
+settled; a hundredth of the objects is damaged at its beginning: there is something to do. It should be longer than
+the replicators' interval (30 s).
 """
 
 import argparse
@@ -66,8 +67,9 @@ def percentile(values, share):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=4, help="periods of each kind")
-    parser.add_argument("--seconds", type=float, default=20, help="how long a period is")
+    parser.add_argument("--rounds", type=int, default=3, help="periods of each kind")
+    parser.add_argument("--seconds", type=float, default=40, help="how long a period is")
+    parser.add_argument("--settling", type=float, default=10, help="how long daemons run before one")
     parser.add_argument("--rate", type=float, default=200, help="requests a second")
     parser.add_argument("--users", type=int, default=4, help="over so many connections")
     parser.add_argument("--objects", type=int, default=20_000, help="objects that are there")
@@ -88,10 +90,11 @@ def main():
     for number in range(options.rounds):
         for kept in (False, True):
             if kept:
-                spoilt = range(number, options.objects, 100)
-                damage.objects(layout, spoilt, 1_700_000_010 + number, only=layout.devices[0])
                 for daemon in daemons.DAEMONS:
                     upkeep.start(daemon, 0, "martlet")
+                time.sleep(options.settling)
+                spoilt = range(number, options.objects, 100)
+                damage.objects(layout, spoilt, 1_700_000_010 + number, only=layout.devices[0])
             for method, took in period(cluster, options).items():
                 found[kept][method] += took
             upkeep.stop_all()
