@@ -108,10 +108,8 @@ impl Device {
         temporaries: &Path,
         content: &[u8],
     ) -> Result<(), FsError> {
-        let mut staged = self.stage(directory, temporaries)?;
-        staged.write(content)?;
-        staged.sync()?.publish(name)?;
-        Ok(())
+        let staged = self.stage_whole(directory, temporaries, content)?;
+        staged.sync()?.publish(name).map(drop)
     }
 
     /// Writes a whole file in place of any file with that name, without making it durable: after a loss of power
@@ -123,9 +121,14 @@ impl Device {
         temporaries: &Path,
         content: &[u8],
     ) -> Result<(), FsError> {
+        self.stage_whole(directory, temporaries, content)?
+            .publish_undurably(name)
+    }
+
+    fn stage_whole(self: &Arc<Self>, directory: &Path, temporaries: &Path, content: &[u8]) -> Result<Staged, FsError> {
         let mut staged = self.stage(directory, temporaries)?;
         staged.write(content)?;
-        staged.publish_undurably(name)
+        Ok(staged)
     }
 
     /// Takes the lock of `directory`, which must exist.

@@ -187,11 +187,13 @@ impl ContainerUpdater {
                 stamp,
                 ..Outcome::of(hash, (0, 0))
             },
+            Some(Look::Repeat(info)) if self.suppressed.contains_key(&info.account) => Outcome::of(hash, (0, 0)),
             Some(Look::Repeat(info)) => {
-                if !self.suppressed.contains_key(&info.account) {
-                    self.tell(&info).await;
+                let is_told = matches!(self.tell(&info).await, Told::Taken);
+                Outcome {
+                    deaf: (!is_told).then_some(info.account),
+                    ..Outcome::of(hash, (0, 0))
                 }
-                Outcome::of(hash, (0, 0))
             }
             Some(Look::Report(found)) if self.suppressed.contains_key(&found.1.account) => Outcome::of(hash, (0, 1)),
             Some(Look::Report(found)) => {

@@ -180,6 +180,21 @@ async fn an_account_that_cannot_be_told_is_left_in_peace() {
 }
 
 #[tokio::test]
+async fn an_account_that_cannot_be_told_again_is_left_in_peace() {
+    let mut site = Site::telling(Duration::from_secs(60), Duration::from_secs(60));
+    container(&site.device(), "AUTH_t", "c");
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    site.fake.lines();
+    for device in ["sd0", "sd1", "sd2"] {
+        site.refuse(device);
+    }
+    for asked in [3, 0] {
+        assert_eq!(pass(&mut site.updater).await, (0, 0));
+        assert_eq!(site.fake.lines().len(), asked);
+    }
+}
+
+#[tokio::test]
 async fn rubbish_and_shards_are_passed_by() {
     let mut site = Site::new(Duration::ZERO);
     container(&site.device(), ".shards_AUTH_t", "c-1");
