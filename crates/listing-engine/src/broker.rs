@@ -202,7 +202,7 @@ impl Broker {
     fn quarantine(&self, reason: String) -> Error {
         let path = self.location.db_file();
         let place = &self.location;
-        match files::quarantine(&place.hash_dir(), &place.quarantine_dir(), place.device()) {
+        match files::quarantine(&place.hash_dir(), &place.quarantine_dir(), place.root()) {
             Ok(quarantined) => {
                 tracing::error!(
                     path = %path.display(),

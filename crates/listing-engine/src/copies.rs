@@ -62,7 +62,7 @@ impl Arriving {
     /// Begins a file that will be called `settling.name` in the `tmp` of the device of `location`.
     pub fn begin(location: &Location, settling: Settling<'_>) -> Result<Self, Error> {
         let target = place(location, settling.name)?;
-        files::make_dirs(&location.tmp_dir(), location.device())?;
+        files::make_dirs(&location.tmp_dir(), location.root())?;
         let name = format!(".martlet-{}-{}.copy.db", location.kind().word(), settling.unique);
         let path = location.tmp_dir().join(name);
         let alive = files::lock(&path)?;
@@ -114,7 +114,7 @@ pub fn adopt(
         files::discard(&staged);
     }
     prepared?;
-    files::make_dirs(&location.hash_dir(), location.device())?;
+    files::make_dirs(&location.hash_dir(), location.root())?;
     let _lock = files::lock(&location.lock_file())?;
     if target.exists() {
         return Err(Error::AlreadyExists { path: target });
@@ -128,7 +128,7 @@ impl Broker {
     /// A copy of everything as of now, in the device's `tmp`; `unique` makes its name.
     pub fn snapshot(&self, unique: &str) -> Result<Snapshot, Error> {
         let location = self.location();
-        files::make_dirs(&location.tmp_dir(), location.device())?;
+        files::make_dirs(&location.tmp_dir(), location.root())?;
         let name = format!(".martlet-{}-{unique}.copy.db", location.kind().word());
         let path = location.tmp_dir().join(name);
         let snapshot = Snapshot {

@@ -37,7 +37,7 @@ pub(crate) fn create(location: &Location, new: &NewDatabase) -> Result<(), Error
             path: location.db_file(),
         });
     }
-    files::make_dirs(&location.tmp_dir(), location.device())?;
+    files::make_dirs(&location.tmp_dir(), location.root())?;
     let name = format!("{TEMPORARY_PREFIX}{}-{}.db", location.kind().word(), new.unique);
     let staged = location.tmp_dir().join(name);
     // The lock tells a sweep that this file has a writer.
@@ -98,7 +98,7 @@ fn is_replica_id(name: &str) -> bool {
 }
 
 fn publish(location: &Location, staged: &Path) -> Result<(), Error> {
-    files::make_dirs(&location.hash_dir(), location.device())?;
+    files::make_dirs(&location.hash_dir(), location.root())?;
     let _lock = files::lock(&location.lock_file())?;
     let target = location.db_file();
     if location.newest_file().is_some() {

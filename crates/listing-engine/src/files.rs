@@ -1,10 +1,11 @@
 //! The file steps of databases: publish, append, lock, quarantine. Nothing else in this crate renames or syncs.
 //!
 //! Always holds: what a function here has returned `Ok` for survives power loss, directory entries
-//! included. Names are handed in; nothing here knows what is in a file.
+//! included; where a device must be mounted, nothing is made below its bare mount point. Names are handed in; nothing here knows what is in a file.
 
 use crate::Error;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, mkdirat, statat};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -16,22 +17,75 @@ use std::time::Duration;
 const LOCK_TRIES: u32 = 2_000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Makes `dir` and its missing parents, each durable, also those that somebody else has just made and
-/// perhaps not synced yet. `device` itself is never made: when it is not mounted, writing must fail
-/// instead of filling the disk below the mount point.
-pub(crate) fn make_dirs(dir: &Path, device: &Path) -> Result<(), Error> {
-    if dir == device && dir.is_dir() {
-        return Ok(());
+/// Where a device is, and whether that is a mount point.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeviceRoot {
+    path: PathBuf,
+    must_be_mounted: bool,
+}
+
+impl DeviceRoot {
+    /// The device at `path`; if it `must_be_mounted` (`mount_check`), no directory is made there while it is not.
+    pub fn new(path: impl Into<PathBuf>, must_be_mounted: bool) -> Self {
+        Self {
+            path: path.into(),
+            must_be_mounted,
+        }
     }
-    let parent = dir
-        .parent()
-        .filter(|_| dir != device)
-        .ok_or_else(|| Error::io("find the device", device, io::ErrorKind::NotFound.into()))?;
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl<P: Into<PathBuf>> From<P> for DeviceRoot {
+    /// A directory that need not be a mount point.
+    fn from(path: P) -> Self {
+        Self::new(path, false)
+    }
+}
+
+/// Makes `dir` and its missing parents, each durable, also those that somebody else has just made and
+/// perhaps not synced yet. The device itself is never made: when it is not mounted, writing must fail
+/// instead of filling the disk below the mount point.
+pub(crate) fn make_dirs(dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
+    let absent = || Error::io("find the device", &device.path, io::ErrorKind::NotFound.into());
+    if dir == device.path {
+        return if dir.is_dir() { Ok(()) } else { Err(absent()) };
+    }
+    let parent = dir.parent().ok_or_else(absent)?;
+    if parent == device.path {
+        return make_first(dir, device);
+    }
     make_dirs(parent, device)?;
     match fs::create_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("make the directory", dir, error)),
         _ => sync_dir(parent),
     }
+}
+
+/// Makes a directory in the root of the device. What is looked at is what it is made in, for a device may go away at any time.
+fn make_first(dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
+    let root = File::open(&device.path).map_err(|error| Error::io("find the device", &device.path, error))?;
+    if device.must_be_mounted && !is_mounted(&root).map_err(|error| Error::io("look at", &device.path, error))? {
+        let unmounted = io::Error::new(io::ErrorKind::NotFound, "it is not mounted");
+        return Err(Error::io("use the device", &device.path, unmounted));
+    }
+    let name = dir.file_name().unwrap_or_default();
+    match mkdirat(&root, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+        Err(error) if error != Errno::EXIST => Err(Error::io("make the directory", dir, error.into())),
+        _ => root
+            .sync_all()
+            .map_err(|error| Error::io("sync the directory", &device.path, error)),
+    }
+}
+
+/// Whether a directory is the root of what is mounted there.
+fn is_mounted(directory: &File) -> io::Result<bool> {
+    let here = fstat(directory)?;
+    let above = statat(directory, "..", AtFlags::empty())?;
+    Ok(here.st_dev != above.st_dev || here.st_ino == above.st_ino)
 }
 
 /// Makes the entries of `dir` durable.
@@ -134,7 +188,7 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, Error> {
             Ok(()) if is_still(&file, path) => return Ok(Lock { _file: file }),
             // Removed while it was waited for: it keeps nobody out any more.
             Ok(()) => return lock(path),
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => sleep(LOCK_PAUSE),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => sleep(LOCK_PAUSE),
             Err(error) => return Err(Error::io("lock", path, error.into())),
         }
     }
@@ -158,8 +212,8 @@ pub(crate) fn remove_database(hash_dir: &Path, pending: &Path, database: &Path) 
 
 /// Makes `link` lead to `target`, durably; one that is there already stays. Its directories may be taken away
 /// meanwhile by [`unlink`] beside it, and are made again.
-pub(crate) fn link(link: &Path, target: &Path, device: &Path) -> Result<(), Error> {
-    let parent = link.parent().unwrap_or(device);
+pub(crate) fn link(link: &Path, target: &Path, device: &DeviceRoot) -> Result<(), Error> {
+    let parent = link.parent().unwrap_or(&device.path);
     for last in [false, true] {
         if fs::symlink_metadata(link).is_ok() {
             return Ok(());
@@ -213,7 +267,7 @@ pub(crate) fn remove_if_abandoned(path: &Path) -> bool {
 }
 
 /// Moves a damaged database's directory to `wanted`, or beside it when that is taken.
-pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path, device: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path, device: &DeviceRoot) -> Result<PathBuf, Error> {
     let parent = wanted.parent().unwrap_or(wanted);
     make_dirs(parent, device)?;
     for attempt in 0..1_000 {
@@ -227,7 +281,11 @@ pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path, device: &Path) -> Resul
                 sync_dir(parent)?;
                 return Ok(target);
             }
-            Err(error) if matches!(error.raw_os_error(), Some(libc_codes::EEXIST | libc_codes::ENOTEMPTY)) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty
+                ) => {}
             Err(error) => return Err(Error::io("quarantine", hash_dir, error)),
         }
     }
@@ -238,13 +296,21 @@ pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path, device: &Path) -> Resul
     ))
 }
 
-/// The two codes of a rename onto a directory that is not empty.
-mod libc_codes {
-    pub(super) const EEXIST: i32 = rustix::io::Errno::EXIST.raw_os_error();
-    pub(super) const ENOTEMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
-}
-
 /// Removes a file that may be there; failing to is not worth more than its bytes.
 pub(crate) fn discard(path: &Path) {
     let _ = fs::remove_file(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_told_from_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_mounted(&File::open(dir.path()).unwrap()).unwrap());
+        for mounted in ["/proc", "/"] {
+            assert!(is_mounted(&File::open(mounted).unwrap()).unwrap(), "{mounted}");
+        }
+    }
 }

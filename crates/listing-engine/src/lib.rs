@@ -74,6 +74,7 @@ pub use content_type::listed as listed_content_type;
 pub use copies::{Arriving, Settling, Snapshot, adopt};
 pub use create::{NewDatabase, sweep, sweep_copies};
 pub use error::{Blame, Error};
+pub use files::DeviceRoot;
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};
 pub use location::{Kind, Location};

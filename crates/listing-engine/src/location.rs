@@ -3,6 +3,7 @@
 //! Pure path arithmetic, except [`Location::newest_file`], which looks for the `<hash>_<epoch>.db`
 //! files that OpenStack's sharder leaves.
 
+use crate::files::DeviceRoot;
 use std::path::{Path, PathBuf};
 use vocabulary::PathHash;
 
@@ -44,17 +45,17 @@ impl Kind {
 /// The place of one database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Location {
-    device: PathBuf,
+    root: DeviceRoot,
     kind: Kind,
     partition: u32,
     hash: PathHash,
 }
 
 impl Location {
-    /// On the device mounted at `device`.
-    pub fn new(device: impl Into<PathBuf>, kind: Kind, partition: u32, hash: PathHash) -> Self {
+    /// On a device.
+    pub fn new(device: impl Into<DeviceRoot>, kind: Kind, partition: u32, hash: PathHash) -> Self {
         Self {
-            device: device.into(),
+            root: device.into(),
             kind,
             partition,
             hash,
@@ -73,12 +74,17 @@ impl Location {
 
     /// Where the device is mounted.
     pub fn device(&self) -> &Path {
-        &self.device
+        self.root.path()
+    }
+
+    /// The device, as directories are made on it.
+    pub(crate) fn root(&self) -> &DeviceRoot {
+        &self.root
     }
 
     /// The device's name, as it ends the database's id.
     pub fn device_name(&self) -> String {
-        self.device
+        self.device()
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default()
@@ -86,7 +92,7 @@ impl Location {
 
     /// The directory that belongs to this database alone.
     pub fn hash_dir(&self) -> PathBuf {
-        let mut path = self.device.join(self.kind.directory());
+        let mut path = self.device().join(self.kind.directory());
         path.push(self.partition.to_string());
         path.push(self.hash.suffix());
         path.push(self.hash.hex());
@@ -110,7 +116,7 @@ impl Location {
 
     /// Where the whole directory goes when the database is damaged.
     pub fn quarantine_dir(&self) -> PathBuf {
-        let mut path = self.device.join("quarantined");
+        let mut path = self.device().join("quarantined");
         path.push(self.kind.directory());
         path.push(self.hash.hex());
         path
@@ -118,7 +124,7 @@ impl Location {
 
     /// Where databases are made before they are published.
     pub fn tmp_dir(&self) -> PathBuf {
-        self.device.join("tmp")
+        self.device().join("tmp")
     }
 
     /// The hash of the account's or container's path.

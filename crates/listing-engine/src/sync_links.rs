@@ -7,7 +7,7 @@
 //! link along. A link may outlive its database after a crash: [`Location::drop_sync_link`] is for who finds it so.
 //! Deliberately absent: what syncing does (`upkeep`).
 
-use crate::{Broker, Error, Kind, Location, files, walk};
+use crate::{Broker, DeviceRoot, Error, Kind, Location, files, walk};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,12 +23,12 @@ impl Location {
     }
 
     /// The places of containers that are linked as synced.
-    pub fn synced_in_partition(device: &Path, partition: u32) -> io::Result<Vec<Location>> {
-        let directory = device.join(DIRECTORY).join(partition.to_string());
+    pub fn synced_in_partition(device: &DeviceRoot, partition: u32) -> io::Result<Vec<Location>> {
+        let directory = device.path().join(DIRECTORY).join(partition.to_string());
         let hashes = walk::hashes(&directory, &mut vec![])?;
         let places = hashes
             .into_iter()
-            .map(|hash| Location::new(device, Kind::Container, partition, hash));
+            .map(|hash| Location::new(device.clone(), Kind::Container, partition, hash));
         Ok(places.collect())
     }
 
@@ -62,7 +62,7 @@ impl Broker {
         }
         let is_set = |item: Option<&crate::MetadataItem>| item.is_some_and(|item| !item.value.is_empty());
         match is_set(to) && is_set(key) && !self.is_deleted()? {
-            true => files::link(&location.sync_link(), &location.db_file(), location.device()),
+            true => files::link(&location.sync_link(), &location.db_file(), location.root()),
             false => location.drop_sync_link(),
         }
     }

@@ -3,7 +3,7 @@
 //! Always holds: only places where [`Location`] itself would put a database are handed out; whatever
 //! else lies there is named on request and left alone. Deliberately absent: opening anything.
 
-use crate::{Kind, Location};
+use crate::{DeviceRoot, Kind, Location};
 use std::io;
 use std::path::{Path, PathBuf};
 use vocabulary::PathHash;
@@ -22,18 +22,18 @@ impl Location {
     }
 
     /// The places of databases in a partition; whether there is one is for the opener to find out.
-    pub fn in_partition(device: &Path, kind: Kind, partition: u32) -> io::Result<Vec<Location>> {
+    pub fn in_partition(device: &DeviceRoot, kind: Kind, partition: u32) -> io::Result<Vec<Location>> {
         Ok(Self::survey(device, kind, partition)?.0)
     }
 
     /// [`Location::in_partition`], and what lies beside them.
-    pub fn survey(device: &Path, kind: Kind, partition: u32) -> io::Result<(Vec<Location>, Vec<PathBuf>)> {
-        let directory = device.join(kind.directory()).join(partition.to_string());
+    pub fn survey(device: &DeviceRoot, kind: Kind, partition: u32) -> io::Result<(Vec<Location>, Vec<PathBuf>)> {
+        let directory = device.path().join(kind.directory()).join(partition.to_string());
         let mut strays = vec![];
         let hashes = hashes(&directory, &mut strays)?;
         let found = hashes
             .into_iter()
-            .map(|hash| Location::new(device, kind, partition, hash))
+            .map(|hash| Location::new(device.clone(), kind, partition, hash))
             .collect();
         Ok((found, strays))
     }

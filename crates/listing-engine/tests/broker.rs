@@ -4,7 +4,9 @@
 
 mod support;
 
-use listing_engine::{Blame, Broker, Brokers, Error, Kind, ListQuery, Metadata, ObjectRow, Row};
+use listing_engine::{
+    Arriving, Blame, Broker, Brokers, DeviceRoot, Error, Kind, ListQuery, Location, Metadata, ObjectRow, Row, Settling,
+};
 use std::fs;
 use std::sync::Arc;
 use support::{at, container, create, fill, location, names, new_database, object, t};
@@ -45,6 +47,24 @@ fn a_container_lives_and_dies_and_lives_again() {
     broker.set_policy(PolicyIndex(2), at(5)).unwrap();
     let info = broker.info().unwrap();
     assert_eq!((info.policy, info.status_changed_at), (PolicyIndex(2), at(5)));
+}
+
+#[test]
+fn nothing_is_made_below_a_bare_mount_point() {
+    let device = tempfile::tempdir().unwrap();
+    let known = location(device.path(), Kind::Container);
+    let root = DeviceRoot::new(device.path(), true);
+    let place = Location::new(root, Kind::Container, known.partition(), known.hash());
+    let refused = Broker::create(place.clone(), &new_database(Kind::Container))
+        .err()
+        .unwrap();
+    assert_eq!(refused.blame(), Blame::Device, "{refused}");
+    let settling = Settling {
+        name: "copy",
+        unique: "1",
+    };
+    assert!(Arriving::begin(&place, settling).is_err());
+    assert_eq!(fs::read_dir(device.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn linked(device: &Path) -> Vec<Location> {
     let partitions = Location::synced_partitions(device).unwrap();
     let found = partitions
         .into_iter()
-        .flat_map(|partition| Location::synced_in_partition(device, partition).unwrap());
+        .flat_map(|partition| Location::synced_in_partition(&device.into(), partition).unwrap());
     found.collect()
 }
 

@@ -8,6 +8,7 @@
 use crate::options::{ListingServerOptions, Reserve};
 use crate::reply::Refusal;
 use durable_fs::Health;
+use listing_engine::DeviceRoot;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,11 @@ impl Devices {
             true => Ok(()),
             false => Err(Refusal::Device(device.name.clone())),
         }
+    }
+
+    /// The device, as databases are found on it.
+    pub(crate) fn root(&self, device: &Device) -> DeviceRoot {
+        DeviceRoot::new(&device.root, self.options.mount_check)
     }
 
     fn device(&self, name: &str) -> Device {

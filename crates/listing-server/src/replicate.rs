@@ -86,7 +86,12 @@ struct Place {
 impl Place {
     fn location(&self, shared: &Shared, device: &Device) -> Result<Location, Refusal> {
         let hash = self.hash.ok_or_else(Refusal::not_found)?;
-        Ok(Location::new(&device.root, shared.kind, self.partition, hash))
+        Ok(Location::new(
+            shared.devices.root(device),
+            shared.kind,
+            self.partition,
+            hash,
+        ))
     }
 }
 

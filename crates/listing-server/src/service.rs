@@ -211,7 +211,12 @@ impl Desk<'_> {
             Kind::Account => prefix.account(self.request.account()),
             Kind::Container => prefix.container(self.request.account(), self.request.container()),
         };
-        Location::new(&self.device.root, self.shared.kind, self.request.partition, hash)
+        Location::new(
+            self.shared.devices.root(self.device),
+            self.shared.kind,
+            self.request.partition,
+            hash,
+        )
     }
 
     /// The database; 404 when there is none.

@@ -139,9 +139,9 @@ impl ContainerUpdater {
 
     async fn list(&self, device: &OpenDevice, pass: &mut Pass) {
         while let Some(partition) = pass.partitions.pop_front() {
-            let path = self.disks.path(&device.name);
+            let root = self.disks.root(&device.name);
             let listed = device
-                .run(move || Location::in_partition(&path, Kind::Container, partition))
+                .run(move || Location::in_partition(&root, Kind::Container, partition))
                 .await;
             if let Some(databases) = listed
                 && !databases.is_empty()

@@ -8,7 +8,7 @@
 
 use crate::told::Told;
 use crate::{Cache, Chore, Disks, Progress, Step};
-use listing_engine::{Audit, Broker, Error, Info, Kind, Location};
+use listing_engine::{Audit, Broker, DeviceRoot, Error, Info, Kind, Location};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -39,17 +39,17 @@ struct Pass {
 #[derive(Clone)]
 struct OpenDevice {
     name: String,
-    path: PathBuf,
+    root: DeviceRoot,
     thread: Arc<Workers>,
 }
 
 impl OpenDevice {
     async fn run<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
         &self,
-        job: impl FnOnce(PathBuf) -> Result<T, E> + Send + 'static,
+        job: impl FnOnce(DeviceRoot) -> Result<T, E> + Send + 'static,
     ) -> Result<T, String> {
-        let path = self.path.clone();
-        match self.thread.run(move || job(path)).await {
+        let root = self.root.clone();
+        match self.thread.run(move || job(root)).await {
             Ok(done) => done.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         }
@@ -79,7 +79,7 @@ impl DatabaseAuditor {
             },
             Some(device) if !pass.partitions.is_empty() => {
                 let partition = pass.partitions.pop_front().unwrap_or_default();
-                let surveyed = device.run(move |path| Location::survey(&path, kind, partition)).await;
+                let surveyed = device.run(move |root| Location::survey(&root, kind, partition)).await;
                 self.listed(&device, surveyed).map_or(FAILED, |databases| {
                     pass.databases = databases.into();
                     Step::LOOKED
@@ -96,7 +96,7 @@ impl DatabaseAuditor {
     }
 
     async fn open(&mut self, name: String, pass: &mut Pass) -> Step {
-        let (who, kind, path) = (self.name(), self.kind, self.disks.path(&name));
+        let (who, kind, root) = (self.name(), self.kind, self.disks.root(&name));
         let thread = match self.disks.thread(&name) {
             Ok(thread) => thread,
             Err(error) => {
@@ -104,8 +104,10 @@ impl DatabaseAuditor {
                 return FAILED;
             }
         };
-        let device = OpenDevice { name, path, thread };
-        let surveyed = device.run(move |path| Location::survey_partitions(&path, kind)).await;
+        let device = OpenDevice { name, root, thread };
+        let surveyed = device
+            .run(move |root| Location::survey_partitions(root.path(), kind))
+            .await;
         let partitions = self.listed(&device, surveyed);
         pass.device = Some(device);
         partitions.map_or(FAILED, |partitions| {

@@ -4,6 +4,7 @@
 //! begins; a hung device blocks its own threads only.
 
 use durable_fs::Drives;
+use listing_engine::DeviceRoot;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,11 @@ impl Disks {
     /// The directory of a device.
     pub(crate) fn path(&self, device: &str) -> PathBuf {
         self.root.join(device)
+    }
+
+    /// A device, as databases are found on it.
+    pub(crate) fn root(&self, device: &str) -> DeviceRoot {
+        DeviceRoot::new(self.path(device), self.must_be_mounted)
     }
 
     /// The names of the devices that can be worked on now; in no particular order.

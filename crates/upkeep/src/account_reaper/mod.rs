@@ -137,9 +137,9 @@ impl AccountReaper {
                 number,
                 of: primaries.len(),
             };
-            let path = self.disks.path(&device.name);
+            let root = self.disks.root(&device.name);
             let listed = device
-                .run(move || Location::in_partition(&path, Kind::Account, partition))
+                .run(move || Location::in_partition(&root, Kind::Account, partition))
                 .await;
             if let Some(databases) = listed
                 && !databases.is_empty()

@@ -121,8 +121,8 @@ impl ContainerSync {
     /// The databases of the next partitions, until some are found.
     async fn list(&self, name: &str, thread: &Arc<Workers>, pass: &mut Pass) {
         while let Some(partition) = pass.partitions.pop_front() {
-            let path = self.disks.path(name);
-            let listed = run(thread, name, move || Location::synced_in_partition(&path, partition)).await;
+            let root = self.disks.root(name);
+            let listed = run(thread, name, move || Location::synced_in_partition(&root, partition)).await;
             if let Some(databases) = listed
                 && !databases.is_empty()
             {

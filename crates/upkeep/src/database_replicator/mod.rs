@@ -226,13 +226,13 @@ impl DatabaseReplicator {
     async fn list(&self, local: &Local, pass: &mut Pass) {
         let count = PARTITIONS_PER_STEP.min(pass.partitions.len());
         let partitions: Vec<u32> = pass.partitions.drain(..count).collect();
-        let (path, kind) = (self.disks.path(&local.open.name), self.ground.kind);
+        let (root, kind) = (self.disks.root(&local.open.name), self.ground.kind);
         let listed = local.open.run(move || {
             let mut found = vec![];
             for partition in partitions {
-                let databases = Location::in_partition(&path, kind, partition)?;
+                let databases = Location::in_partition(&root, kind, partition)?;
                 if databases.is_empty() {
-                    Location::tidy_partition(&path, kind, partition);
+                    Location::tidy_partition(root.path(), kind, partition);
                 }
                 found.extend(databases);
             }
