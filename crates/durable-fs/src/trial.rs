@@ -1,6 +1,7 @@
 //! Trying a drive out: is it there, and does it keep what it is given?
 //!
-//! Always holds: a trial leaves nothing behind; a full drive is well. It may hang as the drive does:
+//! Always holds: a trial leaves nothing behind, and where the file system has unnamed files nobody ever sees one of
+//! its files, not even after a crash; a full drive is well. It may hang as the drive does:
 //! run it on a thread of its own.
 
 use crate::{Device, FsError};
@@ -57,29 +58,28 @@ fn write_and_read(world: &World, device: &Device) -> io::Result<bool> {
         .flat_map(|_| world.random.next_u64().to_le_bytes())
         .collect();
     let temporaries = device.root().join("tmp");
-    // Where what a crash leaves is swept, if there is such a place yet.
+    // Where what a crash leaves of a named file is swept, if there is such a place yet.
     let place = match world.files.info(&temporaries) {
         Ok(info) if info.kind == Kind::Directory => temporaries,
         _ => device.root().to_owned(),
     };
+    match world.files.open_unnamed(&place) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        other => return keeps(&*other?, &content),
+    }
     let path = device.temporary_path(&place);
     let file = world.files.open(&path, Purpose::Create)?;
-    let written = file.lock(Duration::ZERO).and_then(|()| write(&*file, &content));
-    let read = written.and_then(|()| read(world, &path));
+    let kept = file.lock(Duration::ZERO).and_then(|()| keeps(&*file, &content));
     world.files.remove_file(&path)?;
-    Ok(read? == content)
+    kept
 }
 
-fn write(file: &dyn File, content: &[u8]) -> io::Result<()> {
+fn keeps(file: &dyn File, content: &[u8]) -> io::Result<bool> {
     file.write_all_at(content, 0)?;
     file.sync()?;
     // Only advice: without it the cache answers, and the sync was the trial.
     let _ = file.forget_cached(0, content.len() as u64);
-    Ok(())
-}
-
-fn read(world: &World, path: &Path) -> io::Result<Vec<u8>> {
-    read_bytes_at(&*world.files.open(path, Purpose::Read)?, LENGTH, 0)
+    Ok(read_bytes_at(file, content.len(), 0)? == content)
 }
 
 #[cfg(test)]

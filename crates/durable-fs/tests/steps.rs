@@ -3,13 +3,14 @@
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
-use durable_fs::{Condition, Device, FsError, Health};
+use durable_fs::{Condition, Device, FsError, Health, Outcome, try_out};
 use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use world::World;
 use world::files::{Directory, File, FileInfo, FileSystem, Purpose, Space};
 use world::random::OsRandom;
 use world::real_files::RealFiles;
@@ -196,6 +197,26 @@ impl Bench {
     fn left_behind(&self) -> usize {
         std::fs::read_dir(self.root.join("tmp")).map_or(0, Iterator::count)
     }
+}
+
+/// Whoever looks for leftovers while a drive is tried out finds none, nor does anybody after a crash.
+#[test]
+fn a_trial_has_no_name() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.root.join("tmp")).unwrap();
+    let world = World {
+        files: Arc::new(bench.recorder.clone()),
+        ..World::real()
+    };
+    assert_eq!(try_out(&world, &bench.root, false), Outcome::Well);
+    assert_eq!(bench.recorder.steps(), ["write new", "sync new"]);
+    bench.recorder.0.lock().named_only = true;
+    assert_eq!(try_out(&world, &bench.root, false), Outcome::Well);
+    let steps = bench.recorder.steps();
+    assert!(steps[0].starts_with("write .martlet-"), "{steps:?}");
+    bench.recorder.0.lock().fail = Some(("sync", 5));
+    assert!(matches!(try_out(&world, &bench.root, false), Outcome::Sick(_)));
+    assert_eq!(bench.left_behind(), 0);
 }
 
 /// Unmounted after whoever writes had looked: nothing comes to lie below the mount point.
@@ -400,7 +421,7 @@ fn hints_are_appended_under_the_lock() {
 #[test]
 fn a_file_outside_any_device_is_replaced_whole() {
     let place = tempfile::tempdir().unwrap();
-    let world = world::World::real();
+    let world = World::real();
     for content in [&b"one"[..], b"two"] {
         durable_fs::write_file_atomically(&world, place.path(), "object.ring.gz", content).unwrap();
         assert_eq!(std::fs::read(place.path().join("object.ring.gz")).unwrap(), content);

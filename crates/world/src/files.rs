@@ -141,7 +141,7 @@ pub trait Directory: Send + Sync {
 pub trait FileSystem: Send + Sync {
     /// Opens a file.
     fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>>;
-    /// Opens a new file without a name on the file system of `directory`; it vanishes when closed
+    /// Opens a new file without a name, for writing and reading, on the file system of `directory`; it vanishes when closed
     /// unless it is given a name. `EOPNOTSUPP` where file systems cannot do that.
     fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>>;
     /// Opens a directory.

@@ -62,7 +62,7 @@ impl FileSystem for RealFiles {
     }
 
     fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>> {
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match retry_on_intr(|| fs::openat(CWD, directory, flags, OBJECT_MODE)) {
             Ok(fd) => Ok(Box::new(RealFile { fd, appends: false })),
             // What kernels and file systems without unnamed files answer.
