@@ -4,12 +4,22 @@
 //! refused at once ([`WorkerError::Busy`]), and other devices have their own workers.
 //! Always holds: at most `threads` jobs run and `queue` wait; a job that was accepted runs even
 //! when nobody waits for it any more, so half-done disk work is never abandoned.
+//! Threads begin when there is work for them and end when there has been none for [`IDLE`]: most chores have a device to
+//! themselves for a moment each half minute, and a thread that only waits still holds memory.
 //! A world that is not the machine's runs jobs its own way ([`Pools`]); [`crate::World::workers`] asks it.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// How long a thread waits for more work before it ends.
+pub const IDLE: Duration = if cfg!(test) {
+    Duration::from_millis(500)
+} else {
+    Duration::from_secs(10)
+};
 
 /// Blocking work.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -49,14 +59,21 @@ pub enum WorkerError {
 }
 
 struct Shared {
+    name: String,
     queue: Mutex<Queue>,
     ready: Condvar,
+    /// Jobs that may wait.
     limit: usize,
+    /// Threads that may live at a time.
+    threads: usize,
 }
 
 struct Queue {
     jobs: VecDeque<Job>,
     open: bool,
+    /// Threads that live, and those of them that wait for a job.
+    living: usize,
+    waiting: usize,
 }
 
 /// The I/O workers of one device. Dropping it ends the threads once their queue is empty.
@@ -70,23 +87,22 @@ enum Kind {
 }
 
 impl Workers {
-    /// Starts `threads` threads named after `name`, with room for `queue` waiting jobs.
+    /// Up to `threads` threads named after `name`, with room for `queue` waiting jobs. The first is started now, so that a
+    /// process which may have no more threads hears of it here.
     pub fn start(name: &str, threads: usize, queue: usize) -> std::io::Result<Self> {
-        let queue_of_jobs = Mutex::new(Queue {
-            jobs: VecDeque::new(),
-            open: true,
-        });
         let shared = Arc::new(Shared {
-            queue: queue_of_jobs,
+            name: format!("io-{name}"),
+            queue: Mutex::new(Queue {
+                jobs: VecDeque::new(),
+                open: true,
+                living: 0,
+                waiting: 0,
+            }),
             ready: Condvar::new(),
             limit: queue,
+            threads: threads.max(1),
         });
-        for _ in 0..threads.max(1) {
-            let shared = shared.clone();
-            std::thread::Builder::new()
-                .name(format!("io-{name}"))
-                .spawn(move || work(&shared))?;
-        }
+        one_more(&shared, &mut shared.queue.lock())?;
         Ok(Self {
             kind: Kind::Threads(shared),
         })
@@ -117,6 +133,15 @@ impl Workers {
             return Err(WorkerError::Busy);
         }
         queue.jobs.push_back(job);
+        if queue.waiting < queue.jobs.len()
+            && queue.living < shared.threads
+            && let Err(error) = one_more(shared, &mut queue)
+            && queue.living == 0
+        {
+            tracing::error!("{}: no thread can be started: {error}", shared.name);
+            queue.jobs.pop_back();
+            return Err(WorkerError::Busy);
+        }
         drop(queue);
         shared.ready.notify_one();
         Ok(())
@@ -140,6 +165,16 @@ impl Drop for Workers {
     }
 }
 
+/// Starts a thread. Counted before it runs: who looks next must not start another in its place.
+fn one_more(shared: &Arc<Shared>, queue: &mut Queue) -> std::io::Result<()> {
+    let its = shared.clone();
+    std::thread::Builder::new()
+        .name(shared.name.clone())
+        .spawn(move || work(&its))?;
+    queue.living += 1;
+    Ok(())
+}
+
 fn work(shared: &Shared) {
     while let Some(job) = next(shared) {
         // The panic is reported by the default hook; the waiting side sees `Panicked`.
@@ -147,16 +182,21 @@ fn work(shared: &Shared) {
     }
 }
 
+/// The next job; none when this thread is to end, and then it is counted no more.
 fn next(shared: &Shared) -> Option<Job> {
     let mut queue = shared.queue.lock();
+    let mut idle = false;
     loop {
         if let Some(job) = queue.jobs.pop_front() {
             return Some(job);
         }
-        if !queue.open {
+        if !queue.open || idle {
+            queue.living -= 1;
             return None;
         }
-        shared.ready.wait(&mut queue);
+        queue.waiting += 1;
+        idle = shared.ready.wait_for(&mut queue, IDLE).timed_out();
+        queue.waiting -= 1;
     }
 }
 
@@ -189,6 +229,50 @@ mod tests {
         release.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(true));
         assert_eq!(second.await.unwrap(), Ok(2));
+    }
+
+    fn threads_of(workers: &Workers) -> usize {
+        let Kind::Threads(shared) = &workers.kind else {
+            unreachable!("not threads")
+        };
+        shared.queue.lock().living
+    }
+
+    #[tokio::test]
+    async fn threads_come_with_the_work_and_not_beyond_the_limit() {
+        let workers = Arc::new(Workers::start("sdc", 2, 10).unwrap());
+        for n in 0..20 {
+            assert_eq!(workers.run(move || n).await, Ok(n));
+        }
+        let (release, hang): (Vec<_>, Vec<_>) = (0..3).map(|_| mpsc::channel::<()>()).unzip();
+        let waiting: Vec<_> = hang
+            .into_iter()
+            .map(|hang| {
+                let workers = workers.clone();
+                tokio::spawn(async move { workers.run(move || hang.recv().is_ok()).await })
+            })
+            .collect();
+        while workers.waiting() != 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(threads_of(&workers), 2);
+        drop(release);
+        for one in waiting {
+            assert_eq!(one.await.unwrap(), Ok(false));
+        }
+    }
+
+    #[test]
+    fn a_thread_without_work_ends_and_another_begins_when_there_is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let workers = Workers::start("sdd", 1, 10).unwrap();
+        assert_eq!(runtime.block_on(workers.run(|| 1)), Ok(1));
+        let began = std::time::Instant::now();
+        while threads_of(&workers) > 0 {
+            assert!(began.elapsed() < IDLE * 6, "the thread did not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(runtime.block_on(workers.run(|| 2)), Ok(2));
     }
 
     #[tokio::test]
