@@ -6,6 +6,7 @@ separate  four Martlet servers on the configuration files OpenStack reads
 openstack OpenStack Swift itself: proves the tests, so that a failure of the others means something
 """
 
+import shutil
 import signal
 
 import pytest
@@ -15,6 +16,8 @@ pytest.register_assert_rewrite("harness")
 from harness.client import Client  # noqa: E402
 from harness.memcached import Memcached  # noqa: E402
 from harness.systems import make, running  # noqa: E402
+
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_configure():
@@ -45,22 +48,36 @@ def client(system):
     client.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Marks a test that failed, so that its fixtures leave what it made for whoever looks into it."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
 @pytest.fixture
 def make_system(request, tmp_path_factory):
-    """A factory of private systems, for tests that break what they touch. Kind is "up" unless told."""
-    made = []
+    """A factory of private systems, for tests that break what they touch. Kind is "up" unless told. What a test that
+    passed has made is removed at its end: the disk need not hold the systems of a whole run."""
+    made, folders = [], []
 
     def factory(kind=None, **options):
         kind = kind or request.config.getoption("--sut").split(",")[0]
         if kind == "openstack":  # its TempAuth keeps tokens nowhere else
             options["memcached_port"] = request.getfixturevalue("memcached").port
-        system = make(kind, tmp_path_factory.mktemp("private"), **options)
+        folders.append(tmp_path_factory.mktemp("private"))
+        system = make(kind, folders[-1], **options)
         made.append(system)
         return system
 
     yield factory
     for system in made:
         system.stop()
+    if not request.node.stash.get(FAILED, False):
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -30,14 +30,25 @@ class Client:
         if self.connection is None:
             self.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
         try:
-            self.connection.request(method, target, body=body, headers=headers)
+            early = self._ask(method, target, body, headers)
             response = self.connection.getresponse()
-            return Reply(response.status, response.reason, response.getheaders(), response.read())
+            reply = Reply(response.status, response.reason, response.getheaders(), response.read())
+            if early:
+                self.close()
+            return reply
         except BaseException:
             self.close()
             raise
         finally:
             self.used = time.monotonic()
+
+    def _ask(self, method, target, body, headers):
+        """Sends a request; whether the server hung up before it had all of the body: what it answered says why."""
+        try:
+            self.connection.request(method, target, body=body, headers=headers)
+        except BrokenPipeError:
+            return True
+        return False
 
     def close(self):
         if self.connection:
