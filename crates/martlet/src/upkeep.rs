@@ -21,8 +21,8 @@ use gateway::{Gateway, Rings};
 use peer::http_server::Shutdown;
 use peer::{Peers, Timeouts};
 use settings::declare::Options;
-use settings::server::{ServerCommon, StorageCommon};
-use settings::{ContainerUpdaterSettings, ObjectUpdaterSettings, SwiftConf, UpkeepConf};
+use settings::server::StorageCommon;
+use settings::{Beginning, ContainerUpdaterSettings, ObjectUpdaterSettings, SwiftConf, UpkeepConf};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,13 +80,13 @@ struct Way<'a> {
 /// `martlet object-updater`.
 pub fn object_updater(upkeep: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<ObjectUpdaterSettings>::load(&upkeep.conf, OBJECT_UPDATER)?;
-    run(&conf.common, upkeep.once(), |way| way.object_updater(&conf))
+    run(conf.beginning(), upkeep.once(), |way| way.object_updater(&conf))
 }
 
 /// `martlet container-updater`.
 pub fn container_updater(upkeep: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<ContainerUpdaterSettings>::load(&upkeep.conf, CONTAINER_UPDATER)?;
-    run(&conf.common, upkeep.once(), |way| way.container_updater(&conf))
+    run(conf.beginning(), upkeep.once(), |way| way.container_updater(&conf))
 }
 
 /// Starts all upkeep of a cluster in one process.
@@ -144,22 +144,23 @@ fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<
 }
 
 /// One kind of upkeep that speaks to others.
-fn run(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Daemon) -> Result<(), Failure> {
-    run_all(common, once, |way| vec![make(way)])
+fn run(beginning: Beginning<'_>, once: bool, make: impl FnOnce(&Way) -> Daemon) -> Result<(), Failure> {
+    run_all(beginning, once, |way| vec![make(way)])
 }
 
 /// The same with several that work side by side.
-fn run_all(common: &ServerCommon, once: bool, make: impl FnOnce(&Way) -> Vec<Daemon>) -> Result<(), Failure> {
-    run_over(common, once, |way| Ok(make(way)))
+fn run_all(beginning: Beginning<'_>, once: bool, make: impl FnOnce(&Way) -> Vec<Daemon>) -> Result<(), Failure> {
+    run_over(beginning, once, |way| Ok(make(way)))
 }
 
 /// The same with what may be refused.
 fn run_over(
-    common: &ServerCommon,
+    beginning: Beginning<'_>,
     once: bool,
     make: impl FnOnce(&Way) -> Result<Vec<Daemon>, Failure>,
 ) -> Result<(), Failure> {
-    run_alone(common, once, |world, swift| {
+    let common = beginning.common;
+    run_alone(beginning, once, |world, swift| {
         let (rings, ring_files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
         make(&Way {
@@ -177,11 +178,13 @@ fn run_over(
 ///
 /// Start and its mirror: give up root → what the daemons need → passes; then a signal → finish the step → exit.
 fn run_alone(
-    common: &ServerCommon,
+    beginning: Beginning<'_>,
     once: bool,
     make: impl FnOnce(&World, &SwiftConf) -> Result<Vec<Daemon>, Failure>,
 ) -> Result<(), Failure> {
+    let common = beginning.common;
     logging::start(common);
+    logging::warn_of(beginning.warnings)?;
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
     // Two threads: it mostly waits, for disks and for others.

@@ -2,8 +2,8 @@
 //!
 //! [`Heads`] watches the bytes that a connection delivers. It knows where heads end and how long bodies
 //! are, looks only at the former, and changes only bytes of header names
-//! ([`vocabulary::header_name`]) and bytes beyond ASCII in the address of a request, which OpenStack takes
-//! raw: they are escaped as clients should have done. Nearly every head needs no change: then nothing is copied.
+//! ([`vocabulary::header_name`]) and bytes of a request's address that OpenStack takes raw and hyper does not
+//! ([`is_raw`]): they are escaped as clients should have done. Nearly every head needs no change: then nothing is copied.
 //! Always holds: what comes out does not depend on how the bytes were cut into pieces; bytes of bodies
 //! and of values are never changed; a message whose length cannot be told (hyper refuses it) ends the
 //! changing for its connection.
@@ -64,13 +64,30 @@ pub(crate) struct Heads {
     body: Framing,
 }
 
-/// Appends an address with each byte beyond ASCII as `%XX`.
+/// Whether OpenStack Swift takes this byte of an address as it is, and hyper refuses it, or, worse, cuts the address off
+/// there (`#`), so that the request would be for another object. A space ends an address in both.
+const fn is_raw(byte: u8) -> bool {
+    matches!(byte, b'#' | b'<' | b'>' | b'`' | 0..=9 | 0x0b..=0x0c | 0x0e..=0x1f | 0x7f..)
+}
+
+/// [`is_raw`] of every byte: addresses are long, and each is looked at.
+static RAW: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = is_raw(byte as u8); // below 256
+        byte += 1;
+    }
+    table
+};
+
+/// Appends an address with each raw byte as `%XX`.
 fn escape(target: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in target {
-        match byte.is_ascii() {
-            true => out.push(*byte),
-            false => out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+        match is_raw(*byte) {
+            false => out.push(*byte),
+            true => out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
         }
     }
 }
@@ -131,7 +148,7 @@ impl Heads {
                 At::Request => {
                     let end = memchr(b'\n', rest);
                     let target = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-                    if !target.is_ascii() {
+                    if target.iter().any(|byte| RAW[usize::from(*byte)]) {
                         let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len() + 64));
                         out.extend(bytes.get(copied..at).unwrap_or_default());
                         escape(target, out);
@@ -349,6 +366,10 @@ mod tests {
         assert_eq!(
             text(head.as_bytes()),
             "GET /%C3%BC%20 HTTP/1.1\r\nHost: ü%\r\nX-%c3%9c%25a: ö%: x\r\n\r\n"
+        );
+        assert_eq!(
+            text(b"PUT /a#b<`>\x01\x7f?c#d HTTP/1.1\r\nX: #\r\n\r\n"),
+            "PUT /a%23b%3C%60%3E%01%7F?c%23d HTTP/1.1\r\nX: #\r\n\r\n"
         );
         let plain = b"GET /%20 HTTP/1.1\r\nhost: x\r\n\r\n";
         assert_eq!(Heads::new(Side::Server).pass(plain), None);

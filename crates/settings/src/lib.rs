@@ -64,6 +64,6 @@ pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSe
 pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
 pub use upkeep::{
-    AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
-    ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+    AccountReaperSettings, Beginning, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
+    ContainerUpdaterSettings, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
 };

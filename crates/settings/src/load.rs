@@ -264,6 +264,10 @@ impl Server {
                 supported.extend(names(&[filter.table]));
                 known.extend(filter.known);
             }
+            if self.pipeline.filter("proxy_logging").is_none() {
+                // Only the access log is counted.
+                supported.retain(|name| !openstack::METRICS.contains(name));
+            }
             check::options(document, default, &supported, &known, &mut warnings);
         }
         check::sections(

@@ -5,8 +5,9 @@
 
 use crate::declare::{Options, Scope, options};
 use crate::ini::Document;
-use crate::report::SettingsError;
+use crate::report::{SettingsError, Warning};
 use crate::server::{ServerCommon, StorageCommon};
+use crate::{check, openstack};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -145,6 +146,17 @@ pub struct UpkeepConf<S> {
     pub said: Vec<String>,
     /// Everything that holds in its section, for options whose names are the operator's.
     pub scope: Scope,
+    /// Options of its section that nobody reads. Of `[DEFAULT]` the server speaks that shares the file.
+    pub warnings: Vec<Warning>,
+}
+
+/// What every kind of upkeep starts with.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning<'a> {
+    /// How to log, where `swift.conf` and the rings are.
+    pub common: &'a ServerCommon,
+    /// What to tell the operator first.
+    pub warnings: &'a [Warning],
 }
 
 impl<S: Options> UpkeepConf<S> {
@@ -163,7 +175,16 @@ impl<S: Options> UpkeepConf<S> {
             settings: S::read(&scope)?,
             said: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
             scope,
+            warnings: warnings::<S>(document, section),
         })
+    }
+
+    /// What a process that does this upkeep starts with.
+    pub fn beginning(&self) -> Beginning<'_> {
+        Beginning {
+            common: &self.common,
+            warnings: &self.warnings,
+        }
     }
 
     /// Whether the file sets this option, rather than leaving it to its default.
@@ -172,9 +193,47 @@ impl<S: Options> UpkeepConf<S> {
     }
 }
 
+/// The only section with options whose names are the operator's.
+const EXPIRER: &str = "object-expirer";
+const DELAY_REAPING: &str = "delay_reaping_";
+
+fn warnings<S: Options>(document: &Document, name: &str) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Some(section) = document.section(name) {
+        let tables = [S::TABLE, ServerCommon::TABLE, StorageCommon::TABLE];
+        let mut supported: Vec<&str> = tables.iter().flat_map(|table| table.iter().map(|o| o.name)).collect();
+        // The rest of these names is the operator's: an account, a container.
+        let written = section.options.iter().map(|option| option.name.as_str());
+        supported.extend(written.filter(|option| name == EXPIRER && option.starts_with(DELAY_REAPING)));
+        let known = [
+            openstack::LOGGING,
+            openstack::METRICS,
+            openstack::PROCESS,
+            openstack::DAEMONS,
+        ];
+        check::options(document, section, &supported, &known.concat(), &mut warnings);
+    }
+    warnings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_that_nobody_reads_is_named() {
+        let text = "[object-updater]\ninterval = 5\nconcurency = 3\nupdater_workers = 4\nlog_name = updates\n";
+        let document = Document::parse(Path::new("object-server.conf"), text).unwrap();
+        let conf = UpkeepConf::<ObjectUpdaterSettings>::from_document(&document, "object-updater").unwrap();
+        let messages: Vec<_> = conf.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert!(messages[0].ends_with("did you mean concurrency?"), "{}", messages[0]);
+        assert!(
+            messages[1].contains("updater_workers") && messages[1].contains("not supported"),
+            "{}",
+            messages[1]
+        );
+    }
 
     #[test]
     fn a_missing_section_means_defaults_and_default_holds_for_all() {

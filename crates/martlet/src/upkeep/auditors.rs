@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use listing_engine::Kind;
 use settings::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use settings::declare::Scope;
-use settings::{Document, ServerCommon, StorageCommon, UpkeepConf};
+use settings::{Beginning, Document, StorageCommon, UpkeepConf};
 use std::path::Path;
 use std::time::Duration;
 use upkeep::{
@@ -38,8 +38,8 @@ pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
     let devices = &line.devices;
     match conf.dark_data {
         // Only this watcher asks others.
-        Some(_) => run_all(&conf.own.common, once, |way| make(&Ground::of(way, devices))),
-        None => run_alone(&conf.own.common, once, |world, swift| {
+        Some(_) => run_all(conf.own.beginning(), once, |way| make(&Ground::of(way, devices))),
+        None => run_alone(conf.own.beginning(), once, |world, swift| {
             Ok(make(&Ground {
                 world,
                 hash: &swift.hash,
@@ -55,14 +55,14 @@ pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
 pub fn container_auditor(line: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<ContainerAuditorSettings>::load(&line.conf, CONTAINER_AUDITOR)?;
     let pace = containers(&conf);
-    database_auditor(&conf.common, &conf.storage, line.once(), Kind::Container, pace)
+    database_auditor(conf.beginning(), &conf.storage, line.once(), Kind::Container, pace)
 }
 
 /// `martlet account-auditor`.
 pub fn account_auditor(line: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<AccountAuditorSettings>::load(&line.conf, ACCOUNT_AUDITOR)?;
     let pace = accounts(&conf);
-    database_auditor(&conf.common, &conf.storage, line.once(), Kind::Account, pace)
+    database_auditor(conf.beginning(), &conf.storage, line.once(), Kind::Account, pace)
 }
 
 fn containers(conf: &UpkeepConf<ContainerAuditorSettings>) -> Pace {
@@ -80,13 +80,13 @@ fn accounts(conf: &UpkeepConf<AccountAuditorSettings>) -> Pace {
 }
 
 fn database_auditor(
-    common: &ServerCommon,
+    beginning: Beginning<'_>,
     storage: &StorageCommon,
     once: bool,
     kind: Kind,
     pace: Pace,
 ) -> Result<(), Failure> {
-    run_alone(common, once, |world, swift| {
+    run_alone(beginning, once, |world, swift| {
         let ground = Ground {
             world,
             hash: &swift.hash,

@@ -33,7 +33,7 @@ pub fn database_replicator(kind: Kind, line: &DatabaseReplicatorLine) -> Result<
         devices: if once { &line.devices } else { &[] },
         partitions: if once { &line.partitions } else { &[] },
     };
-    run(&conf.common, once, |way| {
+    run(conf.beginning(), once, |way| {
         replicator(way, kind, &conf, &chosen, Duration::ZERO)
     })
 }

@@ -26,7 +26,7 @@ pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), Failure> {
     // As with OpenStack's, a choice holds for single passes only.
     let chosen = if once { Chosen::of(line) } else { Chosen::default() };
     method(&conf)?;
-    run(&conf.common, once, |way| replicator(way, &conf, chosen))
+    run(conf.beginning(), once, |way| replicator(way, &conf, chosen))
 }
 
 /// The replicator of a cluster in one process. No rsync daemon is there: objects travel by function calls.

@@ -17,7 +17,7 @@ const UP_INTERVAL: Duration = Duration::from_secs(60);
 /// `martlet account-reaper`.
 pub fn account_reaper(upkeep: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<AccountReaperSettings>::load(&upkeep.conf, ACCOUNT_REAPER)?;
-    run(&conf.common, upkeep.once(), |way| way.account_reaper(&conf))
+    run(conf.beginning(), upkeep.once(), |way| way.account_reaper(&conf))
 }
 
 /// Within a cluster in one process.

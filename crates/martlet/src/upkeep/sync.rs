@@ -20,7 +20,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// `martlet container-sync`.
 pub fn container_sync(upkeep: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<ContainerSyncDaemonSettings>::load(&upkeep.conf, CONTAINER_SYNC)?;
-    run_over(&conf.common, upkeep.once(), |way| {
+    run_over(conf.beginning(), upkeep.once(), |way| {
         let gateway = way.internal_gateway(&conf.settings.internal_client_conf_path)?;
         Ok(vec![way.container_sync(&conf, gateway)?])
     })

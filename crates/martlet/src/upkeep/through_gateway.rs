@@ -48,7 +48,7 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), Failure> {
         true => path.clone(),
         false => settings.internal_client_conf_path.clone(),
     };
-    run_over(&conf.common, expirer.upkeep.once(), |way| {
+    run_over(conf.beginning(), expirer.upkeep.once(), |way| {
         Ok(vec![way.object_expirer(&conf, way.internal_gateway(&gateway)?)?])
     })
 }
@@ -56,7 +56,7 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), Failure> {
 /// `martlet container-reconciler`.
 pub fn container_reconciler(upkeep: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<ContainerReconcilerSettings>::load(&upkeep.conf, CONTAINER_RECONCILER)?;
-    run_over(&conf.common, upkeep.once(), |way| {
+    run_over(conf.beginning(), upkeep.once(), |way| {
         let gateway = way.internal_gateway(&upkeep.conf)?;
         Ok(vec![way.container_reconciler(&conf, gateway)?])
     })
