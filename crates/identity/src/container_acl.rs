@@ -3,6 +3,8 @@
 //! [`clean_container_acl`] makes what a client sends into what is stored, or says what is wrong with
 //! it in OpenStack's words (a 400); [`ContainerAcl`] reads what is stored.
 
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Which header.
@@ -97,8 +99,8 @@ fn clean_item(kind: AclKind, item: &str) -> Result<String, AclError> {
 pub struct ContainerAcl<'a> {
     /// What stands after each `.r:`.
     pub referrers: Vec<&'a str>,
-    /// Everything else: accounts, account:user pairs, `.rlistings`.
-    pub groups: Vec<&'a str>,
+    /// Everything else: accounts, account:user pairs, `.rlistings`. Clients may escape them, as they must a comma.
+    pub groups: Vec<Cow<'a, str>>,
 }
 
 impl<'a> ContainerAcl<'a> {
@@ -111,7 +113,7 @@ impl<'a> ContainerAcl<'a> {
         for item in stored.split(',') {
             match item.strip_prefix(".r:") {
                 Some(rule) => acl.referrers.push(rule),
-                None => acl.groups.push(item),
+                None => acl.groups.push(percent_decode_str(item).decode_utf8_lossy()),
             }
         }
         acl
@@ -119,7 +121,7 @@ impl<'a> ContainerAcl<'a> {
 
     /// Whether listings are open to whom objects are open.
     pub fn rlistings(&self) -> bool {
-        self.groups.contains(&".rlistings")
+        self.groups.iter().any(|group| group == ".rlistings")
     }
 }
 
@@ -182,6 +184,9 @@ mod tests {
             (&["*"][..], 2, true)
         );
         assert_eq!(ContainerAcl::parse(""), ContainerAcl::default());
+        let acl = ContainerAcl::parse("%74est:a%2Cb,%C3%BC,%zz,.r:%2a,%2Erlistings");
+        assert_eq!(acl.groups, ["test:a,b", "ü", "%zz", ".rlistings"]);
+        assert_eq!((acl.referrers.as_slice(), acl.rlistings()), (&["%2a"][..], true));
     }
 
     proptest! {

@@ -158,17 +158,17 @@ impl KeystoneAuth {
     ) -> Option<bool> {
         let mut by_name = false;
         for group in &acl.groups {
-            // Ids of projects have no colon; a name of a project may, and then cannot be written.
-            let Some((project, user)) = group.split_once(':') else {
-                continue;
-            };
-            let is = |written: &str, id: &str| written == "*" || (!id.is_empty() && written == id);
-            if is(project, &caller.project_id) && is(user, &caller.user_id) {
-                return Some(true);
+            // Names may have colons of their own.
+            for (colon, _) in group.match_indices(':') {
+                let (project, user) = (&group[..colon], &group[colon + 1..]);
+                let is = |written: &str, id: &str| written == "*" || (!id.is_empty() && written == id);
+                if is(project, &caller.project_id) && is(user, &caller.user_id) {
+                    return Some(true);
+                }
+                let could = |written: &str, id: &str, name: &str| is(written, id) || is(written, name);
+                by_name |= could(project, &caller.project_id, &caller.project_name)
+                    && could(user, &caller.user_id, &caller.user_name);
             }
-            let could = |written: &str, id: &str, name: &str| is(written, id) || is(written, name);
-            by_name |= could(project, &caller.project_id, &caller.project_name)
-                && could(user, &caller.user_id, &caller.user_name);
         }
         if !by_name || !self.may_use_names(caller) {
             return Some(false);
