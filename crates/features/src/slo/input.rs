@@ -3,12 +3,15 @@
 //! Comes in: the body of a PUT. Goes out: segments to be looked up, or the words in which OpenStack Swift
 //! refuses them, one line per segment that is wrong.
 //! Always holds: every entry is either data or names an object by container and name; nothing here asks
-//! storage. Sizes are bounded by the caller, who has read the body.
+//! storage. The caller, who has read the body, bounds its size; memory is then bounded by the number of
+//! segments that a manifest may have, whatever it says.
 
 use super::manifest::{BASE64, names};
 use base64::Engine;
 use bytes::Bytes;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use std::fmt;
 use vocabulary::RangeSet;
 
 /// One entry.
@@ -46,41 +49,109 @@ pub(crate) enum Refusal {
     Lines(String),
 }
 
+/// Problems that are told one by one: a manifest of millions of empty entries is not worth millions of lines.
+const MOST_PROBLEMS: usize = 1000;
+/// Some editors begin a file with it; Python's JSON passes over it, too.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 const TOO_SMALL: &str = "too small; each segment must be at least 1 byte.";
 
-/// Reads the manifest that is to be stored as `/container/object`.
-pub(crate) fn read(json: &[u8], own_name: &str) -> Result<Vec<Entry>, Refusal> {
-    let parsed: Value = serde_json::from_slice(json).map_err(|_| Refusal::Whole("Manifest must be valid JSON.\n"))?;
-    let Value::Array(items) = parsed else {
+/// Reads the manifest that is to be stored as `/container/object`; of one with more than `most` objects no more than are
+/// needed to see that.
+pub(crate) fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<Entry>, Refusal> {
+    let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(json);
+    let not_json = |_| Refusal::Whole("Manifest must be valid JSON.\n");
+    // Once to see what it is, which needs no memory, however many entries there are.
+    serde_json::from_slice::<IgnoredAny>(json).map_err(not_json)?;
+    if !json.trim_ascii_start().starts_with(b"[") {
         return Err(Refusal::Whole("Manifest must be a list.\n"));
+    }
+    let mut reading = Reading {
+        own_name,
+        most,
+        entries: Vec::new(),
+        objects: 0,
+        has_data: false,
+        problems: String::new(),
+        wrong: 0,
     };
-    let last = items.len().saturating_sub(1);
-    let mut problems = String::new();
-    let mut entries = Vec::with_capacity(items.len());
-    let (mut has_data, mut has_objects) = (false, false);
-    for (index, item) in items.into_iter().enumerate() {
+    serde_json::Deserializer::from_slice(json)
+        .deserialize_seq(&mut reading)
+        .map_err(not_json)?;
+    reading.finish()
+}
+
+/// A list on its way through: one entry at a time is in memory as JSON.
+struct Reading<'a> {
+    own_name: &'a str,
+    most: usize,
+    entries: Vec<Entry>,
+    objects: usize,
+    has_data: bool,
+    problems: String,
+    /// Problems so far, whether or not they were written down.
+    wrong: usize,
+}
+
+impl<'de> Visitor<'de> for &mut Reading<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of segments")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let mut next = items.next_element::<Value>()?;
+        for index in 0.. {
+            let Some(item) = next.take() else { break };
+            if self.wrong > MOST_PROBLEMS {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                break;
+            }
+            next = items.next_element()?;
+            self.take(index, item, next.is_none());
+        }
+        Ok(())
+    }
+}
+
+impl Reading<'_> {
+    fn take(&mut self, index: usize, item: Value, is_last: bool) {
         let Value::Object(fields) = item else {
-            problems.push_str(&format!("Index {index}: not a JSON object\n"));
-            continue;
+            return self.refuse(index, "not a JSON object");
         };
         let is_data = fields.contains_key("data");
-        has_data |= is_data;
-        has_objects |= !is_data;
+        self.has_data |= is_data;
+        self.objects += usize::from(!is_data);
         let read = match is_data {
             true => read_data(&fields),
-            false => read_object(fields, own_name, index == last),
+            false => read_object(fields, self.own_name, is_last),
         };
         match read {
-            Ok(entry) => entries.push(entry),
-            Err(problem) => problems.push_str(&format!("Index {index}: {problem}\n")),
+            // One too many tells that there are.
+            Ok(entry) if self.objects <= self.most.saturating_add(1) => self.entries.push(entry),
+            Ok(_) => {}
+            Err(problem) => self.refuse(index, &problem),
         }
     }
-    if has_data && !has_objects {
-        problems.push_str("Inline data segments require at least one object-backed segment.\n");
+
+    fn refuse(&mut self, index: usize, problem: &str) {
+        self.wrong += 1;
+        match self.wrong {
+            ..=MOST_PROBLEMS => self.problems.push_str(&format!("Index {index}: {problem}\n")),
+            _ => self.problems.push_str("What else is wrong is not listed.\n"),
+        }
     }
-    match problems.is_empty() {
-        true => Ok(entries),
-        false => Err(Refusal::Lines(problems)),
+
+    fn finish(mut self) -> Result<Vec<Entry>, Refusal> {
+        if self.has_data && self.objects == 0 {
+            self.problems
+                .push_str("Inline data segments require at least one object-backed segment.\n");
+        }
+        match self.problems.is_empty() {
+            true => Ok(self.entries),
+            false => Err(Refusal::Lines(self.problems)),
+        }
     }
 }
 
@@ -189,7 +260,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn refused(json: &str) -> String {
-        match read(json.as_bytes(), "/c2/m") {
+        match read(json.as_bytes(), "/c2/m", 3) {
             Ok(_) => "taken".into(),
             Err(Refusal::Whole(text)) => text.into(),
             Err(Refusal::Lines(text)) => text,
@@ -264,6 +335,23 @@ mod tests {
         ] {
             assert_eq!(refused(json), expected, "{json}");
         }
+    }
+
+    #[test]
+    fn what_is_too_much_is_neither_kept_nor_told() {
+        let objects = format!("[{}]", vec![r#"{"path": "/c/o"}"#; 9].join(","));
+        assert_eq!(read(objects.as_bytes(), "/c/m", 3).map(|entries| entries.len()), Ok(4));
+        let text = refused(&format!("[{}]", vec!["{}"; 5000].join(",")));
+        assert_eq!(text.lines().count(), MOST_PROBLEMS + 1);
+        assert!(
+            text.ends_with("Index 999: missing keys \"path\"\nWhat else is wrong is not listed.\n"),
+            "{text}"
+        );
+        assert_eq!(
+            refused(&format!("[{}, x]", vec!["{}"; 5000].join(","))),
+            "Manifest must be valid JSON.\n"
+        );
+        assert_eq!(refused("\u{feff}[]"), "taken");
     }
 
     proptest! {

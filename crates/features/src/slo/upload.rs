@@ -102,7 +102,7 @@ async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<Ent
         let (container, object) = (e.container.as_deref(), e.object.as_deref());
         format!("/{}/{}", container.unwrap_or_default(), object.unwrap_or_default())
     });
-    let entries = input::read(&json, &own).map_err(|refusal| match refusal {
+    let entries = input::read(&json, &own, most).map_err(|refusal| match refusal {
         Refusal::Whole(text) => reply::html(400, text.into()),
         Refusal::Lines(text) => reply::plain(400, text),
     })?;
