@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_neither_kept_nor_told() {
-        let objects = format!("[{}]", vec![r#"{"path": "/c/o"}"#; 9].join(","));
+        let objects = format!("[{}]", [r#"{"path": "/c/o"}"#; 9].join(","));
         assert_eq!(read(objects.as_bytes(), "/c/m", 3).map(|entries| entries.len()), Ok(4));
         let text = refused(&format!("[{}]", vec!["{}"; 5000].join(",")));
         assert_eq!(text.lines().count(), MOST_PROBLEMS + 1);
