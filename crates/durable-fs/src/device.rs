@@ -173,23 +173,29 @@ impl Device {
         }
     }
 
-    /// Removes temporary files in `temporaries` whose writers are gone; how many.
-    pub fn sweep(&self, temporaries: &Path) -> Result<usize, FsError> {
+    /// Removes temporary files in `temporaries` whose writers are gone; how many. Files of strangers, whose locks are
+    /// unknown, go as well when nobody has written to them since `strangers_before`, in seconds since 1970.
+    pub fn sweep(&self, temporaries: &Path, strangers_before: Option<u64>) -> Result<usize, FsError> {
         let directory = match self.files.open_directory(temporaries) {
             Err(error) if is_absent(&error) => return Ok(0),
             other => other.map_err(FsError::io("list", temporaries))?,
         };
-        let mut names = vec![];
+        let (mut ours, mut strangers) = (vec![], vec![]);
         directory
-            .list(&mut |name| {
-                if name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
-                    names.push(temporaries.join(name));
-                }
+            .list(&mut |name| match name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+                true => ours.push(temporaries.join(name)),
+                false => strangers.push(temporaries.join(name)),
             })
             .map_err(FsError::io("list", temporaries))?;
-        let abandoned = names.iter().filter(|path| self.is_abandoned(path));
-        let removed = abandoned.filter(|path| self.files.remove_file(path).is_ok()).count();
-        Ok(removed)
+        ours.retain(|path| self.is_abandoned(path));
+        strangers.retain(|path| strangers_before.is_some_and(|before| self.is_older(path, before)));
+        let left = ours.iter().chain(&strangers);
+        Ok(left.filter(|path| self.files.remove_file(path).is_ok()).count())
+    }
+
+    fn is_older(&self, path: &Path, before: u64) -> bool {
+        let info = self.files.info(path);
+        info.is_ok_and(|info| info.kind == Kind::File && u64::try_from(info.modified.0).unwrap_or(0) < before)
     }
 
     fn is_abandoned(&self, path: &Path) -> bool {

@@ -1,7 +1,8 @@
 //! A file on its way: [`Staged`] → [`Synced`] → published.
 //!
 //! Unnamed (`O_TMPFILE`) where the file system can, so that a crash leaves nothing; else a locked
-//! temporary file that [`Device::sweep`] removes at the next start. Dropped early, it never existed.
+//! temporary file, as also while it replaces another: a writer that is killed then leaves it, and [`Device::sweep`] removes
+//! it at the next start of a server or in the next pass of a replicator. Dropped early, it never existed.
 
 use crate::aligned::AlignedBuffer;
 use crate::device::{Device, TEMPORARY_PREFIX};
@@ -40,7 +41,7 @@ struct TemporaryName {
 
 impl Drop for TemporaryName {
     fn drop(&mut self) {
-        // Renamed away: nothing to remove. Anything else is swept at the next start.
+        // Renamed away: nothing to remove. Anything else is for the next sweep.
         let _ = self.device.files().remove_file(&self.path);
     }
 }
@@ -255,16 +256,30 @@ fn open_unnamed(device: &Arc<Device>, directory: &Path) -> Result<Box<dyn File>,
 
 fn open_named(device: &Arc<Device>, temporaries: &Path) -> Result<(Box<dyn File>, TemporaryName), FsError> {
     device.make_directories(temporaries)?;
-    let path = device.temporary_path(temporaries);
-    let file = device
-        .files()
-        .open(&path, world::files::Purpose::Create)
-        .map_err(FsError::io("make", &path))?;
-    let device = device.clone();
-    let name = TemporaryName { device, path };
-    // The sweep of another process leaves files alone whose writer lives.
-    file.lock(Duration::ZERO).map_err(FsError::io("lock", &name.path))?;
-    Ok((file, name))
+    for _ in 0..MADE_IN_VAIN {
+        let path = device.temporary_path(temporaries);
+        let file = device
+            .files()
+            .open(&path, world::files::Purpose::Create)
+            .map_err(FsError::io("make", &path))?;
+        let device = device.clone();
+        let name = TemporaryName { device, path };
+        // The sweep of another process leaves files alone whose writer lives; it may have come before the lock.
+        if file.lock(Duration::ZERO).is_ok() && name.is_still(&*file) {
+            return Ok((file, name));
+        }
+    }
+    let swept = io::Error::other("it is swept away each time");
+    Err(FsError::io("keep a temporary file in", temporaries)(swept))
+}
+
+impl TemporaryName {
+    fn is_still(&self, file: &dyn File) -> bool {
+        match (file.info(), self.device.files().info(&self.path)) {
+            (Ok(open), Ok(named)) => (open.device, open.inode) == (named.device, named.inode),
+            _ => false,
+        }
+    }
 }
 
 fn unnamed_unsupported(error: &io::Error) -> bool {

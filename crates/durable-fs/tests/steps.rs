@@ -399,11 +399,15 @@ fn the_sweep_spares_living_writers_and_strangers() {
     let alive = bench.device.stage(&bench.root.join("objects"), &tmp).unwrap();
     std::fs::write(tmp.join(".martlet-dead"), b"x").unwrap();
     std::fs::write(tmp.join("tmpstranger"), b"x").unwrap();
-    assert_eq!(bench.device.sweep(&tmp).unwrap(), 1);
+    std::fs::create_dir(tmp.join("directory")).unwrap();
+    assert_eq!(bench.device.sweep(&tmp, None).unwrap(), 1);
+    assert_eq!(bench.device.sweep(&tmp, Some(1_000_000_000)).unwrap(), 0);
+    assert_eq!(bench.left_behind(), 3);
+    assert_eq!(bench.device.sweep(&tmp, Some(9_000_000_000)).unwrap(), 1);
     assert_eq!(bench.left_behind(), 2);
     drop(alive);
     assert_eq!(bench.left_behind(), 1);
-    assert_eq!(bench.device.sweep(&bench.root.join("none")).unwrap(), 0);
+    assert_eq!(bench.device.sweep(&bench.root.join("none"), None).unwrap(), 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use crate::row::spell;
 use crate::{Error, Kind, Location, chexor, files, migrate};
 use rusqlite::Connection;
+use std::fs::DirEntry;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 use vocabulary::{PolicyIndex, Timestamp};
@@ -52,37 +53,44 @@ pub(crate) fn create(location: &Location, new: &NewDatabase) -> Result<(), Error
 
 /// Removes what creations left on `device` that were cut short by a crash; how many files.
 pub fn sweep(device: &Path) -> usize {
-    let Ok(entries) = std::fs::read_dir(device.join("tmp")) else {
-        return 0;
-    };
-    let ours = |name: &str| {
+    let ours = |entry: &DirEntry| {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY_PREFIX));
         let kinds = [Kind::Account, Kind::Container];
-        let rest = name.strip_prefix(TEMPORARY_PREFIX).unwrap_or_default();
-        kinds.iter().any(|kind| rest.starts_with(kind.word()))
+        rest.is_some_and(|rest| kinds.iter().any(|kind| rest.starts_with(kind.word())))
     };
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.to_owned()));
-    let staged = names
-        .filter(|name| ours(name))
-        .map(|name| device.join("tmp").join(name));
-    staged.filter(|path| files::remove_if_abandoned(path)).count()
+    remove_abandoned(device, ours)
+}
+
+/// Removes what has lain among the temporary files of `device` since before `before`, whosever it is; how many.
+pub fn sweep_forgotten(device: &Path, before: Timestamp) -> usize {
+    let forgotten = |entry: &DirEntry| {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        is_file && is_older(entry, before)
+    };
+    remove_abandoned(device, forgotten)
 }
 
 /// Removes copies of whole databases on `device` that came before `before` and that nobody has said what to do with: their
 /// sender gave up or died in between, and will send another. How many.
 pub fn sweep_copies(device: &Path, before: Timestamp) -> usize {
-    let Ok(entries) = std::fs::read_dir(device.join("tmp")) else {
-        return 0;
-    };
-    let is_old = |entry: &std::fs::DirEntry| {
-        let changed = entry.metadata().and_then(|about| about.modified()).ok();
-        let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        since.is_some_and(|since| since.as_secs() < before.seconds())
-    };
-    let copies = entries.flatten().filter(|entry| {
+    let unclaimed = |entry: &DirEntry| {
         let name = entry.file_name();
-        name.to_str().is_some_and(is_replica_id) && is_old(entry)
-    });
-    copies.filter(|copy| files::remove_if_abandoned(&copy.path())).count()
+        name.to_str().is_some_and(is_replica_id) && is_older(entry, before)
+    };
+    remove_abandoned(device, unclaimed)
+}
+
+fn remove_abandoned(device: &Path, which: impl Fn(&DirEntry) -> bool) -> usize {
+    let entries = std::fs::read_dir(device.join("tmp")).into_iter().flatten().flatten();
+    let chosen = entries.filter(which);
+    chosen.filter(|entry| files::remove_if_abandoned(&entry.path())).count()
+}
+
+fn is_older(entry: &DirEntry, before: Timestamp) -> bool {
+    let changed = entry.metadata().and_then(|about| about.modified()).ok();
+    let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.is_some_and(|since| since.as_secs() < before.seconds())
 }
 
 /// `9e001ef1-89d2-42a2-9539-f3fe21373ad9-sdb1`: a UUID, and the device where the replica was made.
@@ -183,5 +191,15 @@ mod tests {
         assert_eq!(sweep_copies(device.path(), Timestamp::from_seconds(1_000_000_000)), 0);
         assert_eq!(sweep_copies(device.path(), Timestamp::from_seconds(9_000_000_000)), 1);
         assert!(!copy.exists() && others.iter().all(|name| tmp.join(name).exists()));
+        std::fs::create_dir(tmp.join("directory")).unwrap();
+        assert_eq!(
+            sweep_forgotten(device.path(), Timestamp::from_seconds(1_000_000_000)),
+            0
+        );
+        assert_eq!(
+            sweep_forgotten(device.path(), Timestamp::from_seconds(9_000_000_000)),
+            3
+        );
+        assert_eq!(std::fs::read_dir(&tmp).unwrap().count(), 1);
     }
 }

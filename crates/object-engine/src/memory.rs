@@ -203,6 +203,8 @@ impl MemoryEngine {
 }
 
 impl Replica for MemoryEngine {
+    fn sweep(&self) {}
+
     fn prepare(&self, _policy: PolicyIndex) -> Result<(), EngineError> {
         Ok(())
     }

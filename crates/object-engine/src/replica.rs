@@ -96,6 +96,10 @@ pub trait Replica: Send + Sync {
     /// Makes the place that partitions of a policy lie in: rsync of other nodes makes partitions only.
     fn prepare(&self, policy: PolicyIndex) -> Result<(), EngineError>;
 
+    /// Removes what crashed writers left on the device, and what has lain among temporary files for longer than a
+    /// deletion is remembered.
+    fn sweep(&self);
+
     /// The digests of a partition's suffixes; those that changed since they were last asked for are
     /// computed, and obsolete files met on the way are removed. Empty when there is no such partition.
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError>;

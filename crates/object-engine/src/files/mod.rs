@@ -66,7 +66,7 @@ impl FilesEngine {
     pub fn watched(config: FilesConfig, world: World, health: Arc<Health>) -> Self {
         let state = State::new(config, world, health);
         state.settle();
-        state.sweep();
+        state.sweep(None);
         Self { state }
     }
 }
@@ -138,11 +138,12 @@ impl State {
         }
     }
 
-    fn sweep(&self) {
+    /// Removes what crashed writers left, and what strangers left before `strangers_before`.
+    fn sweep(&self, strangers_before: Option<u64>) {
         let swept = layout::temporary_directories(&self.device).and_then(|places| {
             places
                 .iter()
-                .map(|place| self.device.sweep(place))
+                .map(|place| self.device.sweep(place, strangers_before))
                 .sum::<Result<usize, FsError>>()
         });
         match swept {

@@ -7,6 +7,8 @@
 //! Always holds: what is removed here is unchanged since all primaries (or `handoff_delete` of them) have
 //! said that they have it; a database that cannot be read is quarantined and comes back from another
 //! replica; what nobody needs to remember any more is forgotten only after `reclaim_age`.
+//! Each pass removes temporary files of the device whose writers are gone: of Martlet's databases at once, copies that
+//! nobody claimed after an hour, anybody's after `reclaim_age`.
 //! Synced containers are linked as such (`listing_engine`, `sync_links.rs`) when their metadata came from elsewhere.
 //! Deliberately absent: acting on shard ranges.
 //! Tests: `tests/database_replicator.rs`, and `tests/interop` with OpenStack's replicators on either side.
@@ -23,7 +25,7 @@ use crate::stamp::{Stamp, stamp};
 use crate::{Cache, Chore, Disks, Own, Progress, RsyncOptions, Step};
 use figures::Figures;
 use futures_util::future::join_all;
-use listing_engine::{Broker, Error, Kind, Location, ReplicationInfo, sweep_copies};
+use listing_engine::{Broker, Error, Kind, Location, ReplicationInfo, sweep, sweep_copies, sweep_forgotten};
 use placement::{Device, Ring};
 use push::{Push, Pushed};
 use serde_json::Value;
@@ -187,20 +189,17 @@ impl DatabaseReplicator {
         let open = OpenDevice { who, name, thread };
         let (own, ring, name) = (self.own.clone(), self.ground.circle.ring.load_full(), open.name.clone());
         let (path, kind) = (self.disks.path(&open.name), self.ground.kind);
-        let unclaimed = self
-            .ground
-            .world
-            .clock
-            .now()
-            .seconds()
-            .saturating_sub(UNCLAIMED.as_secs());
+        let (unclaimed, forgotten) = (
+            self.ground.before(UNCLAIMED),
+            self.ground.before(self.ground.options.reclaim_age),
+        );
         let looked = open.run(move || {
             let Some(device) = own.device(&ring, &name) else {
                 return Ok(None);
             };
-            let swept = sweep_copies(&path, Timestamp::from_seconds(unclaimed));
+            let swept = sweep(&path) + sweep_copies(&path, unclaimed) + sweep_forgotten(&path, forgotten);
             if swept > 0 {
-                tracing::info!("{who}: device {name}: {swept} copies of databases that nobody claimed removed");
+                tracing::info!("{who}: device {name}: {swept} temporary files that nobody claimed removed");
             }
             let partitions = Location::partitions(&path, kind)?;
             Ok::<_, std::io::Error>(Some((device.id, device.region, partitions)))
@@ -268,6 +267,12 @@ fn is_primary(ring: &Ring, partition: u32, id: u32) -> bool {
 }
 
 impl Ground {
+    /// So long ago.
+    fn before(&self, age: Duration) -> Timestamp {
+        let now = self.world.clock.now().seconds();
+        Timestamp::from_seconds(now.saturating_sub(age.as_secs()))
+    }
+
     async fn attend(&self, local: &Local, location: Location, known: Option<Settled>) -> Outcome {
         let hash = location.hash();
         let began = self.world.clock.elapsed();

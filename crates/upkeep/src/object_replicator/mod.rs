@@ -185,6 +185,14 @@ impl ObjectReplicator {
                 continue;
             };
             self.devices += 1;
+            let swept = local.run(|engine| {
+                engine.replica().sweep();
+                Ok(())
+            });
+            if let Err(error) = swept.await {
+                tracing::error!("{NAME}: {error}");
+                continue;
+            }
             let found = jobs::of_device(&self.shared, &self.own, &local).await;
             jobs.add(found);
         }

@@ -243,6 +243,12 @@ pub(super) fn recheck(state: &State, key: PartitionKey, suffix: &str) -> Result<
 }
 
 impl Replica for FilesEngine {
+    fn sweep(&self) {
+        let state = &self.state;
+        let now = state.world.clock.now().seconds();
+        state.sweep(Some(now.saturating_sub(state.config.reclaim_age.as_secs())));
+    }
+
     fn prepare(&self, policy: PolicyIndex) -> Result<(), EngineError> {
         self.state.ready()?;
         let made = self
