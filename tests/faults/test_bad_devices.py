@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -10,6 +11,7 @@ from harness.backend import Call, call
 from harness.client import Client
 from harness.cluster import Cluster
 from harness.layout import Layout
+from harness.upkeep import once
 
 
 @pytest.fixture
@@ -124,5 +126,45 @@ def test_a_read_only_device_is_left_out(tmp_path, kind, small_device, memcached)
             client.put("c", f"o{number}", body=b"after")
             assert client.do("GET", "c", f"o{number}", headers={"X-Newest": "true"}, expect=200).body == b"after"
         assert cluster.alive()
+    finally:
+        cluster.stop()
+
+
+def in_its_place(path):
+    """A pipe that nobody writes to, in place of a file."""
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    return path
+
+
+def test_nobody_waits_for_a_pipe_in_place_of_a_file(tmp_path, kind):
+    """Neither a server nor a daemon: what is no file holds nothing up."""
+    cluster = Cluster(Layout(tmp_path / "c").write(), kind).start()
+    try:
+        client = Client(cluster.auth_url, timeout=30)
+        client.put("c")
+        for name in ("o", "posted", "other"):
+            client.put("c", name, body=b"x")
+        client.do("POST", "c", "posted", headers={"X-Object-Meta-A": "b"}, expect=202)
+        replicas = disk.find_object(cluster.srv, client.root.removeprefix("/v1") + "/c/o")
+        assert len(replicas) == 3
+        for path in replicas:
+            in_its_place(path)
+            in_its_place(path.parents[2] / "hashes.pkl")
+            in_its_place(path.parents[2] / "hashes.invalid")
+        for path in disk.objects(cluster.srv, ".meta"):
+            in_its_place(path)
+        for device in cluster.srv.iterdir():
+            in_its_place(device / "async_pending" / "abc" / f"{'d' * 29}abc-1700000000.00000")
+        began = time.monotonic()
+        assert client.do("GET", "c", "o").status in (404, 503)
+        assert client.do("GET", "c", "other", expect=200).body == b"x"
+        client.put("c", "o", body=b"again")
+        assert client.get("c", "o") == b"again"
+        for daemon in ("object-auditor", "object-updater", "object-replicator"):
+            once(cluster, kind, daemon, cluster.etc / "object-server.conf")
+        assert time.monotonic() - began < 60
+        assert client.get("c", "o") == b"again"
     finally:
         cluster.stop()

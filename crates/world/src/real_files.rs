@@ -18,6 +18,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const OBJECT_MODE: Mode = Mode::from_raw_mode(0o777);
@@ -43,8 +44,13 @@ struct RealFile {
     appends: bool,
 }
 
+/// In place of a file may be a pipe that nobody writes to: opening it is not to wait. Means nothing for files.
+const PATIENT: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK);
+
 struct RealDirectory {
     fd: OwnedFd,
+    /// Whether it stands somewhere else than at its beginning.
+    listed: AtomicBool,
 }
 
 impl FileSystem for RealFiles {
@@ -56,7 +62,7 @@ impl FileSystem for RealFiles {
             Purpose::Create => (OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OBJECT_MODE),
             Purpose::Lock => (OFlags::WRONLY | OFlags::CREATE, OBJECT_MODE),
         };
-        let fd = retry_on_intr(|| fs::openat(CWD, path, flags | OFlags::CLOEXEC, mode))?;
+        let fd = retry_on_intr(|| fs::openat(CWD, path, flags | PATIENT, mode))?;
         let appends = purpose == Purpose::Append;
         Ok(Box::new(RealFile { fd, appends }))
     }
@@ -74,7 +80,10 @@ impl FileSystem for RealFiles {
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = retry_on_intr(|| fs::openat(CWD, path, flags, Mode::empty()))?;
-        Ok(Box::new(RealDirectory { fd }))
+        Ok(Box::new(RealDirectory {
+            fd,
+            listed: AtomicBool::new(false),
+        }))
     }
 
     fn make_directory(&self, path: &Path) -> io::Result<()> {
@@ -239,7 +248,9 @@ impl File for RealFile {
 
 impl Directory for RealDirectory {
     fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
-        fs::seek(&self.fd, fs::SeekFrom::Start(0))?;
+        if self.listed.swap(true, Ordering::Relaxed) {
+            fs::seek(&self.fd, fs::SeekFrom::Start(0))?;
+        }
         let mut buffer = [MaybeUninit::uninit(); LIST_BUFFER];
         let mut entries = fs::RawDir::new(&self.fd, &mut buffer);
         while let Some(entry) = entries.next() {
@@ -257,8 +268,7 @@ impl Directory for RealDirectory {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let fd = retry_on_intr(|| fs::openat(&self.fd, name, flags, Mode::empty()))?;
+        let fd = retry_on_intr(|| fs::openat(&self.fd, name, OFlags::RDONLY | PATIENT, Mode::empty()))?;
         Ok(Box::new(RealFile { fd, appends: false }))
     }
 
