@@ -23,7 +23,8 @@ pub struct ObjectKey {
     pub partition: u32,
     /// The hash of its path.
     pub hash: PathHash,
-    /// `/account/container/object`, kept in the metadata and checked on every read.
+    /// `/account/container/object`, kept in the metadata and checked on every read. Empty for whoever knows an object by
+    /// its hash only, as replication does: the metadata then say what it is called, and the caller checks that.
     pub name: String,
 }
 

@@ -67,14 +67,14 @@ pub(crate) fn update_metadata(key: &ObjectKey, update: MetadataUpdate) -> Result
     Ok((file, named(metadata, key)))
 }
 
-/// Refuses metadata that belong to another object.
+/// Refuses metadata that belong to another object. A key without a name takes whatever has its hash.
 pub(crate) fn check_name(
     key: &ObjectKey,
     metadata: &Metadata,
     path: impl FnOnce() -> String,
 ) -> Result<(), EngineError> {
     match metadata.get(NAME) {
-        Some(name) if name == key.name.as_bytes() => Ok(()),
+        Some(name) if name == key.name.as_bytes() || key.name.is_empty() => Ok(()),
         other => Err(EngineError::Collision {
             path: path(),
             found: String::from_utf8_lossy(other.unwrap_or_default()).into_owned(),

@@ -9,7 +9,7 @@ use object_engine::{
     EngineError, Fault, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, Versions,
 };
 use peer::ssync::Wish;
-use vocabulary::{EntityPath, PathHash, header_name};
+use vocabulary::{EntityPath, HashPrefix, PathHash, header_name};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
@@ -57,6 +57,14 @@ fn posted(found: &Found) -> Metadata {
     said
 }
 
+/// Whether an object of this name belongs where it was found.
+fn is_its_own(path: &EntityPath, prefix: &HashPrefix, hash: PathHash) -> bool {
+    match (&path.container, &path.object) {
+        (Some(container), Some(object)) => prefix.object(&path.account, container, object) == hash,
+        _ => false,
+    }
+}
+
 impl Exchange<'_> {
     /// Sends what is wished for; whether there was anything.
     pub(super) async fn requests(&mut self, hash: PathHash, wish: Wish) -> Result<bool, String> {
@@ -85,30 +93,33 @@ impl Exchange<'_> {
         let key = self.job.key;
         let prefix = self.shared.circle.hash.clone();
         let look = move |engine: &dyn ObjectEngine| {
-            let Some(name) = engine.replica().name_of(key, hash)? else {
-                return Ok(State::Gone);
-            };
-            let path = name.strip_prefix('/').and_then(|name| EntityPath::split(name).ok());
-            let is_its_own = |path: &EntityPath| match (&path.container, &path.object) {
-                (Some(container), Some(object)) => prefix.object(&path.account, container, object) == hash,
-                _ => false,
-            };
-            let Some(path) = path.filter(is_its_own) else {
-                tracing::warn!("{hash} holds {name:?}, which does not belong there; left alone");
-                return Ok(State::Gone);
+            let its_path = |name: &str| {
+                let path = name.strip_prefix('/').and_then(|name| EntityPath::split(name).ok());
+                let path = path.filter(|path| is_its_own(path, &prefix, hash));
+                if path.is_none() {
+                    tracing::warn!("{hash} holds {name:?}, which does not belong there; left alone");
+                }
+                path
             };
             let object = ObjectKey {
                 policy: key.policy,
                 partition: key.partition,
                 hash,
-                name,
+                name: String::new(),
             };
             match engine.open(&object, OpenOptions::GET) {
-                Ok(found) => Ok(State::Here(path, Box::new(found.into()))),
+                Ok(found) => {
+                    let path = its_path(found.data_metadata.text("name").unwrap_or_default());
+                    Ok(path.map_or(State::Gone, |path| State::Here(path, Box::new(found.into()))))
+                }
                 Err(EngineError::NotFound { .. }) => {
+                    let Some(name) = engine.replica().name_of(key, hash)? else {
+                        return Ok(State::Gone);
+                    };
                     let versions = engine.replica().versions(key, hash)?;
                     let deleted = versions.filter(|versions| versions.deleted);
-                    Ok(deleted.map_or(State::Gone, |versions| State::Deleted(path, versions)))
+                    let deleted = deleted.and_then(|versions| Some(State::Deleted(its_path(&name)?, versions)));
+                    Ok(deleted.unwrap_or(State::Gone))
                 }
                 Err(error) if error.fault() != Fault::Device => Ok(State::Gone),
                 Err(error) => Err(error),
