@@ -168,3 +168,33 @@ def test_nobody_waits_for_a_pipe_in_place_of_a_file(tmp_path, kind):
         assert client.get("c", "o") == b"again"
     finally:
         cluster.stop()
+
+
+def test_what_a_link_leads_to_is_left_alone(tmp_path, kind):
+    """No daemon changes anything outside a device: a partition that is a symbolic link is passed over, and named."""
+    outside = tmp_path / "outside"
+    for folder in ("abc/def", "empty/emptier"):
+        (outside / folder).mkdir(parents=True)
+    (outside / "file").write_text("kept")
+    (outside / "abc" / f"{'d' * 29}abc-1700000000.00000").write_text("kept")
+    before = sorted(path.relative_to(outside) for path in outside.rglob("*"))
+    cluster = Cluster(Layout(tmp_path / "c").write(), kind).start()
+    try:
+        client = Client(cluster.auth_url, timeout=30)
+        client.put("c")
+        client.put("c", "o", body=b"x")
+        said, links = "", []
+        for device in cluster.srv.iterdir():
+            for place in ("objects/7", "containers/46", "accounts/46", "async_pending/abc"):
+                (device / place).parent.mkdir(exist_ok=True)
+                if not (device / place).exists():
+                    (device / place).symlink_to(outside)
+                    links.append(device / place)
+        for daemon in ("object-auditor", "object-updater", "object-replicator", "container-auditor", "container-updater",
+                       "container-replicator", "account-auditor", "account-replicator", "account-reaper"):
+            said += once(cluster, kind, daemon, cluster.etc / f"{daemon.split('-')[0]}-server.conf")
+        assert sorted(path.relative_to(outside) for path in outside.rglob("*")) == before
+        assert [link for link in links if str(link) not in said] == []
+        assert client.get("c", "o") == b"x"
+    finally:
+        cluster.stop()

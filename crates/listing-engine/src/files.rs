@@ -249,8 +249,12 @@ pub(crate) fn remove_empty_parents(path: &Path, levels: usize) {
     }
 }
 
-/// Removes directories that are empty, down to `depth` levels below `directory`, and itself.
+/// Removes directories that are empty, down to `depth` levels below `directory`, and itself; nothing through a link, which
+/// leads elsewhere.
 pub(crate) fn remove_empty_below(directory: &Path, depth: usize) {
+    if fs::symlink_metadata(directory).is_ok_and(|info| info.is_symlink()) {
+        return;
+    }
     if depth > 0 {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

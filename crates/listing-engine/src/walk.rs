@@ -74,12 +74,36 @@ fn understood<T>(
     };
     let mut found = vec![];
     for entry in entries {
-        let name = entry?.file_name();
+        let entry = entry?;
+        let name = entry.file_name();
         match name.to_str().map(|text| (understand(text), text)) {
+            // What a link names lies elsewhere, where nothing is ours to change.
+            Some((Some(_), _)) if entry.file_type()?.is_symlink() => strays.push(directory.join(name)),
             Some((Some(thing), _)) => found.push(thing),
             Some((None, text)) if text.starts_with('.') => {}
             _ => strays.push(directory.join(name)),
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_link_leads_to_is_no_partition() {
+        let (device, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::create_dir_all(elsewhere.path().join("empty")).unwrap();
+        let containers = device.path().join("containers");
+        std::fs::create_dir_all(containers.join("7")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), containers.join("46")).unwrap();
+        let (partitions, strays) = Location::survey_partitions(device.path(), Kind::Container).unwrap();
+        assert_eq!((partitions, strays), (vec![7], vec![containers.join("46")]));
+        Location::tidy_partition(device.path(), Kind::Container, 46);
+        Location::tidy_partition(device.path(), Kind::Container, 7);
+        assert!(
+            elsewhere.path().join("empty").exists() && containers.join("46").exists() && !containers.join("7").exists()
+        );
+    }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 use world::World;
-use world::files::Kind;
+use world::files::{Kind, own_names};
 
 /// How the directories of records begin.
 const DIRECTORY: &str = "async_pending";
@@ -263,13 +263,13 @@ impl PendingUpdates {
     }
 
     fn names(&self, path: &Path) -> Result<Vec<String>, FsError> {
-        let mut names = vec![];
-        self.device
-            .files()
-            .open_directory(path)
-            .and_then(|directory| directory.list(&mut |name| names.push(name.to_string_lossy().into_owned())))
-            .map_err(FsError::io("list", path))?;
-        Ok(names)
+        let opened = self.device.files().open_directory(path);
+        let names = opened.and_then(|directory| own_names(&*directory, path));
+        let names = names.map_err(FsError::io("list", path))?;
+        Ok(names
+            .into_iter()
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect())
     }
 }
 

@@ -7,7 +7,7 @@
 //! out of the directory it names by `..` that the caller did not write.
 //! Deliberately absent: the order of steps that makes a change durable; that is `durable-fs`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -125,6 +125,10 @@ pub trait File: Send + Sync {
 pub trait Directory: Send + Sync {
     /// Calls `each` for every name in it, `.` and `..` left out.
     fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()>;
+    /// [`Directory::list`], and whether the name is that of a symbolic link.
+    fn list_links(&self, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
+        self.list(&mut |name| each(name, false))
+    }
     /// Opens a file in it for reading.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
     /// Removes a file in it.
@@ -135,6 +139,17 @@ pub trait Directory: Send + Sync {
     fn info(&self) -> io::Result<FileInfo> {
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// The names of what is in a directory itself. A symbolic link leads elsewhere, where nothing is ours to change: it is
+/// passed over, with a line that names it. `path` is where the directory is.
+pub fn own_names(directory: &dyn Directory, path: &Path) -> io::Result<Vec<OsString>> {
+    let mut names = vec![];
+    directory.list_links(&mut |name, is_link| match is_link {
+        false => names.push(name.to_owned()),
+        true => tracing::warn!("{}: is a symbolic link; left alone", path.join(name).display()),
+    })?;
+    Ok(names)
 }
 
 /// A file system.

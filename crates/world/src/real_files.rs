@@ -248,6 +248,10 @@ impl File for RealFile {
 
 impl Directory for RealDirectory {
     fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
+        self.list_links(&mut |name, _| each(name))
+    }
+
+    fn list_links(&self, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
         if self.listed.swap(true, Ordering::Relaxed) {
             fs::seek(&self.fd, fs::SeekFrom::Start(0))?;
         }
@@ -261,7 +265,7 @@ impl Directory for RealDirectory {
             };
             match entry.file_name().to_bytes() {
                 b"." | b".." => {}
-                name => each(OsStr::from_bytes(name)),
+                name => each(OsStr::from_bytes(name), entry.file_type() == FileType::Symlink),
             }
         }
         Ok(())
@@ -392,6 +396,16 @@ mod tests {
         let link = RealFiles.glance(place.path(), &["link".to_owned()]).unwrap();
         assert_eq!(link.files[0].kind, Kind::Other);
         assert!(!RealFiles.can_glance(Path::new("/proc")));
+    }
+
+    #[test]
+    fn links_are_passed_over() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("7")).unwrap();
+        std::os::unix::fs::symlink("/", place.path().join("8")).unwrap();
+        let directory = RealFiles.open_directory(place.path()).unwrap();
+        assert_eq!(crate::files::own_names(&*directory, place.path()).unwrap(), ["7"]);
+        assert_eq!(names(&*directory).len(), 2);
     }
 
     #[test]

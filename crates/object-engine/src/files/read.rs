@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use world::files::{Directory, File, FileInfo, read_bytes_at};
+use world::files::{Directory, File, FileInfo, own_names, read_bytes_at};
 
 /// Each retry means that another writer finished in between.
 const RETRIES: usize = 50;
@@ -99,23 +99,20 @@ pub(super) fn is_damaged(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotADirectory || matches!(error.raw_os_error(), Some(EUCLEAN | ENODATA))
 }
 
-/// The names in a directory that are UTF-8; none when it does not exist.
+/// The names of directories in a directory that are UTF-8; none when it does not exist.
 pub(super) fn list(state: &State, path: &Path) -> Result<Vec<String>, EngineError> {
     let names = list_all(state, path)?;
     Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
 }
 
-/// All names in a directory; none when it does not exist.
+/// All names of directories in a directory; none when it does not exist. What lies elsewhere is passed over.
 pub(super) fn list_all(state: &State, path: &Path) -> Result<Vec<OsString>, EngineError> {
     state.ready()?;
     let directory = match state.device.files().open_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return state.present().map(|()| vec![]),
         other => other.map_err(|error| state.io("open", path, error))?,
     };
-    let mut names = vec![];
-    let listed = directory.list(&mut |name| names.push(name.to_owned()));
-    listed.map_err(|error| state.io("list", path, error))?;
-    Ok(names)
+    own_names(&*directory, path).map_err(|error| state.io("list", path, error))
 }
 
 /// The object's files that are understood, with their names as they are spelled.

@@ -28,6 +28,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex};
+use world::files::own_names;
 
 const HASHES: &str = "hashes.pkl";
 /// Held by who sends or receives a whole partition.
@@ -219,7 +220,7 @@ impl<'a> Partition<'a> {
         }))
     }
 
-    /// The names in a directory; `None` when there is no such directory.
+    /// The names of directories in a directory; `None` when there is no such directory.
     fn names(&self, path: &Path) -> Result<Option<Vec<String>>, EngineError> {
         let directory = match self.state.device.files().open_directory(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.state.present().map(|()| None),
@@ -229,10 +230,10 @@ impl<'a> Partition<'a> {
             }
             other => other.map_err(|error| self.state.io("open", path, error))?,
         };
-        let mut names = vec![];
-        let listed = directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)));
-        listed.map_err(|error| self.state.io("list", path, error))?;
-        Ok(Some(names))
+        let names = own_names(&*directory, path).map_err(|error| self.state.io("list", path, error))?;
+        Ok(Some(
+            names.into_iter().filter_map(|name| name.into_string().ok()).collect(),
+        ))
     }
 }
 
