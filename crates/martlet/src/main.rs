@@ -13,6 +13,7 @@
 //! | ring files | `rings.rs` |
 //! | certificates | `tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
+//! | who goes first when processors are scarce | `priority.rs` |
 //! | logs | `logging.rs` |
 //! | why a start failed | `failure.rs` |
 
@@ -22,6 +23,7 @@ mod failure;
 mod first_start;
 mod logging;
 mod overseer;
+mod priority;
 mod process;
 mod program;
 mod proxy;

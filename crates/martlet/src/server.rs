@@ -14,7 +14,7 @@ use crate::storage::{Made, Storage, no_threads};
 use crate::tls::Certificate;
 use crate::upkeep::watch_drives;
 use crate::worker::{Leaving, Worker};
-use crate::{logging, overseer, process, proxy};
+use crate::{logging, overseer, priority, process, proxy};
 use ::upkeep::Cache;
 use durable_fs::Drives;
 use features::recon::Recon;
@@ -149,6 +149,7 @@ fn run(
     common: &ServerCommon,
     prepare: impl FnOnce(&World) -> Result<Ready, Failure>,
 ) -> Result<(), Failure> {
+    priority::take(common);
     process::run(process::threads(common.workers), async {
         let world = World::real();
         let listener = worker.listener()?;

@@ -8,11 +8,11 @@
 use crate::cli::Up;
 use crate::failure::Failure;
 use crate::first_start::make_cluster;
-use crate::process;
 use crate::rings::RingFiles;
 use crate::storage::{self, Storage};
 use crate::tls::Certificate;
 use crate::{logging, proxy, upkeep};
+use crate::{priority, process};
 use durable_fs::Drives;
 use peer::HttpService;
 use peer::http_server::{Shutdown, serve};
@@ -58,6 +58,7 @@ pub fn run(up: &Up) -> Result<(), Failure> {
         .as_ref()
         .map_or(&[][..], |auth| auth.users.as_slice());
     refuse_published_keys(bind, users, &etc)?;
+    priority::take(&cluster.proxy.common);
     process::run(
         process::threads(cluster.proxy.common.workers),
         serve_cluster(world, &cluster, bind, &etc, first),

@@ -15,7 +15,7 @@ use crate::cli::Upkeep;
 use crate::failure::Failure;
 use crate::program::Program;
 use crate::rings::RingFiles;
-use crate::{logging, process};
+use crate::{logging, priority, process};
 use durable_fs::Drives;
 use gateway::{Gateway, Rings};
 use peer::http_server::Shutdown;
@@ -185,6 +185,7 @@ fn run_alone(
     let common = beginning.common;
     logging::start(common);
     logging::warn_of(beginning.warnings)?;
+    priority::take(common);
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
     // Two threads: it mostly waits, for disks and for others.

@@ -13,6 +13,7 @@
 //! | what is a line, a section, a comment | `ini.rs`, `source.rs`, `interpolate.rs` |
 //! | how is an option declared | `declare.rs`, `kinds.rs` |
 //! | which options does a server have | `server.rs`, `storage.rs`, `proxy.rs` |
+//! | how favoured a process is | `priority.rs` |
 //! | which filters are there, and their options | `filters.rs`, `gateway_filters/`, `tempauth.rs` |
 //! | accounts by prefix, options by prefix | `reseller.rs` |
 //! | which options does upkeep have | `upkeep.rs`, `database_replicators.rs` |
@@ -35,6 +36,7 @@ pub mod kinds;
 pub mod load;
 pub mod object_replicator;
 pub mod openstack;
+pub mod priority;
 pub mod proxy;
 pub mod realms;
 pub mod report;
@@ -57,6 +59,7 @@ pub use gateway_filters::{
 pub use ini::Document;
 pub use kinds::{FallocateReserve, HeaderNames, LogFacility, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};
 pub use load::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, unsafe_to_start};
+pub use priority::{IoClass, IoPriority, Niceness};
 pub use proxy::{PolicyRouting, ProxySettings, Routing};
 pub use report::{SettingsError, Severity, Warning};
 pub use server::{ServerCommon, StorageCommon};

@@ -25,13 +25,7 @@ pub const METRICS: &[&str] = &[
 ];
 
 /// Processes and event loop, in `[DEFAULT]` or the app of every server.
-pub const PROCESS: &[&str] = &[
-    "eventlet_debug",
-    "eventlet_tpool_num_threads",
-    "ionice_class",
-    "ionice_priority",
-    "nice_priority",
-];
+pub const PROCESS: &[&str] = &["eventlet_debug", "eventlet_tpool_num_threads"];
 
 /// The proxy's app.
 pub const PROXY: &[&str] = &[

@@ -4,6 +4,7 @@
 
 use crate::declare::options;
 use crate::kinds::{AtLeastOne, FallocateReserve, LogFacility, LogLevel, Workers};
+use crate::priority::{IoClass, IoPriority, Niceness};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +47,13 @@ options! {
         log_udp_port: u16 = "514",
         /// Seconds a worker may take to finish its requests after a reload.
         stale_worker_timeout: Duration = "86400",
+        /// How nice the process is, from -20 to 19; a daemon's own section may say otherwise for the daemon. When empty it is as
+        /// nice as it is started, the object-auditor at least 10.
+        nice_priority: Option<Niceness> = "",
+        /// Class of the process among those that want a disk; as it is started with when empty.
+        ionice_class: Option<IoClass> = "",
+        /// Its priority within ionice_class, of which the idle class has none; 0 when empty.
+        ionice_priority: Option<IoPriority> = "",
         /// Longest log line in characters; 0 for no limit.
         log_max_line_length: usize = "0",
     }

@@ -6,9 +6,12 @@
 //! when nobody waits for it any more, so half-done disk work is never abandoned.
 //! Threads begin when there is work for them and end when there has been none for [`IDLE`]: most chores have a device to
 //! themselves for a moment each half minute, and a thread that only waits still holds memory.
+//! Threads for work that nobody waits for can be [nicer](NiceThreads): one of those makes room at once when a thread that
+//! serves wakes.
 //! A world that is not the machine's runs jobs its own way ([`Pools`]); [`crate::World::workers`] asks it.
 
 use parking_lot::{Condvar, Mutex};
+use rustix::process::{getpriority_process, setpriority_process};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +50,17 @@ impl Pools for Threads {
     }
 }
 
+/// Threads of this process that are at least so nice: `setpriority(2)` of each thread, as Linux has it. Anybody may be
+/// nicer, only root less nice again; so such a thread starts no other, and no other work runs on it. It is for work without locks:
+/// who waits for one that such a thread holds, waits until the machine has nothing better to do.
+pub struct NiceThreads(pub i32);
+
+impl Pools for NiceThreads {
+    fn start(&self, name: &str, threads: usize, queue: usize) -> std::io::Result<Workers> {
+        Workers::start_as(name, threads, queue, Some(self.0))
+    }
+}
+
 /// Why work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerError {
@@ -66,6 +80,8 @@ struct Shared {
     limit: usize,
     /// Threads that may live at a time.
     threads: usize,
+    /// How nice they are at least.
+    niceness: Option<i32>,
 }
 
 struct Queue {
@@ -90,6 +106,10 @@ impl Workers {
     /// Up to `threads` threads named after `name`, with room for `queue` waiting jobs. The first is started now, so that a
     /// process which may have no more threads hears of it here.
     pub fn start(name: &str, threads: usize, queue: usize) -> std::io::Result<Self> {
+        Self::start_as(name, threads, queue, None)
+    }
+
+    fn start_as(name: &str, threads: usize, queue: usize, niceness: Option<i32>) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             name: format!("io-{name}"),
             queue: Mutex::new(Queue {
@@ -101,6 +121,7 @@ impl Workers {
             ready: Condvar::new(),
             limit: queue,
             threads: threads.max(1),
+            niceness,
         });
         one_more(&shared, &mut shared.queue.lock())?;
         Ok(Self {
@@ -176,9 +197,20 @@ fn one_more(shared: &Arc<Shared>, queue: &mut Queue) -> std::io::Result<()> {
 }
 
 fn work(shared: &Shared) {
+    if let Some(niceness) = shared.niceness {
+        be_nice(niceness);
+    }
     while let Some(job) = next(shared) {
         // The panic is reported by the default hook; the waiting side sees `Panicked`.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+    }
+}
+
+/// This thread, of all threads of the process.
+fn be_nice(niceness: i32) {
+    let is_less = getpriority_process(None).is_ok_and(|now| now < niceness);
+    if is_less && let Err(error) = setpriority_process(None, niceness) {
+        tracing::debug!("a thread cannot be as nice as {niceness}: {error}");
     }
 }
 
@@ -273,6 +305,21 @@ mod tests {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(runtime.block_on(workers.run(|| 2)), Ok(2));
+    }
+
+    #[tokio::test]
+    async fn nice_threads_are_nice_and_others_stay_as_they_are() {
+        let now = || getpriority_process(None).unwrap();
+        let own = now();
+        let nicer = (own + 3).min(19);
+        let (nice, plain) = (
+            NiceThreads(nicer).start("sdc", 1, 10).unwrap(),
+            Workers::start("sdc", 1, 10).unwrap(),
+        );
+        assert_eq!((nice.run(now).await, plain.run(now).await), (Ok(nicer), Ok(own)));
+        // Never less nice than what the process is.
+        let modest = NiceThreads(own - 1).start("sdc", 1, 10).unwrap();
+        assert_eq!((modest.run(now).await, now()), (Ok(own), own));
     }
 
     #[tokio::test]

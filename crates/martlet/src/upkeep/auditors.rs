@@ -3,18 +3,20 @@
 use super::{Way, recon, run_all, run_alone};
 use crate::cli::{ObjectAuditorLine, Upkeep};
 use crate::failure::Failure;
+use crate::priority;
 use listing_engine::Kind;
 use settings::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use settings::declare::Scope;
 use settings::{Beginning, Document, StorageCommon, UpkeepConf};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
     Circle, Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, Pace, Recon,
     Scan,
 };
 use vocabulary::{HashPrefix, Policies};
-use world::World;
+use world::{NiceThreads, World};
 
 const OBJECT_AUDITOR: &str = "object-auditor";
 const CONTAINER_AUDITOR: &str = "container-auditor";
@@ -30,6 +32,7 @@ const RSYNC_GRACE: Duration = Duration::from_secs(900);
 /// `martlet object-auditor`.
 pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
     let conf = ObjectAuditorConf::load(&line.upkeep.conf)?;
+    priority::make_room(&conf.own.common, priority::AUDITOR);
     let once = line.upkeep.once();
     let make = |ground: &Ground| match line.zero_byte_fps {
         Some(rate) => vec![ground.object_auditor(&conf, Scan::ZeroByte, (0, 1), rate)],
@@ -252,7 +255,16 @@ pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
         account.settings.interval = UP_INTERVAL;
     }
     let ground = Ground::of(way, &[]);
-    let mut daemons = ground.object_auditors(&objects);
+    let niceness = objects.own.common.nice_priority.unwrap_or(priority::AUDITOR);
+    let nice = World {
+        pools: Arc::new(NiceThreads(niceness.0)),
+        ..way.world.clone()
+    };
+    let reading = Ground {
+        world: &nice,
+        ..Ground::of(way, &[])
+    };
+    let mut daemons = reading.object_auditors(&objects);
     daemons.push(ground.database_auditor(&container.storage, Kind::Container, containers(&container)));
     daemons.push(ground.database_auditor(&account.storage, Kind::Account, accounts(&account)));
     Ok(daemons)
