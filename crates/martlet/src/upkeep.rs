@@ -123,18 +123,15 @@ pub fn start_all(
     let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
     daemons.extend(auditors::for_up(&way, etc)?);
     daemons.push(reaper::for_up(&way, etc)?);
+    // At once: the services look at what it finds.
     let recon = way.recon(&object.storage);
-    daemons.push(drive_watch(
-        world,
-        inner.drives,
-        &object.storage,
-        vec![(recon, Cache::Object)],
-    ));
+    let watch = drive_watch(world, inner.drives, &object.storage, vec![(recon, Cache::Object)]);
+    world.spawn(watch.run_forever(shutdown.watch()));
     daemons.extend(through_gateway::for_up(&way, inner)?);
     daemons.push(object_replicator::for_up(&way, etc)?);
     daemons.extend(database_replicators::for_up(&way, etc)?);
     for daemon in daemons {
-        world.spawn(daemon.run_forever(shutdown.watch()));
+        world.spawn(daemon.scattered().run_forever(shutdown.watch()));
     }
     Ok(())
 }
@@ -213,7 +210,7 @@ fn run_alone(
 async fn work(mut daemon: Daemon, once: bool, shutdown: watch::Receiver<bool>) {
     match once {
         true => drop(daemon.run_once(shutdown).await),
-        false => daemon.run_forever(shutdown).await,
+        false => daemon.scattered().run_forever(shutdown).await,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A [`Chore`] goes over everything it is responsible for, step by step; the step that finds nothing
 //! more ends the pass. [`Daemon`] repeats passes. A test calls [`Chore::step`] itself.
+//! Those that start together need not work together: [`Daemon::scattered`].
 //! Always holds: a shutdown is heeded between two steps and ends any waiting at once, a step itself is
 //! never cut off; time comes from the world's clock alone.
 
@@ -121,7 +122,11 @@ pub struct Daemon {
     pace: Pace,
     status: Status,
     recon: Option<Recon>,
+    scattered: bool,
 }
+
+/// The longest that a daemon waits for its first pass.
+const LONGEST_SCATTER: Duration = Duration::from_secs(30);
 
 /// Why waiting or a pass came to its end.
 #[derive(PartialEq, Eq)]
@@ -140,6 +145,18 @@ impl Daemon {
             pace,
             status,
             recon: None,
+            scattered: false,
+        }
+    }
+
+    /// With a first pass that begins at a random moment of the first interval, half a minute from now at most: all upkeep
+    /// of a machine is often started at once, and its passes would fall together from then on. Concerns
+    /// [`Daemon::run_forever`] only.
+    #[must_use]
+    pub fn scattered(self) -> Self {
+        Self {
+            scattered: true,
+            ..self
         }
     }
 
@@ -165,6 +182,10 @@ impl Daemon {
     /// Passes until `shutdown` begins. Whoever waits for all receivers to be dropped waits for the step
     /// under way.
     pub async fn run_forever(mut self, mut shutdown: watch::Receiver<bool>) {
+        let wait = if self.scattered { self.scatter() } else { Duration::ZERO };
+        if self.rest(wait, &mut shutdown).await == Outcome::ShutDown {
+            return;
+        }
         loop {
             let began = self.world.clock.elapsed();
             if self.pass(&mut shutdown).await == Outcome::ShutDown {
@@ -176,6 +197,11 @@ impl Daemon {
                 return;
             }
         }
+    }
+
+    fn scatter(&self) -> Duration {
+        let share = self.world.random.next_u64() as f64 / u64::MAX as f64;
+        self.pace.interval.min(LONGEST_SCATTER).mul_f64(share)
     }
 
     async fn pass(&mut self, shutdown: &mut watch::Receiver<bool>) -> Outcome {
@@ -285,6 +311,26 @@ mod tests {
             assert_eq!((progress.passes, progress.done, progress.failed), (pass, 4, 2));
             assert_eq!(progress.since, None);
         }
+    }
+
+    #[tokio::test]
+    async fn the_first_pass_of_the_scattered_waits_for_a_part_of_the_interval() {
+        for (interval, longest) in [
+            (Duration::from_secs(7), Duration::from_secs(7)),
+            (Duration::MAX, LONGEST_SCATTER),
+            (Duration::ZERO, Duration::ZERO),
+        ] {
+            let waits: Vec<Duration> = (0..100).map(|_| daemon(0.0, interval).scatter()).collect();
+            assert!(waits.iter().all(|wait| *wait <= longest));
+            assert!(longest.is_zero() || waits.iter().any(|wait| *wait != waits[0]));
+        }
+        let (running, daemon) = (watch::Sender::new(false), daemon(0.0, Duration::MAX).scattered());
+        let status = daemon.status();
+        let task = tokio::spawn(daemon.run_forever(running.subscribe()));
+        tokio::task::yield_now().await;
+        running.send_replace(true);
+        task.await.unwrap();
+        assert_eq!(status.progress(), Progress::default());
     }
 
     #[tokio::test]
