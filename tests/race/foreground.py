@@ -25,6 +25,8 @@ from harness.places import REPOSITORY  # noqa: E402
 from race import damage  # noqa: E402
 
 BODY = b"y" * 4096
+# What the daemons do when nobody says otherwise; layouts of other tests let the auditor hurry.
+DEFAULT_PACE = {"files_per_second": 20, "bytes_per_second": 10_000_000, "zero_byte_files_per_second": 50}
 
 
 class User(threading.Thread):
@@ -78,6 +80,7 @@ def main():
     shutil.rmtree(options.dir, ignore_errors=True)
     memcached, rsync = Memcached().start(), daemons.Rsync()
     modules = {role: {f"{role}-replicator": {"rsync_module": f"rsync://127.0.0.1:{rsync.port}/{role}"}} for role in ("object", "container", "account")}
+    modules["object"]["object-auditor"] = DEFAULT_PACE
     layout = Layout(options.dir, policies=("gold",), memcached_port=memcached.port, overrides=modules).write()
     rsync.start(layout)
     damage.objects(layout, range(options.objects), 1_700_000_000)
