@@ -58,8 +58,11 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
         headers,
         query: request.query.clone(),
     };
+    let since = shared.cache.moment();
     let mut candidates = Candidates::new(shared, shared.rings.account_route(account));
     let found = read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await;
+    let (status, said) = read::said(&found);
+    shared.note_account(account, status, &said, since).await;
     let mut response = match found {
         Ok(source) => read::whole(shared, source, MAX_LISTING).await,
         Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => {

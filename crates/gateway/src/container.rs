@@ -101,8 +101,12 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
         headers,
         query: request.query.clone(),
     };
+    let since = shared.cache.moment();
     let mut candidates = Candidates::new(shared, shared.rings.container_route(account, container));
-    let mut response = match read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await {
+    let found = read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await;
+    let (status, said) = read::said(&found);
+    shared.note_container((account, container), status, &said, since).await;
+    let mut response = match found {
         Ok(source) => read::whole(shared, source, MAX_LISTING).await,
         Err(refusal) => return refusal,
     };

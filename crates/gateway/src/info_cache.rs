@@ -4,7 +4,8 @@
 //! The keys and values in memcached are OpenStack's (`account/a`, `container/a/c`), so proxies of
 //! both kinds share them. What this process has cached is believed for a moment only
 //! (`GatewayOptions::local_cache`), because other gateways' changes reach us through memcached. Every
-//! write to an account or container through this gateway forgets it in both.
+//! write to an account or container through this gateway forgets it in both, and every answer of its servers that a client
+//! gets is what is known from then on, so that nobody is told of a container by one request and not by the next.
 //! Always holds: an answer that was under way while its subject was written to is not cached; without
 //! memcached, or with one that answers rubbish, everything works, only with more questions asked.
 
@@ -39,6 +40,10 @@ struct Entry {
     until: Duration,
 }
 
+/// When a question was asked, counted in what was forgotten until then.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment(u64);
+
 /// The two caches.
 pub(crate) struct InfoCache {
     world: World,
@@ -72,6 +77,11 @@ impl InfoCache {
         if let Some(memcached) = &self.memcached {
             memcached.delete(&key).await;
         }
+    }
+
+    /// Now, for [`Shared::note_account`] and [`Shared::note_container`].
+    pub(crate) fn moment(&self) -> Moment {
+        Moment(self.forgotten.load(Ordering::SeqCst))
     }
 
     fn local(&self, key: &str) -> Option<Known> {
@@ -201,6 +211,40 @@ impl Shared {
             self.cache.keep_local(key, Known::Container(info.clone()), since);
         }
         info
+    }
+
+    /// Takes note of what an account's server has answered to a question that was asked after `since`.
+    pub(crate) async fn note_account(&self, account: &str, status: u16, headers: &HeaderMap, since: Moment) {
+        let Some(keep) = keep_for(status, self.cache.accounts_for) else {
+            return;
+        };
+        let (key, info) = (key(account, None), account_info(status, headers, &self.rings.policies));
+        if matches!(self.cache.local(&key), Some(Known::Account(known)) if *known == info) {
+            return;
+        }
+        let value = info_json::account_to(&info);
+        self.cache.keep_shared(&key, value, keep, since.0).await;
+        self.cache.keep_local(key, Known::Account(Arc::new(info)), since.0);
+    }
+
+    /// Likewise of a container's.
+    pub(crate) async fn note_container(
+        &self,
+        (account, container): (&str, &str),
+        status: u16,
+        headers: &HeaderMap,
+        since: Moment,
+    ) {
+        let Some(keep) = keep_for(status, self.cache.containers_for) else {
+            return;
+        };
+        let (key, info) = (key(account, Some(container)), container_info(status, headers));
+        if matches!(self.cache.local(&key), Some(Known::Container(known)) if *known == info) {
+            return;
+        }
+        let value = info_json::container_to(&info, headers);
+        self.cache.keep_shared(&key, value, keep, since.0).await;
+        self.cache.keep_local(key, Known::Container(Arc::new(info)), since.0);
     }
 
     async fn ask_about(&self, path: EntityPath) -> (u16, HeaderMap) {

@@ -14,7 +14,7 @@ use features::Response;
 use features::reply;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use http::Method;
+use http::{HeaderMap, Method};
 use peer::{Body, Call};
 use vocabulary::Timestamp;
 use world::BoxFuture;
@@ -23,6 +23,15 @@ use world::BoxFuture;
 pub(crate) struct Source {
     pub(crate) node: Node,
     pub(crate) response: Response,
+}
+
+/// Status and headers of what was found, or of why nothing was.
+pub(crate) fn said(found: &Result<Source, Response>) -> (u16, HeaderMap) {
+    let response = match found {
+        Ok(source) => &source.response,
+        Err(refusal) => refusal,
+    };
+    (response.status().as_u16(), response.headers().clone())
 }
 
 /// What the nodes asked so far have said.

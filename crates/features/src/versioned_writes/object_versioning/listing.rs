@@ -8,7 +8,7 @@
 //! a delete marker, the newest, and nothing stands at its name.
 
 use super::container::describe;
-use super::names::{VersionId, hidden_name, read_hidden_name};
+use super::names::{Hidden, VersionId, hidden_name, read_hidden_name};
 use super::{DELETE_MARKER, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
 use crate::request::is_true;
 use crate::{ClientRequest, Next, Response, python_json, reply};
@@ -54,30 +54,36 @@ impl ObjectVersioning {
         if !response.status().is_success() {
             return response;
         }
-        let mut rows = Vec::new();
-        if let Some(versioned) = &versioned {
-            let mut list = request
-                .subrequest(Method::GET, versioned.hidden.container(), SOURCE)
-                .preauthorised();
-            allow_hidden(&mut list);
-            list.query = wanted.query_of_versions();
-            let mut found = next.run(list).await;
-            if !found.status().is_success() && found.status() != StatusCode::NOT_FOUND {
-                return refused(&found, &request);
-            }
-            describe(&mut response, versioned, &found);
-            if found.status() == StatusCode::OK {
-                rows = match take_rows(&mut found).await {
-                    Ok(rows) => rows,
-                    Err(refusal) => return refusal,
-                };
-            }
+        // A container that was lost and made again knows nothing of its versions, which are where they always were.
+        let is_described = versioned.is_some();
+        let versioned = versioned.unwrap_or_else(|| Versioned {
+            hidden: Hidden::new(&entity.account, container),
+            enabled: false,
+        });
+        let mut list = request
+            .subrequest(Method::GET, versioned.hidden.container(), SOURCE)
+            .preauthorised();
+        allow_hidden(&mut list);
+        list.query = wanted.query_of_versions();
+        let mut found = next.run(list).await;
+        if !found.status().is_success() && found.status() != StatusCode::NOT_FOUND {
+            return refused(&found, &request);
         }
+        if is_described {
+            describe(&mut response, &versioned, &found);
+        }
+        let rows = match found.status() {
+            StatusCode::OK => match take_rows(&mut found).await {
+                Ok(rows) => rows,
+                Err(refusal) => return refusal,
+            },
+            _ => Vec::new(),
+        };
         let current = match take_rows(&mut response).await {
             Ok(rows) => rows,
             Err(refusal) => return refusal,
         };
-        let merged = merge(&wanted, entity, versioned.as_ref(), current, rows);
+        let merged = merge(&wanted, entity, &versioned, current, rows);
         with_rows(response, merged)
     }
 }
@@ -181,16 +187,10 @@ struct Entry {
 fn merge(
     wanted: &Wanted,
     entity: &EntityPath,
-    versioned: Option<&Versioned>,
+    versioned: &Versioned,
     current: Vec<Row>,
     versions: Vec<Row>,
 ) -> Vec<Value> {
-    let Some(versioned) = versioned else {
-        return current
-            .into_iter()
-            .map(|row| Value::Object(as_null_version(row)))
-            .collect();
-    };
     let mut links: std::collections::HashMap<String, VersionId> = std::collections::HashMap::new();
     let mut own: Vec<Entry> = Vec::new();
     for row in current {
@@ -373,7 +373,6 @@ pub(super) fn with_rows(mut response: Response, rows: Vec<Value>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::versioned_writes::object_versioning::names::Hidden;
     use serde_json::json;
 
     const V1: &str = "1700000001.00000";
@@ -407,7 +406,7 @@ mod tests {
                 if row["is_latest"] == true { "*" } else { "" }
             ),
         };
-        let merged = merge(wanted, &entity, Some(&versioned), current, versions);
+        let merged = merge(wanted, &entity, &versioned, current, versions);
         merged.into_iter().map(show).collect()
     }
 

@@ -101,20 +101,25 @@ impl ObjectVersioning {
         let container = entity.container.as_deref().unwrap_or_default();
         let info = next.info().container(&entity.account, container).await;
         let versioned = Versioned::of(&entity.account, container, &info);
-        let wanted = match wanted_version(&request) {
-            Ok(wanted) => wanted,
-            Err(refusal) => return *refusal,
-        };
+        let wanted = wanted_version(&request);
+        if request.method == Method::POST && !matches!(wanted, Ok(None)) {
+            return reply::html(400, "POST to a specific version is not allowed".into());
+        }
         let Some(versioned) = versioned else {
             return match wanted {
-                None => next.run(request).await,
-                Some(VersionId::Null) => Box::pin(read::unversioned(request, next)).await,
-                Some(VersionId::At(_)) if info.exists() => reply::html(
+                Ok(None) => next.run(request).await,
+                Ok(Some(VersionId::Null)) if request.method == Method::PUT => *invalid(),
+                Ok(Some(VersionId::Null)) => Box::pin(read::unversioned(request, next)).await,
+                // Also of a container that does not exist, or not any more.
+                Ok(Some(VersionId::At(_))) | Err(_) => reply::html(
                     400,
                     "version-aware operations require that the container is versioned".into(),
                 ),
-                Some(VersionId::At(_)) => next.run(request).await,
             };
+        };
+        let wanted = match wanted {
+            Ok(wanted) => wanted,
+            Err(refusal) => return *refusal,
         };
         Box::pin(self.versioned(Asked { entity, versioned }, request, wanted, &info, next)).await
     }
@@ -128,8 +133,8 @@ impl ObjectVersioning {
         next: Next,
     ) -> Response {
         match (request.method.clone(), wanted) {
-            (Method::POST, Some(_)) => reply::html(400, "POST to a specific version is not allowed".into()),
-            (Method::POST, None) => write::post(&asked, request, next).await,
+            (Method::POST, _) => write::post(&asked, request, next).await,
+            (Method::OPTIONS, None) => read::options(request, next).await,
             (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
             (Method::PUT, None) if asked.versioned.enabled => self.put(&asked, request, info, next).await,
             (Method::PUT, Some(id)) => self.restore(&asked, request, id, info, next).await,
@@ -157,10 +162,13 @@ fn wanted_version(request: &ClientRequest) -> Result<Option<VersionId>, Box<Resp
         Some(Ok(text)) if text.is_empty() => Ok(None),
         Some(text) => {
             let id = text.ok().and_then(|text| text.parse().ok());
-            id.map(Some)
-                .ok_or_else(|| Box::new(reply::html(400, "Invalid version parameter".into())))
+            id.map(Some).ok_or_else(invalid)
         }
     }
+}
+
+fn invalid() -> Box<Response> {
+    Box::new(reply::html(400, "Invalid version parameter".into()))
 }
 
 #[async_trait::async_trait]

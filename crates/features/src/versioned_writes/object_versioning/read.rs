@@ -99,6 +99,13 @@ async fn null(asked: &Asked, request: ClientRequest, next: Next) -> Response {
     }
 }
 
+/// What may be done with an object, whichever version is there.
+pub(super) async fn options(request: ClientRequest, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    show_version(&mut response, VersionId::Null);
+    response
+}
+
 /// `?version-id=null` where there never were versions: the object itself.
 pub(super) async fn unversioned(request: ClientRequest, next: Next) -> Response {
     let reads = matches!(request.method.as_str(), "GET" | "HEAD");
