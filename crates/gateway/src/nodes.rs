@@ -62,7 +62,8 @@ pub struct Route {
     ring: Arc<Ring>,
     /// The partition.
     pub partition: u32,
-    /// The nodes that should have it, in the ring's order; of a write with an affinity, those it goes to first.
+    /// The nodes that should have it, in the ring's order; of a write with an affinity, those it goes to first, and of a
+    /// deletion with one, those that may have it besides.
     pub primaries: Vec<Node>,
     /// Who comes after them, where that is not the ring's order.
     spares: Option<Vec<Node>>,
@@ -101,6 +102,27 @@ impl Route {
         let replicas = self.replicas();
         let mut nodes = local_first(self.primaries, handoffs, is_local, count);
         let spares = nodes.split_off(replicas.min(nodes.len()));
+        Self {
+            primaries: nodes,
+            spares: Some(spares),
+            ..self
+        }
+    }
+
+    /// The same for a deletion that goes to local handoffs as well, which may have what was written locally first:
+    /// `count` of them, given the number of replicas that are local.
+    pub(crate) fn with_local_handoffs(self, is_local: impl Fn(&Node) -> bool, count: impl Fn(usize) -> usize) -> Self {
+        let mut nodes = self.primaries;
+        let wanted = count(nodes.iter().filter(|node| is_local(node)).count());
+        let handoffs = self.ring.handoffs(self.partition).map(node_of);
+        let (mut local, mut spares) = (vec![], vec![]);
+        for handoff in handoffs {
+            match local.len() < wanted && is_local(&handoff) {
+                true => local.push(handoff),
+                false => spares.push(handoff),
+            }
+        }
+        nodes.append(&mut local);
         Self {
             primaries: nodes,
             spares: Some(spares),

@@ -12,11 +12,12 @@ use crate::expiry::{Queue, deletion_time};
 use crate::fan_out::{self, MakeCall};
 use crate::gateway::{Shared, VERBS, method_not_allowed};
 use crate::multi_range;
-use crate::nodes::Route;
+use crate::nodes::{Node, Route};
 use crate::{content_type, put_object, read, resume};
 use features::{ClientRequest, ContainerInfo, InfoSource, Response, reply};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
+use settings::kinds::HandoffDeleteCount;
 use std::sync::Arc;
 use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::Entity;
@@ -121,14 +122,23 @@ fn place(
     })
 }
 
-/// A write of data goes to nearby nodes first, if so configured; replication takes it to where it belongs.
+/// A write of data goes to nearby nodes first, if so configured; replication takes it to where it belongs. Until then a
+/// deletion must reach it there, or a quorum of the primaries would say that there is nothing.
 fn near(shared: &Shared, route: Route, method: &Method) -> Route {
     let routing = route.routing(&shared.options.routing);
-    if *method != Method::PUT || routing.write_affinity.0.is_empty() {
-        return route;
+    let is_local = |node: &Node| routing.write_affinity.is_local(node.region, node.zone);
+    let replicas = route.replicas();
+    match *method {
+        _ if routing.write_affinity.0.is_empty() => route,
+        Method::PUT => route.local_first(is_local, routing.write_affinity_node_count.for_replicas(replicas)),
+        Method::DELETE => {
+            route.with_local_handoffs(is_local, |local| match routing.write_affinity_handoff_delete_count {
+                HandoffDeleteCount::Auto => replicas.saturating_sub(local),
+                HandoffDeleteCount::Count(count) => count,
+            })
+        }
+        _ => route,
     }
-    let count = routing.write_affinity_node_count.for_replicas(route.replicas());
-    route.local_first(|node| routing.write_affinity.is_local(node.region, node.zone), count)
 }
 
 /// The client's headers that storage should see, and those every call carries.

@@ -483,6 +483,26 @@ async fn writes_stay_where_affinity_points() {
 }
 
 #[tokio::test]
+async fn deletions_reach_what_affinity_has_put_on_handoffs() {
+    let plain = cluster();
+    let homes = format!("{}, {}, {}", zone(&plain, 0), zone(&plain, 3), zone(&plain, 4));
+    for (count, expected) in [("auto", 204), ("0", 404), ("2", 204)] {
+        let cluster = cluster_with(|options| {
+            options.routing.common.write_affinity = Value::parse(&homes).unwrap();
+            options.routing.common.write_affinity_handoff_delete_count = Value::parse(count).unwrap();
+        });
+        for place in [0, 3, 4] {
+            let mut objects = cluster.nodes[cluster.order[place]].objects.lock();
+            objects.insert("/a/c/o".into(), "here".into());
+        }
+        let response = cluster.ask(Method::DELETE, &[], Body::empty()).await;
+        assert_eq!(response.status(), expected, "{count}");
+        let kept = |place: usize| !cluster.nodes[cluster.order[place]].objects.lock().is_empty();
+        assert_eq!(kept(3) || kept(4), expected == 404, "{count}");
+    }
+}
+
+#[tokio::test]
 async fn a_handoff_that_never_had_it_does_not_speak_for_silent_primaries() {
     let cluster = cluster();
     for place in 0..3 {
