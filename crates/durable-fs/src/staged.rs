@@ -187,6 +187,18 @@ impl Synced {
         staged.name_it(name)?;
         staged.device.settle(&staged.directory)
     }
+
+    /// [`Synced::publish`] for many files: all get their names before the first directory is synced, so that a file
+    /// system with a log writes it once for all of them.
+    pub fn publish_all(files: Vec<(Self, String)>) -> Vec<Result<Box<dyn Directory>, FsError>> {
+        let named = files.into_iter().map(|(file, name)| {
+            let mut staged = file.0;
+            staged.name_it(&name).map(|()| staged)
+        });
+        let named: Vec<Result<Staged, FsError>> = named.collect();
+        let settle = |staged: Staged| staged.device.settle(&staged.directory);
+        named.into_iter().map(|staged| staged.and_then(settle)).collect()
+    }
 }
 
 impl Drop for Staged {

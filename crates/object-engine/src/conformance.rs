@@ -20,7 +20,7 @@ type Rule = (&'static str, fn(&dyn ObjectEngine));
 
 /// Runs every rule on an engine of its own.
 pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
-    let rules: [Rule; 18] = [
+    let rules: [Rule; 19] = [
         ("what was never written is absent", absent),
         ("a small object comes with one call", small),
         ("an empty object is an object", empty),
@@ -28,6 +28,7 @@ pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
         ("a writer that is dropped wrote nothing", dropped),
         ("the newest write wins, whatever the order", newest_wins),
         ("a deletion is remembered", deletion),
+        ("many deletions are as one after the other", deletions),
         ("a POST replaces the client's metadata only", post),
         ("a content type lives on through later POSTs", content_type),
         ("any order of the same writes ends alike", commutes),
@@ -255,6 +256,24 @@ fn deletion(engine: &dyn ObjectEngine) {
     assert_eq!(body_of(engine, "/a/c/o"), b"new");
     engine.delete(&key("/a/c/never"), at(5)).unwrap();
     assert_eq!(deleted_at(engine, "/a/c/never"), Some(at(5)));
+}
+
+fn deletions(engine: &dyn ObjectEngine) {
+    let names: Vec<String> = (0..150).map(|number| format!("/a/c/{number}")).collect();
+    for name in &names[..100] {
+        put(engine, name, at(2), b"one");
+    }
+    put(engine, &names[0], at(5), b"newer");
+    // One object is named twice, some were never there.
+    let mut asked: Vec<_> = names.iter().map(|name| (key(name), at(3))).collect();
+    asked.push((key(&names[1]), at(4)));
+    asked.push((key(&names[1]), at(4)));
+    let done = engine.delete_all(&asked);
+    assert!(done.len() == 152 && done.iter().all(Result::is_ok), "{done:?}");
+    assert_eq!(body_of(engine, &names[0]), b"newer");
+    assert_eq!(deleted_at(engine, &names[1]), Some(at(4)));
+    assert!(names[2..].iter().all(|name| deleted_at(engine, name) == Some(at(3))));
+    assert!(engine.delete_all(&[]).is_empty());
 }
 
 fn post(engine: &dyn ObjectEngine) {

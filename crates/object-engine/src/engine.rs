@@ -175,6 +175,13 @@ pub trait ObjectEngine: Send + Sync {
     /// Leaves a tombstone durably; older parts of the object go. Also for objects never seen here.
     fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError>;
 
+    /// [`ObjectEngine::delete`] for many objects, in order; what becomes of each. An engine may do together what costs
+    /// less so.
+    fn delete_all(&self, deletions: &[(ObjectKey, Timestamp)]) -> Vec<Result<(), EngineError>> {
+        let each = deletions.iter();
+        each.map(|(key, timestamp)| self.delete(key, *timestamp)).collect()
+    }
+
     /// Takes the object out of sight, for replication to replace it from a good copy.
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
 

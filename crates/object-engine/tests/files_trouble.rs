@@ -350,6 +350,66 @@ fn a_crash_at_any_step_leaves_old_or_new() {
     }
 }
 
+/// Likewise for objects deleted together: what was acknowledged is gone, the others are as they were or gone, and
+/// replication is told of every suffix that lost one.
+#[test]
+fn a_crash_amid_many_deletions_keeps_what_was_acknowledged() {
+    let keys: Vec<_> = (0..3).map(|number| key(&format!("/a/c/{number}"))).collect();
+    let asked: Vec<_> = keys.iter().map(|key| (key.clone(), at(2))).collect();
+    let mut steps = 0;
+    loop {
+        let bench = Bench::new();
+        let before = bench.engine();
+        for key in &keys {
+            before.put(key, b"old", commit(at(1), b"old")).unwrap();
+        }
+        std::fs::write(bench.root.join("objects/7/hashes.invalid"), "").unwrap();
+        bench.faults.crash_after(steps);
+        let outcomes = bench.engine().delete_all(&asked);
+        let world = World {
+            files: Arc::new(RealFiles),
+            ..World::real()
+        };
+        let after = FilesEngine::start(bench.config(), world);
+        for (key, outcome) in keys.iter().zip(&outcomes) {
+            let gone = match after.open(key, OpenOptions::GET) {
+                Ok(found) => found.first != b"old"[..],
+                Err(EngineError::NotFound { deleted_at }) => deleted_at == Some(at(2)),
+                Err(error) => panic!("after {steps} steps: {error}"),
+            };
+            assert!(gone || outcome.is_err(), "after {steps} steps");
+            assert!(
+                !gone || bench.invalidations().contains(&key.hash.suffix()),
+                "after {steps} steps"
+            );
+        }
+        if outcomes.iter().all(Result::is_ok) && !bench.faults.crashed() {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 15, "the crash never came");
+}
+
+/// What is wrong with one object is no reason to keep the others.
+#[test]
+fn one_deletion_that_fails_is_alone_in_that() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let (good, bad) = (key("/a/c/good"), key("/a/c/bad"));
+    let taken = bench
+        .root
+        .join("objects/7")
+        .join(bad.hash.suffix())
+        .join(bad.hash.hex());
+    std::fs::create_dir_all(taken.parent().unwrap()).unwrap();
+    std::fs::write(&taken, "a file where a directory belongs").unwrap();
+    let done = engine.delete_all(&[(bad, at(2)), (good.clone(), at(2))]);
+    assert!(done[0].is_err() && done[1].is_ok(), "{done:?}");
+    let found = engine.open(&good, OpenOptions::GET).map(drop).unwrap_err();
+    assert!(matches!(found, EngineError::NotFound { deleted_at } if deleted_at == Some(at(2))));
+}
+
 #[test]
 fn old_tombstones_are_reclaimed_with_their_directory() {
     let bench = Bench::new();

@@ -19,11 +19,7 @@ const X_BACKEND_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-co
 
 /// Answers a DELETE.
 pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
-    let deletion = Deletion {
-        asked_at: request.timestamp()?,
-        only_if: request.headers.get("x-if-delete-at").cloned(),
-        opens_expired: request.opens_expired(),
-    };
+    let deletion = Deletion::of(&request)?;
     let key = request.key.clone();
     let ran = shared
         .devices
@@ -33,23 +29,12 @@ pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Res
         .await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
     let done = done?;
-    if let Some(timestamp) = done.left_at {
-        let row = Row::of_object(&request, Operation::Delete, timestamp, HeaderMap::new());
-        let change = Change {
-            old: done.delete_at,
-            new: None,
-            size: 0,
-            timestamp,
-            content_type_timestamp: timestamp,
-        };
-        let mut rows = expiry::queue_rows(&request, &shared.options, &change);
-        rows.extend(row);
-        shared.updates.tell(rows, &device).await;
-    }
+    shared.updates.tell(done.rows(shared, &request), &device).await;
     Ok(done.into_response())
 }
 
-struct Deletion {
+/// What a DELETE asks for.
+pub(crate) struct Deletion {
     asked_at: Timestamp,
     /// `X-If-Delete-At`: the expirer deletes only what still expires when it thinks.
     only_if: Option<HeaderValue>,
@@ -67,8 +52,9 @@ struct Before {
     content_type: Vec<u8>,
 }
 
-struct Done {
-    status: StatusCode,
+/// What became of a DELETE.
+pub(crate) struct Done {
+    pub(crate) status: StatusCode,
     /// The time of the tombstone that was left.
     left_at: Option<Timestamp>,
     newest: Timestamp,
@@ -77,8 +63,47 @@ struct Done {
 }
 
 impl Deletion {
+    pub(crate) fn of(request: &Request) -> Result<Self, Refusal> {
+        Ok(Self {
+            asked_at: request.timestamp()?,
+            only_if: request.headers.get("x-if-delete-at").cloned(),
+            opens_expired: request.opens_expired(),
+        })
+    }
+
     /// Blocks.
     fn carry_out(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
+        let decided = self.decide(engine, key)?;
+        if let Ok(Done { left_at: Some(at), .. }) = decided {
+            engine.delete(key, at)?;
+        }
+        Ok(decided)
+    }
+
+    /// Many at once. Blocks.
+    pub(crate) fn carry_out_all(
+        engine: &dyn ObjectEngine,
+        deletions: &[(Self, ObjectKey)],
+    ) -> Vec<Result<Result<Done, Refusal>, EngineError>> {
+        let decide = |(deletion, key): &(Self, ObjectKey)| deletion.decide(engine, key);
+        let mut outcomes: Vec<_> = deletions.iter().map(decide).collect();
+        let (mut places, mut tombstones) = (vec![], vec![]);
+        for (place, (decided, (_, key))) in outcomes.iter().zip(deletions).enumerate() {
+            if let Ok(Ok(Done { left_at: Some(at), .. })) = decided {
+                places.push(place);
+                tombstones.push((key.clone(), *at));
+            }
+        }
+        for (place, deleted) in places.into_iter().zip(engine.delete_all(&tombstones)) {
+            if let Err(error) = deleted {
+                outcomes[place] = Err(error);
+            }
+        }
+        outcomes
+    }
+
+    /// What is to become of it: the tombstone that the outcome speaks of is still to be left.
+    fn decide(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
         let before = self.look(engine, key)?;
         let confirmed = match self.check_condition(&before) {
             Ok(confirmed) => confirmed,
@@ -89,9 +114,6 @@ impl Deletion {
             true => Some(self.asked_at),
             false => None,
         };
-        if let Some(timestamp) = left_at {
-            engine.delete(key, timestamp)?;
-        }
         let status = match (before.visible || confirmed, left_at) {
             (true, Some(_)) => StatusCode::NO_CONTENT,
             (true, None) => StatusCode::CONFLICT,
@@ -172,6 +194,24 @@ impl Before {
 }
 
 impl Done {
+    /// The rows that follow from it.
+    pub(crate) fn rows(&self, shared: &Shared, request: &Request) -> Vec<Row> {
+        let Some(timestamp) = self.left_at else {
+            return vec![];
+        };
+        let row = Row::of_object(request, Operation::Delete, timestamp, HeaderMap::new());
+        let change = Change {
+            old: self.delete_at,
+            new: None,
+            size: 0,
+            timestamp,
+            content_type_timestamp: timestamp,
+        };
+        let mut rows = expiry::queue_rows(request, &shared.options, &change);
+        rows.extend(row);
+        rows
+    }
+
     fn into_response(self) -> Response {
         let mut response = match self.status {
             StatusCode::NO_CONTENT => empty(self.status),

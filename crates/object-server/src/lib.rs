@@ -17,7 +17,7 @@
 //! | a device comes, goes and comes back | `devices.rs` |
 //! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs` |
 //! | PUT | `put.rs`; how the body arrives: `incoming.rs`; footers and commits: `wrapped.rs`, `mime.rs` |
-//! | POST and DELETE | `post.rs`, `delete.rs` |
+//! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
 //! | which headers stay with an object | `kept.rs` |
 //! | when an object expires, and who is told | `expiry.rs` |
 //! | listing rows | `updates.rs` |
@@ -28,6 +28,7 @@
 //! `as_openstack.rs` asks OpenStack's own object server the same questions.
 
 mod delete;
+mod deletes;
 mod devices;
 mod expiry;
 mod incoming;

@@ -64,7 +64,7 @@ impl Refusal {
         }
     }
 
-    fn from_engine(error: &EngineError, device: &str) -> Self {
+    pub(crate) fn from_engine(error: &EngineError, device: &str) -> Self {
         match error.fault() {
             Fault::Absent => Self::not_found(error.deleted_at()),
             Fault::Device => Self::Device(device.to_owned()),

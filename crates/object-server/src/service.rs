@@ -1,6 +1,7 @@
 //! [`ObjectServer`]: one call in, one answer out, one line in the access log.
 
 use crate::delete::delete;
+use crate::deletes::deletes;
 use crate::devices::{DeviceSource, Devices, Lane};
 use crate::options::ObjectServerOptions;
 use crate::post::post;
@@ -13,11 +14,13 @@ use crate::ssync::{Room, ssync};
 use crate::updates::ListingUpdates;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
+use peer::deletes::DELETES;
 use peer::{Call, Peers, Response, Service, Timeouts};
 use std::sync::Arc;
 use telemetry::StorageLine;
 use world::World;
 
+/// As OpenStack's. Who knows DELETES asks for it by trying.
 const VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, SSYNC");
 const CLIENT_VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT");
 const NAME: HeaderValue = HeaderValue::from_static(concat!("object-server/", env!("CARGO_PKG_VERSION")));
@@ -73,6 +76,7 @@ impl ObjectServer {
             "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => on_object(&self.shared, call, Lane::Requests).await,
             "REPLICATE" if serves => replicate(&self.shared, call).await,
             "SSYNC" if serves => ssync(&self.shared, call).await,
+            DELETES if serves => deletes(&self.shared, call).await,
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         };
         let mut response = answered.unwrap_or_else(Refusal::into_response);

@@ -5,7 +5,9 @@
 //! that arrives twice changes nothing.
 //! Always holds: when [`ListingUpdates::tell`] returns, every row is either with all its container
 //! servers or in the device's pending records (or why not is in the log).
-//! Deliberately absent: retries; those are the updater's.
+//! Deliberately absent: retries; those are the updater's. Many rows at once: `updates/together.rs`.
+
+mod together;
 
 use crate::devices::Device;
 use crate::request::{Request, is_true};
@@ -37,7 +39,7 @@ impl Operation {
 }
 
 /// A container server and its device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
     ip: String,
     port: u16,

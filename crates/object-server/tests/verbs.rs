@@ -13,7 +13,8 @@ use object_engine::{
 };
 use object_server::{DeviceSource, ObjectServer};
 use parking_lot::Mutex;
-use peer::{Body, BodyError, Call, Digest, Peers, Response, Service, Target};
+use peer::deletes::{self, OneDelete};
+use peer::{Address, Body, BodyError, Call, Digest, Peers, Response, Service, Target};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -134,6 +135,117 @@ async fn an_expiry_takes_only_the_version_it_is_of() {
             server.call(call("DELETE", "sda", &expired)).await.status(),
             StatusCode::PRECONDITION_FAILED
         );
+    }
+}
+
+/// A container server in this process: who asked what of it.
+struct Listing {
+    status: StatusCode,
+    told: Mutex<Vec<(String, serde_json::Value)>>,
+}
+
+#[async_trait::async_trait]
+impl Service for Listing {
+    async fn call(&self, call: Call) -> Response {
+        let line = format!("{} {}", call.method, call.address.url_path());
+        let body = call.body.collect(1 << 20).await.unwrap();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        self.told.lock().push((line, body));
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.status;
+        response
+    }
+}
+
+/// Each of many DELETEs is answered as if it had come alone; the rows go to their container in one request, or are kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_deletes_are_as_one_after_the_other() {
+    let place = tempfile::tempdir().unwrap();
+    let times = Times::new();
+    let due = times.whole(15);
+    for (status, kept) in [(StatusCode::ACCEPTED, 0), (StatusCode::SERVICE_UNAVAILABLE, 2)] {
+        let root = place.path().join(status.as_str());
+        let server = on_files(&root);
+        let listing = Arc::new(Listing {
+            status,
+            told: Mutex::default(),
+        });
+        let mut peers = Peers::new(World::real());
+        peers.register("127.0.0.9", 6201, listing.clone());
+        server.set_peers(Arc::new(peers));
+        let at = |object: &str, partition| Target {
+            device: "sda".into(),
+            partition,
+            path: Arc::new(EntityPath::account("a").with_container("c").with_object(object)),
+        };
+        for (object, when) in [("1", 10.0), ("2", 10.0), ("newer", 20.0), ("other", 10.0)] {
+            let mut call = put(when, Body::whole("body"));
+            call.address = Address::Entity(at(object, 3));
+            let expires = match object {
+                "newer" => None,
+                "other" => Some(times.whole(16)),
+                _ => Some(due.clone()),
+            };
+            if let Some(expires) = expires {
+                call.headers.insert("x-delete-at", expires.parse().unwrap());
+            }
+            assert_eq!(server.call(call).await.status(), StatusCode::CREATED);
+        }
+        let one = |object: &str, partition| OneDelete {
+            partition,
+            path: (*at(object, 0).path).clone(),
+            headers: [
+                ("x-timestamp", times.at(15.0)),
+                ("x-if-delete-at", due.clone()),
+                ("x-backend-clean-expiring-object-queue", "no".into()),
+                ("x-container-partition", "5".into()),
+                ("x-container-host", "127.0.0.9:6201".into()),
+                ("x-container-device", "sdc".into()),
+            ]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        };
+        let mut asked: Vec<_> = ["1", "2", "newer", "other", "never"].map(|name| one(name, 3)).into();
+        asked.push(one("1", 4));
+        asked[5].headers.clear();
+        let ask = |device: &str, asked: &[OneDelete]| Call {
+            method: deletes::method(),
+            address: Address::Partition {
+                device: device.into(),
+                partition: 0,
+                rest: String::new(),
+            },
+            ..call("PUT", device, &[]).with_body(Body::whole(deletes::encode(asked)))
+        };
+        let answer = server.call(ask("sda", &asked)).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let statuses = deletes::decode_statuses(&read(answer).await, 6).unwrap();
+        assert_eq!(statuses, [204, 204, 409, 412, 404, 400]);
+        let told = std::mem::take(&mut *listing.told.lock());
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].0, "UPDATE /sdc/5/a/c");
+        let names: Vec<_> = (told[0].1.as_array().unwrap().iter())
+            .map(|row| (row["name"].as_str().unwrap(), row["deleted"].as_i64()))
+            .collect();
+        assert_eq!(names, [("1", Some(1)), ("2", Some(1))]);
+        let pending = files(&root)
+            .iter()
+            .filter(|path| path.contains("async_pending"))
+            .count();
+        assert_eq!(pending, kept);
+        assert_eq!(files(&root).iter().filter(|path| path.ends_with(".ts")).count(), 2);
+        for object in ["1", "newer"] {
+            let mut call = get(None);
+            call.address = Address::Entity(at(object, 3));
+            let is_gone = server.call(call).await.status() == StatusCode::NOT_FOUND;
+            assert_eq!(is_gone, object == "1");
+        }
+        // Nothing asked for: whether the verb is known. Nothing that is no list.
+        assert_eq!(read(server.call(ask("sda", &[])).await).await, "[]");
+        let answer = server.call(ask("sdz", &asked[..1])).await;
+        assert_eq!(answer.status(), StatusCode::INSUFFICIENT_STORAGE);
+        let rubbish = ask("sda", &[]).with_body(Body::whole("{}"));
+        assert_eq!(server.call(rubbish).await.status(), StatusCode::BAD_REQUEST);
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is asked of a storage service, the same whether it travels or not.
 //!
 //! On the wire the address is the URL path: `/device/partition/account[/container[/object]]` for
-//! things, `/device/partition[/rest]` for REPLICATE and SSYNC, and plain paths such as
+//! things, `/device/partition[/rest]` for REPLICATE, SSYNC and DELETES, and plain paths such as
 //! `/healthcheck`. Source: Swift's `doc/source/overview_architecture.rst` and observed requests.
 //! Always holds: device names have no slash and are not `.` or `..`; a partition is a number.
 
+use crate::deletes::DELETES;
 use crate::{Body, Interim};
 use http::{HeaderMap, Method};
 use std::sync::Arc;
@@ -45,7 +46,7 @@ pub struct Target {
 pub enum Address {
     /// An account, container or object.
     Entity(Target),
-    /// A whole partition, for REPLICATE and SSYNC.
+    /// A whole partition, for REPLICATE and SSYNC; a whole device, for DELETES.
     Partition {
         /// The device's directory name.
         device: String,
@@ -61,7 +62,7 @@ pub enum Address {
 /// One request to a storage service.
 #[derive(Debug)]
 pub struct Call {
-    /// The verb; Swift's own are REPLICATE, SSYNC and UPDATE.
+    /// The verb; Swift's own are REPLICATE, SSYNC and UPDATE, ours is DELETES.
     pub method: Method,
     /// Where it goes.
     pub address: Address,
@@ -123,7 +124,7 @@ impl Address {
             .ok_or_else(refuse)?;
         let partition = parts.next().and_then(parse_partition).ok_or_else(refuse)?;
         let rest = parts.next().unwrap_or_default();
-        let whole_partition = matches!(method.as_str(), "REPLICATE" | "SSYNC");
+        let whole_partition = matches!(method.as_str(), "REPLICATE" | "SSYNC" | DELETES);
         if device.contains('\0') {
             return Err(refuse());
         }

@@ -20,11 +20,13 @@
 //! | TLS, PROXY preambles | `arrival.rs`, `tls.rs`, `proxied.rs` |
 //! | `100 Continue` with headers, in the middle of a request | `interim.rs` |
 //! | the words of SSYNC | `ssync.rs` |
+//! | many DELETE requests in one call | `deletes.rs` |
 //! | header names that HTTP libraries refuse | `heads.rs` (in), `names.rs` (out) |
 
 pub mod arrival;
 pub mod body;
 pub mod call;
+pub mod deletes;
 pub mod footer;
 mod heads;
 pub mod http_client;

@@ -64,7 +64,7 @@ pub use drive_watch::DriveWatch;
 pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
 pub use internal_client::{Ask, InternalClient, Listed, Unexpected};
 pub use object_auditor::{DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
-pub use object_expirer::{Delays, ExpirerOptions, ObjectExpirer};
+pub use object_expirer::{Delays, ExpirerOptions, ObjectExpirer, ObjectServers};
 pub use object_replicator::{ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, ObjectRsyncOptions, SyncMethod};
 pub use object_updater::ObjectUpdater;
 pub use own::Own;

@@ -11,13 +11,14 @@ mod common;
 use common::{Fake, circle, pass};
 use http::{Method, Request};
 use parking_lot::Mutex;
-use peer::{Body, HttpService, Response};
+use peer::deletes::{OneDelete, decode, encode_statuses};
+use peer::{Address, Body, Call, HttpService, Peers, Response, Service};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{Chore, Delays, ExpirerOptions, InternalClient, ObjectExpirer};
-use vocabulary::Timestamp;
+use upkeep::{Chore, Delays, ExpirerOptions, InternalClient, ObjectExpirer, ObjectServers};
+use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
 
 /// A cluster as the expirer sees it.
@@ -35,6 +36,7 @@ impl HttpService for Cluster {
     async fn serve(&self, request: Request<Body>, _: SocketAddr) -> Response {
         let path = request.uri().path().to_owned();
         let (status, body) = match *request.method() {
+            Method::HEAD => return self.head(&path),
             Method::GET => (200, self.list(&path, request.uri().query().unwrap())),
             _ => {
                 let headers = request.headers();
@@ -52,6 +54,19 @@ impl HttpService for Cluster {
 }
 
 impl Cluster {
+    /// A container of policy 7; `far` is spread over shards, and there is no `lost`.
+    fn head(&self, path: &str) -> Response {
+        let mut response = Response::new(Body::empty());
+        let state = if path.ends_with("/far") { "sharded" } else { "unsharded" };
+        if path.ends_with("/lost") {
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+        }
+        let headers = response.headers_mut();
+        headers.insert("x-backend-sharding-state", state.parse().unwrap());
+        headers.insert("x-backend-storage-policy-index", "7".parse().unwrap());
+        response
+    }
+
     fn list(&self, path: &str, query: &str) -> String {
         let marker = query.split("marker=").nth(1).unwrap();
         let marker = vocabulary::names::unquote(marker).unwrap();
@@ -74,6 +89,59 @@ impl Cluster {
         let rows = rows.map(|(name, kind)| serde_json::json!({"name": name, "content_type": kind}));
         serde_json::Value::Array(rows.collect()).to_string()
     }
+}
+
+/// Object servers that take deletions in lots.
+#[derive(Default)]
+struct Servers {
+    /// What they answer about an object instead of 204, and on a device.
+    answers: BTreeMap<(&'static str, &'static str), u16>,
+    /// They do not know the verb.
+    are_foreign: bool,
+    /// Devices and what they were asked, the empty lots left out.
+    told: Mutex<Vec<(String, Vec<OneDelete>)>>,
+}
+
+#[async_trait::async_trait]
+impl Service for Servers {
+    async fn call(&self, call: Call) -> Response {
+        assert_eq!(call.headers["x-backend-storage-policy-index"], "7");
+        let Address::Partition { device, .. } = call.address else {
+            panic!("{:?}", call.address)
+        };
+        let asked = decode(&call.body.collect(1 << 20).await.unwrap()).unwrap();
+        let status = |one: &OneDelete| {
+            let told = self
+                .answers
+                .get(&(one.path.object.as_deref().unwrap(), device.as_str()));
+            told.copied().unwrap_or(204)
+        };
+        let mut response = Response::new(Body::whole(encode_statuses(
+            &asked.iter().map(status).collect::<Vec<_>>(),
+        )));
+        if self.are_foreign {
+            *response.status_mut() = http::StatusCode::METHOD_NOT_ALLOWED;
+        }
+        if !asked.is_empty() {
+            self.told.lock().push((device, asked));
+        }
+        response
+    }
+}
+
+/// The same site with object servers that can be reached.
+fn with_servers(mut site: Site, servers: &Arc<Servers>) -> Site {
+    let containers = circle(&site.fake);
+    let mut peers = Peers::new(World::real());
+    peers.register("127.0.0.2", 6299, servers.clone());
+    site.expirer = site.expirer.in_lots(ObjectServers {
+        rings: BTreeMap::from([(PolicyIndex(7), containers.ring.clone())]),
+        containers: containers.ring,
+        hash: containers.hash,
+        peers: Arc::new(peers),
+        timeouts: containers.timeouts,
+    });
+    site
 }
 
 struct Site {
@@ -225,4 +293,80 @@ async fn delayed_objects_stay_and_shares_are_kept_apart() {
     assert_eq!(sum, 30);
     let mut site = self::site(&names, &[], |options| options.idle = true);
     assert_eq!(pass(&mut site.expirer).await, (0, 0));
+}
+
+#[tokio::test]
+async fn what_all_servers_take_in_lots_does_not_go_through_the_gateway() {
+    let due = ago(100);
+    let rows: Vec<(String, &str)> = (0..100)
+        .map(|number| (format!("{due}-a/c/{number:03}"), "text/plain"))
+        .collect();
+    let servers = Arc::new(Servers::default());
+    let mut site = with_servers(site(&rows, &[], |_| {}), &servers);
+    assert_eq!(pass(&mut site.expirer).await, (100, 0));
+    assert!(site.cluster.deleted.lock().is_empty());
+    assert_eq!(site.fake.lines().len(), 3);
+    let told = std::mem::take(&mut *servers.told.lock());
+    let mut asked: Vec<(&str, String)> = vec![];
+    for (device, lot) in &told {
+        assert!(lot.len() <= 64);
+        asked.extend(lot.iter().map(|one| (device.as_str(), one.path.path())));
+    }
+    asked.sort();
+    asked.dedup();
+    assert_eq!((asked.len(), told.len()), (300, 6));
+    let headers: BTreeMap<&str, &str> = told[0].1[0].headers.iter().map(|(k, v)| (&**k, &**v)).collect();
+    let time = format!("{due}.00000");
+    for (name, value) in [
+        ("x-timestamp", time.as_str()),
+        ("x-if-delete-at", &time),
+        ("x-backend-clean-expiring-object-queue", "no"),
+        ("x-container-host", "127.0.0.2:6299"),
+    ] {
+        assert_eq!(headers[name], value);
+    }
+    assert!(headers["x-container-device"].starts_with("sd") && headers.contains_key("x-container-partition"));
+}
+
+/// The gateway is asked as if nobody had tried, and its word counts.
+#[tokio::test]
+async fn what_is_not_as_usual_is_left_to_the_gateway() {
+    let due = ago(100);
+    let rows: Vec<(String, &str)> = ["c/good", "c/most", "c/few", "c/changed", "far/o", "lost/o"]
+        .iter()
+        .map(|name| (format!("{due}-a/{name}"), "text/plain"))
+        .collect();
+    let servers = |are_foreign| {
+        let answers = [("most", 1, 507), ("few", 2, 507), ("changed", 3, 412)];
+        let answers = answers.into_iter().flat_map(|(name, count, status)| {
+            let devices = ["sd0", "sd1", "sd2"].into_iter().take(count);
+            devices.map(move |device| ((name, device), status))
+        });
+        Arc::new(Servers {
+            answers: answers.collect(),
+            are_foreign,
+            ..Servers::default()
+        })
+    };
+    let through_the_gateway = |site: &Site| -> Vec<String> {
+        let deleted = site.cluster.deleted.lock();
+        let mut paths: Vec<_> = deleted
+            .iter()
+            .map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect();
+        paths.sort();
+        paths
+    };
+    let answers = [("/v1/a/c/changed", 412), ("/v1/a/lost/o", 404)];
+    let mut some = with_servers(site(&rows, &answers, |_| {}), &servers(false));
+    assert_eq!(pass(&mut some.expirer).await, (4, 2));
+    assert_eq!(
+        through_the_gateway(&some),
+        ["/v1/a/c/changed", "/v1/a/c/few", "/v1/a/far/o", "/v1/a/lost/o"]
+    );
+    let foreign = servers(true);
+    let mut all = with_servers(site(&rows, &answers, |_| {}), &foreign);
+    assert_eq!(pass(&mut all.expirer).await, (4, 2));
+    assert_eq!(through_the_gateway(&all).len(), 6);
+    assert!(foreign.told.lock().is_empty());
 }

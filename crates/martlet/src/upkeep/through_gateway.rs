@@ -7,16 +7,17 @@ use super::{Inner, Way, load, run_over, sync};
 use crate::cli::{Expirer, Upkeep};
 use crate::failure::Failure;
 use crate::proxy;
-use gateway::Gateway;
-use peer::HttpService;
+use gateway::{Gateway, LiveRing};
+use peer::{HttpService, Timeouts};
 use settings::{ContainerReconcilerSettings, ObjectExpirerSettings, ProxyConf, SettingsError, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
     Circle, ContainerReconciler, Daemon, Delays, ExpirerOptions, InternalClient, MISPLACED_OBJECTS, ObjectExpirer,
-    Pace, ReconcilerOptions,
+    ObjectServers, Pace, ReconcilerOptions,
 };
+use vocabulary::PolicyKind;
 
 const OBJECT_EXPIRER: &str = "object-expirer";
 /// The file that describes the gateway where a daemon's own file does not.
@@ -31,6 +32,9 @@ const RECONCILER_CONF: &str = "container-reconciler.conf";
 const CONN_TIMEOUT: Duration = Duration::from_millis(500);
 /// Likewise.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Many deletions take longer than one.
+const LOT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Within one process a deletion costs little.
 const UP_EXPIRER_CONCURRENCY: usize = 32;
@@ -175,12 +179,33 @@ impl Way<'_> {
             ring: self.rings.container.clone(),
             ..self.circle(CONN_TIMEOUT, RESPONSE_TIMEOUT)
         };
-        let chore = ObjectExpirer::new(self.world.clone(), client, containers, options);
+        let objects = self.object_servers(containers.ring.clone());
+        let chore = ObjectExpirer::new(self.world.clone(), client, containers, options).in_lots(objects);
         let pace = Pace {
             per_second: settings.tasks_per_second,
             interval: settings.interval,
         };
         Ok(Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage)))
+    }
+}
+
+impl Way<'_> {
+    /// Those who hold objects of which there are replicas.
+    fn object_servers(&self, containers: LiveRing) -> ObjectServers {
+        let policies = self.rings.policies.iter();
+        let replicated = policies.filter(|policy| policy.kind == PolicyKind::Replication);
+        let rings =
+            replicated.filter_map(|policy| Some((policy.index, self.rings.objects.get(&policy.index)?.clone())));
+        ObjectServers {
+            rings: rings.collect(),
+            containers,
+            hash: self.rings.hash.clone(),
+            peers: self.peers.clone(),
+            timeouts: Timeouts {
+                connect: CONN_TIMEOUT,
+                response: LOT_TIMEOUT,
+            },
+        }
     }
 }
 

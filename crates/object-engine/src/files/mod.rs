@@ -11,6 +11,7 @@
 
 mod audit;
 mod config;
+mod delete_all;
 mod hot;
 mod layout;
 mod read;
@@ -189,6 +190,10 @@ impl ObjectEngine for FilesEngine {
 
     fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
         write::delete(&self.state, key, timestamp)
+    }
+
+    fn delete_all(&self, deletions: &[(ObjectKey, Timestamp)]) -> Vec<Result<(), EngineError>> {
+        delete_all::delete_all(&self.state, deletions)
     }
 
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {

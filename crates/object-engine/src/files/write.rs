@@ -58,10 +58,8 @@ impl Writer {
 
     fn stage(state: &Arc<State>, key: &ObjectKey) -> Result<Self, EngineError> {
         let directory = state.layout.hash_directory(key);
-        let temporaries = state.layout.temporaries(key.policy);
-        let staged = state.device.stage(&directory, &temporaries);
         Ok(Self {
-            staged: staged.map_err(|error| state.blame(error))?,
+            staged: stage(state, key, &directory)?,
             state: state.clone(),
             key: key.clone(),
             directory,
@@ -124,6 +122,13 @@ impl ObjectWriter for Writer {
     }
 }
 
+/// Begins a file in an object's hash directory.
+pub(super) fn stage(state: &State, key: &ObjectKey, hash_directory: &Path) -> Result<Staged, EngineError> {
+    let temporaries = state.layout.temporaries(key.policy);
+    let staged = state.device.stage(hash_directory, &temporaries);
+    staged.map_err(|error| state.blame(error))
+}
+
 pub(super) fn update(state: &Arc<State>, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
     let (file, metadata) = update_metadata(key, update)?;
     state.ready()?;
@@ -179,11 +184,15 @@ pub(super) fn announce(state: &State, hash_directory: &Path) -> Result<Option<Hi
 
 /// Likewise; `None` when there is no such partition.
 pub(super) fn announce_suffix(state: &State, partition: &Path, suffix: &str) -> Result<Option<Hint>, EngineError> {
-    let line = format!("{suffix}\n");
+    announce_lines(state, partition, &format!("{suffix}\n"))
+}
+
+/// Likewise, for suffixes with a line each.
+pub(super) fn announce_lines(state: &State, partition: &Path, lines: &str) -> Result<Option<Hint>, EngineError> {
     let announced = state
         .device
         .lock(partition, LOCK_WAIT)
-        .and_then(|locked| locked.append_hint(INVALIDATIONS, line.as_bytes()));
+        .and_then(|locked| locked.append_hint(INVALIDATIONS, lines.as_bytes()));
     match announced {
         // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
         Err(error) if error.is_absent() => Ok(None),
@@ -193,7 +202,7 @@ pub(super) fn announce_suffix(state: &State, partition: &Path, suffix: &str) -> 
 
 /// Announces again what may have been taken note of before it had happened. It has happened now and is
 /// durable: that replication may learn of it late is no reason to deny it.
-fn confirm(state: &State, hash_directory: &Path, announced: Option<Hint>) {
+pub(super) fn confirm(state: &State, hash_directory: &Path, announced: Option<Hint>) {
     if announced.is_some_and(|hint| hint.stands()) {
         return;
     }
@@ -205,7 +214,7 @@ fn confirm(state: &State, hash_directory: &Path, announced: Option<Hint>) {
 
 /// Removes what the newest files made meaningless. The write is durable already: what cannot be
 /// removed now is found obsolete again by every reader and goes with the next write.
-fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
+pub(super) fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
     let removed = read::object_files(directory).and_then(|(mut names, mut files)| {
         clean(state, directory, &mut names, &mut files)?;
         Ok(names.is_empty())

@@ -1,15 +1,18 @@
 //! Object-expirer: objects whose time is over.
 //!
 //! Every object with an `X-Delete-At` has a task in the queue, a hidden account. What is due is deleted
-//! through upkeep's own gateway, on the condition that the object still says so; then the task's row is
-//! taken out of the queue, those of a container in one request to each of its servers.
+//! on the condition that the object still says so, in lots by the object servers (`together.rs`) or else one by one through
+//! upkeep's own gateway; then the task's row is taken out of the queue, those of a container in one request to each of
+//! its servers.
 //! Always holds: a row goes only after its object has gone, was never there for longer than the reclaim
 //! age, or has something newer in its place; an object is deleted as of its own deletion time, so that
 //! what was written later stays; whoever dies between the two deletes the object once more, in vain.
 //! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
 //! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
 
+mod listing;
 mod tasks;
+mod together;
 
 use crate::circle::{Circle, user_agent};
 use crate::internal_client::{Ask, InternalClient};
@@ -17,13 +20,16 @@ use crate::{Cache, Chore, Progress, Step};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method};
+use listing::Listing;
 use listing_engine::{DELETED_CONTENT_TYPE, DELETED_ETAG};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 pub use tasks::Delays;
-use tasks::{Task, in_turn, is_due};
+use tasks::{Task, in_turn};
+use together::Known;
+pub use together::ObjectServers;
 use vocabulary::{EntityPath, Timestamp};
 use world::World;
 
@@ -63,6 +69,8 @@ pub struct ObjectExpirer {
     world: World,
     client: InternalClient,
     containers: Circle,
+    /// For deletions in lots; `None` where all go through the gateway.
+    objects: Option<ObjectServers>,
     options: ExpirerOptions,
     /// `None` between passes.
     pass: Option<Pass>,
@@ -76,7 +84,7 @@ struct Pass {
     reported: Duration,
     done: u64,
     containers: VecDeque<String>,
-    listing: Option<Listing>,
+    listings: VecDeque<Listing>,
     /// Waiting, not in turn yet.
     listed: VecDeque<Task>,
     /// Waiting, in turn.
@@ -85,12 +93,24 @@ struct Pass {
     oldest_waiting: Option<Timestamp>,
     /// The oldest of all that stay.
     oldest_left: Option<Timestamp>,
+    known: Known,
 }
 
-/// How far a container of the queue has been listed.
-struct Listing {
-    queue: Arc<str>,
-    marker: String,
+impl Pass {
+    fn new(containers: VecDeque<String>, began: Duration) -> Self {
+        Self {
+            began,
+            reported: began,
+            done: 0,
+            containers,
+            listings: VecDeque::new(),
+            listed: VecDeque::new(),
+            tasks: VecDeque::new(),
+            oldest_waiting: None,
+            oldest_left: None,
+            known: Known::default(),
+        }
+    }
 }
 
 /// What becomes of a task.
@@ -109,9 +129,18 @@ impl ObjectExpirer {
             world,
             client,
             containers,
+            objects: None,
             options,
             pass: None,
             oldest: None,
+        }
+    }
+
+    /// Has objects deleted by their servers in lots where it can.
+    pub fn in_lots(self, objects: ObjectServers) -> Self {
+        Self {
+            objects: Some(objects),
+            ..self
         }
     }
 
@@ -119,101 +148,11 @@ impl ObjectExpirer {
         EntityPath::account(self.options.account.as_str()).with_container(container)
     }
 
-    /// Lists the containers that may have something due.
-    async fn begin(&self) -> Pass {
-        let now = self.world.clock.now();
-        let account = EntityPath::account(self.options.account.as_str());
-        let (mut containers, mut marker) = (VecDeque::new(), String::new());
-        loop {
-            let page = match self.client.page(&account, &marker).await {
-                Ok(page) => page,
-                Err(error) => {
-                    tracing::error!("{NAME}: {error}; the rest of the queue waits for the next pass");
-                    break;
-                }
-            };
-            let Some(last) = page.last() else { break };
-            marker.clone_from(&last.name);
-            for listed in page {
-                match is_due(&listed.name, now) {
-                    Some(true) => containers.push_back(listed.name),
-                    Some(false) => {}
-                    None => tracing::error!("{NAME}: skipping invalid task container: {}", listed.name),
-                }
-            }
-        }
-        let (account, count) = (&self.options.account, containers.len());
-        tracing::debug!("{NAME}: Pass beginning for task account {account}; {count} possible containers");
-        let began = self.world.clock.elapsed();
-        Pass {
-            began,
-            reported: began,
-            done: 0,
-            containers,
-            listing: None,
-            listed: VecDeque::new(),
-            tasks: VecDeque::new(),
-            oldest_waiting: None,
-            oldest_left: None,
-        }
-    }
-
-    /// Lists a page of tasks. A container that has none is removed.
-    async fn list(&self, listing: Listing, pass: &mut Pass) {
-        let path = self.queue(&listing.queue);
-        let page = match self.client.page(&path, &listing.marker).await {
-            Ok(page) => page,
-            Err(error) => return tracing::error!("{NAME}: {error}; the container waits for the next pass"),
-        };
-        let Some(last) = page.last() else {
-            if listing.marker.is_empty() {
-                self.remove_container(path).await;
-            }
-            return;
-        };
-        let marker = last.name.clone();
-        let now = self.world.clock.now();
-        for row in page {
-            let Some(task) = Task::read(&listing.queue, row.name.clone(), &row.content_type) else {
-                tracing::error!("{NAME}: {}/{}: no task; left alone", path.path(), row.name);
-                continue;
-            };
-            if task.due > now {
-                // Rows are in the order of time.
-                return;
-            }
-            if !task.belongs_to(self.options.process, self.options.processes) || self.is_delayed(&task, now) {
-                continue;
-            }
-            note_oldest(&mut pass.oldest_waiting, task.due);
-            pass.listed.push_back(task);
-        }
-        let queue = listing.queue;
-        pass.listing = Some(Listing { queue, marker });
-    }
-
-    fn is_delayed(&self, task: &Task, now: Timestamp) -> bool {
-        let delay = self.options.delays.of(&task.target);
-        !task.is_async && task.due.as_f64() + delay.as_secs_f64() > now.as_f64()
-    }
-
-    /// A task that comes at this moment makes it anew.
-    async fn remove_container(&self, path: EntityPath) {
-        let ask = Ask::new(Method::DELETE, path);
-        if let Err(error) = self.client.tell(&ask, &[2, 404, 409]).await {
-            tracing::warn!("{NAME}: {error}; the empty container stays for now");
-        }
-    }
-
     /// Does some tasks: first the objects, then the rows of those that are settled.
     async fn work(&self, pass: &mut Pass) -> Step {
         let count = self.batch().min(pass.tasks.len());
         let tasks: Vec<Task> = pass.tasks.drain(..count).collect();
-        let fates = stream::iter(tasks.into_iter().map(|task| async move {
-            let fate = self.delete(&task).await;
-            (task, fate)
-        }));
-        let fates: Vec<(Task, Fate)> = fates.buffer_unordered(self.options.concurrency.max(1)).collect().await;
+        let fates = self.delete_all(tasks, &mut pass.known).await;
         let mut settled: BTreeMap<Arc<str>, Vec<Task>> = BTreeMap::new();
         let (mut done, mut failed) = (0, 0);
         for (task, fate) in fates {
@@ -249,6 +188,22 @@ impl ObjectExpirer {
         Step::Did { done, failed }
     }
 
+    async fn delete_all(&self, tasks: Vec<Task>, known: &mut Known) -> Vec<(Task, Fate)> {
+        let at_once = self.options.concurrency.max(1);
+        let settled = match &self.objects {
+            Some(servers) => servers.delete(&tasks, &self.client, known, at_once).await,
+            None => vec![false; tasks.len()],
+        };
+        let fates = tasks.into_iter().zip(settled).map(|(task, settled)| async move {
+            let fate = match settled {
+                true => Fate::Settled,
+                false => self.delete(&task).await,
+            };
+            (task, fate)
+        });
+        stream::iter(fates).buffer_unordered(at_once).collect().await
+    }
+
     /// Tasks of a step: enough to keep everybody busy and to have several rows for each container of the queue (there
     /// may be a hundred), no more than a second's.
     fn batch(&self) -> usize {
@@ -263,16 +218,13 @@ impl ObjectExpirer {
     async fn delete(&self, task: &Task) -> Fate {
         let due = task.due.normal();
         let ask = Ask::new(Method::DELETE, task.target.clone()).with("x-timestamp", &due);
-        // An object with something newer in its place (409) has been seen to.
-        let (ask, hoped): (_, &[u16]) = match task.is_async {
-            true => (ask, &[2, 409, 404]),
-            false => (
-                ask.with("x-if-delete-at", &due)
-                    .with("x-backend-clean-expiring-object-queue", "no"),
-                &[2, 409],
-            ),
+        let ask = match task.is_async {
+            true => ask,
+            false => ask
+                .with("x-if-delete-at", &due)
+                .with("x-backend-clean-expiring-object-queue", "no"),
         };
-        let Err(error) = self.client.tell(&ask, hoped).await else {
+        let Err(error) = self.client.tell(&ask, hoped(task)).await else {
             return Fate::Settled;
         };
         let age = self.world.clock.now().as_f64() - task.due.as_f64();
@@ -324,6 +276,15 @@ impl ObjectExpirer {
             let (seconds, done) = (now.saturating_sub(pass.began).as_secs(), pass.done);
             tracing::info!("{NAME}: Pass so far {seconds}s; {done} objects expired");
         }
+    }
+}
+
+/// Answers to a deletion after which there is nothing left to do: an object with something newer in its place (409) has
+/// been seen to.
+fn hoped(task: &Task) -> &'static [u16] {
+    match task.is_async {
+        true => &[2, 409, 404],
+        false => &[2, 409],
     }
 }
 
@@ -393,12 +354,8 @@ impl Chore for ObjectExpirer {
         } else if pass.listed.len() >= MAX_WAITING {
             pass.tasks = in_turn(std::mem::take(&mut pass.listed));
             Step::LOOKED
-        } else if let Some(listing) = pass.listing.take() {
-            self.list(listing, &mut pass).await;
-            Step::LOOKED
-        } else if let Some(container) = pass.containers.pop_front() {
-            let (queue, marker) = (container.into(), String::new());
-            pass.listing = Some(Listing { queue, marker });
+        } else if !(pass.listings.is_empty() && pass.containers.is_empty()) {
+            self.list_some(&mut pass).await;
             Step::LOOKED
         } else if !pass.listed.is_empty() {
             pass.tasks = in_turn(std::mem::take(&mut pass.listed));

@@ -1,0 +1,138 @@
+//! What is in the queue: its containers, and page by page the tasks in them.
+//!
+//! Always holds: a few containers are listed at the same time at most, each a page at a time, and none while enough
+//! tasks wait; a container that cannot be listed waits for the next pass.
+//! Deliberately absent: what becomes of the tasks.
+
+use super::tasks::{Task, is_due};
+use super::{NAME, ObjectExpirer, Pass, note_oldest};
+use crate::internal_client::{Ask, Listed};
+use futures_util::future::join_all;
+use http::Method;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use vocabulary::{EntityPath, Timestamp};
+
+/// Containers listed at the same time at most: each may bring ten thousand tasks.
+const AT_ONCE: usize = 4;
+/// A page with fewer rows is the last of its container. Should servers give out fewer at a time, the next pass goes on.
+const SHORT: usize = 1_000;
+
+/// How far a container of the queue has been listed.
+pub(super) struct Listing {
+    queue: Arc<str>,
+    marker: String,
+}
+
+/// A page: the tasks that are due and this process's, and where to go on.
+#[derive(Default)]
+struct Page {
+    tasks: Vec<Task>,
+    rest: Option<Listing>,
+}
+
+impl ObjectExpirer {
+    /// Lists the containers that may have something due.
+    pub(super) async fn begin(&self) -> Pass {
+        let now = self.world.clock.now();
+        let account = EntityPath::account(self.options.account.as_str());
+        let (mut containers, mut marker) = (VecDeque::new(), String::new());
+        loop {
+            let page = match self.client.page(&account, &marker).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::error!("{NAME}: {error}; the rest of the queue waits for the next pass");
+                    break;
+                }
+            };
+            let Some(last) = page.last() else { break };
+            marker.clone_from(&last.name);
+            for listed in page {
+                match is_due(&listed.name, now) {
+                    Some(true) => containers.push_back(listed.name),
+                    Some(false) => {}
+                    None => tracing::error!("{NAME}: skipping invalid task container: {}", listed.name),
+                }
+            }
+        }
+        let (account, count) = (&self.options.account, containers.len());
+        tracing::debug!("{NAME}: Pass beginning for task account {account}; {count} possible containers");
+        Pass::new(containers, self.world.clock.elapsed())
+    }
+
+    /// Lists the next pages of some containers.
+    pub(super) async fn list_some(&self, pass: &mut Pass) {
+        let at_once = self.options.concurrency.clamp(1, AT_ONCE);
+        while pass.listings.len() < at_once
+            && let Some(container) = pass.containers.pop_front()
+        {
+            let (queue, marker) = (container.into(), String::new());
+            pass.listings.push_back(Listing { queue, marker });
+        }
+        let pages = pass.listings.drain(..).map(|listing| self.list(listing));
+        for page in join_all(pages).await {
+            for task in page.tasks {
+                note_oldest(&mut pass.oldest_waiting, task.due);
+                pass.listed.push_back(task);
+            }
+            pass.listings.extend(page.rest);
+        }
+    }
+
+    /// A container that has no tasks is removed.
+    async fn list(&self, listing: Listing) -> Page {
+        let path = self.queue(&listing.queue);
+        let rows = match self.client.page(&path, &listing.marker).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::error!("{NAME}: {error}; the container waits for the next pass");
+                return Page::default();
+            }
+        };
+        let Some(last) = rows.last() else {
+            if listing.marker.is_empty() {
+                self.remove_container(path).await;
+            }
+            return Page::default();
+        };
+        let (queue, marker) = (listing.queue, last.name.clone());
+        let is_last = rows.len() < SHORT;
+        let (tasks, all_due) = self.read(&queue, rows);
+        let rest = (all_due && !is_last).then_some(Listing { queue, marker });
+        Page { tasks, rest }
+    }
+
+    /// The tasks of a page, and whether the next may have more.
+    fn read(&self, queue: &Arc<str>, rows: Vec<Listed>) -> (Vec<Task>, bool) {
+        let now = self.world.clock.now();
+        let mut tasks = vec![];
+        for row in rows {
+            let Some(task) = Task::read(queue, row.name.clone(), &row.content_type) else {
+                let path = self.queue(queue);
+                tracing::error!("{NAME}: {}/{}: no task; left alone", path.path(), row.name);
+                continue;
+            };
+            if task.due > now {
+                // Rows are in the order of time.
+                return (tasks, false);
+            }
+            if task.belongs_to(self.options.process, self.options.processes) && !self.is_delayed(&task, now) {
+                tasks.push(task);
+            }
+        }
+        (tasks, true)
+    }
+
+    fn is_delayed(&self, task: &Task, now: Timestamp) -> bool {
+        let delay = self.options.delays.of(&task.target);
+        !task.is_async && task.due.as_f64() + delay.as_secs_f64() > now.as_f64()
+    }
+
+    /// A task that comes at this moment makes it anew.
+    async fn remove_container(&self, path: EntityPath) {
+        let ask = Ask::new(Method::DELETE, path);
+        if let Err(error) = self.client.tell(&ask, &[2, 404, 409]).await {
+            tracing::warn!("{NAME}: {error}; the empty container stays for now");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Objects deleted in lots: what is due on a device goes there in one request (`peer::deletes`), past the gateway.
+//!
+//! Only where all is as usual: the container is known and whole, every primary of the object is a server that takes such
+//! requests, and more than half of them say the same good thing, as the gateway would want it. Everything else is left
+//! to the gateway, which sees it as if nobody had tried.
+//! Always holds: no more than [`LOT`] objects in a request and no more requests than told at the same time; who fails once is
+//! not asked again in this pass; what is remembered of containers and servers ends with the pass.
+//! Deliberately absent: rows of the queue, refusals and what they mean.
+
+use super::tasks::Task;
+use crate::circle::user_agent;
+use crate::internal_client::{Ask, InternalClient, is_among};
+use arc_swap::ArcSwap;
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use http::{HeaderMap, HeaderValue, Method};
+use parking_lot::Mutex;
+use peer::deletes::{self, MAX_STATUSES, OneDelete};
+use peer::{Address, Body, Call, Peers, Timeouts};
+use placement::{Device, Ring};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use vocabulary::{EntityPath, HashPrefix, PolicyIndex};
+
+/// Objects in one request.
+const LOT: usize = 64;
+/// Containers remembered.
+const MOST_CONTAINERS: usize = 10_000;
+
+/// The way to the object servers themselves.
+#[derive(Clone)]
+pub struct ObjectServers {
+    /// The rings of the policies whose objects are replicas.
+    pub rings: BTreeMap<PolicyIndex, Arc<ArcSwap<Ring>>>,
+    /// The ring of those who list them.
+    pub containers: Arc<ArcSwap<Ring>>,
+    /// The cluster's path secrets.
+    pub hash: HashPrefix,
+    /// The way to them.
+    pub peers: Arc<Peers>,
+    /// How long to wait for each.
+    pub timeouts: Timeouts,
+}
+
+/// What has been learnt in a pass.
+#[derive(Default)]
+pub(super) struct Known {
+    /// The policy of each container; `None` where it takes a gateway to delete something.
+    containers: HashMap<EntityPath, Option<PolicyIndex>>,
+    /// Whether a server takes lots.
+    servers: Mutex<HashMap<Server, bool>>,
+}
+
+type Server = (String, u16);
+
+/// A request on its way: whom it is for, and which tasks.
+struct Lot {
+    server: Server,
+    device: String,
+    policy: PolicyIndex,
+    tasks: Vec<usize>,
+    deletes: Vec<OneDelete>,
+}
+
+/// Where the replicas of a task's object are.
+struct Place {
+    task: usize,
+    policy: PolicyIndex,
+    ring: Arc<Ring>,
+    partition: u32,
+}
+
+impl Place {
+    fn primaries(&self) -> Vec<&Device> {
+        self.ring.primaries(self.partition)
+    }
+}
+
+fn server_of(device: &Device) -> Server {
+    (device.replication_ip.clone(), device.replication_port)
+}
+
+impl ObjectServers {
+    /// Deletes what can be deleted in lots; of each task whether its row can go.
+    pub(super) async fn delete(
+        &self,
+        tasks: &[Task],
+        client: &InternalClient,
+        known: &mut Known,
+        at_once: usize,
+    ) -> Vec<bool> {
+        self.learn_containers(tasks, client, known, at_once).await;
+        let places: Vec<Place> = (tasks.iter().enumerate())
+            .filter_map(|(number, task)| self.place(number, task, known))
+            .collect();
+        self.learn_servers(&places, known, at_once).await;
+        let takes = |device: &&Device| {
+            known
+                .servers
+                .lock()
+                .get(&server_of(device))
+                .copied()
+                .unwrap_or_default()
+        };
+        let mut replicas = vec![0; tasks.len()];
+        let mut lots = Lots::default();
+        for place in &places {
+            let primaries = place.primaries();
+            if primaries.iter().all(takes) {
+                replicas[place.task] = primaries.len();
+                self.add(place, &primaries, &tasks[place.task], &mut lots);
+            }
+        }
+        let sent = lots.all().into_iter().map(|lot| self.send(lot, &known.servers));
+        let mut answers: Vec<Vec<u16>> = vec![vec![]; tasks.len()];
+        let mut sending = iter(sent).buffer_unordered(at_once.max(1));
+        while let Some((lot, statuses)) = sending.next().await {
+            for (task, status) in lot.tasks.into_iter().zip(statuses) {
+                answers[task].push(status);
+            }
+        }
+        let settled = tasks.iter().zip(&answers).zip(replicas);
+        settled
+            .map(|((task, statuses), replicas)| is_settled(task, statuses, replicas))
+            .collect()
+    }
+
+    fn place(&self, number: usize, task: &Task, known: &Known) -> Option<Place> {
+        let policy = (*known.containers.get(&container_of(&task.target))?)?;
+        let ring = self.rings.get(&policy)?.load_full();
+        let (account, container) = (&task.target.account, task.target.container.as_deref()?);
+        let hash = self.hash.object(account, container, task.target.object.as_deref()?);
+        let partition = ring.partition_of(&hash.0);
+        Some(Place {
+            task: number,
+            policy,
+            ring,
+            partition,
+        })
+    }
+
+    async fn learn_containers(&self, tasks: &[Task], client: &InternalClient, known: &mut Known, at_once: usize) {
+        if known.containers.len() >= MOST_CONTAINERS {
+            known.containers.clear();
+        }
+        let named: HashSet<EntityPath> = tasks.iter().map(|task| container_of(&task.target)).collect();
+        let new = named.into_iter().filter(|path| !known.containers.contains_key(path));
+        let asked = new.map(|path| async move {
+            let policy = policy_of(client, &path).await;
+            (path, policy)
+        });
+        let asked: Vec<_> = asked.collect();
+        let found: Vec<_> = iter(asked).buffer_unordered(at_once.max(1)).collect().await;
+        known.containers.extend(found);
+    }
+
+    /// Asks each server that is not known yet with an empty lot.
+    async fn learn_servers(&self, places: &[Place], known: &Known, at_once: usize) {
+        let mut new: HashMap<Server, Lot> = HashMap::new();
+        for place in places {
+            for device in place.primaries() {
+                let server = server_of(device);
+                if !known.servers.lock().contains_key(&server) {
+                    let lot = || Lot::new(device, place.policy);
+                    new.entry(server).or_insert_with(lot);
+                }
+            }
+        }
+        let asked = new.into_values().map(|lot| self.send(lot, &known.servers));
+        let asked: Vec<_> = asked.collect();
+        iter(asked).buffer_unordered(at_once.max(1)).collect::<Vec<_>>().await;
+    }
+
+    /// Puts the task into the lots of all its devices.
+    fn add(&self, place: &Place, primaries: &[&Device], task: &Task, lots: &mut Lots) {
+        let container = task.target.container.as_deref().unwrap_or_default();
+        let listing = self.containers.load_full();
+        let partition = listing.partition_of(&self.hash.container(&task.target.account, container).0);
+        let told = listing.primaries(partition);
+        for (replica, device) in primaries.iter().enumerate() {
+            let mine = || told.iter().skip(replica).step_by(primaries.len().max(1));
+            let mut headers = headers_of(task);
+            if mine().next().is_some() {
+                let hosts = mine().map(|to| format!("{}:{}", to.replication_ip, to.replication_port));
+                let devices = mine().map(|to| to.device.as_str());
+                headers.push(("x-container-partition", partition.to_string()));
+                headers.push(("x-container-host", hosts.collect::<Vec<_>>().join(",")));
+                headers.push(("x-container-device", devices.collect::<Vec<_>>().join(",")));
+            }
+            let delete = OneDelete {
+                partition: place.partition,
+                path: task.target.clone(),
+                headers: headers.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+            };
+            lots.add(device, place.policy, place.task, delete);
+        }
+    }
+
+    /// The statuses of all in the lot, or none; whether its server takes lots is noted.
+    async fn send(&self, lot: Lot, servers: &Mutex<HashMap<Server, bool>>) -> (Lot, Vec<u16>) {
+        let statuses = self.ask(&lot).await;
+        let took = statuses.is_some();
+        let mut servers = servers.lock();
+        let takes = servers.entry(lot.server.clone()).or_insert(took);
+        *takes &= took;
+        drop(servers);
+        (lot, statuses.unwrap_or_default())
+    }
+
+    async fn ask(&self, lot: &Lot) -> Option<Vec<u16>> {
+        let mut headers = HeaderMap::with_capacity(4);
+        headers.insert("user-agent", user_agent(super::NAME));
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        headers.insert("x-backend-storage-policy-index", HeaderValue::from(lot.policy.0));
+        let call = Call {
+            method: deletes::method(),
+            address: Address::Partition {
+                device: lot.device.clone(),
+                partition: 0,
+                rest: String::new(),
+            },
+            query: String::new(),
+            headers,
+            body: Body::whole(deletes::encode(&lot.deletes)),
+            interim: None,
+        };
+        let (ip, port) = &lot.server;
+        let answer = self.peers.send(ip, *port, call, self.timeouts).await;
+        let why = match answer {
+            Ok(response) if response.status() == http::StatusCode::OK => {
+                let body = response.into_body().collect(MAX_STATUSES).await;
+                let statuses = body
+                    .ok()
+                    .and_then(|body| deletes::decode_statuses(&body, lot.tasks.len()));
+                if statuses.is_some() {
+                    return statuses;
+                }
+                "not the statuses of what it was asked".to_owned()
+            }
+            Ok(response) => response.status().to_string(),
+            Err(error) => error.to_string(),
+        };
+        let (name, device) = (super::NAME, &lot.device);
+        match lot.tasks.len() {
+            0 => tracing::debug!("{name}: {ip}:{port} takes deletions one by one: {why}"),
+            count => tracing::info!("{name}: {ip}:{port}/{device} did not take {count} deletions at once: {why}"),
+        }
+        None
+    }
+}
+
+impl Lot {
+    fn new(device: &Device, policy: PolicyIndex) -> Self {
+        Self {
+            server: server_of(device),
+            device: device.device.clone(),
+            policy,
+            tasks: vec![],
+            deletes: vec![],
+        }
+    }
+}
+
+/// Lots that are being filled, and full ones.
+#[derive(Default)]
+struct Lots {
+    open: BTreeMap<(Server, String, PolicyIndex), Lot>,
+    full: Vec<Lot>,
+}
+
+impl Lots {
+    fn add(&mut self, device: &Device, policy: PolicyIndex, task: usize, delete: OneDelete) {
+        let key = (server_of(device), device.device.clone(), policy);
+        let lot = self.open.entry(key).or_insert_with(|| Lot::new(device, policy));
+        lot.tasks.push(task);
+        lot.deletes.push(delete);
+        if lot.tasks.len() >= LOT {
+            self.full.push(std::mem::replace(lot, Lot::new(device, policy)));
+        }
+    }
+
+    /// Those of one device are not next to each other.
+    fn all(self) -> Vec<Lot> {
+        let rest = self.open.into_values().filter(|lot| !lot.tasks.is_empty());
+        self.full.into_iter().chain(rest).collect()
+    }
+}
+
+fn container_of(target: &EntityPath) -> EntityPath {
+    EntityPath {
+        object: None,
+        ..target.clone()
+    }
+}
+
+/// As the gateway's DELETE carries them.
+fn headers_of(task: &Task) -> Vec<(&'static str, String)> {
+    let due = task.due.normal();
+    let mut headers = vec![
+        ("x-timestamp", due.clone()),
+        ("x-container-root-db-state", "unsharded".into()),
+    ];
+    if !task.is_async {
+        headers.push(("x-if-delete-at", due));
+        headers.push(("x-backend-clean-expiring-object-queue", "no".into()));
+    }
+    headers
+}
+
+/// The policy of a container that is there and whole.
+async fn policy_of(client: &InternalClient, path: &EntityPath) -> Option<PolicyIndex> {
+    let response = client.ask(&Ask::new(Method::HEAD, path.clone()), &[2]).await.ok()?;
+    let header = |name: &str| response.headers().get(name)?.to_str().ok();
+    let is_whole = matches!(header("x-backend-sharding-state"), None | Some("unsharded"));
+    let policy = header("x-backend-storage-policy-index")?.parse().ok()?;
+    is_whole.then_some(PolicyIndex(policy))
+}
+
+/// Whether more than half of the replicas say the same, and it is good.
+fn is_settled(task: &Task, statuses: &[u16], replicas: usize) -> bool {
+    let good = |hoped: u16| statuses.iter().filter(|status| is_among(**status, &[hoped])).count();
+    let hoped = super::hoped(task);
+    replicas > 0 && hoped.iter().any(|hoped| good(*hoped) > replicas / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_replicas_must_say_the_same_good_thing() {
+        let task = |kind| Task::read(&"1".into(), "1-a/c/o".into(), kind).unwrap();
+        let (own, asked) = (task("text/plain"), task("application/async-deleted"));
+        for (statuses, replicas, settled, settled_if_asked) in [
+            (&[204, 204, 204][..], 3, true, true),
+            (&[204, 204, 507], 3, true, true),
+            (&[204, 204], 3, true, true),
+            (&[204, 404, 409], 3, false, false),
+            (&[409, 409, 204], 3, true, true),
+            (&[404, 404, 204], 3, false, true),
+            (&[412, 412, 412], 3, false, false),
+            (&[204, 404], 2, false, false),
+            (&[204], 1, true, true),
+            (&[], 0, false, false),
+            (&[], 3, false, false),
+        ] {
+            assert_eq!(is_settled(&own, statuses, replicas), settled, "{statuses:?}");
+            assert_eq!(is_settled(&asked, statuses, replicas), settled_if_asked, "{statuses:?}");
+        }
+    }
+}
