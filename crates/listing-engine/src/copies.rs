@@ -218,6 +218,8 @@ fn journal(database: &Path) -> PathBuf {
 struct Copy {
     database: Database,
     kind: Kind,
+    /// The greatest ROWID it came with. Rows that are added here get greater ones, which its original will give to others.
+    came_with: i64,
 }
 
 impl Copy {
@@ -228,11 +230,16 @@ impl Copy {
             Fault::Damaged(reason) => bad(staged, reason),
         };
         let database = Database::open_unshared(kind, staged).map_err(refuse)?;
-        let copy = Self { database, kind };
-        let (said, info) = copy.ask(|c| {
+        let mut copy = Self {
+            database,
+            kind,
+            came_with: -1,
+        };
+        let (said, info, greatest) = copy.ask(|c| {
             let said: String = c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-            Ok((said, info::read_info(kind, c)?))
+            Ok((said, info::read_info(kind, c)?, max_row(c, rows_table(kind))?))
         })?;
+        copy.came_with = greatest;
         if said != "ok" {
             return Err(bad(staged, said));
         }
@@ -291,17 +298,13 @@ impl Copy {
 
     /// A new identity, to which the old one's rows are known; nothing reported yet.
     fn settle(&mut self, location: &Location, settling: Settling<'_>) -> Result<(), Error> {
-        let kind = self.kind;
+        let (kind, came_with) = (self.kind, self.came_with);
         let id = format!("{}-{}", settling.unique, location.device_name());
         self.tell(|c| {
             c.execute(&format!("UPDATE {} SET id = ?", kind.stat_table()), [&id])?;
-            let table = match kind {
-                Kind::Account => "container",
-                Kind::Container => "object",
-            };
             let point = SyncPoint {
                 remote_id: settling.name.to_owned(),
-                point: max_row(c, table)?,
+                point: came_with,
             };
             sync_points::note(c, &point, Direction::Incoming)?;
             if kind == Kind::Container {
@@ -311,6 +314,13 @@ impl Copy {
             }
             Ok(())
         })
+    }
+}
+
+fn rows_table(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Account => "container",
+        Kind::Container => "object",
     }
 }
 

@@ -345,6 +345,8 @@ fn a_copy_takes_along_what_was_here() {
     assert_eq!((info.info.object_count, info.info.put_timestamp), (2_500, at(70)));
     assert_eq!(info.summary.id, format!("{}-sdb", SETTLING.unique));
     assert!(there.metadata().unwrap().get("Only-There").is_some());
+    // Rows of its own have got greater numbers, which are still to come from there.
+    assert_eq!(there.sync_point(SETTLING.name, Direction::Incoming).unwrap(), 2_500);
     assert_eq!(there.shard_ranges().unwrap().len(), 1);
     there.commit_batch(&[Row::Object(object("after", at(80)))]).unwrap();
     assert_eq!(there.info().unwrap().object_count, 2_501);
