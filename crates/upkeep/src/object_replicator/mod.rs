@@ -124,7 +124,7 @@ pub struct ObjectReplicator {
     pass: Option<Jobs>,
     passes: u32,
     /// Devices that this pass found.
-    devices: usize,
+    devices: Vec<String>,
 }
 
 /// What all jobs use.
@@ -170,7 +170,7 @@ impl ObjectReplicator {
             selected,
             pass: None,
             passes: 0,
-            devices: 0,
+            devices: vec![],
         }
     }
 
@@ -179,12 +179,12 @@ impl ObjectReplicator {
         self.passes = self.passes.wrapping_add(1);
         self.shared.tally.begin();
         let mut jobs = Jobs::new(self.shared.options.handoffs_first);
-        self.devices = 0;
+        self.devices.clear();
         for name in self.disks.names().await {
             let Some(local) = self.locals.open(&mut self.disks, &name).await else {
                 continue;
             };
-            self.devices += 1;
+            self.devices.push(name);
             let swept = local.run(|engine| {
                 engine.replica().sweep();
                 Ok(())
@@ -231,7 +231,7 @@ impl Chore for ObjectReplicator {
             Some(jobs) => jobs,
             None => self.collect().await,
         };
-        let concurrency = self.shared.options.at_once(self.devices);
+        let concurrency = self.shared.options.at_once(self.devices.len());
         let now = jobs.take(concurrency.saturating_mul(TURNS));
         if now.is_empty() {
             return Step::PassOver;
@@ -251,7 +251,10 @@ impl Chore for ObjectReplicator {
     fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
         // A pass over a selection says nothing about the server.
         let now = self.shared.world.clock.now().as_f64();
-        let figures = self.shared.tally.figures(now, pass.seconds());
+        let mut figures = self.shared.tally.figures(now, pass.seconds());
+        if self.shared.options.workers > 0 {
+            tally::of_each(&mut figures, &self.devices);
+        }
         (!self.selected).then_some((Cache::Object, figures))
     }
 }
