@@ -50,6 +50,9 @@ use std::process::ExitCode;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
+    // Each thread's first allocation would make a page of 2 MiB resident, and there are many threads. It is no matter where
+    // the kernel has no such pages.
+    let _ = nix::sys::prctl::set_thp_disable(true);
     let result = match Cli::from_args(std::env::args_os()).command {
         Command::Up(up) => up::run(&up),
         Command::ProxyServer(server) => server::proxy(&server),
