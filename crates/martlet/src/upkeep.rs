@@ -136,8 +136,11 @@ pub fn start_all(
     Ok(())
 }
 
+/// What a file of the cluster in one process says of one kind of upkeep.
 fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<S>, Failure> {
-    Ok(UpkeepConf::load(&etc.join(file), section)?)
+    let conf = UpkeepConf::load(&etc.join(file), section)?;
+    logging::warn_of(&conf.warnings)?;
+    Ok(conf)
 }
 
 /// One kind of upkeep that speaks to others.

@@ -5,7 +5,7 @@
 
 use crate::declare::{Options, Scope, options};
 use crate::ini::Document;
-use crate::report::{SettingsError, Warning};
+use crate::report::{SettingsError, Severity, Warning};
 use crate::server::{ServerCommon, StorageCommon};
 use crate::{check, openstack};
 use std::path::{Path, PathBuf};
@@ -148,6 +148,8 @@ pub struct UpkeepConf<S> {
     pub scope: Scope,
     /// Options of its section that nobody reads. Of `[DEFAULT]` the server speaks that shares the file.
     pub warnings: Vec<Warning>,
+    file: PathBuf,
+    section: String,
 }
 
 /// What every kind of upkeep starts with.
@@ -176,7 +178,20 @@ impl<S: Options> UpkeepConf<S> {
             said: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
             scope,
             warnings: warnings::<S>(document, section),
+            file: document.path.clone(),
+            section: section.into(),
         })
+    }
+
+    /// Has the operator told of something else that its section asks for in vain.
+    pub fn warn(&mut self, option: &str, message: String) {
+        self.warnings.push(Warning {
+            file: self.file.clone(),
+            section: self.section.clone(),
+            subject: option.into(),
+            severity: Severity::Ignored,
+            message,
+        });
     }
 
     /// What a process that does this upkeep starts with.

@@ -1,9 +1,9 @@
 //! From configuration to the auditors.
 
-use super::{Way, recon, run_all, run_alone};
+use super::{Way, load, recon, run_all, run_alone};
 use crate::cli::{ObjectAuditorLine, Upkeep};
 use crate::failure::Failure;
-use crate::priority;
+use crate::{logging, priority};
 use listing_engine::Kind;
 use settings::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use settings::declare::Scope;
@@ -136,21 +136,27 @@ impl<'a> Ground<'a> {
 /// What the object-auditor finds in a file.
 pub(super) struct ObjectAuditorConf {
     own: UpkeepConf<ObjectAuditorSettings>,
-    dark_data: Option<DarkDataSettings>,
+    dark_data: Option<DarkDataConf>,
     rsync_patience: Duration,
+}
+
+/// What the watcher for dark data finds in its section of that file.
+struct DarkDataConf {
+    settings: DarkDataSettings,
+    action: DarkDataAction,
 }
 
 impl ObjectAuditorConf {
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
-        let own: UpkeepConf<ObjectAuditorSettings> = UpkeepConf::load(path, OBJECT_AUDITOR)?;
-        let mut dark_data = None;
-        for watcher in &own.settings.watchers {
+        let mut own: UpkeepConf<ObjectAuditorSettings> = UpkeepConf::load(path, OBJECT_AUDITOR)?;
+        let mut watched = None;
+        for watcher in own.settings.watchers.clone() {
             match watcher == DARK_DATA {
-                true => {
-                    let section = format!("{OBJECT_AUDITOR}:watcher:{DARK_DATA}");
-                    dark_data = Some(UpkeepConf::<DarkDataSettings>::load(path, &section)?.settings);
-                }
-                false => tracing::warn!("watcher {watcher:?} is not supported, only {DARK_DATA:?} is; left out"),
+                true => watched = Some(DarkDataConf::load(path, &mut own)?),
+                false => own.warn(
+                    "watchers",
+                    format!("watcher {watcher:?} is not supported, only {DARK_DATA:?} is; left out"),
+                ),
             }
         }
         let rsync_patience = match own.settings.rsync_tempfile_timeout.0 {
@@ -159,9 +165,30 @@ impl ObjectAuditorConf {
         };
         Ok(Self {
             own,
-            dark_data,
+            dark_data: watched,
             rsync_patience,
         })
+    }
+}
+
+impl DarkDataConf {
+    /// What there is to warn of is told with the rest of the auditor's.
+    fn load(path: &Path, auditor: &mut UpkeepConf<ObjectAuditorSettings>) -> Result<Self, Failure> {
+        let section = format!("{OBJECT_AUDITOR}:watcher:{DARK_DATA}");
+        let conf = UpkeepConf::<DarkDataSettings>::load(path, &section)?;
+        auditor.warnings.extend(conf.warnings);
+        let settings = conf.settings;
+        let action = match settings.action.as_str() {
+            "log" => DarkDataAction::Log,
+            "delete" => DarkDataAction::Delete,
+            "quarantine" => DarkDataAction::Quarantine,
+            other => {
+                let message = format!("dark data action {other:?} is unknown: log is done");
+                auditor.warn("action", message);
+                DarkDataAction::Log
+            }
+        };
+        Ok(Self { settings, action })
     }
 }
 
@@ -211,7 +238,7 @@ impl Ground<'_> {
             self.hash.clone(),
             self.policies.clone(),
             options,
-            watched.map(|(settings, way)| dark_data(way, settings)),
+            watched.map(|(conf, way)| dark_data(way, conf)),
             self.recon(&conf.own.storage),
         );
         let pace = Pace {
@@ -222,35 +249,27 @@ impl Ground<'_> {
     }
 }
 
-fn dark_data(way: &Way, settings: &DarkDataSettings) -> DarkData {
-    let action = match settings.action.as_str() {
-        "log" => DarkDataAction::Log,
-        "delete" => DarkDataAction::Delete,
-        "quarantine" => DarkDataAction::Quarantine,
-        other => {
-            tracing::warn!("dark data action {other:?} is unknown: log is done");
-            DarkDataAction::Log
-        }
-    };
+fn dark_data(way: &Way, conf: &DarkDataConf) -> DarkData {
+    let settings = &conf.settings;
     let containers = Circle {
         ring: way.rings.container.clone(),
         ..way.circle(settings.conn_timeout, settings.node_timeout)
     };
-    DarkData::new(way.world.clone(), containers, action, settings.grace_age)
+    DarkData::new(way.world.clone(), containers, conf.action, settings.grace_age)
 }
 
 /// What `martlet up` audits with.
 pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
     let mut objects = ObjectAuditorConf::load(&etc.join("object-server.conf"))?;
+    logging::warn_of(&objects.own.warnings)?;
     if !objects.own.says("interval") {
         objects.own.settings.interval = UP_INTERVAL;
     }
-    let mut container =
-        UpkeepConf::<ContainerAuditorSettings>::load(&etc.join("container-server.conf"), CONTAINER_AUDITOR)?;
+    let mut container = load::<ContainerAuditorSettings>(etc, "container-server.conf", CONTAINER_AUDITOR)?;
     if !container.says("interval") {
         container.settings.interval = UP_INTERVAL;
     }
-    let mut account = UpkeepConf::<AccountAuditorSettings>::load(&etc.join("account-server.conf"), ACCOUNT_AUDITOR)?;
+    let mut account = load::<AccountAuditorSettings>(etc, "account-server.conf", ACCOUNT_AUDITOR)?;
     if !account.says("interval") {
         account.settings.interval = UP_INTERVAL;
     }
@@ -268,4 +287,29 @@ pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
     daemons.push(ground.database_auditor(&container.storage, Kind::Container, containers(&container)));
     daemons.push(ground.database_auditor(&account.storage, Kind::Account, accounts(&account)));
     Ok(daemons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_of_watchers_in_vain_is_told_with_the_rest() {
+        let text = "[object-auditor]\nwatchers = foo, swift#dark_data\n\
+                    [object-auditor:watcher:swift#dark_data]\naction = burn\ngrace_aeg = 3\n";
+        let path = std::env::temp_dir().join(format!("martlet-watchers-{}.conf", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let conf = ObjectAuditorConf::load(&path);
+        std::fs::remove_file(&path).unwrap();
+        let conf = conf.unwrap();
+        let told: Vec<String> = conf.own.beginning().warnings.iter().map(ToString::to_string).collect();
+        for words in [
+            "watcher \"foo\" is not supported",
+            "action \"burn\" is unknown",
+            "grace_aeg",
+        ] {
+            assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
+        }
+        assert_eq!(conf.dark_data.unwrap().action, DarkDataAction::Log);
+    }
 }

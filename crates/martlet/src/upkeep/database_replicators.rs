@@ -1,6 +1,6 @@
 //! From configuration to the replicators of account and container databases.
 
-use super::{Way, run};
+use super::{Way, load, run};
 use crate::addresses;
 use crate::cli::DatabaseReplicatorLine;
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Vec<Daemon>, Failure> 
         partitions: &[],
     };
     let one = |(kind, file): (Kind, &str)| {
-        let mut conf = Conf::load(&etc.join(file), section(kind))?;
+        let mut conf: Conf = load(etc, file, section(kind))?;
         if !conf.says("databases_per_second") {
             conf.settings.databases_per_second = super::UP_PER_SECOND;
         }

@@ -1,6 +1,6 @@
 //! From configuration to the object-replicator.
 
-use super::{Way, run};
+use super::{Way, load, run};
 use crate::addresses;
 use crate::cli::ObjectReplicatorLine;
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), Failure> {
 
 /// The replicator of a cluster in one process. No rsync daemon is there: objects travel by function calls.
 pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
-    let mut conf = Conf::load(&etc.join("object-server.conf"), SECTION)?;
+    let mut conf: Conf = load(etc, "object-server.conf", SECTION)?;
     if !conf.says("sync_method") {
         conf.settings.sync_method = "ssync".into();
     }
