@@ -1,7 +1,8 @@
 //! The process around the servers: threads, limits, privileges, signals, the end.
 //!
 //! Always holds: a server that root starts with a `user` has given up root before it reads its first
-//! request; SIGTERM and Ctrl-C finish running requests, then exit 0.
+//! request; SIGTERM and Ctrl-C finish running requests, then exit 0; the time that takes has a limit, also when a drive
+//! hangs and a thread with it.
 
 use crate::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -10,22 +11,68 @@ use peer::http_server::Shutdown;
 use settings::Workers;
 use std::future::Future;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use world::World;
 
 /// How long running requests may take to finish after SIGTERM.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `main` on `threads` threads.
-pub fn run<T>(threads: usize, main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// After which an operator who waits is told what for.
+const SOON: Duration = Duration::from_secs(5);
+
+/// How long threads may take to end that have nothing more to do. One that does not hangs in a call to the system.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// Runs `main` on `threads` threads. `main` is to end at most `patience` after SIGTERM; the process does so in any case.
+pub fn run<T>(
+    threads: usize,
+    patience: Duration,
+    main: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     raise_file_limit();
-    tokio::runtime::Builder::new_multi_thread()
+    end_in_any_case(patience)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.max(1))
         .enable_all()
         .build()
-        .map_err(Failure::io("start threads for", Path::new("the server")))?
-        .block_on(main)
+        .map_err(no_threads)?;
+    let result = runtime.block_on(main);
+    let since = Instant::now();
+    // Without a limit this would wait for threads that hang on a drive.
+    runtime.shutdown_timeout(PARTING);
+    if since.elapsed() >= PARTING {
+        tracing::warn!("a thread hangs in a call to the system; ending without it");
+    }
+    result
+}
+
+/// Ends the process after SIGTERM even when all threads hang that could: signals and the time are watched once more,
+/// by a thread that does nothing else.
+fn end_in_any_case(patience: Duration) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(no_threads)?;
+    let watch = async move {
+        asked_to_end().await?;
+        tokio::time::sleep(patience + 2 * PARTING).await;
+        Ok::<(), Failure>(())
+    };
+    let watcher = move || {
+        if runtime.block_on(watch).is_ok() {
+            tracing::error!(
+                "not ended {patience:?} after it was asked to: threads hang in calls to the system; ending now"
+            );
+            std::process::exit(0);
+        }
+    };
+    let started = std::thread::Builder::new().name("end".into()).spawn(watcher);
+    started.map(drop).map_err(no_threads)
+}
+
+fn no_threads(error: std::io::Error) -> Failure {
+    Failure::io("start threads for", Path::new("the server"))(error)
 }
 
 /// How many threads `workers` asks for.
@@ -66,7 +113,11 @@ pub fn drop_privileges(user: Option<&str>) -> Result<(), Failure> {
 pub async fn until_asked_to_end(world: &World, shutdown: &Shutdown) -> Result<(), Failure> {
     asked_to_end().await?;
     shutdown.begin();
-    if world.timeout(PATIENCE, shutdown.finished()).await.is_err() {
+    if world.timeout(SOON, shutdown.finished()).await.is_ok() {
+        return Ok(());
+    }
+    tracing::info!("asked to end: requests or upkeep still under way are waited for, {PATIENCE:?} at most");
+    if world.timeout(PATIENCE - SOON, shutdown.finished()).await.is_err() {
         tracing::warn!("some requests did not finish in {PATIENCE:?} and were cut off");
     }
     Ok(())
@@ -82,4 +133,83 @@ pub async fn asked_to_end() -> Result<(), Failure> {
         _ = interrupt.recv() => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use std::process::{Command, Stdio};
+
+    /// Set in the process that hangs.
+    const HANG: &str = "MARTLET_TEST_HANG";
+
+    fn hang() {
+        loop {
+            std::thread::park();
+        }
+    }
+
+    #[test]
+    fn a_thread_that_hangs_does_not_keep_the_process() {
+        let since = Instant::now();
+        let done = run(1, Duration::from_secs(60), async {
+            tokio::task::spawn_blocking(hang);
+            tokio::task::yield_now().await;
+            Ok(7)
+        });
+        assert_eq!(done.ok(), Some(7));
+        assert!(since.elapsed() < PARTING * 5, "{:?}", since.elapsed());
+    }
+
+    /// The test below in a process of its own: no thread is left that could see a signal or the time.
+    #[test]
+    fn hangs_for_the_other_test() {
+        if std::env::var_os(HANG).is_some() {
+            let forever = run(1, Duration::ZERO, async {
+                for _ in 0..4 {
+                    tokio::spawn(async { hang() });
+                }
+                hang();
+                Ok(())
+            });
+            assert!(forever.is_err(), "it did not hang");
+        }
+    }
+
+    #[test]
+    fn sigterm_ends_a_process_whose_threads_all_hang() {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "process::tests::hangs_for_the_other_test", "--nocapture"])
+            .env(HANG, "1")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+        let since = Instant::now();
+        // Until it catches the signal, for at most as long as it may take to end.
+        while !catches_sigterm(pid) && since.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill(pid, Signal::SIGTERM).unwrap();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if since.elapsed() > Duration::from_secs(120) {
+                child.kill().unwrap();
+                panic!("it does not end");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert!(status.success(), "{status}");
+    }
+
+    fn catches_sigterm(pid: Pid) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask & (1 << (Signal::SIGTERM as u32 - 1)) != 0)
+    }
 }

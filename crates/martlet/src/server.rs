@@ -150,7 +150,7 @@ fn run(
     prepare: impl FnOnce(&World) -> Result<Ready, Failure>,
 ) -> Result<(), Failure> {
     priority::take(common);
-    process::run(process::threads(common.workers), async {
+    process::run(process::threads(common.workers), process::PATIENCE, async {
         let world = World::real();
         let listener = worker.listener()?;
         let certificate = Certificate::load(common)?;

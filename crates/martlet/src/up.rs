@@ -61,6 +61,7 @@ pub fn run(up: &Up) -> Result<(), Failure> {
     priority::take(&cluster.proxy.common);
     process::run(
         process::threads(cluster.proxy.common.workers),
+        process::PATIENCE,
         serve_cluster(world, &cluster, bind, &etc, first),
     )
 }

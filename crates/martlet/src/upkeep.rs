@@ -189,7 +189,7 @@ fn run_alone(
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
     // Two threads: it mostly waits, for disks and for others.
-    process::run(2, async {
+    process::run(2, STEP_PATIENCE, async {
         process::drop_privileges(common.user.as_deref())?;
         let world = World::real();
         let shutdown = Shutdown::default();
