@@ -52,9 +52,11 @@ def test_the_shape_can_be_chosen_once(up):
     Client(up.auth_url).put("c")
     assert len(list(up.srv.glob("*/containers/**/*.db"))) == 2
     assert up.stop() == 0
-    up.arguments = []
+    up.arguments = ["--devices", "9", "--replicas", "2"]
     up.start()
     assert len(up.devices) == 3
+    told = [line for line in up.log().splitlines() if "first start only" in line]
+    assert len(told) == 1 and "--devices 9 counts" in told[0] and "3 devices, 2 replicas and 2^6 partitions" in told[0], up.log()
     Client(up.auth_url).do("HEAD", "c", expect=204)
 
 
@@ -121,6 +123,13 @@ def test_a_port_that_is_taken_is_named(up):
         until(lambda: not up.alive(), what="giving up")
         assert up.process.child.returncode not in (0, 101)
         assert str(up.port) in up.log() and "panicked" not in up.log()
+
+
+def test_an_address_of_another_machine_is_not_a_port_that_is_taken(tmp_path):
+    up = MartletUp(tmp_path / "data", host="192.0.2.1").launch()
+    until(lambda: not up.alive(), what="giving up")
+    assert up.process.child.returncode not in (0, 101)
+    assert "192.0.2.1" in up.log() and "address of this machine" in up.log() and "another server" not in up.log(), up.log()
 
 
 def test_two_on_one_directory_is_refused_or_harmless(up, tmp_path):

@@ -71,15 +71,15 @@ pub struct Up {
     /// Address and port for clients. Bound to anything but loopback, the first start makes random keys.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "IP:PORT")]
     pub bind: String,
-    /// Devices (directories under DIR/srv) to make on the first start.
-    #[arg(long, default_value_t = 4, value_name = "N")]
-    pub devices: u32,
-    /// Copies of everything, decided on the first start.
-    #[arg(long, default_value_t = 3, value_name = "N")]
-    pub replicas: u32,
-    /// Partitions are 2^P, decided on the first start: about 100 per device at the cluster's final size.
-    #[arg(long, default_value_t = 10, value_name = "P")]
-    pub part_power: u32,
+    /// Devices (directories under DIR/srv) to make on the first start [default: 4].
+    #[arg(long, value_name = "N")]
+    pub devices: Option<u32>,
+    /// Copies of everything, decided on the first start [default: 3].
+    #[arg(long, value_name = "N")]
+    pub replicas: Option<u32>,
+    /// Partitions are 2^P, decided on the first start: about 100 per device at the cluster's final size [default: 10].
+    #[arg(long, value_name = "P")]
+    pub part_power: Option<u32>,
     /// Certificate in PEM to serve TLS with, decided on the first start; a file that changes is read again.
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
@@ -234,7 +234,7 @@ mod tests {
         }
         let cli = Cli::from_args(["martlet", "up"].map(Into::into).into_iter());
         match cli.command {
-            Command::Up(up) => assert_eq!((up.devices, up.replicas, up.part_power), (4, 3, 10)),
+            Command::Up(up) => assert_eq!((up.devices, up.replicas, up.part_power), (None, None, None)),
             other => panic!("{other:?}"),
         }
     }

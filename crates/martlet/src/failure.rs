@@ -1,5 +1,6 @@
 //! Why a start failed: one message that names the thing and the remedy.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// See the variants; each is printed as it stands.
@@ -33,7 +34,7 @@ pub enum Failure {
         error: std::io::Error,
     },
     /// An address that cannot be listened on.
-    #[error("cannot listen on {address}: {error}; is another server running there?")]
+    #[error("cannot listen on {address}: {error}{}", remedy(error))]
     Listen {
         /// Where.
         address: String,
@@ -46,6 +47,15 @@ pub enum Failure {
     /// Something the command line got wrong.
     #[error("{0}")]
     Usage(String),
+}
+
+/// What may help; nothing where the system's words say it.
+fn remedy(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => "; is another server running there?",
+        ErrorKind::AddrNotAvailable => "; choose an address of this machine, or 0.0.0.0 for all of them",
+        _ => "",
+    }
 }
 
 impl Failure {

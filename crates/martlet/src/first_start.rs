@@ -6,7 +6,7 @@
 
 use crate::cli::Up;
 use crate::failure::Failure;
-use placement::{Device, RingBuilder};
+use placement::{Device, Ring, RingBuilder};
 use settings::tempauth::TempAuthUser;
 use settings::write::{self, NewCluster};
 use std::net::SocketAddr;
@@ -31,17 +31,24 @@ pub const RING_NAMES: [(&str, u16); 3] = [
     ("object", OBJECT_PORT),
 ];
 
+/// What the first start decides for ever.
+struct Shape {
+    devices: u32,
+    replicas: u32,
+    part_power: u32,
+}
+
 /// Makes `etc` (complete) and the device directories (each of which may exist).
 pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &Path) -> Result<(), Failure> {
-    check(up)?;
-    for number in 1..=up.devices {
+    let shape = Shape::chosen(up)?;
+    for number in 1..=shape.devices {
         let device = srv.join(device_name(number));
         std::fs::create_dir_all(&device).map_err(Failure::io("create", &device))?;
     }
     let draft = etc.with_extension(format!("{:016x}.new", world.random.next_u64()));
     std::fs::create_dir_all(&draft).map_err(Failure::io("create", &draft))?;
     write_configuration(world, up, bind, &draft, etc, srv)?;
-    write_rings(world, up, &draft)?;
+    write_rings(world, &shape, &draft)?;
     sync_directory(&draft)?;
     std::fs::rename(&draft, etc).map_err(Failure::io("put in place", etc))?;
     sync_directory(etc.parent().unwrap_or(etc))
@@ -52,21 +59,54 @@ fn device_name(number: u32) -> String {
     format!("sdb{number}")
 }
 
-fn check(up: &Up) -> Result<(), Failure> {
-    let refuse = |text: String| Err(Failure::Usage(text));
-    if up.devices == 0 || up.devices > 10_000 {
-        return refuse(format!("--devices {}: choose 1 to 10000", up.devices));
+impl Shape {
+    fn chosen(up: &Up) -> Result<Self, Failure> {
+        let refuse = |text: String| Err(Failure::Usage(text));
+        let (devices, replicas) = (up.devices.unwrap_or(4), up.replicas.unwrap_or(3));
+        let part_power = up.part_power.unwrap_or(10);
+        if devices == 0 || devices > 10_000 {
+            return refuse(format!("--devices {devices}: choose 1 to 10000"));
+        }
+        if replicas == 0 || replicas > devices {
+            return refuse(format!(
+                "--replicas {replicas}: choose 1 to {devices}, the number of --devices"
+            ));
+        }
+        if !(1..=24).contains(&part_power) {
+            return refuse(format!("--part-power {part_power}: choose 1 to 24"));
+        }
+        Ok(Self {
+            devices,
+            replicas,
+            part_power,
+        })
     }
-    if up.replicas == 0 || up.replicas > up.devices {
-        let Up { devices, replicas, .. } = up;
-        return refuse(format!(
-            "--replicas {replicas}: choose 1 to {devices}, the number of --devices"
-        ));
-    }
-    if !(1..=24).contains(&up.part_power) {
-        return refuse(format!("--part-power {}: choose 1 to 24", up.part_power));
-    }
-    Ok(())
+}
+
+/// What the command line asks of the cluster's shape in vain, since the cluster exists: one line that says what holds.
+pub fn asked_in_vain(up: &Up, ring: &Ring, etc: &Path) -> Option<String> {
+    let devices = ring.devices().filter(|device| device.weight > 0.0).count();
+    let (replicas, part_power) = (ring.replicas(), ring.part_power());
+    let differs = |wanted: Option<u32>, have: f64| wanted.filter(|wanted| f64::from(*wanted) != have);
+    let asked: Vec<String> = [
+        ("--devices", differs(up.devices, devices as f64)),
+        ("--replicas", differs(up.replicas, replicas)),
+        ("--part-power", differs(up.part_power, f64::from(part_power))),
+    ]
+    .into_iter()
+    .filter_map(|(option, wanted)| Some(format!("{option} {}", wanted?)))
+    .collect();
+    let etc = etc.display();
+    (!asked.is_empty()).then(|| {
+        format!(
+            "{} on the first start only and is ignored: the rings in {etc} have {devices} devices, {replicas} replicas \
+             and 2^{part_power} partitions",
+            match &asked[..] {
+                [one] => format!("{one} counts"),
+                several => format!("each of {} counts", several.join(", ")),
+            }
+        )
+    })
 }
 
 fn write_configuration(
@@ -131,11 +171,11 @@ fn secret(random: &dyn Random) -> String {
     format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
 }
 
-fn write_rings(world: &World, up: &Up, draft: &Path) -> Result<(), Failure> {
+fn write_rings(world: &World, shape: &Shape, draft: &Path) -> Result<(), Failure> {
     let now = i64::try_from(world.clock.now().seconds()).unwrap_or(i64::MAX);
     for (name, port) in RING_NAMES {
-        let mut builder = RingBuilder::new(up.part_power, f64::from(up.replicas), MIN_PART_HOURS)?;
-        for number in 1..=up.devices {
+        let mut builder = RingBuilder::new(shape.part_power, f64::from(shape.replicas), MIN_PART_HOURS)?;
+        for number in 1..=shape.devices {
             builder.add(Device {
                 region: 1,
                 zone: number,

@@ -7,7 +7,7 @@
 
 use crate::cli::Up;
 use crate::failure::Failure;
-use crate::first_start::make_cluster;
+use crate::first_start::{asked_in_vain, make_cluster};
 use crate::rings::RingFiles;
 use crate::storage::{self, Storage};
 use crate::tls::Certificate;
@@ -62,7 +62,7 @@ pub fn run(up: &Up) -> Result<(), Failure> {
     process::run(
         process::threads(cluster.proxy.common.workers),
         process::PATIENCE,
-        serve_cluster(world, &cluster, bind, &etc, first),
+        serve_cluster(world, &cluster, bind, &etc, (!first).then_some(up)),
     )
 }
 
@@ -149,11 +149,14 @@ async fn serve_cluster(
     cluster: &Cluster,
     bind: SocketAddr,
     etc: &Path,
-    first: bool,
+    later: Option<&Up>,
 ) -> Result<(), Failure> {
     let shutdown = Shutdown::default();
     let (rings, ring_files) = RingFiles::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
     world.spawn(ring_files.watch(world.clone()));
+    if let Some(asked) = later.and_then(|up| asked_in_vain(up, &rings.account.load(), etc)) {
+        tracing::warn!("{asked}");
+    }
     let drives = Arc::new(Drives::default());
     let storage = Storage {
         world: &world,
@@ -180,7 +183,7 @@ async fn serve_cluster(
         options,
         shutdown.watch(),
     ));
-    say_ready(scheme, address, cluster.proxy.tempauth.as_ref(), first)?;
+    say_ready(scheme, address, cluster.proxy.tempauth.as_ref(), later.is_none())?;
     let inner = upkeep::Inner {
         etc,
         swift: &cluster.swift,
