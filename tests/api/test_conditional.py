@@ -18,6 +18,8 @@ CONDITIONS = [
     {"If-Unmodified-Since": PAST}, {"If-Unmodified-Since": FUTURE}, {"If-Unmodified-Since": "rubbish"},
     {"If-Match": "*", "If-Unmodified-Since": PAST}, {"If-None-Match": '"x"', "If-Modified-Since": FUTURE},
     {"If-Modified-Since": "0"}, {"If-Modified-Since": "1999-01-01"}, {"If-Unmodified-Since": "Thu, 01 Jan 0001 00:00:00 GMT"},
+    {"If-Unmodified-Since": "Thu, 01 Jan 1998 00:00:00 +0200"}, {"If-Modified-Since": "Fri, 01 Jan 2037 00:00:00 -0200"},
+    {"If-Modified-Since": "Fri, 01 Jan 2037 00:00:00 EST"}, {"If-Unmodified-Since": "Thu, 01 Jan 1998 00:00:00 GMT and more"},
 ]
 RANGES = ["bytes=0-0", "bytes=0-", "bytes=5-10", "bytes=103-103", "bytes=103-", "bytes=104-", "bytes=104-200", "bytes=100-200",
           "bytes=-1", "bytes=-104", "bytes=-105", "bytes=-0", "bytes=10-5", "bytes=", "bytes=-", "bytes=a-b", "bytes=1",
@@ -45,7 +47,10 @@ STORIES = [
                           'W/"900150983cd24fb0d6963f7d28e17f72"', 'x, 900150983cd24fb0d6963f7d28e17f72',
                           '"x","900150983cd24fb0d6963f7d28e17f72"', "900150983CD24FB0D6963F7D28E17F72"))]),
     Story("ranges", [Ask("PUT", "{c}/o", {"Content-Type": "text/x"}, BODY)] + [full({"Range": value}) for value in RANGES] + [
-        Ask("HEAD", "{c}/o", {"Range": value}) for value in ("bytes=0-1", "bytes=200-", "bytes=0-0,2-2", "rubbish")]),
+        Ask("HEAD", "{c}/o", {"Range": value}) for value in ("bytes=0-1", "bytes=200-", "bytes=0-0,2-2", "rubbish")] + [
+        Ask(method, "{c}/missing", {"Range": "bytes=0-0,2-2", **condition}) for method in ("GET", "HEAD")
+        for condition in ({}, {"If-Match": "x"})] + [full({"Range": "bytes=0-0,2-2", **condition}) for condition in (
+            {"If-Match": "x"}, {"If-None-Match": "*"})]),
     Story("ranges of nothing", [Ask("PUT", "{c}/o", {"Content-Length": 0})] + [
         full({"Range": value}) for value in ("bytes=0-0", "bytes=0-", "bytes=-1", "bytes=-0", "bytes=0-0,1-1")]),
     Story("ranges under conditions", [Ask("PUT", "{c}/o", body=b"abcdefgh")] + [

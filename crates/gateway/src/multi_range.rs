@@ -37,7 +37,10 @@ pub(crate) async fn get(shared: &Arc<Shared>, request: &ClientRequest, route: Ro
     head.headers.remove("range");
     let response = object::get(shared, route.clone(), head, newest).await;
     if response.status() != StatusCode::OK {
-        return response;
+        // Asked again, since a refusal of a GET has words in it.
+        let mut whole = question;
+        whole.headers.remove("range");
+        return object::get(shared, route, whole, newest).await;
     }
     if ignores_ranges(&question.headers, response.headers()) {
         let mut whole = question;

@@ -38,16 +38,17 @@ pub fn format(seconds: u64) -> String {
 }
 
 /// Reads `Tue, 14 Nov 2023 22:13:21 GMT`, `Tuesday, 14-Nov-23 22:13:21 GMT` and `Tue Nov 14 22:13:21 2023`;
-/// anything else is `None` (and a condition that cannot be read is ignored). Before 1970 is 1970.
+/// anything else is `None` (and a condition that cannot be read is ignored). Before 1970 is 1970. What stands behind
+/// the time, such as another zone, counts for nothing, as with OpenStack.
 pub fn parse(text: &str) -> Option<u64> {
-    let words: Vec<&str> = text.split([' ', ',', '-']).filter(|w| !w.is_empty()).take(8).collect();
+    let words: Vec<&str> = text
+        .split([' ', ',', '-', '+'])
+        .filter(|w| !w.is_empty())
+        .take(8)
+        .collect();
     match words[..] {
-        [_, day, month, year, time] | [_, day, month, year, time, "GMT" | "UTC" | "+0000"]
-            if !month.contains(':') && !year.contains(':') =>
-        {
-            assemble(year, month, day, time)
-        }
-        [_, month, day, time, year] => assemble(year, month, day, time),
+        [_, month, day, time, year, ..] if time.contains(':') => assemble(year, month, day, time),
+        [_, day, month, year, time, ..] => assemble(year, month, day, time),
         _ => None,
     }
 }
@@ -91,6 +92,12 @@ mod tests {
             "Tue, 14 Nov 2023 22:13:21 GMT",
             "Tuesday, 14-Nov-23 22:13:21 GMT",
             "Tue Nov 14 22:13:21 2023",
+            "Tue, 14 Nov 2023 22:13:21",
+            "Tue, 14 Nov 2023 22:13:21 +0200",
+            "Tue, 14 Nov 2023 22:13:21 -0200",
+            "Tue, 14 Nov 2023 22:13:21+0200",
+            "Tue, 14 Nov 2023 22:13:21 EST",
+            "Tue, 14 Nov 2023 22:13:21 GMT and more",
         ] {
             assert_eq!(parse(text), Some(1_700_000_001), "{text}");
         }
