@@ -46,6 +46,8 @@ STORIES = [
         ask("PUT", "/yes", user="test:tester3"), ask("POST", "", {"X-Account-Meta-No": "x"}, user="test:tester3"),
         ask("POST", "", {"X-Account-Access-Control": '{"admin":["test:tester3"]}'}), ask("HEAD", user="test:tester3"),
         ask("POST", "", {"X-Account-Meta-Yes": "x"}, user="test:tester3"),
+        *(each for text in ('{"read-only":["b","a"],"admin":[ ]} ', '{"admin":["b"],"admin":["a"]}', '{"admin":["\\u00e9/\\/\\n"]}', "{}")
+          for each in (ask("POST", "", {"X-Account-Access-Control": text}), ask("HEAD"))),
         ask("POST", "", {"X-Account-Access-Control": "not json"}),
         ask("POST", "", {"X-Account-Access-Control": '{"wrong":["x"]}'}),
         ask("POST", "", {"X-Account-Access-Control": '{"admin":"x"}'}),

@@ -8,8 +8,9 @@
 //! Deliberately absent: users, tokens, the decision itself (`identity`).
 
 use crate::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
+use crate::subrequest::set_header;
 use crate::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
-use http::header::{HeaderName, HeaderValue};
+use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use identity::account_acl::{HEADER as ACCOUNT_ACL, STORED_HEADER as STORED_ACCOUNT_ACL};
 use identity::{
@@ -178,14 +179,12 @@ fn take_account_acl(request: &mut ClientRequest) -> Result<(), Response> {
         return Ok(());
     };
     let text = String::from_utf8_lossy(wanted.as_bytes());
-    if let Err(problem) = AccountAcl::check(&text) {
+    let refuse = |problem| {
         let plain = HeaderValue::from_static("text/plain; charset=UTF-8");
-        return Err(reply::with_body(400, plain, problem));
-    }
-    let value = wanted.clone();
-    request
-        .headers
-        .insert(HeaderName::from_static(STORED_ACCOUNT_ACL), value);
+        reply::with_body(400, plain, problem)
+    };
+    let stored = AccountAcl::check(&text).map_err(refuse)?;
+    set_header(&mut request.headers, STORED_ACCOUNT_ACL, &stored);
     Ok(())
 }
 

@@ -4,7 +4,8 @@
 //! what is stored (as system metadata `core-access-control`) and takes rubbish for no ACL.
 
 use crate::authenticator::Identity;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 const LISTS: [&str; 3] = ["admin", "read-write", "read-only"];
 
@@ -50,15 +51,12 @@ impl AccountAcl {
         }
     }
 
-    /// Whether a client's header can be stored; the error is the text of the 400.
-    pub fn check(value: &str) -> Result<(), String> {
-        let problem = if value.is_empty() { None } else { problem(value) };
-        match problem {
-            None => Ok(()),
-            Some(problem) => Err(format!(
-                "X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"
-            )),
+    /// What is stored of a client's header: the same in one spelling. The error is the text of the 400.
+    pub fn check(value: &str) -> Result<String, String> {
+        if value.is_empty() {
+            return Ok(String::new());
         }
+        read(value).map_err(|problem| format!("X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"))
     }
 
     /// The most it grants to any of someone's groups.
@@ -73,12 +71,37 @@ impl AccountAcl {
     }
 }
 
-fn problem(value: &str) -> Option<String> {
+fn read(value: &str) -> Result<String, String> {
     let Ok(Value::Object(lists)) = serde_json::from_str(value) else {
         let shown = crate::container_acl::Quoted(value.into());
-        return Some(format!("Syntax error in input ({shown})"));
+        return Err(format!("Syntax error in input ({shown})"));
     };
-    for (key, list) in &lists {
+    problem(&lists).map_or_else(|| Ok(print(&lists)), Err)
+}
+
+/// The lists in order, without spaces, in ASCII.
+fn print(lists: &Map<String, Value>) -> String {
+    let sorted: BTreeMap<&String, &Value> = lists.iter().collect();
+    let each: Vec<String> = sorted
+        .iter()
+        .map(|(name, list)| format!("{}:{list}", Value::from(name.as_str())))
+        .collect();
+    let mut text = String::new();
+    for character in format!("{{{}}}", each.join(",")).chars() {
+        match character {
+            ' '..='~' => text.push(character),
+            // Only within strings, where this means the same.
+            _ => character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| text.push_str(&format!("\\u{unit:04x}"))),
+        }
+    }
+    text
+}
+
+fn problem(lists: &Map<String, Value>) -> Option<String> {
+    for (key, list) in lists {
         if !LISTS.contains(&key.as_str()) {
             return Some(format!("Key {} not recognized", Value::from(key.as_str())));
         }
@@ -112,8 +135,20 @@ mod tests {
             let expected = format!("X-Account-Access-Control invalid: {expected}\n\nInput: {value}\n");
             assert_eq!(AccountAcl::check(value), Err(expected));
         }
-        for good in ["", "{}", "{\"admin\":[\"a\"],\"read-only\":[]}"] {
-            assert_eq!(AccountAcl::check(good), Ok(()));
+        for (good, stored) in [
+            ("", ""),
+            (" {} ", "{}"),
+            (
+                r#"{"read-only":[ ],"admin":["x"], "admin":["b","a"]}"#,
+                r#"{"admin":["b","a"],"read-only":[]}"#,
+            ),
+            (
+                r#"{"admin":["\/\u00e9ü\ud83d\udc26\n\u007f"]}"#,
+                r#"{"admin":["/\u00e9\u00fc\ud83d\udc26\n\u007f"]}"#,
+            ),
+        ] {
+            assert_eq!(AccountAcl::check(good).as_deref(), Ok(stored));
+            assert_eq!(AccountAcl::parse(stored), AccountAcl::parse(good));
         }
     }
 

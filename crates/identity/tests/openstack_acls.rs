@@ -153,7 +153,7 @@ fn judging_account_acls() {
     compare("openstack_tempauth.py", &questions, |question| {
         let value = question["value"].as_str().unwrap();
         match AccountAcl::check(value) {
-            Ok(()) => Value::Null,
+            Ok(_) => Value::Null,
             Err(text) => {
                 let text = text.strip_prefix("X-Account-Access-Control invalid: ").unwrap();
                 Value::from(text.strip_suffix(&format!("\n\nInput: {value}\n")).unwrap())
