@@ -3,7 +3,7 @@
 import pytest
 
 from harness.compare import Ask, Story
-from harness.signing import LATER, form, signed_fields
+from harness.signing import LATER, form, sign, signed_fields
 
 FILE = ("a.txt", b"hello", "Content-Type: text/plain")
 
@@ -46,7 +46,8 @@ STORIES = [
           one(STORED, FILE, more=[("x_delete_at", LATER)]), Ask("HEAD", "{c}/pre-a.txt"), one(STORED, FILE, more=[("x_delete_at", 5)]),
           one(STORED, ("ct", b"1", "Content-Type: x/y"), more=[("content-type", "text/html"), ("content-encoding", "gzip")]),
           Ask("HEAD", "{c}/pre-ct"), one(STORED, ("m", b"1", "X-Object-Meta-A: 1", "X-Object-Manifest: c/o"), more=[("x-object-meta-a", 1)]),
-          Ask("HEAD", "{c}/pre-m"), *[one(STORED, (name, b"1")) for name in ("d/../e", "ü %41 ", "C:\\d\\f", 'q\\"x', "n" * 1100)],
+          Ask("HEAD", "{c}/pre-m"), *[one(STORED, (name, b"1")) for name in ("d/../e", "ü %41 ", "C:\\d\\f", 'q\\"x', "n" * 1100, 'a"b', 'a"b"c', 'a"; x="b', '"q"',
+                                                        '"', "a=b;c", 'a" x="b')],
           *[one(STORED, FILE, path=path) for path in ("/v1/AUTH_test/formpost-stored", "/v1/AUTH_test/formpost-stored/",
                                                       "/v1/AUTH_test/no-such/x", "/v1/AUTH_test", "/v9/AUTH_test/c/x", "/x",
                                                       "/v1/AUTH_test2/c/x")],
@@ -60,6 +61,9 @@ STORIES = [
           refused(fields(more=[("x_delete_after", "x")])), refused([*fields(), ("max_file_size", 1)]), refused(fields(expires="x", size="x")),
           *[refused(fields(redirect=redirect, **options), files=files) for redirect in ("http://x.y/z", "http://x.y/z?a=b")
             for options, files in (({}, (FILE,)), ({}, ()), ({"count": 1}, (FILE, FILE)), ({"more": [("x_delete_at", 5)]}, (FILE,)))],
+          *[refused(fields(**{name: ""}, **more)) for name in ("size", "count", "expires") for more in ({}, {"signature": "0" * 64})],
+          refused(fields(size="", signature=sign("akey", "/v1/AUTH_test/formpost-refused/pre-", "", 0, 3, LATER))),
+          refused(fields(size=" ")), refused(fields(expires=" ")), refused(fields(more=[("x_delete_at", "")])),
           refused(fields(redirect="http://x", signature="0" * 64)), refused(fields(redirect="http://" + "y" * 5000))),
     story("formpost shape", *[post(SHAPE, [], [], body=body) for body in
                               (b"", b"junk\r\n" + WHOLE, b"\r\n" + WHOLE, b"--BOUNDARY--\r\n", b"--BOUNDARY\r\n", WHOLE + b"junk",

@@ -49,12 +49,12 @@ impl Fields {
 
     /// How many files the form may have.
     pub fn max_file_count(&self) -> Result<i128, Refusal> {
-        self.number("max_file_count", "max_file_count not an integer")
+        self.number_or_zero("max_file_count", "max_file_count not an integer")
     }
 
     /// How large each may be.
     pub fn max_file_size(&self) -> Result<i128, Refusal> {
-        self.number("max_file_size", "max_file_size not an integer")
+        self.number_or_zero("max_file_size", "max_file_size not an integer")
     }
 
     /// Whether what may be given to an object with its name and content is well formed.
@@ -68,7 +68,7 @@ impl Fields {
 
     /// Whether the form is still good at `now`.
     pub fn check_expiry(&self, now: u64) -> Result<(), Refusal> {
-        match self.number("expires", "expired not an integer")? {
+        match self.number_or_zero("expires", "expired not an integer")? {
             expires if expires < i128::from(now) => Err(Refusal::Unauthorised("Form Expired")),
             _ => Ok(()),
         }
@@ -80,9 +80,16 @@ impl Fields {
         if !signature.is_allowed(allowed) {
             return None;
         }
-        let fields = ["redirect", "max_file_size", "max_file_count", "expires"].map(|name| self.get(name));
-        let signed = [&[path.as_bytes()], &fields[..]].concat().join(&b'\n');
+        let numbers = ["max_file_size", "max_file_count", "expires"].map(|name| self.some(name).unwrap_or(b"0"));
+        let signed = [&[path.as_bytes(), self.get("redirect")], &numbers[..]]
+            .concat()
+            .join(&b'\n');
         signature.scope(keys, &[signed])
+    }
+
+    /// The same of one that means 0 when it is empty.
+    fn number_or_zero(&self, name: &str, problem: &'static str) -> Result<i128, Refusal> {
+        self.some(name).map_or(Ok(0), |_| self.number(name, problem))
     }
 
     /// A whole number as Python reads it; 0 when the field is missing.
@@ -128,7 +135,8 @@ mod tests {
             ("-5", Some(-5)),
             ("+1_0", Some(10)),
             ("1__0", None),
-            ("", None),
+            ("", Some(0)),
+            (" ", None),
             ("-", None),
             ("5.0", None),
             ("x", None),

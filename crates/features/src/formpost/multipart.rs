@@ -229,6 +229,7 @@ pub fn parameters_of(text: &str) -> Vec<(String, String)> {
             }
             None => value.split_once(';').unwrap_or((value, "")),
         };
+        let value = value.trim_matches('"');
         let name = name.rsplit(';').next().unwrap_or(name).trim();
         found.push((name.to_ascii_lowercase(), value.to_owned()));
         rest = after;
@@ -236,18 +237,10 @@ pub fn parameters_of(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Where a quoted string ends: at the first quote without a backslash in front.
+/// Where a quoted string ends: at the first quote that a semicolon follows, or nothing; browsers need not escape others.
 fn end_of_quoted(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at,
-            _ => {}
-        }
-    }
-    text.len()
+    let ends = |(at, _): &(usize, &str)| text[at + 1..].is_empty() || text[at + 1..].starts_with(';');
+    text.match_indices('"').find(ends).map_or(text.len(), |(at, _)| at)
 }
 
 #[cfg(test)]
@@ -331,6 +324,11 @@ mod tests {
         let both = |name: &str, filename: &str| (name.to_owned(), filename.to_owned());
         assert_eq!(read("form-data; name=\"a\"; filename=\"b;c=d\""), both("a", "b;c=d"));
         assert_eq!(read("form-data;name=a;filename=b"), both("a", "b"));
+        assert_eq!(read("form-data; name=a; filename=\"b\"c\""), both("a", "b\"c"));
+        assert_eq!(
+            read("form-data; filename=\"b\" x=\"y\"; name=a"),
+            both("a", "b\" x=\"y")
+        );
         assert_eq!(read("form-data; filename; name=\"a"), both("a", ""));
         assert_eq!(read("form-data; NAME=\"a\"; filename=\"\""), both("a", ""));
         assert_eq!(read("attachment; name=\"a\""), both("", ""));
