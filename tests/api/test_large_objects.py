@@ -112,6 +112,7 @@ def odd_puts():
         Ask("PUT", "{c}/m", {"X-Static-Large-Object": "true"}, b"x"),
         Ask("PUT", "{c}/m", {"X-Static-Large-Object": "false"}, b"x"),
         Ask("POST", "{c}/m", {"X-Static-Large-Object": "true", "Content-Length": 0}),
+        *(Ask("DELETE", "{c}/" + name, {"X-Static-Large-Object": said}) for name in ("m", "missing") for said in ("true", "")),
         Ask("PUT", f"{{c}}?{PUT}", {}, b"x"), Ask("PUT", "{c}/n?multipart-manifest=PUT", {}, b"x"),
         Ask("PUT", f"{{c}}/n?{GET}", {}, b"x"), Ask("PUT", f"{{c}}/m?{PUT}", {"If-None-Match": "*"}, good),
         Ask("PUT", f"{{c}}/m2?{PUT}", {"If-None-Match": "*"}, good),

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.compare import Ask, Story
+from harness.wire import chunked
 
 VERSIONS = [Ask("PUT", "{a}/{n}-v")]
 NAMES = Ask("GET", "{a}/{n}-v?delimiter=/")
@@ -52,6 +53,16 @@ STORIES = [
         *delete("o"), put("o", b"3"), COUNT, *delete("o"), keep(),
         *(ask for _ in range(9) for ask in delete("o")),
     ]),
+    Story("versions by their ids", [
+        Ask("PUT", "{a}/{n}-i", {"X-Versions-Enabled": "true"}),
+        *(Ask("PUT", f"{{a}}/{{n}}-i/o?version-id={which}", headers, body)
+          for which in ("1500000000.00000", "1e5", "null", "junk")
+          for headers, body in (({}, b""), ({"Content-Length": 0}, b""), ({"Content-Length": 1}, b"x"),
+                                ({"Transfer-Encoding": "chunked"}, chunked()), ({"Transfer-Encoding": "chunked"}, chunked(b"x")))),
+        Ask("PUT", "{a}/{n}-i/o?version-id=1500000000.00000", user="test:tester3"),
+        *(Ask(method, f"{{a}}/{{n}}-i/o?version-id={which}") for method in ("GET", "HEAD")
+          for which in ("1e5", "%205", "5_0", "5__0", "1e10", "-1", "nan", "1500000000.1", "9999999999.99999", "9999999999.999999")),
+    ], container=False),
     Story("versions without a place", [
         keep(), put("o", b"1"), put("o", b"2"), get("o"), Ask("DELETE", "{c}/o"), get("o"), put("o", b"1"), keep("History"),
         put("o", b"2"), Ask("DELETE", "{c}/o"), get("o"), Ask("DELETE", "{c}/nosuch"),

@@ -100,7 +100,7 @@ impl Feature for StaticLargeObjects {
             &Method::GET | &Method::HEAD => read::handle(&self.0, request, next, manifest == Wish::Get).await,
             &Method::PUT if manifest == Wish::Put => Box::pin(upload::handle(&self.0, request, next)).await,
             &Method::DELETE if manifest == Wish::Delete => Box::pin(self.delete(request, next)).await,
-            &Method::PUT | &Method::POST if request.headers.contains_key(&STATIC_LARGE_OBJECT) => {
+            &Method::PUT | &Method::POST | &Method::DELETE if request.headers.contains_key(&STATIC_LARGE_OBJECT) => {
                 reply::html(400, RESERVED.into())
             }
             _ => next.run(request).await,

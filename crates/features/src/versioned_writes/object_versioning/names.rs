@@ -35,8 +35,25 @@ impl FromStr for VersionId {
         if text == "null" {
             return Ok(Self::Null);
         }
-        text.parse().map(Self::At).map_err(|_| NoVersion)
+        let plain = text.parse().ok();
+        plain.or_else(|| any_number(text)).map(Self::At).ok_or(NoVersion)
     }
+}
+
+/// Seconds in the spellings that OpenStack takes besides the plain one: `1e5`, ` 5`, `1_000`.
+fn any_number(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    let is_apart =
+        |part: &str| part.starts_with(|c: char| c.is_ascii_digit()) && part.ends_with(|c: char| c.is_ascii_digit());
+    if text.contains('_') && !text.split('_').all(is_apart) {
+        return None;
+    }
+    let seconds: f64 = text.replace('_', "").parse().ok()?;
+    let ticks = (seconds * vocabulary::timestamp::TICKS_PER_SECOND as f64).round();
+    // What is no number fails the comparison; up to here `as` keeps whole numbers as they are.
+    (ticks >= 0.0 && ticks <= LAST_TICK as f64)
+        .then(|| Timestamp::from_ticks(ticks as u64).ok())
+        .flatten()
 }
 
 impl fmt::Display for VersionId {

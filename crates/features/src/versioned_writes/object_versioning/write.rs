@@ -16,6 +16,7 @@ use crate::watched::{End, Watcher, watch};
 use crate::{ClientRequest, ContainerInfo, Next, Response, reply};
 use http::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
+    TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
 use std::sync::Arc;
@@ -112,11 +113,16 @@ impl ObjectVersioning {
         if id == VersionId::Null {
             return reply::html(400, "Invalid version parameter".into());
         }
+        let is_empty = match request.header(CONTENT_LENGTH.as_str()) {
+            Some(length) => length.parse() == Ok(0_u64),
+            None if request.headers.contains_key(TRANSFER_ENCODING) => request.body.next().await.is_none(),
+            None => return reply::status(411),
+        };
+        if !is_empty {
+            return reply::plain(400, "PUT version-id requests require a zero byte body");
+        }
         if let Err(refusal) = authorise_write(&mut request, info, &next).await {
             return refusal;
-        }
-        if request.header(CONTENT_LENGTH.as_str()) != Some("0") {
-            return reply::plain(400, "PUT version-id requests require a zero byte body");
         }
         let found = next.clone().run(look_at(&request, asked.at(id))).await;
         match found.status() {
