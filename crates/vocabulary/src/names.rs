@@ -4,7 +4,7 @@
 //! ([`RESERVED`]), and an account or container name has no slash. Length limits are checked by
 //! [`crate::Limits`], which a cluster may configure.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode, utf8_percent_encode};
 
 /// Names that begin with this character belong to Swift itself; clients cannot spell them.
 pub const RESERVED: char = '\0';
@@ -102,6 +102,12 @@ impl EntityPath {
 /// Percent-encodes text for a URL path, as Python's `quote` does.
 pub fn quote(text: &str) -> String {
     utf8_percent_encode(text, QUOTED).to_string()
+}
+
+/// What is percent-encoded in any spelling, in the one of [`quote`]; it need not be text.
+pub fn requote(quoted: &str) -> String {
+    let bytes: Vec<u8> = percent_decode(quoted.as_bytes()).collect();
+    percent_encode(&bytes, QUOTED).to_string()
 }
 
 /// Percent-decodes a URL path or query value; refuses what is not UTF-8. NUL is for the caller to judge.

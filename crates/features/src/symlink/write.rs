@@ -13,7 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use vocabulary::EntityPath;
 use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::Entity;
-use vocabulary::names::{quote, unquote};
+use vocabulary::names::{requote, unquote};
 
 const SYMLINK_TYPE: HeaderValue = HeaderValue::from_static("application/symlink");
 
@@ -67,7 +67,10 @@ impl Symlink {
                 let bytes = request.header(TARGET_BYTES);
                 link.bytes = bytes.filter(|text| text.parse::<u64>().is_ok()).map(str::to_owned);
             }
-            Some(_) => self.vouch(request, &mut link, target, next).await?,
+            Some(_) => match target {
+                Some(target) => self.vouch(request, &mut link, target, next).await?,
+                None => return Err(Box::new(reply::status(412))),
+            },
             None => declare(request, &SYMLINK_TYPE),
         }
         link.store(&mut request.headers);
@@ -141,16 +144,14 @@ async fn has_body(request: &mut ClientRequest) -> bool {
     }
 }
 
-/// The link that the headers ask for, and where it leads.
-fn wanted(request: &ClientRequest, own: &EntityPath) -> Result<(Link, EntityPath), Box<Response>> {
+/// The link that the headers ask for, and where it leads: nowhere when that is no name. Such a link can be stored
+/// all the same, and is refused to whoever follows it.
+fn wanted(request: &ClientRequest, own: &EntityPath) -> Result<(Link, Option<EntityPath>), Box<Response>> {
     let html = |text: &str| Box::new(reply::html(412, text.into()));
     let not_text = || html("Invalid UTF8 or contains NULL");
     let form = "X-Symlink-Target header must be of the form <container name>/<object name>";
     let text = request.header(TARGET).ok_or_else(not_text)?;
-    let path = unquote(text)
-        .ok()
-        .filter(|path| !path.contains('\0'))
-        .ok_or_else(not_text)?;
+    let path = requote(text);
     if path.starts_with('/') {
         return Err(Box::new(reply::plain(412, form)));
     }
@@ -158,18 +159,25 @@ fn wanted(request: &ClientRequest, own: &EntityPath) -> Result<(Link, EntityPath
     let (container, object) = parts
         .filter(|(c, o)| !c.is_empty() && !o.is_empty())
         .ok_or_else(|| html(form))?;
-    let account = match request.header(TARGET_ACCOUNT) {
-        None => None,
-        Some(account) => match unquote(account) {
-            Ok(account) if account.is_empty() => return Err(html("Account name cannot be empty")),
-            Ok(account) if account.contains('/') => return Err(html("Account name cannot contain slashes")),
-            Ok(account) if !account.contains('\0') => Some(account),
-            _ => return Err(not_text()),
-        },
+    let account = match request.header(TARGET_ACCOUNT).map(requote) {
+        Some(account) if account.is_empty() => return Err(html("Account name cannot be empty")),
+        Some(account) if account.contains('/') => return Err(html("Account name cannot contain slashes")),
+        account => account,
     };
-    let target = EntityPath::account(account.as_ref().unwrap_or(&own.account));
-    let target = target.with_container(container).with_object(object);
-    if target == *own {
+    let name = |quoted: &str| unquote(quoted).ok().filter(|name| !name.contains('\0'));
+    let in_account = match &account {
+        Some(account) => name(account),
+        None => Some(own.account.clone()),
+    };
+    let target = match (in_account, name(container), name(object)) {
+        (Some(account), Some(container), Some(object)) => Some(
+            EntityPath::account(account)
+                .with_container(container)
+                .with_object(object),
+        ),
+        _ => None,
+    };
+    if target.as_ref() == Some(own) {
         return Err(Box::new(reply::plain(400, "Symlink cannot target itself")));
     }
     let etag = request
@@ -180,8 +188,8 @@ fn wanted(request: &ClientRequest, own: &EntityPath) -> Result<(Link, EntityPath
         return Err(Box::new(reply::plain(400, "Bad X-Symlink-Target-Etag format")));
     }
     let link = Link {
-        target: quote(&path),
-        account: account.as_deref().map(quote),
+        target: path,
+        account,
         etag: etag.map(str::to_owned),
         bytes: None,
         extends: false,
