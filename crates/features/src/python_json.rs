@@ -53,7 +53,7 @@ pub fn write_text(out: &mut String, text: &str) {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            ' '..='\u{7f}' => out.push(character),
+            ' '..='~' => out.push(character),
             _ => {
                 for unit in character.encode_utf16(&mut [0; 2]) {
                     // Writing to a string cannot fail.
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(
             print(&value),
             "{\"a\": [1, 1.5, null, true], \"\\u00fc\\ud83d\\udc26\": \
-             \"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\u{7f}\\u0080\", \"e\": {}, \"l\": []}"
+             \"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u007f\\u0080\", \"e\": {}, \"l\": []}"
         );
     }
 
