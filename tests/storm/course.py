@@ -138,6 +138,8 @@ class Storm:
         self.say(f"{self.acknowledged()} changes acknowledged, {self.uncertain()} uncertain, {self.reads()} reads")
         violations = (self.wrong if self.tidy else []) + self.nodes.fallen
         self.nodes.end_daemons()
+        # Dates are of whole seconds: one more, and the expirer finds due what readers find gone.
+        time.sleep(max(0, max(recorder.expired_by for recorder in self.recorders) + 1 - time.time()))
         violations += upkeep.until_calm(self)
         if self.dark:
             violations += upkeep.run_circle(self, ["object-auditor"], conf="server-long-after") + upkeep.until_calm(self)

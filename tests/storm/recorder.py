@@ -8,11 +8,13 @@ allows, but never get bytes that nobody stored under that name. When all is calm
 import http.client
 import random
 import threading
+import time
 
 from harness.client import Client
 from harness.load import Load, fingerprint
 
 SIZES = [0, 1, 100, 4096, 4096, 4096, 20_000, 65537, 200_000]
+EXPIRES = 3  # seconds after which some do
 
 
 class Recorder(Load):
@@ -28,6 +30,7 @@ class Recorder(Load):
         self.policy, self.seed, self.users, self.names = policy, seed, threads, names
         self.stored = {}  # name → every (length, MD5) that was ever sent for it
         self.uncertain = self.reads = self.listings = 0
+        self.expired_by = 0.0  # all that was to expire has, by then
         self.count = 0
 
     def make_container(self):
@@ -69,8 +72,12 @@ class Recorder(Load):
             size, md5 = fingerprint(body)
             self.stored.setdefault(name, set()).add((size, md5))
             note = f"put-{self.count}"
-            headers = {"Etag": md5, "X-Object-Meta-Note": note, **({"X-Delete-After": "3"} if expires else {})}
-            self._ask(client, name, before, (None if expires else (size, md5, note),), (201,), "PUT", body=body, headers=headers)
+            headers = {"Etag": md5, "X-Object-Meta-Note": note, **({"X-Delete-After": str(EXPIRES)} if expires else {})}
+            try:
+                self._ask(client, name, before, (None if expires else (size, md5, note),), (201,), "PUT", body=body, headers=headers)
+            finally:
+                if expires:  # the gateway began to count before it answered
+                    self.expired_by = time.time() + EXPIRES
 
     def _describe(self, client, name):
         self.count += 1
