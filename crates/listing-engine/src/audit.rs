@@ -40,7 +40,7 @@ impl Broker {
 
     fn check_pages(&self) -> Result<(), Error> {
         self.with(|database| {
-            let size = crate::files::length(database.path())?;
+            let size = self.location().disk().length(database.path())?;
             if size > LARGEST_CHECKED {
                 return Ok(());
             }

@@ -12,7 +12,7 @@ use crate::connection::{Database, Fault};
 use crate::create::{self, NewDatabase};
 use crate::queue::Queue;
 use crate::row::ContainerRow;
-use crate::{Error, Location, Row, absorb, files, pending};
+use crate::{Error, Location, Row, absorb, pending};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
@@ -58,12 +58,12 @@ impl Broker {
 
     /// Whether its file is there.
     pub fn exists(&self) -> bool {
-        self.location.db_file().exists() || self.location.newest_file().is_some()
+        self.location.disk().exists(&self.location.db_file()) || self.location.newest_file().is_some()
     }
 
     /// Whether an account's database says just that of a container, and nothing waits to be merged.
     pub fn says(&self, row: &ContainerRow) -> Result<bool, Error> {
-        if files::length(&self.location.pending_file())? > 0 {
+        if self.location.disk().length(&self.location.pending_file())? > 0 {
             return Ok(false);
         }
         let found = self.with(|database| database.read("read", |c| absorb::container(c, &row.name)))?;
@@ -111,7 +111,7 @@ impl Broker {
             });
         }
         let _order = self.pending.lock();
-        let _lock = files::lock(&self.location.lock_file())?;
+        let _lock = self.location.disk().lock(&self.location.lock_file())?;
         if !self.exists() {
             return Err(Error::NotFound {
                 path: self.location.db_file(),
@@ -119,8 +119,8 @@ impl Broker {
         }
         let file = self.location.pending_file();
         let records = pending::encode(rows);
-        match files::length(&file)? + records.len() as u64 <= PENDING_CAP {
-            true => files::append(&file, &records),
+        match self.location.disk().length(&file)? + records.len() as u64 <= PENDING_CAP {
+            true => self.location.disk().append(&file, &records),
             false => self.absorb(rows),
         }
     }
@@ -132,7 +132,7 @@ impl Broker {
 
     /// Merges the pending file; the caller holds both locks.
     pub(crate) fn absorb_pending(&self) -> Result<(), Error> {
-        match files::length(&self.location.pending_file())? {
+        match self.location.disk().length(&self.location.pending_file())? {
             0 => Ok(()),
             _ => self.absorb(&[]),
         }
@@ -141,7 +141,7 @@ impl Broker {
     /// Merges the pending file and then `more`; the caller holds the pending lock.
     fn absorb(&self, more: &[Row]) -> Result<(), Error> {
         let file = self.location.pending_file();
-        let bytes = files::read(&file)?;
+        let bytes = self.location.disk().read(&file)?;
         let decoded = pending::decode(self.location.kind(), &bytes);
         for reason in &decoded.rubbish {
             tracing::warn!(path = %file.display(), "skipping a pending record that cannot be read: {reason}");
@@ -151,17 +151,17 @@ impl Broker {
         self.with(|database| database.write("merge rows into", |t| absorb::rows(t, rows)))?;
         match bytes.is_empty() {
             true => Ok(()),
-            false => files::truncate(&file),
+            false => self.location.disk().truncate(&file),
         }
     }
 
     /// Makes every acknowledged row visible in the tables.
     pub fn settle(&self) -> Result<(), Error> {
-        if files::length(&self.location.pending_file())? == 0 {
+        if self.location.disk().length(&self.location.pending_file())? == 0 {
             return Ok(());
         }
         let _order = self.pending.lock();
-        let _lock = files::lock(&self.location.lock_file())?;
+        let _lock = self.location.disk().lock(&self.location.lock_file())?;
         self.absorb(&[])
     }
 
@@ -202,7 +202,10 @@ impl Broker {
     fn quarantine(&self, reason: String) -> Error {
         let path = self.location.db_file();
         let place = &self.location;
-        match files::quarantine(&place.hash_dir(), &place.quarantine_dir(), place.root()) {
+        match place
+            .disk()
+            .quarantine(&place.hash_dir(), &place.quarantine_dir(), place.root())
+        {
             Ok(quarantined) => {
                 tracing::error!(
                     path = %path.display(),

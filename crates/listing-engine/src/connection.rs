@@ -4,9 +4,11 @@
 //! is truncated and synced rather than unlinked; OpenStack's unlinked journals and ours are read by
 //! both). No memory mapping: a failing drive must be an error, not a signal. The schema is current:
 //! older ones are migrated on opening, as OpenStack does on first use.
+//! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and committed whole.
 
 use crate::error::{Error, damage};
-use crate::files::{self, Identity};
+use crate::files::{Disk, Identity};
+use crate::image::Image;
 use crate::{Kind, Location, chexor, migrate};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -24,7 +26,10 @@ const STATEMENTS: usize = 32;
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
+    disk: Disk,
     identity: Identity,
+    /// What is open when it is not the file itself.
+    image: Option<Image>,
 }
 
 impl Database {
@@ -33,37 +38,40 @@ impl Database {
         let path = location.newest_file().ok_or_else(|| Error::NotFound {
             path: location.db_file(),
         })?;
-        let identity = files::identity(&path)?;
-        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .map_err(|error| fault("open", &path, error))?;
-        prepare(&connection).map_err(|error| fault("open", &path, error))?;
-        let mut database = Self {
-            connection,
-            path,
-            identity,
-        };
+        let mut database = Self::open_file(location.disk(), path, true)?;
         migrate::to_current(location.kind(), &mut database)?;
         Ok(database)
     }
 
     /// Opens a file that nobody else uses, and that is worth nothing until it is synced and named: without
     /// journal and syncs.
-    pub(crate) fn open_unshared(kind: Kind, path: &Path) -> Result<Self, Fault> {
-        let identity = files::identity(path)?;
-        let fail = |error| fault("open", path, error);
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
-        prepare(&connection).map_err(fail)?;
-        connection
-            .query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))
-            .and_then(|()| connection.pragma_update(None, "synchronous", "OFF"))
-            .map_err(fail)?;
-        let mut database = Self {
-            connection,
-            path: path.to_owned(),
-            identity,
-        };
+    pub(crate) fn open_unshared(disk: &Disk, kind: Kind, path: &Path) -> Result<Self, Fault> {
+        let mut database = Self::open_file(disk, path.to_owned(), false)?;
+        unsynced(&database.connection).map_err(|error| fault("open", path, error))?;
         migrate::to_current(kind, &mut database)?;
         Ok(database)
+    }
+
+    fn open_file(disk: &Disk, path: PathBuf, synced: bool) -> Result<Self, Fault> {
+        let identity = disk.identity(&path)?;
+        let (connection, image) = match disk.databases() {
+            None => {
+                let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+                (opened.map_err(|error| fault("open", &path, error))?, None)
+            }
+            Some(databases) => {
+                let (connection, image) = Image::open(databases, &path, synced)?;
+                (connection, Some(image))
+            }
+        };
+        prepare(&connection).map_err(|error| fault("open", &path, error))?;
+        Ok(Self {
+            connection,
+            path,
+            disk: disk.clone(),
+            identity,
+            image,
+        })
     }
 
     /// The file.
@@ -75,7 +83,27 @@ impl Database {
     /// read-only stays so in SQLite's eyes, however well the drive is again.
     pub(crate) fn is_current(&self) -> bool {
         let writable = self.connection.is_readonly(rusqlite::MAIN_DB).is_ok_and(|only| !only);
-        writable && files::identity(&self.path).is_ok_and(|found| found == self.identity)
+        writable
+            && self.is_named()
+            && self
+                .image
+                .as_ref()
+                .is_none_or(|image| image.is_current(&self.disk, &self.path))
+    }
+
+    fn is_named(&self) -> bool {
+        self.disk.identity(&self.path).is_ok_and(|found| found == self.identity)
+    }
+
+    /// A consistent copy of everything into the empty file `path`; not durable.
+    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Fault> {
+        match &self.image {
+            Some(image) => Ok(image.copy_to(&self.disk, path)?),
+            None => {
+                let text = path.to_string_lossy().into_owned();
+                self.read("copy", |c| c.execute("VACUUM INTO ?", [text]).map(|_| ()))
+            }
+        }
     }
 
     /// Runs `work`, naming what is done in its errors.
@@ -93,23 +121,57 @@ impl Database {
         doing: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Fault> {
-        let (path, identity) = (&self.path, self.identity);
+        let (path, disk, identity) = (&self.path, &self.disk, self.identity);
+        let is_named = || disk.identity(path).ok() == Some(identity);
         let attempt = |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Whoever held the file before may have put another in its place: what is written to this
             // one now would be lost.
-            if files::identity(path).ok() != Some(identity) {
+            if !is_named() {
                 return Ok(None);
             }
             let value = work(&transaction)?;
             transaction.commit()?;
             Ok(Some(value))
         };
-        match attempt(&mut self.connection).map_err(|error| fault(doing, path, error))? {
-            Some(value) => Ok(value),
-            None => Err(Fault::Error(Error::Busy { path: path.clone() })),
+        let done = attempt(&mut self.connection).map_err(|error| fault(doing, path, error))?;
+        // What `work` has put in this one's place stays as it is.
+        if let Some(image) = self.image.as_mut().filter(|_| is_named()) {
+            image.commit(disk, path, &mut self.connection)?;
         }
+        done.ok_or_else(|| Fault::Error(Error::Busy { path: path.clone() }))
     }
+}
+
+/// Makes the file `staged`, which exists and is empty, a database in one transaction; not durable, for nothing else knows
+/// the file yet, and it is synced before anything does.
+pub(crate) fn fill(
+    disk: &Disk,
+    staged: &Path,
+    work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+) -> Result<(), Error> {
+    let trouble = |error| Error::sqlite("create", staged, error);
+    let opened = match disk.databases() {
+        None => Connection::open(staged),
+        Some(_) => Connection::open_in_memory(),
+    };
+    let mut connection = opened.map_err(trouble)?;
+    let made = unsynced(&connection).and_then(|()| {
+        chexor::register(&connection)?;
+        let transaction = connection.transaction()?;
+        work(&transaction)?;
+        transaction.commit()
+    });
+    made.map_err(trouble)?;
+    match disk.databases() {
+        None => Ok(()),
+        Some(databases) => Image::store(databases, staged, &mut connection),
+    }
+}
+
+fn unsynced(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "OFF")
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {

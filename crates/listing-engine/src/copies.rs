@@ -8,15 +8,15 @@
 //! taken under the locks that writers need; a copy gets an identity of its own before its name.
 
 use crate::connection::{Database, Fault};
+use crate::files::{Disk, Lock};
 use crate::replication::{max_row, rows_since};
 use crate::row::spell;
 use crate::sync_points::{self, Direction, SyncPoint};
 use crate::wire::Numbered;
-use crate::{Broker, Error, Info, Kind, Location, Metadata, absorb, files, info, metadata, shard_ranges};
+use crate::{Broker, Error, Info, Kind, Location, Metadata, absorb, info, metadata, shard_ranges};
 use rusqlite::{Connection, params};
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use world::files::{File, Kind as FileKind};
 
 /// Rows per step while nobody is kept waiting.
 const STEP: usize = 1_000;
@@ -33,7 +33,8 @@ pub struct Settling<'s> {
 /// A consistent copy of a database, gone when dropped.
 pub struct Snapshot {
     path: PathBuf,
-    _alive: files::Lock,
+    disk: Disk,
+    _alive: Lock,
 }
 
 impl Snapshot {
@@ -45,51 +46,56 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        files::discard(&self.path);
+        self.disk.discard(&self.path);
     }
 }
 
 /// A copy that is being written by its receiver.
 pub struct Arriving {
-    file: File,
+    file: Box<dyn File>,
+    disk: Disk,
     /// What it is called until it is whole.
     path: PathBuf,
     target: PathBuf,
-    _alive: files::Lock,
+    written: u64,
+    _alive: Lock,
 }
 
 impl Arriving {
     /// Begins a file that will be called `settling.name` in the `tmp` of the device of `location`.
     pub fn begin(location: &Location, settling: Settling<'_>) -> Result<Self, Error> {
         let target = place(location, settling.name)?;
-        files::make_dirs(&location.tmp_dir(), location.root())?;
+        location.disk().make_dirs(&location.tmp_dir(), location.root())?;
         let name = format!(".martlet-{}-{}.copy.db", location.kind().word(), settling.unique);
         let path = location.tmp_dir().join(name);
-        let alive = files::lock(&path)?;
-        let file = File::create(&path).map_err(|error| Error::io("create", &path, error))?;
+        let alive = location.disk().lock(&path)?;
+        let file = location.disk().writer(&path)?;
         Ok(Self {
             file,
+            disk: location.disk().clone(),
             path,
             target,
+            written: 0,
             _alive: alive,
         })
     }
 
     /// The next bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let done = self.file.write_all(bytes);
+        let done = self.file.write_all_at(bytes, self.written);
+        self.written += bytes.len() as u64;
         done.map_err(|error| Error::io("write", &self.path, error))
     }
 
     /// All has come: it gets its name. Without this it is removed when dropped.
     pub fn finish(self) -> Result<(), Error> {
-        files::rename(&self.path, &self.target)
+        self.disk.rename(&self.path, &self.target)
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        files::discard(&self.path);
+        self.disk.discard(&self.path);
     }
 }
 
@@ -103,40 +109,40 @@ pub fn adopt(
 ) -> Result<(), Error> {
     let staged = place(location, settling.name)?;
     let target = target(location, file)?;
-    if !staged.is_file() {
+    if !location.disk().is(&staged, FileKind::File) {
         return Err(Error::NotFound { path: staged });
     }
-    if target.exists() {
+    if location.disk().exists(&target) {
         return Err(Error::AlreadyExists { path: target });
     }
     let prepared = Copy::open(location, &staged, belongs).and_then(|mut copy| copy.settle(location, settling));
     if prepared.is_err() {
-        files::discard(&staged);
+        location.disk().discard(&staged);
     }
     prepared?;
-    files::make_dirs(&location.hash_dir(), location.root())?;
-    let _lock = files::lock(&location.lock_file())?;
-    if target.exists() {
+    location.disk().make_dirs(&location.hash_dir(), location.root())?;
+    let _lock = location.disk().lock(&location.lock_file())?;
+    if location.disk().exists(&target) {
         return Err(Error::AlreadyExists { path: target });
     }
     // Left by a database that is gone, it would be rolled back into this one.
-    files::discard(&journal(&target));
-    files::publish(&staged, &target)
+    location.disk().discard(&journal(&target));
+    location.disk().publish(&staged, &target)
 }
 
 impl Broker {
     /// A copy of everything as of now, in the device's `tmp`; `unique` makes its name.
     pub fn snapshot(&self, unique: &str) -> Result<Snapshot, Error> {
         let location = self.location();
-        files::make_dirs(&location.tmp_dir(), location.root())?;
+        location.disk().make_dirs(&location.tmp_dir(), location.root())?;
         let name = format!(".martlet-{}-{unique}.copy.db", location.kind().word());
         let path = location.tmp_dir().join(name);
         let snapshot = Snapshot {
-            _alive: files::lock(&path)?,
+            disk: location.disk().clone(),
+            _alive: location.disk().lock(&path)?,
             path,
         };
-        let text = snapshot.path.to_string_lossy().into_owned();
-        self.with_settled(|database| database.read("copy", |c| c.execute("VACUUM INTO ?", [text]).map(|_| ())))?;
+        self.with_settled(|database| database.copy_to(&snapshot.path))?;
         Ok(snapshot)
     }
 
@@ -144,12 +150,12 @@ impl Broker {
     pub fn replace_with(&self, settling: Settling<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
         let location = self.location();
         let staged = place(location, settling.name)?;
-        if !staged.is_file() {
+        if !location.disk().is(&staged, FileKind::File) {
             return Err(Error::NotFound { path: staged });
         }
         let replaced = self.replace(&staged, settling, belongs);
         if replaced.is_err() {
-            files::discard(&staged);
+            location.disk().discard(&staged);
         }
         replaced
     }
@@ -172,7 +178,7 @@ impl Broker {
             database.write("replace", |transaction| {
                 Ok(copy.take_rest(transaction, point).and_then(|()| {
                     copy.settle(location, settling)?;
-                    files::publish(staged, &plain)
+                    location.disk().publish(staged, &plain)
                 }))
             })
         })?
@@ -229,7 +235,7 @@ impl Copy {
             Fault::Error(error) => error,
             Fault::Damaged(reason) => bad(staged, reason),
         };
-        let database = Database::open_unshared(kind, staged).map_err(refuse)?;
+        let database = Database::open_unshared(location.disk(), kind, staged).map_err(refuse)?;
         let mut copy = Self {
             database,
             kind,

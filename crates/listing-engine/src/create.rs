@@ -4,12 +4,12 @@
 //! succeeds and the other gets [`Error::AlreadyExists`].
 
 use crate::row::spell;
-use crate::{Error, Kind, Location, chexor, files, migrate};
+use crate::{DeviceRoot, Error, Kind, Location, connection, migrate};
 use rusqlite::Connection;
-use std::fs::DirEntry;
+use std::ffi::OsStr;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 use vocabulary::{PolicyIndex, Timestamp};
+use world::files::Kind as FileKind;
 
 /// How temporary files begin, as everywhere on our devices.
 const TEMPORARY_PREFIX: &str = ".martlet-";
@@ -38,23 +38,22 @@ pub(crate) fn create(location: &Location, new: &NewDatabase) -> Result<(), Error
             path: location.db_file(),
         });
     }
-    files::make_dirs(&location.tmp_dir(), location.root())?;
+    location.disk().make_dirs(&location.tmp_dir(), location.root())?;
     let name = format!("{TEMPORARY_PREFIX}{}-{}.db", location.kind().word(), new.unique);
     let staged = location.tmp_dir().join(name);
     // The lock tells a sweep that this file has a writer.
-    let alive = files::lock(&staged)?;
+    let alive = location.disk().lock(&staged)?;
     let made = fill(location, new, &staged).and_then(|()| publish(location, &staged));
     if made.is_err() {
-        files::discard(&staged);
+        location.disk().discard(&staged);
     }
     drop(alive);
     made
 }
 
 /// Removes what creations left on `device` that were cut short by a crash; how many files.
-pub fn sweep(device: &Path) -> usize {
-    let ours = |entry: &DirEntry| {
-        let name = entry.file_name();
+pub fn sweep(device: &DeviceRoot) -> usize {
+    let ours = |name: &OsStr, _: &Path| {
         let rest = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY_PREFIX));
         let kinds = [Kind::Account, Kind::Container];
         rest.is_some_and(|rest| kinds.iter().any(|kind| rest.starts_with(kind.word())))
@@ -63,34 +62,33 @@ pub fn sweep(device: &Path) -> usize {
 }
 
 /// Removes what has lain among the temporary files of `device` since before `before`, whosever it is; how many.
-pub fn sweep_forgotten(device: &Path, before: Timestamp) -> usize {
-    let forgotten = |entry: &DirEntry| {
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        is_file && is_older(entry, before)
-    };
-    remove_abandoned(device, forgotten)
+pub fn sweep_forgotten(device: &DeviceRoot, before: Timestamp) -> usize {
+    remove_abandoned(device, |_, path| is_older(device, path, before))
 }
 
 /// Removes copies of whole databases on `device` that came before `before` and that nobody has said what to do with: their
 /// sender gave up or died in between, and will send another. How many.
-pub fn sweep_copies(device: &Path, before: Timestamp) -> usize {
-    let unclaimed = |entry: &DirEntry| {
-        let name = entry.file_name();
-        name.to_str().is_some_and(is_replica_id) && is_older(entry, before)
-    };
+pub fn sweep_copies(device: &DeviceRoot, before: Timestamp) -> usize {
+    let unclaimed =
+        |name: &OsStr, path: &Path| name.to_str().is_some_and(is_replica_id) && is_older(device, path, before);
     remove_abandoned(device, unclaimed)
 }
 
-fn remove_abandoned(device: &Path, which: impl Fn(&DirEntry) -> bool) -> usize {
-    let entries = std::fs::read_dir(device.join("tmp")).into_iter().flatten().flatten();
-    let chosen = entries.filter(which);
-    chosen.filter(|entry| files::remove_if_abandoned(&entry.path())).count()
+fn remove_abandoned(device: &DeviceRoot, which: impl Fn(&OsStr, &Path) -> bool) -> usize {
+    let tmp = device.path().join("tmp");
+    let entries = device.disk().entries(&tmp).unwrap_or_default();
+    let own = entries.into_iter().filter(|(_, is_link)| !is_link);
+    let named = own.map(|(name, _)| (tmp.join(&name), name));
+    let chosen = named.filter(|(path, name)| which(name, path));
+    chosen
+        .filter(|(path, _)| device.disk().remove_if_abandoned(path))
+        .count()
 }
 
-fn is_older(entry: &DirEntry, before: Timestamp) -> bool {
-    let changed = entry.metadata().and_then(|about| about.modified()).ok();
-    let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since.is_some_and(|since| since.as_secs() < before.seconds())
+/// Whether a file was last written to before `before`.
+fn is_older(device: &DeviceRoot, path: &Path, before: Timestamp) -> bool {
+    let info = device.disk().info(path).ok().filter(|info| info.kind == FileKind::File);
+    info.is_some_and(|info| u64::try_from(info.modified.0).unwrap_or(0) < before.seconds())
 }
 
 /// `9e001ef1-89d2-42a2-9539-f3fe21373ad9-sdb1`: a UUID, and the device where the replica was made.
@@ -106,30 +104,20 @@ fn is_replica_id(name: &str) -> bool {
 }
 
 fn publish(location: &Location, staged: &Path) -> Result<(), Error> {
-    files::make_dirs(&location.hash_dir(), location.root())?;
-    let _lock = files::lock(&location.lock_file())?;
+    location.disk().make_dirs(&location.hash_dir(), location.root())?;
+    let _lock = location.disk().lock(&location.lock_file())?;
     let target = location.db_file();
     if location.newest_file().is_some() {
         return Err(Error::AlreadyExists { path: target });
     }
-    files::publish(staged, &target)
+    location.disk().publish(staged, &target)
 }
 
 fn fill(location: &Location, new: &NewDatabase, staged: &Path) -> Result<(), Error> {
-    let work = || {
-        let mut connection = Connection::open(staged)?;
-        // Nothing else knows the file yet, and it is synced before anything does.
-        connection.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
-        connection.pragma_update(None, "synchronous", "OFF")?;
-        chexor::register(&connection)?;
-        let transaction = connection.transaction()?;
-        match location.kind() {
-            Kind::Account => account(&transaction, new, &location.device_name())?,
-            Kind::Container => container(&transaction, new, &location.device_name())?,
-        }
-        transaction.commit()
-    };
-    work().map_err(|error| Error::sqlite("create", staged, error))
+    connection::fill(location.disk(), staged, |transaction| match location.kind() {
+        Kind::Account => account(transaction, new, &location.device_name()),
+        Kind::Container => container(transaction, new, &location.device_name()),
+    })
 }
 
 fn account(connection: &Connection, new: &NewDatabase, device: &str) -> rusqlite::Result<()> {
@@ -188,16 +176,22 @@ mod tests {
         for name in others {
             std::fs::write(tmp.join(name), "x").unwrap();
         }
-        assert_eq!(sweep_copies(device.path(), Timestamp::from_seconds(1_000_000_000)), 0);
-        assert_eq!(sweep_copies(device.path(), Timestamp::from_seconds(9_000_000_000)), 1);
-        assert!(!copy.exists() && others.iter().all(|name| tmp.join(name).exists()));
-        std::fs::create_dir(tmp.join("directory")).unwrap();
         assert_eq!(
-            sweep_forgotten(device.path(), Timestamp::from_seconds(1_000_000_000)),
+            sweep_copies(&device.path().into(), Timestamp::from_seconds(1_000_000_000)),
             0
         );
         assert_eq!(
-            sweep_forgotten(device.path(), Timestamp::from_seconds(9_000_000_000)),
+            sweep_copies(&device.path().into(), Timestamp::from_seconds(9_000_000_000)),
+            1
+        );
+        assert!(!copy.exists() && others.iter().all(|name| tmp.join(name).exists()));
+        std::fs::create_dir(tmp.join("directory")).unwrap();
+        assert_eq!(
+            sweep_forgotten(&device.path().into(), Timestamp::from_seconds(1_000_000_000)),
+            0
+        );
+        assert_eq!(
+            sweep_forgotten(&device.path().into(), Timestamp::from_seconds(9_000_000_000)),
             3
         );
         assert_eq!(std::fs::read_dir(&tmp).unwrap().count(), 1);

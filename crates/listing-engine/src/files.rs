@@ -1,35 +1,378 @@
 //! The file steps of databases: publish, append, lock, quarantine. Nothing else in this crate renames or syncs.
 //!
-//! Always holds: what a function here has returned `Ok` for survives power loss, directory entries
-//! included; where a device must be mounted, nothing is made below its bare mount point. Names are handed in; nothing here knows what is in a file.
+//! Always holds: what a method here has returned `Ok` for survives power loss, directory entries
+//! included, unless it says that it does not; where a device must be mounted, nothing is made below its bare mount
+//! point. Names are handed in; nothing here knows what is in a file. All goes through
+//! [`FileSystem`], so that a simulated one sees every step.
 
 use crate::Error;
-use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, mkdirat, statat};
-use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::ffi::OsString;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
+use std::sync::Arc;
 use std::time::Duration;
+use world::files::{Databases, File, FileInfo, FileSystem, Kind, Purpose};
+use world::real_files::RealFiles;
 
 /// How long a lock is waited for, as OpenStack does.
-const LOCK_TRIES: u32 = 2_000;
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// The most bytes of a file that is read whole; pending files are kept far below it.
+const LARGEST: u64 = 1 << 30;
+
+/// The file system that databases live on. All are alike to those who compare locations.
+#[derive(Clone)]
+pub(crate) struct Disk(Arc<dyn FileSystem>);
+
+impl Disk {
+    /// The one of this machine.
+    pub(crate) fn real() -> Self {
+        Self(Arc::new(RealFiles))
+    }
+
+    /// Where databases are kept that SQLite cannot open by their paths.
+    pub(crate) fn databases(&self) -> Option<&dyn Databases> {
+        self.0.databases()
+    }
+
+    pub(crate) fn info(&self, path: &Path) -> io::Result<FileInfo> {
+        self.0.info(path)
+    }
+
+    /// Whether anything is there.
+    pub(crate) fn exists(&self, path: &Path) -> bool {
+        self.info(path).is_ok()
+    }
+
+    /// Whether it is a directory, or a file.
+    pub(crate) fn is(&self, path: &Path, kind: Kind) -> bool {
+        self.info(path).is_ok_and(|info| info.kind == kind)
+    }
+
+    /// The names in a directory, in no order.
+    pub(crate) fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        let entries = self.entries(directory)?;
+        Ok(entries.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// The names in a directory, and which of them are symbolic links.
+    pub(crate) fn entries(&self, directory: &Path) -> io::Result<Vec<(OsString, bool)>> {
+        let mut entries = vec![];
+        let opened = self.0.open_directory(directory)?;
+        opened.list_links(&mut |name, is_link| entries.push((name.to_owned(), is_link)))?;
+        Ok(entries)
+    }
+
+    /// Makes `dir` and its missing parents, each durable, also those that somebody else has just made and
+    /// perhaps not synced yet. The device itself is never made: when it is not mounted, writing must fail
+    /// instead of filling the disk below the mount point.
+    pub(crate) fn make_dirs(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
+        let absent = || Error::io("find the device", &device.path, io::ErrorKind::NotFound.into());
+        if dir == device.path {
+            return if self.is(dir, Kind::Directory) {
+                Ok(())
+            } else {
+                Err(absent())
+            };
+        }
+        let parent = dir.parent().ok_or_else(absent)?;
+        if parent == device.path {
+            return self.make_first(dir, device);
+        }
+        self.make_dirs(parent, device)?;
+        match self.0.make_directory(dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(Error::io("make the directory", dir, error))
+            }
+            _ => self.sync_dir(parent),
+        }
+    }
+
+    /// Makes a directory in the root of the device. What is looked at is what it is made in, for a device may go away at any
+    /// time.
+    fn make_first(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
+        let fail = |doing| move |error| Error::io(doing, &device.path, error);
+        let root = self.0.open_directory(&device.path).map_err(fail("find the device"))?;
+        if device.must_be_mounted && !root.is_mount_point().map_err(fail("look at"))? {
+            let unmounted = io::Error::new(io::ErrorKind::NotFound, "it is not mounted");
+            return Err(fail("use the device")(unmounted));
+        }
+        match root.make_directory(dir.file_name().unwrap_or_default()) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(Error::io("make the directory", dir, error))
+            }
+            _ => root.sync().map_err(fail("sync the directory")),
+        }
+    }
+
+    /// Makes the entries of `dir` durable.
+    pub(crate) fn sync_dir(&self, dir: &Path) -> Result<(), Error> {
+        let synced = self.0.open_directory(dir).and_then(|handle| handle.sync());
+        synced.map_err(|error| Error::io("sync the directory", dir, error))
+    }
+
+    /// Syncs the finished `staged` file and gives it its name, whose directory must exist.
+    /// The caller holds the lock that keeps others from taking the name meanwhile.
+    pub(crate) fn publish(&self, staged: &Path, target: &Path) -> Result<(), Error> {
+        let synced = self.0.open(staged, Purpose::Read).and_then(|file| file.sync());
+        synced.map_err(|error| Error::io("sync", staged, error))?;
+        let renamed = self.0.rename(staged, target);
+        renamed.map_err(|error| Error::io("publish", target, error))?;
+        target.parent().map_or(Ok(()), |parent| self.sync_dir(parent))
+    }
+
+    /// Gives a file that nobody relies on yet another name; not durable.
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        self.0.rename(from, to).map_err(|error| Error::io("name", to, error))
+    }
+
+    /// A file that is written piece by piece; not durable.
+    pub(crate) fn writer(&self, path: &Path) -> Result<Box<dyn File>, Error> {
+        let opened = self.0.open(path, Purpose::Append);
+        opened.map_err(|error| Error::io("create", path, error))
+    }
+
+    /// Appends `bytes`; durable on return, and undone as far as possible on failure.
+    pub(crate) fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+        let fail = |error| Error::io("append to", path, error);
+        let file = self.0.open(path, Purpose::Append).map_err(fail)?;
+        let before = file.info().map_err(fail)?.size;
+        if let (0, Some(parent)) = (before, path.parent()) {
+            // The name first: whoever finds content in the file may rely on its name.
+            self.sync_dir(parent)?;
+        }
+        if let Err(error) = file.write_all_at(bytes, before).and_then(|()| file.sync()) {
+            // A remainder would only be skipped later with a warning: losing this race is harmless.
+            let _ = file.set_len(before);
+            return Err(fail(error));
+        }
+        Ok(())
+    }
+
+    /// Empties the file, durably.
+    pub(crate) fn truncate(&self, path: &Path) -> Result<(), Error> {
+        self.0
+            .open(path, Purpose::Change)
+            .and_then(|file| file.set_len(0).and_then(|()| file.sync()))
+            .map_err(|error| Error::io("empty", path, error))
+    }
+
+    /// The whole file; empty when there is none.
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
+        match self.0.read(path, LARGEST) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            other => other.map_err(|error| Error::io("read", path, error)),
+        }
+    }
+
+    /// Its length; 0 when there is none.
+    pub(crate) fn length(&self, path: &Path) -> Result<u64, Error> {
+        match self.info(path) {
+            Ok(found) => Ok(found.size),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(Error::io("examine", path, error)),
+        }
+    }
+
+    /// The identity of the file at `path`.
+    pub(crate) fn identity(&self, path: &Path) -> Result<Identity, Error> {
+        match self.info(path) {
+            Ok(found) => Ok(Identity::of(&found)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(Error::NotFound { path: path.to_owned() })
+            }
+            Err(error) => Err(Error::io("examine", path, error)),
+        }
+    }
+
+    /// Takes the lock of a file, made when missing. On `.lock` it is the one that OpenStack's services take
+    /// before they touch the pending file.
+    pub(crate) fn lock(&self, path: &Path) -> Result<Lock, Error> {
+        let file = match self.0.open(path, Purpose::Append) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::NotFound { path: path.to_owned() });
+            }
+            Err(error) => return Err(Error::io("open the lock", path, error)),
+        };
+        match file.lock(LOCK_WAIT) {
+            Ok(()) if self.is_still(&*file, path) => Ok(Lock { _file: file }),
+            // Removed while it was waited for: it keeps nobody out any more.
+            Ok(()) => self.lock(path),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Error::Busy { path: path.to_owned() }),
+            Err(error) => Err(Error::io("lock", path, error)),
+        }
+    }
+
+    fn is_still(&self, file: &dyn File, path: &Path) -> bool {
+        match (file.info(), self.info(path)) {
+            (Ok(open), Ok(named)) => Identity::of(&open) == Identity::of(&named),
+            _ => false,
+        }
+    }
+
+    /// Removes a database and the directory that was its own. Whatever a crash leaves is either whole or
+    /// no database. The caller holds its lock.
+    pub(crate) fn remove_database(&self, hash_dir: &Path, pending: &Path, database: &Path) -> Result<(), Error> {
+        self.discard(pending);
+        let removed = self.0.remove_file(database);
+        removed.map_err(|error| Error::io("remove", database, error))?;
+        let removed = self.remove_tree(hash_dir);
+        removed.map_err(|error| Error::io("remove", hash_dir, error))
+    }
+
+    fn remove_tree(&self, directory: &Path) -> io::Result<()> {
+        for name in self.names(directory)? {
+            let path = directory.join(name);
+            match self.0.remove_file(&path) {
+                // What the system says of a directory.
+                Err(error) if is_one_of(&error, &[codes::ISDIR, codes::PERM]) => self.remove_tree(&path)?,
+                other => other?,
+            }
+        }
+        self.0.remove_directory(directory)
+    }
+
+    /// Makes `link` lead to `target`, durably; one that is there already stays. Its directories may be taken away
+    /// meanwhile by [`Disk::unlink`] beside it, and are made again.
+    pub(crate) fn link(&self, link: &Path, target: &Path, device: &DeviceRoot) -> Result<(), Error> {
+        let parent = link.parent().unwrap_or(&device.path);
+        for last in [false, false, true] {
+            match self.0.symbolic_link(target, link) {
+                Ok(()) => {
+                    self.make_dirs(parent, device)?;
+                    return self.sync_dir(parent);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !last => self.make_dirs(parent, device)?,
+                Err(error) => return Err(Error::io("link", link, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `link` away, and up to `levels` directories above it that are empty then. Not durable: one that comes
+    /// back is taken away by whoever meets it.
+    pub(crate) fn unlink(&self, link: &Path, levels: usize) -> Result<(), Error> {
+        match self.0.remove_file(link) {
+            Ok(()) => self.remove_empty_parents(link, levels),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(Error::io("take away the link", link, error)),
+        }
+        Ok(())
+    }
+
+    /// Removes the directory above `path` and the one above that, up to `levels`, while they are empty.
+    pub(crate) fn remove_empty_parents(&self, path: &Path, levels: usize) {
+        for parent in path.ancestors().skip(1).take(levels) {
+            if self.0.remove_directory(parent).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Removes directories that are empty, down to `depth` levels below `directory`, and itself; nothing through a link, which
+    /// leads elsewhere.
+    pub(crate) fn remove_empty_below(&self, directory: &Path, depth: usize) {
+        let beside = directory
+            .parent()
+            .map(|parent| self.entries(parent).unwrap_or_default());
+        let is_link = |(name, is_link): &(OsString, bool)| *is_link && directory.file_name() == Some(name);
+        if beside.is_some_and(|entries| entries.iter().any(is_link)) {
+            return;
+        }
+        if depth > 0 {
+            let entries = self.entries(directory).unwrap_or_default();
+            let own = entries.into_iter().filter(|(_, is_link)| !is_link);
+            own.for_each(|(name, _)| self.remove_empty_below(&directory.join(name), depth - 1));
+        }
+        // Fails, as it should, when something is in it, or it is none.
+        let _ = self.0.remove_directory(directory);
+    }
+
+    /// Removes a file unless somebody holds its lock.
+    pub(crate) fn remove_if_abandoned(&self, path: &Path) -> bool {
+        let opened = self.0.open(path, Purpose::Read);
+        let abandoned = opened.is_ok_and(|file| file.lock(Duration::ZERO).is_ok());
+        abandoned && self.0.remove_file(path).is_ok()
+    }
+
+    /// Moves a damaged database's directory to `wanted`, or beside it when that is taken.
+    pub(crate) fn quarantine(&self, hash_dir: &Path, wanted: &Path, device: &DeviceRoot) -> Result<PathBuf, Error> {
+        let parent = wanted.parent().unwrap_or(wanted);
+        self.make_dirs(parent, device)?;
+        for attempt in 0..1_000 {
+            let target = match attempt {
+                0 => wanted.to_owned(),
+                n => PathBuf::from(format!("{}-{n}", wanted.display())),
+            };
+            match self.0.rename(hash_dir, &target) {
+                Ok(()) => {
+                    hash_dir.parent().map_or(Ok(()), |parent| self.sync_dir(parent))?;
+                    self.sync_dir(parent)?;
+                    return Ok(target);
+                }
+                Err(error) if is_one_of(&error, &[codes::EXIST, codes::NOTEMPTY]) => {}
+                Err(error) => return Err(Error::io("quarantine", hash_dir, error)),
+            }
+        }
+        Err(Error::io(
+            "quarantine",
+            hash_dir,
+            io::Error::other("a thousand quarantined copies exist already"),
+        ))
+    }
+
+    /// Removes a file that may be there; failing to is not worth more than its bytes.
+    pub(crate) fn discard(&self, path: &Path) {
+        let _ = self.0.remove_file(path);
+    }
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Disk")
+    }
+}
+
+impl PartialEq for Disk {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Disk {}
+
+impl Hash for Disk {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
 
 /// Where a device is, and whether that is a mount point.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeviceRoot {
+    disk: Disk,
     path: PathBuf,
     must_be_mounted: bool,
 }
 
 impl DeviceRoot {
-    /// The device at `path`; if it `must_be_mounted` (`mount_check`), no directory is made there while it is not.
+    /// The device at `path` of this machine; if it `must_be_mounted` (`mount_check`), no directory is made there while it is
+    /// not.
     pub fn new(path: impl Into<PathBuf>, must_be_mounted: bool) -> Self {
         Self {
+            disk: Disk::real(),
             path: path.into(),
             must_be_mounted,
+        }
+    }
+
+    /// The same on another file system.
+    #[must_use]
+    pub fn on(self, files: &Arc<dyn FileSystem>) -> Self {
+        Self {
+            disk: Disk(files.clone()),
+            ..self
         }
     }
 
@@ -37,119 +380,16 @@ impl DeviceRoot {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
+    }
 }
 
 impl<P: Into<PathBuf>> From<P> for DeviceRoot {
-    /// A directory that need not be a mount point.
+    /// A directory of this machine that need not be a mount point.
     fn from(path: P) -> Self {
         Self::new(path, false)
-    }
-}
-
-/// Makes `dir` and its missing parents, each durable, also those that somebody else has just made and
-/// perhaps not synced yet. The device itself is never made: when it is not mounted, writing must fail
-/// instead of filling the disk below the mount point.
-pub(crate) fn make_dirs(dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
-    let absent = || Error::io("find the device", &device.path, io::ErrorKind::NotFound.into());
-    if dir == device.path {
-        return if dir.is_dir() { Ok(()) } else { Err(absent()) };
-    }
-    let parent = dir.parent().ok_or_else(absent)?;
-    if parent == device.path {
-        return make_first(dir, device);
-    }
-    make_dirs(parent, device)?;
-    match fs::create_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("make the directory", dir, error)),
-        _ => sync_dir(parent),
-    }
-}
-
-/// Makes a directory in the root of the device. What is looked at is what it is made in, for a device may go away at any time.
-fn make_first(dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
-    let root = File::open(&device.path).map_err(|error| Error::io("find the device", &device.path, error))?;
-    if device.must_be_mounted && !is_mounted(&root).map_err(|error| Error::io("look at", &device.path, error))? {
-        let unmounted = io::Error::new(io::ErrorKind::NotFound, "it is not mounted");
-        return Err(Error::io("use the device", &device.path, unmounted));
-    }
-    let name = dir.file_name().unwrap_or_default();
-    match mkdirat(&root, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
-        Err(error) if error != Errno::EXIST => Err(Error::io("make the directory", dir, error.into())),
-        _ => root
-            .sync_all()
-            .map_err(|error| Error::io("sync the directory", &device.path, error)),
-    }
-}
-
-/// Whether a directory is the root of what is mounted there.
-fn is_mounted(directory: &File) -> io::Result<bool> {
-    let here = fstat(directory)?;
-    let above = statat(directory, "..", AtFlags::empty())?;
-    Ok(here.st_dev != above.st_dev || here.st_ino == above.st_ino)
-}
-
-/// Makes the entries of `dir` durable.
-pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
-    File::open(dir)
-        .and_then(|handle| handle.sync_all())
-        .map_err(|error| Error::io("sync the directory", dir, error))
-}
-
-/// Syncs the finished `staged` file and gives it its name, whose directory must exist.
-/// The caller holds the lock that keeps others from taking the name meanwhile.
-pub(crate) fn publish(staged: &Path, target: &Path) -> Result<(), Error> {
-    File::open(staged)
-        .and_then(|file| file.sync_all())
-        .map_err(|error| Error::io("sync", staged, error))?;
-    fs::rename(staged, target).map_err(|error| Error::io("publish", target, error))?;
-    target.parent().map_or(Ok(()), sync_dir)
-}
-
-/// Gives a file that nobody relies on yet another name; not durable.
-pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::rename(from, to).map_err(|error| Error::io("name", to, error))
-}
-
-/// Appends `bytes`; durable on return, and undone as far as possible on failure.
-pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let fail = |error| Error::io("append to", path, error);
-    let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(fail)?;
-    let before = file.metadata().map_err(fail)?;
-    if let (0, Some(parent)) = (before.len(), path.parent()) {
-        // The name first: whoever finds content in the file may rely on its name.
-        sync_dir(parent)?;
-    }
-    if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_data()) {
-        // A remainder would only be skipped later with a warning: losing this race is harmless.
-        let _ = file.set_len(before.len());
-        return Err(fail(error));
-    }
-    Ok(())
-}
-
-/// Empties the file, durably.
-pub(crate) fn truncate(path: &Path) -> Result<(), Error> {
-    OpenOptions::new()
-        .write(true)
-        .open(path)
-        .and_then(|file| file.set_len(0).and_then(|()| file.sync_data()))
-        .map_err(|error| Error::io("empty", path, error))
-}
-
-/// The whole file; empty when there is none.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other.map_err(|error| Error::io("read", path, error)),
-    }
-}
-
-/// Its length; 0 when there is none.
-pub(crate) fn length(path: &Path) -> Result<u64, Error> {
-    match fs::metadata(path) {
-        Ok(found) => Ok(found.len()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(Error::io("examine", path, error)),
     }
 }
 
@@ -157,164 +397,27 @@ pub(crate) fn length(path: &Path) -> Result<u64, Error> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity(u64, u64);
 
-/// The identity of the file at `path`.
-pub(crate) fn identity(path: &Path) -> Result<Identity, Error> {
-    match fs::metadata(path) {
-        Ok(found) => Ok(Identity(found.dev(), found.ino())),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Err(Error::NotFound { path: path.to_owned() })
-        }
-        Err(error) => Err(Error::io("examine", path, error)),
+impl Identity {
+    fn of(info: &FileInfo) -> Self {
+        Self(info.device, info.inode)
     }
 }
 
 /// Holds an advisory lock until dropped.
 pub(crate) struct Lock {
-    _file: File,
+    _file: Box<dyn File>,
 }
 
-/// Takes the lock of a file, made when missing. On `.lock` it is the one that OpenStack's services take
-/// before they touch the pending file.
-pub(crate) fn lock(path: &Path) -> Result<Lock, Error> {
-    let file = match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::NotFound { path: path.to_owned() });
-        }
-        Err(error) => return Err(Error::io("open the lock", path, error)),
-    };
-    for _ in 0..LOCK_TRIES {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) if is_still(&file, path) => return Ok(Lock { _file: file }),
-            // Removed while it was waited for: it keeps nobody out any more.
-            Ok(()) => return lock(path),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => sleep(LOCK_PAUSE),
-            Err(error) => return Err(Error::io("lock", path, error.into())),
-        }
-    }
-    Err(Error::Busy { path: path.to_owned() })
+fn is_one_of(error: &io::Error, known: &[i32]) -> bool {
+    error.raw_os_error().is_some_and(|code| known.contains(&code))
 }
 
-fn is_still(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
-        _ => false,
-    }
-}
+/// What the system answers when a directory is in the way.
+mod codes {
+    use rustix::io::Errno;
 
-/// Removes a database and the directory that was its own. Whatever a crash leaves is either whole or
-/// no database. The caller holds its lock.
-pub(crate) fn remove_database(hash_dir: &Path, pending: &Path, database: &Path) -> Result<(), Error> {
-    discard(pending);
-    fs::remove_file(database).map_err(|error| Error::io("remove", database, error))?;
-    fs::remove_dir_all(hash_dir).map_err(|error| Error::io("remove", hash_dir, error))
-}
-
-/// Makes `link` lead to `target`, durably; one that is there already stays. Its directories may be taken away
-/// meanwhile by [`unlink`] beside it, and are made again.
-pub(crate) fn link(link: &Path, target: &Path, device: &DeviceRoot) -> Result<(), Error> {
-    let parent = link.parent().unwrap_or(&device.path);
-    for last in [false, true] {
-        if fs::symlink_metadata(link).is_ok() {
-            return Ok(());
-        }
-        make_dirs(parent, device)?;
-        match symlink(target, link) {
-            Ok(()) => return sync_dir(parent),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !last => {}
-            Err(error) => return Err(Error::io("link", link, error)),
-        }
-    }
-    Ok(())
-}
-
-/// Takes `link` away, and up to `levels` directories above it that are empty then. Not durable: one that comes
-/// back is taken away by whoever meets it.
-pub(crate) fn unlink(link: &Path, levels: usize) -> Result<(), Error> {
-    match fs::remove_file(link) {
-        Ok(()) => remove_empty_parents(link, levels),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-        Err(error) => return Err(Error::io("take away the link", link, error)),
-    }
-    Ok(())
-}
-
-/// Removes the directory above `path` and the one above that, up to `levels`, while they are empty.
-pub(crate) fn remove_empty_parents(path: &Path, levels: usize) {
-    for parent in path.ancestors().skip(1).take(levels) {
-        if fs::remove_dir(parent).is_err() {
-            return;
-        }
-    }
-}
-
-/// Removes directories that are empty, down to `depth` levels below `directory`, and itself; nothing through a link, which
-/// leads elsewhere.
-pub(crate) fn remove_empty_below(directory: &Path, depth: usize) {
-    if fs::symlink_metadata(directory).is_ok_and(|info| info.is_symlink()) {
-        return;
-    }
-    if depth > 0 {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        directories.for_each(|entry| remove_empty_below(&entry.path(), depth - 1));
-    }
-    // Fails, as it should, when something is in it.
-    let _ = fs::remove_dir(directory);
-}
-
-/// Removes a file unless somebody holds its lock.
-pub(crate) fn remove_if_abandoned(path: &Path) -> bool {
-    let abandoned = File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok());
-    abandoned && fs::remove_file(path).is_ok()
-}
-
-/// Moves a damaged database's directory to `wanted`, or beside it when that is taken.
-pub(crate) fn quarantine(hash_dir: &Path, wanted: &Path, device: &DeviceRoot) -> Result<PathBuf, Error> {
-    let parent = wanted.parent().unwrap_or(wanted);
-    make_dirs(parent, device)?;
-    for attempt in 0..1_000 {
-        let target = match attempt {
-            0 => wanted.to_owned(),
-            n => PathBuf::from(format!("{}-{n}", wanted.display())),
-        };
-        match fs::rename(hash_dir, &target) {
-            Ok(()) => {
-                hash_dir.parent().map_or(Ok(()), sync_dir)?;
-                sync_dir(parent)?;
-                return Ok(target);
-            }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty
-                ) => {}
-            Err(error) => return Err(Error::io("quarantine", hash_dir, error)),
-        }
-    }
-    Err(Error::io(
-        "quarantine",
-        hash_dir,
-        io::Error::other("a thousand quarantined copies exist already"),
-    ))
-}
-
-/// Removes a file that may be there; failing to is not worth more than its bytes.
-pub(crate) fn discard(path: &Path) {
-    let _ = fs::remove_file(path);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mount_points_are_told_from_directories() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(!is_mounted(&File::open(dir.path()).unwrap()).unwrap());
-        for mounted in ["/proc", "/"] {
-            assert!(is_mounted(&File::open(mounted).unwrap()).unwrap(), "{mounted}");
-        }
-    }
+    pub(super) const EXIST: i32 = Errno::EXIST.raw_os_error();
+    pub(super) const NOTEMPTY: i32 = Errno::NOTEMPTY.raw_os_error();
+    pub(super) const ISDIR: i32 = Errno::ISDIR.raw_os_error();
+    pub(super) const PERM: i32 = Errno::PERM.raw_os_error();
 }

@@ -30,6 +30,7 @@
 //! | what is forgotten | `reclaim.rs` |
 //! | older schemas | `migrate.rs`, `schema/*.sql` |
 //! | syncs, renames, locks, quarantine | `files.rs` |
+//! | file systems that SQLite cannot open | `image.rs` |
 //!
 //! Bytes drawn in `docs/formats/listing-database.md`; tests against OpenStack's broker in `tests/`.
 
@@ -45,6 +46,7 @@ mod copies;
 mod create;
 mod error;
 mod files;
+mod image;
 mod info;
 mod lifecycle;
 mod listing;

@@ -3,7 +3,7 @@
 //! Pure path arithmetic, except [`Location::newest_file`], which looks for the `<hash>_<epoch>.db`
 //! files that OpenStack's sharder leaves.
 
-use crate::files::DeviceRoot;
+use crate::files::{DeviceRoot, Disk};
 use std::path::{Path, PathBuf};
 use vocabulary::PathHash;
 
@@ -77,6 +77,11 @@ impl Location {
         self.root.path()
     }
 
+    /// The file system it is on.
+    pub(crate) fn disk(&self) -> &Disk {
+        self.root.disk()
+    }
+
     /// The device, as directories are made on it.
     pub(crate) fn root(&self) -> &DeviceRoot {
         &self.root
@@ -140,14 +145,15 @@ impl Location {
     /// The file in use: the one with the greatest epoch, else the plain one if it is there.
     pub fn newest_file(&self) -> Option<PathBuf> {
         let epoch_prefix = format!("{}_", self.hash.hex());
-        let newest_epoch = std::fs::read_dir(self.hash_dir())
-            .ok()?
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        let names = self.disk().names(&self.hash_dir()).ok()?;
+        let newest_epoch = names
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
             .filter(|name| name.starts_with(&epoch_prefix) && name.ends_with(".db"))
             .max();
         match newest_epoch {
             Some(name) => Some(self.hash_dir().join(name)),
-            None => Some(self.db_file()).filter(|file| file.exists()),
+            None => Some(self.db_file()).filter(|file| self.disk().exists(file)),
         }
     }
 }

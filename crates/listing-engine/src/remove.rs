@@ -5,8 +5,7 @@
 use crate::connection::{Database, Fault};
 use crate::replication::read_all;
 use crate::wire::Summary;
-use crate::{Broker, Error, Kind, Location, files};
-use std::path::Path;
+use crate::{Broker, DeviceRoot, Error, Kind, Location};
 
 impl Broker {
     /// Removes the database, if it is still as `seen`; tells whether it was removed. Directories that are
@@ -21,7 +20,9 @@ impl Broker {
             database.write("remove", |transaction| {
                 let now = read_all(kind, transaction)?.summary;
                 Ok(match now == *seen {
-                    true => files::remove_database(&location.hash_dir(), &location.pending_file(), &location.db_file())
+                    true => location
+                        .disk()
+                        .remove_database(&location.hash_dir(), &location.pending_file(), &location.db_file())
                         .map(|()| true),
                     false => Ok(false),
                 })
@@ -29,7 +30,7 @@ impl Broker {
         })??;
         if removed {
             location.drop_sync_link()?;
-            files::remove_empty_parents(&location.hash_dir(), 2);
+            location.disk().remove_empty_parents(&location.hash_dir(), 2);
         }
         Ok(removed)
     }
@@ -37,7 +38,7 @@ impl Broker {
     /// Runs `work` on the database while nobody else can write to it or to its pending file, which is empty.
     pub(crate) fn alone<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, Fault>) -> Result<T, Error> {
         let _order = self.lock_pending();
-        let _lock = files::lock(&self.location().lock_file())?;
+        let _lock = self.location().disk().lock(&self.location().lock_file())?;
         if !self.exists() {
             return Err(Error::NotFound {
                 path: self.location().db_file(),
@@ -50,8 +51,8 @@ impl Broker {
 
 impl Location {
     /// Removes what is empty in a partition, and the partition itself if nothing is left.
-    pub fn tidy_partition(device: &Path, kind: Kind, partition: u32) {
-        let directory = device.join(kind.directory()).join(partition.to_string());
-        files::remove_empty_below(&directory, 2);
+    pub fn tidy_partition(device: &DeviceRoot, kind: Kind, partition: u32) {
+        let directory = device.path().join(kind.directory()).join(partition.to_string());
+        device.disk().remove_empty_below(&directory, 2);
     }
 }

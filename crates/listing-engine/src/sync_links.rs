@@ -7,9 +7,9 @@
 //! link along. A link may outlive its database after a crash: [`Location::drop_sync_link`] is for who finds it so.
 //! Deliberately absent: what syncing does (`upkeep`).
 
-use crate::{Broker, DeviceRoot, Error, Kind, Location, files, walk};
+use crate::{Broker, DeviceRoot, Error, Kind, Location, walk};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Beside `containers` on a device.
 const DIRECTORY: &str = "sync_containers";
@@ -18,14 +18,14 @@ const SYNC_KEY: &str = "X-Container-Sync-Key";
 
 impl Location {
     /// The partitions with synced containers on a device.
-    pub fn synced_partitions(device: &Path) -> io::Result<Vec<u32>> {
-        walk::partitions(&device.join(DIRECTORY), &mut vec![])
+    pub fn synced_partitions(device: &DeviceRoot) -> io::Result<Vec<u32>> {
+        walk::partitions(device.disk(), &device.path().join(DIRECTORY), &mut vec![])
     }
 
     /// The places of containers that are linked as synced.
     pub fn synced_in_partition(device: &DeviceRoot, partition: u32) -> io::Result<Vec<Location>> {
         let directory = device.path().join(DIRECTORY).join(partition.to_string());
-        let hashes = walk::hashes(&directory, &mut vec![])?;
+        let hashes = walk::hashes(device.disk(), &directory, &mut vec![])?;
         let places = hashes
             .into_iter()
             .map(|hash| Location::new(device.clone(), Kind::Container, partition, hash));
@@ -34,7 +34,7 @@ impl Location {
 
     /// Takes the link to this place away, if there is one, and directories that are empty then.
     pub fn drop_sync_link(&self) -> Result<(), Error> {
-        files::unlink(&self.sync_link(), 4)
+        self.disk().unlink(&self.sync_link(), 4)
     }
 
     fn sync_link(&self) -> PathBuf {
@@ -62,7 +62,9 @@ impl Broker {
         }
         let is_set = |item: Option<&crate::MetadataItem>| item.is_some_and(|item| !item.value.is_empty());
         match is_set(to) && is_set(key) && !self.is_deleted()? {
-            true => files::link(&location.sync_link(), &location.db_file(), location.root()),
+            true => location
+                .disk()
+                .link(&location.sync_link(), &location.db_file(), location.root()),
             false => location.drop_sync_link(),
         }
     }

@@ -3,6 +3,7 @@
 //! Always holds: only places where [`Location`] itself would put a database are handed out; whatever
 //! else lies there is named on request and left alone. Deliberately absent: opening anything.
 
+use crate::files::Disk;
 use crate::{DeviceRoot, Kind, Location};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,14 @@ use vocabulary::PathHash;
 
 impl Location {
     /// The partitions of `kind` on a device; none when it has never held any.
-    pub fn partitions(device: &Path, kind: Kind) -> io::Result<Vec<u32>> {
+    pub fn partitions(device: &DeviceRoot, kind: Kind) -> io::Result<Vec<u32>> {
         Ok(Self::survey_partitions(device, kind)?.0)
     }
 
     /// [`Location::partitions`], and what lies beside them.
-    pub fn survey_partitions(device: &Path, kind: Kind) -> io::Result<(Vec<u32>, Vec<PathBuf>)> {
+    pub fn survey_partitions(device: &DeviceRoot, kind: Kind) -> io::Result<(Vec<u32>, Vec<PathBuf>)> {
         let mut strays = vec![];
-        let partitions = partitions(&device.join(kind.directory()), &mut strays)?;
+        let partitions = partitions(device.disk(), &device.path().join(kind.directory()), &mut strays)?;
         Ok((partitions, strays))
     }
 
@@ -30,7 +31,7 @@ impl Location {
     pub fn survey(device: &DeviceRoot, kind: Kind, partition: u32) -> io::Result<(Vec<Location>, Vec<PathBuf>)> {
         let directory = device.path().join(kind.directory()).join(partition.to_string());
         let mut strays = vec![];
-        let hashes = hashes(&directory, &mut strays)?;
+        let hashes = hashes(device.disk(), &directory, &mut strays)?;
         let found = hashes
             .into_iter()
             .map(|hash| Location::new(device.clone(), kind, partition, hash))
@@ -40,19 +41,19 @@ impl Location {
 }
 
 /// The partitions below a tree's `directory`.
-pub(crate) fn partitions(directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<u32>> {
+pub(crate) fn partitions(disk: &Disk, directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<u32>> {
     let canonical = |name: &str| name.parse::<u32>().ok().filter(|number| number.to_string() == name);
-    understood(directory, strays, canonical)
+    understood(disk, directory, strays, canonical)
 }
 
 /// The hashes below the `directory` of a partition, each under its suffix.
-pub(crate) fn hashes(directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<PathHash>> {
+pub(crate) fn hashes(disk: &Disk, directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<PathHash>> {
     let mut found = vec![];
     let is_suffix = |name: &str| name.len() == 3 && name.bytes().all(|b| b.is_ascii_hexdigit());
     let suffix = |name: &str| is_suffix(name).then(|| name.to_owned());
-    for suffix in understood(directory, strays, suffix)? {
+    for suffix in understood(disk, directory, strays, suffix)? {
         let here = |name: &str| PathHash::from_hex(name).filter(|hash| hash.suffix() == suffix);
-        found.extend(understood(&directory.join(&suffix), strays, here)?);
+        found.extend(understood(disk, &directory.join(&suffix), strays, here)?);
     }
     Ok(found)
 }
@@ -60,11 +61,12 @@ pub(crate) fn hashes(directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<
 /// What is understood of the names in a directory; what is not goes to `strays`, and so does the directory
 /// when it is none. Nothing when it is missing; hidden names are somebody's locks.
 fn understood<T>(
+    disk: &Disk,
     directory: &Path,
     strays: &mut Vec<PathBuf>,
     understand: impl Fn(&str) -> Option<T>,
 ) -> io::Result<Vec<T>> {
-    let entries = match std::fs::read_dir(directory) {
+    let entries = match disk.entries(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             strays.push(directory.to_owned());
@@ -73,12 +75,10 @@ fn understood<T>(
         other => other?,
     };
     let mut found = vec![];
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name();
+    for (name, is_link) in entries {
         match name.to_str().map(|text| (understand(text), text)) {
             // What a link names lies elsewhere, where nothing is ours to change.
-            Some((Some(_), _)) if entry.file_type()?.is_symlink() => strays.push(directory.join(name)),
+            Some((Some(_), _)) if is_link => strays.push(directory.join(name)),
             Some((Some(thing), _)) => found.push(thing),
             Some((None, text)) if text.starts_with('.') => {}
             _ => strays.push(directory.join(name)),
@@ -98,10 +98,10 @@ mod tests {
         let containers = device.path().join("containers");
         std::fs::create_dir_all(containers.join("7")).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), containers.join("46")).unwrap();
-        let (partitions, strays) = Location::survey_partitions(device.path(), Kind::Container).unwrap();
+        let (partitions, strays) = Location::survey_partitions(&device.path().into(), Kind::Container).unwrap();
         assert_eq!((partitions, strays), (vec![7], vec![containers.join("46")]));
-        Location::tidy_partition(device.path(), Kind::Container, 46);
-        Location::tidy_partition(device.path(), Kind::Container, 7);
+        Location::tidy_partition(&device.path().into(), Kind::Container, 46);
+        Location::tidy_partition(&device.path().into(), Kind::Container, 7);
         assert!(
             elsewhere.path().join("empty").exists() && containers.join("46").exists() && !containers.join("7").exists()
         );

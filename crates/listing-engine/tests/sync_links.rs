@@ -18,7 +18,7 @@ fn say(broker: &Broker, items: &[(&str, &str)], time: u64) {
 }
 
 fn linked(device: &Path) -> Vec<Location> {
-    let partitions = Location::synced_partitions(device).unwrap();
+    let partitions = Location::synced_partitions(&device.into()).unwrap();
     let found = partitions
         .into_iter()
         .flat_map(|partition| Location::synced_in_partition(&device.into(), partition).unwrap());

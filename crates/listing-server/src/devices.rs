@@ -94,7 +94,7 @@ impl Devices {
 
     /// The device, as databases are found on it.
     pub(crate) fn root(&self, device: &Device) -> DeviceRoot {
-        DeviceRoot::new(&device.root, self.options.mount_check)
+        DeviceRoot::new(&device.root, self.options.mount_check).on(&self.world.files)
     }
 
     fn device(&self, name: &str) -> Device {
@@ -116,7 +116,7 @@ impl Devices {
     fn meet(&self, device: &Device) -> bool {
         let there = self.is_there(&device.root);
         if there {
-            let swept = listing_engine::sweep(&device.root);
+            let swept = listing_engine::sweep(&self.root(device));
             tracing::info!("device {} serves; {swept} unfinished databases removed", device.name);
         }
         there

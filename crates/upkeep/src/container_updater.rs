@@ -124,8 +124,8 @@ impl ContainerUpdater {
             name,
             thread,
         };
-        let path = self.disks.path(&device.name);
-        let partitions = device.run(move || Location::partitions(&path, Kind::Container)).await;
+        let root = self.disks.root(&device.name);
+        let partitions = device.run(move || Location::partitions(&root, Kind::Container)).await;
         pass.partitions = partitions.unwrap_or_default().into();
         pass.device = Some(device);
     }

@@ -105,9 +105,7 @@ impl DatabaseAuditor {
             }
         };
         let device = OpenDevice { name, root, thread };
-        let surveyed = device
-            .run(move |root| Location::survey_partitions(root.path(), kind))
-            .await;
+        let surveyed = device.run(move |root| Location::survey_partitions(&root, kind)).await;
         let partitions = self.listed(&device, surveyed);
         pass.device = Some(device);
         partitions.map_or(FAILED, |partitions| {

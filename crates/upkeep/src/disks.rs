@@ -80,7 +80,7 @@ impl Disks {
 
     /// A device, as databases are found on it.
     pub(crate) fn root(&self, device: &str) -> DeviceRoot {
-        DeviceRoot::new(self.path(device), self.must_be_mounted)
+        DeviceRoot::new(self.path(device), self.must_be_mounted).on(&self.world.files)
     }
 
     /// The names of the devices that can be worked on now; in no particular order.

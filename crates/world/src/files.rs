@@ -129,6 +129,14 @@ pub trait Directory: Send + Sync {
     fn list_links(&self, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
         self.list(&mut |name| each(name, false))
     }
+    /// Makes a directory in it, wherever its path leads meanwhile.
+    fn make_directory(&self, _name: &OsStr) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Whether it is the root of what is mounted there.
+    fn is_mount_point(&self) -> io::Result<bool> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Opens a file in it for reading.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
     /// Removes a file in it.
@@ -152,6 +160,15 @@ pub fn own_names(directory: &dyn Directory, path: &Path) -> io::Result<Vec<OsStr
     Ok(names)
 }
 
+/// Database files on a file system that is not the machine's, as SQLite itself would leave them.
+pub trait Databases: Send + Sync {
+    /// The whole file.
+    fn load(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// What a commit does: the file's content is `content` from now on, wholly or not at all, and on stable storage when
+    /// it is `synced`.
+    fn commit(&self, path: &Path, content: &[u8], synced: bool) -> io::Result<()>;
+}
+
 /// A file system.
 pub trait FileSystem: Send + Sync {
     /// Opens a file.
@@ -169,6 +186,10 @@ pub trait FileSystem: Send + Sync {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
+    /// Makes a symbolic link to `target`.
+    fn symbolic_link(&self, _target: &Path, _link: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// What the file system knows about a path, symbolic links followed.
     fn info(&self, path: &Path) -> io::Result<FileInfo>;
     /// The room on the file system that holds `path`.
@@ -191,6 +212,11 @@ pub trait FileSystem: Send + Sync {
     /// What is known about a directory and files in it without reading from the disk, waiting for it or
     /// changing anything on it, so that async threads may ask. `None` unless that is known of all.
     fn glance(&self, _directory: &Path, _names: &[String]) -> Option<Glance> {
+        None
+    }
+
+    /// Where databases are kept that SQLite cannot open by their paths. `None` where the paths are the machine's own.
+    fn databases(&self) -> Option<&dyn Databases> {
         None
     }
 

@@ -102,6 +102,10 @@ impl FileSystem for RealFiles {
         Ok(fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
     }
 
+    fn symbolic_link(&self, target: &Path, link: &Path) -> io::Result<()> {
+        Ok(fs::symlinkat(target, CWD, link)?)
+    }
+
     fn info(&self, path: &Path) -> io::Result<FileInfo> {
         Ok(told(&fs::statat(CWD, path, AtFlags::empty())?))
     }
@@ -269,6 +273,16 @@ impl Directory for RealDirectory {
             }
         }
         Ok(())
+    }
+
+    fn make_directory(&self, name: &OsStr) -> io::Result<()> {
+        Ok(fs::mkdirat(&self.fd, name, OBJECT_MODE)?)
+    }
+
+    fn is_mount_point(&self) -> io::Result<bool> {
+        let here = fs::fstat(&self.fd)?;
+        let above = fs::statat(&self.fd, "..", AtFlags::empty())?;
+        Ok(here.st_dev != above.st_dev || here.st_ino == above.st_ino)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {

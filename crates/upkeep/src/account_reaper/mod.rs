@@ -114,8 +114,8 @@ impl AccountReaper {
             Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
         };
         let device = OpenDevice { name, thread };
-        let path = self.disks.path(&device.name);
-        let partitions = device.run(move || Location::partitions(&path, Kind::Account)).await;
+        let root = self.disks.root(&device.name);
+        let partitions = device.run(move || Location::partitions(&root, Kind::Account)).await;
         pass.partitions = partitions.unwrap_or_default().into();
         pass.device = Some(device);
     }

@@ -112,8 +112,8 @@ impl ContainerSync {
             Ok(thread) => thread,
             Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
         };
-        let path = self.disks.path(&name);
-        let listed = run(&thread, &name, move || Location::synced_partitions(&path)).await;
+        let root = self.disks.root(&name);
+        let listed = run(&thread, &name, move || Location::synced_partitions(&root)).await;
         pass.partitions = listed.unwrap_or_default().into();
         pass.device = Some((name, thread));
     }

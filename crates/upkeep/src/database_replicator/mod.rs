@@ -188,7 +188,7 @@ impl DatabaseReplicator {
         };
         let open = OpenDevice { who, name, thread };
         let (own, ring, name) = (self.own.clone(), self.ground.circle.ring.load_full(), open.name.clone());
-        let (path, kind) = (self.disks.path(&open.name), self.ground.kind);
+        let (root, kind) = (self.disks.root(&open.name), self.ground.kind);
         let (unclaimed, forgotten) = (
             self.ground.before(UNCLAIMED),
             self.ground.before(self.ground.options.reclaim_age),
@@ -197,11 +197,11 @@ impl DatabaseReplicator {
             let Some(device) = own.device(&ring, &name) else {
                 return Ok(None);
             };
-            let swept = sweep(&path) + sweep_copies(&path, unclaimed) + sweep_forgotten(&path, forgotten);
+            let swept = sweep(&root) + sweep_copies(&root, unclaimed) + sweep_forgotten(&root, forgotten);
             if swept > 0 {
                 tracing::info!("{who}: device {name}: {swept} temporary files that nobody claimed removed");
             }
-            let partitions = Location::partitions(&path, kind)?;
+            let partitions = Location::partitions(&root, kind)?;
             Ok::<_, std::io::Error>(Some((device.id, device.region, partitions)))
         });
         let Some(Some((id, region, mut partitions))) = looked.await else {
@@ -231,7 +231,7 @@ impl DatabaseReplicator {
             for partition in partitions {
                 let databases = Location::in_partition(&root, kind, partition)?;
                 if databases.is_empty() {
-                    Location::tidy_partition(root.path(), kind, partition);
+                    Location::tidy_partition(&root, kind, partition);
                 }
                 found.extend(databases);
             }
