@@ -12,10 +12,6 @@ use std::sync::Arc;
 use support::{at, container, create, fill, location, names, new_database, object, t};
 use vocabulary::{PolicyIndex, Timestamp};
 
-fn files() -> Arc<dyn world::files::FileSystem> {
-    Arc::new(world::real_files::RealFiles)
-}
-
 #[test]
 fn a_container_lives_and_dies_and_lives_again() {
     let device = tempfile::tempdir().unwrap();
@@ -123,7 +119,7 @@ fn creating_twice_is_refused_and_leaves_no_temporary_file() {
 fn a_creation_cut_short_is_swept_away_and_a_running_one_is_not() {
     let device = tempfile::tempdir().unwrap();
     let tmp = device.path().join("tmp");
-    assert_eq!(listing_engine::sweep(&files(), device.path()), 0);
+    assert_eq!(listing_engine::sweep(&device.path().into()), 0);
     fs::create_dir(&tmp).unwrap();
     for name in [
         ".martlet-account-1.db",
@@ -135,9 +131,9 @@ fn a_creation_cut_short_is_swept_away_and_a_running_one_is_not() {
     }
     let alive = fs::File::open(tmp.join(".martlet-container-2.db")).unwrap();
     rustix::fs::flock(&alive, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    assert_eq!(listing_engine::sweep(&files(), device.path()), 1);
+    assert_eq!(listing_engine::sweep(&device.path().into()), 1);
     drop(alive);
-    assert_eq!(listing_engine::sweep(&files(), device.path()), 1);
+    assert_eq!(listing_engine::sweep(&device.path().into()), 1);
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 2);
 }
 

@@ -4,18 +4,23 @@
 //! Always holds: everything a life of a node has started ends with it; what it had on its drive and safe
 //! is there in the next.
 
-use crate::bugs::{Bug, Bugged, Trusting};
+use crate::bugs::{Bug, Bugged, Hopeful, Trusting};
 use crate::clock::{SimClock, SimTasks};
 use crate::containers::Containers;
+use crate::databases::{self, Databases};
 use crate::dice::Dice;
-use crate::disk::{MOUNTS, Order, SimFiles};
-use crate::executor::{Executor, Home};
+use crate::disk::{Fault, MOUNTS, Order, SimFiles};
+use crate::executor::{Executor, Home, Progress};
+use crate::history::Violation;
 use crate::net::{Link, Net};
+use crate::plan::Misfortune;
 use crate::pool::{Census, SimPools};
 use crate::replication;
 use crate::trace::Trace;
 use arc_swap::ArcSwap;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
+use listing_engine::Kind;
+use listing_server::{ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use parking_lot::Mutex;
@@ -31,7 +36,7 @@ use world::{BoxFuture, Datagrams, Listener, Network, Stream, World};
 
 /// Ports of object servers, and of account and container servers.
 pub(crate) const OBJECTS: u16 = 6200;
-const LISTINGS: u16 = 6201;
+pub(crate) const LISTINGS: u16 = 6201;
 /// Every node's only drive.
 pub const DRIVE: &str = "d";
 const REPLICAS: f64 = 3.0;
@@ -46,6 +51,8 @@ pub struct Atlas {
     pub changed: Arc<Ring>,
     /// Of accounts and containers.
     pub listings: Arc<ArcSwap<Ring>>,
+    /// Of accounts and containers, after an operator has changed the weights.
+    pub changed_listings: Arc<Ring>,
     /// The cluster's secrets.
     pub hash: HashPrefix,
 }
@@ -59,6 +66,7 @@ impl Atlas {
             objects: Arc::new(ArcSwap::new(ring(nodes, OBJECTS, |_| 1.0)?)),
             changed: ring(nodes, OBJECTS, |node| 1.0 + (node % 3) as f64)?,
             listings: Arc::new(ArcSwap::new(ring(nodes, LISTINGS, |_| 1.0)?)),
+            changed_listings: ring(nodes, LISTINGS, |node| 1.0 + (node % 3) as f64)?,
             hash,
         })
     }
@@ -69,7 +77,8 @@ impl Atlas {
             nodes: self.nodes,
             objects: Arc::new(ArcSwap::new(self.objects.load_full())),
             changed: self.changed.clone(),
-            listings: self.listings.clone(),
+            listings: Arc::new(ArcSwap::new(self.listings.load_full())),
+            changed_listings: self.changed_listings.clone(),
             hash: self.hash.clone(),
         }
     }
@@ -107,7 +116,7 @@ pub struct Node {
     pub clock: SimClock,
     /// Its drive.
     pub files: SimFiles,
-    /// Its accounts and containers.
+    /// Its accounts and containers, where they are played.
     pub containers: Arc<Containers>,
     /// What runs of it, if it lives.
     pub life: Option<Life>,
@@ -125,6 +134,8 @@ pub struct Life {
     pub peers: Arc<Peers>,
     /// Its own objects.
     pub objects: Arc<dyn Service>,
+    /// Its own accounts and containers.
+    pub listings: Arc<dyn Service>,
 }
 
 /// What nodes of a run are like.
@@ -143,6 +154,8 @@ pub struct Manner {
     pub replicates_every: Option<Duration>,
     /// A planted bug.
     pub bug: Option<Bug>,
+    /// Containers are databases; without they are played.
+    pub databases: Option<Databases>,
 }
 
 /// All nodes.
@@ -165,7 +178,11 @@ pub struct Cluster {
     pub replicates: bool,
     pub(crate) manner: Manner,
     lives: u64,
+    turns: u64,
 }
+
+/// More turns than any run of this size takes.
+const TURNS: u64 = 3_000_000;
 
 /// The outside, for what belongs to no node.
 const OUTSIDE: Home = Home(0);
@@ -181,7 +198,7 @@ impl Cluster {
             let files = SimFiles::new(clock.clone(), dice.clone(), trace.clone(), number, &[(DRIVE, order)]);
             files.name_all(dice.chance(25) || manner.bug == Some(Bug::KeepsTemporaries));
             match manner.bug {
-                Some(Bug::SyncsNothing) => files.lie(true),
+                Some(Bug::SyncsNothing | Bug::CommitsNothing) => files.lie(true),
                 Some(Bug::KeepsTemporaries) => files.keep_temporaries(),
                 Some(Bug::ForgetsHints) => files.forget_hints(),
                 _ => {}
@@ -205,6 +222,7 @@ impl Cluster {
             replicates: true,
             manner,
             lives: OUTSIDE.0,
+            turns: 0,
         }
     }
 
@@ -236,11 +254,11 @@ impl Cluster {
                 files: self.nodes[number].files.clone(),
             }),
         };
-        let peers = Arc::new(self.peers(number, &world, &objects));
+        let listings = self.listings(number, home, &world)?;
+        let peers = Arc::new(self.peers(number, &world, &objects, &listings));
         server.set_peers(peers.clone());
         self.net.open(number, OBJECTS, home, objects.clone());
-        self.net
-            .open(number, LISTINGS, home, self.nodes[number].containers.clone());
+        self.net.open(number, LISTINGS, home, listings.clone());
         let shared = Shared::new(
             world.clone(),
             GatewayOptions::default(),
@@ -254,10 +272,14 @@ impl Cluster {
             world,
             peers,
             objects,
+            listings,
         });
         self.trace.note(format!("n{number}: begins"));
         if self.replicates {
-            replication::replicate_now_and_then(self, number);
+            match self.manner.databases {
+                None => replication::replicate_now_and_then(self, number),
+                Some(_) => databases::replicate_now_and_then(self, number),
+            }
         }
         Ok(())
     }
@@ -278,6 +300,98 @@ impl Cluster {
             true => self.nodes[number].files.restore_power(),
             false => self.nodes[number].files.close_all(),
         }
+    }
+
+    /// One turn of one task, or on to `until`; nodes whose power has gone meanwhile begin again.
+    pub(crate) fn turn(&mut self, until: Duration) -> Result<Progress, Violation> {
+        let progress = self.executor.step(until);
+        if progress == Progress::Reached {
+            return Ok(progress);
+        }
+        self.turns += 1;
+        if self.turns > TURNS {
+            return Err(Violation("it never comes to rest".into()));
+        }
+        for number in 0..self.nodes.len() {
+            if self.nodes[number].files.is_dark() {
+                self.end(number, true);
+                self.begin(number)?;
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Begins a life of a node unless it has one.
+    pub(crate) fn begin(&mut self, number: usize) -> Result<(), Violation> {
+        if self.nodes[number].life.is_some() {
+            return Ok(());
+        }
+        let booted = self.boot(number);
+        booted.map_err(|error| Violation(format!("node {number} does not start: {error}")))
+    }
+
+    /// Lets something go wrong, or right again.
+    pub(crate) fn befall(&mut self, misfortune: Misfortune) -> Result<(), Violation> {
+        self.trace.note(format!("{misfortune:?}"));
+        match misfortune {
+            Misfortune::PowerLoss(number) => self.end(number, true),
+            Misfortune::PowerLossAt(number, steps) => self.nodes[number].files.lose_power_after(steps),
+            Misfortune::Kill(number) => self.end(number, false),
+            Misfortune::Boot(number) => self.begin(number)?,
+            Misfortune::Blackout => {
+                (0..self.nodes.len()).for_each(|number| self.end(number, true));
+                for number in 0..self.nodes.len() {
+                    self.begin(number)?;
+                }
+            }
+            Misfortune::Cut(from, to, cut) => self.net.cut(from, to, cut),
+            Misfortune::Loss(percent) => self.net.lose(percent),
+            Misfortune::Repeats(percent) => self.net.repeat(percent),
+            Misfortune::Drive(number, fault) => {
+                self.nodes[number].files.inflict(DRIVE, fault);
+            }
+            Misfortune::NewRing => {
+                let Atlas {
+                    objects,
+                    changed,
+                    listings,
+                    changed_listings,
+                    ..
+                } = &*self.atlas;
+                match self.manner.databases {
+                    None => objects.store(changed.clone()),
+                    Some(_) => listings.store(changed_listings.clone()),
+                }
+            }
+            Misfortune::Skew(number, micros) => self.nodes[number].clock.skew(micros),
+        }
+        Ok(())
+    }
+
+    /// All is well again, after everything began anew once more.
+    pub(crate) fn heal(&mut self) -> Result<(), Violation> {
+        self.net.heal();
+        self.replicates = false;
+        let with_power = self.dice.chance(70);
+        self.trace.note("all is well".into());
+        let well = [
+            Fault::Failing(0),
+            Fault::FailingSyncs(0),
+            Fault::Full(false),
+            Fault::Slow(2),
+            Fault::Pulled(false),
+        ];
+        for number in 0..self.nodes.len() {
+            self.end(number, with_power);
+            for fault in well {
+                self.nodes[number].files.inflict(DRIVE, fault);
+            }
+        }
+        for number in 0..self.nodes.len() {
+            self.nodes[number].files.close_all();
+            self.begin(number)?;
+        }
+        Ok(())
     }
 
     /// Takes everything apart: tasks and services hold one another.
@@ -310,19 +424,48 @@ impl Cluster {
         }
     }
 
-    fn peers(&self, number: usize, world: &World, objects: &Arc<dyn Service>) -> Peers {
+    /// The account and container server of a node, real or played.
+    fn listings(&self, number: usize, home: Home, world: &World) -> io::Result<Arc<dyn Service>> {
+        if self.manner.databases.is_none() {
+            return Ok(self.nodes[number].containers.clone());
+        }
+        let options = ListingServerOptions {
+            threads_per_disk: self.manner.threads,
+            queue_per_disk: self.manner.queue,
+            log_requests: false,
+            ..ListingServerOptions::new(MOUNTS, self.atlas.hash.clone(), Arc::new(Policies::default()))
+        };
+        let inner = ListingServer::new(world.clone(), Kind::Container, options)?;
+        Ok(match self.manner.bug {
+            None => inner,
+            Some(bug) => Arc::new(Bugged {
+                inner,
+                bug,
+                world: world.clone(),
+                executor: self.executor.clone(),
+                home,
+                files: self.nodes[number].files.clone(),
+            }),
+        })
+    }
+
+    fn peers(&self, number: usize, world: &World, objects: &Arc<dyn Service>, listings: &Arc<dyn Service>) -> Peers {
         let mut peers = Peers::new(world.clone());
         for other in 0..self.nodes.len() {
             let ip = address(other);
             if other == number {
                 peers.register(&ip, OBJECTS, objects.clone());
-                peers.register(&ip, LISTINGS, self.nodes[number].containers.clone());
+                peers.register(&ip, LISTINGS, listings.clone());
                 continue;
             }
             for port in [OBJECTS, LISTINGS] {
                 let link = Link::new(self.net.clone(), number, other, port);
                 let link: Arc<dyn Service> = match self.manner.bug {
                     Some(Bug::TrustsShortAnswers) => Arc::new(Trusting(link)),
+                    Some(Bug::TrustsLostRows) => Arc::new(Hopeful {
+                        way: link,
+                        dice: self.dice.clone(),
+                    }),
                     _ => Arc::new(link),
                 };
                 peers.register(&ip, port, link);

@@ -53,6 +53,7 @@ mod client;
 pub mod clock;
 pub mod cluster;
 pub mod containers;
+pub mod databases;
 pub mod dice;
 pub mod disk;
 pub mod executor;

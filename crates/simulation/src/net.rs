@@ -3,7 +3,7 @@
 //! Nodes speak through [`Service`] calls, not through bytes of HTTP: what a connection can do to a call is
 //! done here. A call or an answer may be held up long enough for later ones to overtake it; a way may be
 //! cut (then what is sent is refused, or nothing comes back until the caller's patience ends), an answer
-//! may get lost although the call was served, a body may break off in the middle; a node that dies takes
+//! may get lost although the call was served, a call may come twice, a body may break off in the middle; a node that dies takes
 //! the calls along that it serves. Of what a node knows only what HTTP carries arrives: no shared checksums.
 
 use crate::dice::Dice;
@@ -37,6 +37,8 @@ struct State {
     cut: BTreeSet<(usize, usize)>,
     /// So many of 100 answers get lost.
     losing: u64,
+    /// So many of 100 calls come twice.
+    repeating: u64,
     doors: BTreeMap<(usize, u16), Door>,
 }
 
@@ -84,10 +86,15 @@ impl Net {
         self.0.state.lock().losing = percent;
     }
 
+    /// So many of 100 calls come a second time from now on, some time after the first.
+    pub fn repeat(&self, percent: u64) {
+        self.0.state.lock().repeating = percent;
+    }
+
     /// All is well.
     pub fn heal(&self) {
         let mut state = self.0.state.lock();
-        (state.cut, state.losing) = (BTreeSet::new(), 0);
+        (state.cut, state.losing, state.repeating) = (BTreeSet::new(), 0, 0);
     }
 
     fn is_cut(&self, from: usize, to: usize) -> bool {
@@ -154,6 +161,7 @@ impl Net {
         let Some(Door { home, service }) = door else {
             return trace.note(format!("{label}: nobody there"));
         };
+        self.perhaps_again(way, &call);
         let call = Call {
             body: self.carried(call.body, from, to),
             ..call
@@ -188,6 +196,35 @@ impl Net {
         let response = response.map(|body| self.carried(body, to, from));
         // The caller may have lost patience.
         let _ = answer.send(response);
+    }
+
+    /// The same call may come again, as from a client that lost patience with the first.
+    fn perhaps_again(&self, way: Way, call: &Call) {
+        let repeating = self.0.state.lock().repeating;
+        if repeating == 0 || !self.0.dice.chance(repeating) {
+            return;
+        }
+        let Some(body) = call.body.as_whole() else { return };
+        let again = Call {
+            method: call.method.clone(),
+            address: call.address.clone(),
+            query: call.query.clone(),
+            headers: call.headers.clone(),
+            body: Body::whole(body),
+            interim: None,
+        };
+        let (net, Way { to, port, .. }) = (self.clone(), way);
+        let repeated = async move {
+            net.travel().await;
+            net.travel().await;
+            let door = net.0.state.lock().doors.get(&(to, port)).cloned();
+            let Some(Door { home, service }) = door else { return };
+            let label = format!("n{to}: {} {} again", again.method, again.address.url_path());
+            net.0.trace.note(label);
+            let serving = async move { drop(service.call(again).await) };
+            net.0.executor.spawn(home, Box::pin(serving));
+        };
+        self.0.executor.spawn(UNDER_WAY, Box::pin(repeated));
     }
 
     /// Nothing comes back, ever, or in the other cases a refusal.

@@ -47,6 +47,8 @@ pub enum Misfortune {
     Cut(usize, usize, bool),
     /// So many of 100 answers get lost.
     Loss(u64),
+    /// So many of 100 calls come twice.
+    Repeats(u64),
     /// Something about a node's drive.
     Drive(usize, Fault),
     /// Objects belong elsewhere from now on.
@@ -98,6 +100,7 @@ impl Plan {
             unlucky: dice.up_to(nodes),
             replicates_every: None,
             bug,
+            databases: None,
         };
         let mut plan = Self {
             nodes,

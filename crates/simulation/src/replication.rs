@@ -47,7 +47,7 @@ fn replicator(cluster: &Cluster, number: usize, life: &Life) -> ObjectReplicator
 }
 
 /// One pass: what was done, and what was left for later.
-async fn pass(chore: &mut impl Chore) -> (u64, u64) {
+pub(crate) async fn pass(chore: &mut impl Chore) -> (u64, u64) {
     let mut sum = (0, 0);
     while let Step::Did { done, failed } = chore.step().await {
         sum = (sum.0 + done, sum.1 + failed);

@@ -4,13 +4,12 @@
 
 use crate::bugs::Bug;
 use crate::client::{self, Told};
-use crate::cluster::{Atlas, Cluster, DRIVE};
+use crate::cluster::{Atlas, Cluster};
 use crate::dice::Dice;
-use crate::disk::Fault;
 use crate::executor::Progress;
 use crate::history::{Fate, History, Verb, Violation, Write};
 use crate::inspect;
-use crate::plan::{Ask, Event, Misfortune, PATHS, Plan};
+use crate::plan::{Ask, Event, PATHS, Plan};
 use crate::trace::Trace;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
@@ -20,15 +19,13 @@ use std::time::Duration;
 use vocabulary::Timestamp;
 use world::Clock;
 
-/// More turns than any run of this size takes.
-const TURNS: u64 = 3_000_000;
 /// Longer than all time-outs in a row.
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Longer than any message is under way, and than whoever gets it then works on it.
-const CALM: Duration = Duration::from_secs(120);
+pub(crate) const CALM: Duration = Duration::from_secs(120);
 
 /// The atlases for all sizes of clusters; made once for many runs.
-pub struct Atlases(BTreeMap<usize, Arc<Atlas>>);
+pub struct Atlases(pub(crate) BTreeMap<usize, Arc<Atlas>>);
 
 impl Atlases {
     /// For all sizes that plans have.
@@ -51,8 +48,13 @@ pub struct Outcome {
 
 /// Runs what belongs to `seed`, with a planted bug or without.
 pub fn run(atlases: &Atlases, seed: u64, bug: Option<Bug>, in_words: bool) -> Outcome {
+    outcome(in_words, |trace| play(atlases, seed, bug, trace))
+}
+
+/// What comes of `play`, a panic included.
+pub(crate) fn outcome(in_words: bool, play: impl FnOnce(&Trace) -> Result<(), Violation>) -> Outcome {
     let trace = Trace::new(in_words);
-    let ran = catch_unwind(AssertUnwindSafe(|| play(atlases, seed, bug, &trace)));
+    let ran = catch_unwind(AssertUnwindSafe(|| play(&trace)));
     let violation = match ran {
         Ok(violation) => violation.err(),
         Err(panic) => Some(Violation(format!("a panic: {}", words(&*panic)))),
@@ -87,7 +89,6 @@ fn play(atlases: &Atlases, seed: u64, bug: Option<Bug>, trace: &Trace) -> Result
         plan,
         told: Arc::default(),
         waiting: 0,
-        turns: 0,
         stamps: HashSet::new(),
     };
     let played = run.play();
@@ -102,20 +103,19 @@ pub(crate) struct Run {
     pub(crate) plan: Plan,
     told: Arc<Mutex<Vec<Told>>>,
     waiting: usize,
-    turns: u64,
     stamps: HashSet<u64>,
 }
 
 impl Run {
     fn play(&mut self) -> Result<(), Violation> {
         for number in 0..self.plan.nodes {
-            self.boot(number)?;
+            self.cluster.begin(number)?;
         }
         for (at, event) in std::mem::take(&mut self.plan.events) {
             self.advance(at, |_| false)?;
             match event {
                 Event::Client { node, path, ask } => self.ask(node, path, ask),
-                Event::Misfortune(misfortune) => self.befall(misfortune)?,
+                Event::Misfortune(misfortune) => self.cluster.befall(misfortune)?,
             }
         }
         let end = self.cluster.executor.now() + PATIENCE;
@@ -130,31 +130,13 @@ impl Run {
     /// On to `until`, or until `enough`.
     pub(crate) fn advance(&mut self, until: Duration, enough: impl Fn(&Self) -> bool) -> Result<(), Violation> {
         while !enough(self) {
-            if self.cluster.executor.step(until) == Progress::Reached {
+            if self.cluster.turn(until)? == Progress::Reached {
                 // A life that ended outside of any step has answered by its end.
                 return self.listen();
-            }
-            self.turns += 1;
-            if self.turns > TURNS {
-                return Err(Violation("it never comes to rest".into()));
-            }
-            for number in 0..self.plan.nodes {
-                if self.cluster.nodes[number].files.is_dark() {
-                    self.cluster.end(number, true);
-                    self.boot(number)?;
-                }
             }
             self.listen()?;
         }
         Ok(())
-    }
-
-    pub(crate) fn boot(&mut self, number: usize) -> Result<(), Violation> {
-        if self.cluster.nodes[number].life.is_some() {
-            return Ok(());
-        }
-        let booted = self.cluster.boot(number);
-        booted.map_err(|error| Violation(format!("node {number} does not start: {error}")))
     }
 
     fn ask(&mut self, node: usize, path: usize, ask: Ask) {
@@ -230,56 +212,9 @@ impl Run {
         Ok(())
     }
 
-    fn befall(&mut self, misfortune: Misfortune) -> Result<(), Violation> {
-        self.cluster.trace.note(format!("{misfortune:?}"));
-        match misfortune {
-            Misfortune::PowerLoss(number) => self.cluster.end(number, true),
-            Misfortune::PowerLossAt(number, steps) => self.cluster.nodes[number].files.lose_power_after(steps),
-            Misfortune::Kill(number) => self.cluster.end(number, false),
-            Misfortune::Boot(number) => self.boot(number)?,
-            Misfortune::Blackout => {
-                (0..self.plan.nodes).for_each(|number| self.cluster.end(number, true));
-                for number in 0..self.plan.nodes {
-                    self.boot(number)?;
-                }
-            }
-            Misfortune::Cut(from, to, cut) => self.cluster.net.cut(from, to, cut),
-            Misfortune::Loss(percent) => self.cluster.net.lose(percent),
-            Misfortune::Drive(number, fault) => {
-                self.cluster.nodes[number].files.inflict(DRIVE, fault);
-            }
-            Misfortune::NewRing => {
-                let Atlas { objects, changed, .. } = &*self.cluster.atlas;
-                objects.store(changed.clone());
-            }
-            Misfortune::Skew(number, micros) => self.cluster.nodes[number].clock.skew(micros),
-        }
-        Ok(())
-    }
-
-    /// All is well again, after everything began anew once more.
+    /// All is well again.
     fn heal(&mut self) -> Result<(), Violation> {
-        self.cluster.net.heal();
-        self.cluster.replicates = false;
-        let with_power = self.cluster.dice.chance(70);
-        self.cluster.trace.note("all is well".into());
-        let well = [
-            Fault::Failing(0),
-            Fault::FailingSyncs(0),
-            Fault::Full(false),
-            Fault::Slow(2),
-            Fault::Pulled(false),
-        ];
-        for number in 0..self.plan.nodes {
-            self.cluster.end(number, with_power);
-            for fault in well {
-                self.cluster.nodes[number].files.inflict(DRIVE, fault);
-            }
-        }
-        for number in 0..self.plan.nodes {
-            self.cluster.nodes[number].files.close_all();
-            self.boot(number)?;
-        }
+        self.cluster.heal()?;
         // What is still under way arrives.
         let calm = self.cluster.executor.now() + CALM;
         self.advance(calm, |_| false)

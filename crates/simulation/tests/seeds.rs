@@ -6,11 +6,14 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
 use simulation::bugs::Bug;
+use simulation::databases;
 use simulation::run::{Atlases, Outcome, run};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Take about a minute in a debug build.
 const SEEDS: u64 = 1_200;
+/// Take a few seconds.
+const DATABASE_SEEDS: u64 = 120;
 /// Each bug must show within so many.
 const SEEDS_PER_BUG: u64 = 1_000;
 
@@ -18,8 +21,11 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// What runs a seed: objects, or databases.
+type Runs = fn(&Atlases, u64, Option<Bug>, bool) -> Outcome;
+
 /// The first seed among `seeds` that breaks a promise, on all processors.
-fn first_broken(first: u64, count: u64, bug: Option<Bug>) -> Option<(u64, Outcome)> {
+fn first_broken(run: Runs, first: u64, count: u64, bug: Option<Bug>) -> Option<(u64, Outcome)> {
     let (next, broken) = (AtomicU64::new(first), AtomicU64::new(u64::MAX));
     let search = || {
         let atlases = Atlases::new().unwrap();
@@ -40,8 +46,7 @@ fn first_broken(first: u64, count: u64, bug: Option<Bug>) -> Option<(u64, Outcom
     (seed != u64::MAX).then(|| (seed, run(&atlases, seed, bug, true)))
 }
 
-#[test]
-fn no_promise_is_broken() {
+fn hold(run: Runs, seeds: u64, replay: &str) {
     if let Some(seed) = number("MARTLET_SEED") {
         let outcome = run(&Atlases::new().unwrap(), seed, None, true);
         outcome.lines.iter().for_each(|line| eprintln!("{line}"));
@@ -49,30 +54,22 @@ fn no_promise_is_broken() {
     }
     let (first, count) = (
         number("MARTLET_FIRST_SEED").unwrap_or(1),
-        number("MARTLET_SEEDS").unwrap_or(SEEDS),
+        number("MARTLET_SEEDS").unwrap_or(seeds),
     );
-    if let Some((seed, outcome)) = first_broken(first, count, None) {
-        let last = outcome
-            .lines
-            .iter()
-            .rev()
-            .take(40)
-            .rev()
-            .cloned()
-            .collect::<Vec<_>>()
-            .join("\n");
+    if let Some((seed, outcome)) = first_broken(run, first, count, None) {
+        let last = outcome.lines.len().saturating_sub(40);
         let violation = outcome
             .violation
             .map_or("it does not show again".into(), |violation| violation.to_string());
-        panic!("seed {seed}: {violation}\n…\n{last}\n\nreplay with: make simulate SEED={seed}");
+        let last = outcome.lines[last..].join("\n");
+        panic!("seed {seed}: {violation}\n…\n{last}\n\nreplay with: make simulate SEED={seed}{replay}");
     }
 }
 
-#[test]
-fn a_seed_always_gives_the_same_run() {
+fn repeat(run: Runs, seeds: u64) {
     let atlases = Atlases::new().unwrap();
     let mut seen = std::collections::BTreeSet::new();
-    for seed in 0..40 {
+    for seed in 0..seeds {
         let once = run(&atlases, seed, None, true);
         let again = run(&atlases, seed, None, true);
         let differ = once.lines.iter().zip(&again.lines).find(|(one, other)| one != other);
@@ -84,18 +81,45 @@ fn a_seed_always_gives_the_same_run() {
         );
         seen.insert(once.fingerprint);
     }
-    assert_eq!(seen.len(), 40);
+    assert_eq!(seen.len() as u64, seeds);
+}
+
+fn find(run: Runs, bugs: &[Bug]) {
+    let wanted = std::env::var("MARTLET_BUG").unwrap_or_default();
+    for bug in bugs.iter().filter(|bug| format!("{bug:?}").contains(&wanted)) {
+        let found = first_broken(run, 1, SEEDS_PER_BUG, Some(*bug));
+        let (seed, outcome) = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
+        let said = outcome.violation.map_or_else(String::new, |v| v.to_string());
+        eprintln!("{bug:?}: seed {seed}: {said}");
+    }
+}
+
+#[test]
+fn no_promise_is_broken() {
+    hold(run, SEEDS, "");
+}
+
+#[test]
+fn no_promise_of_databases_is_broken() {
+    hold(databases::run, DATABASE_SEEDS, " OF=_of_databases");
+}
+
+#[test]
+fn a_seed_always_gives_the_same_run() {
+    repeat(run, 40);
+}
+
+#[test]
+fn a_seed_always_gives_the_same_run_of_databases() {
+    repeat(databases::run, 15);
 }
 
 #[test]
 fn every_planted_bug_is_found() {
-    let wanted = std::env::var("MARTLET_BUG").unwrap_or_default();
-    for bug in Bug::ALL.into_iter().filter(|bug| format!("{bug:?}").contains(&wanted)) {
-        let (seed, outcome) =
-            first_broken(1, SEEDS_PER_BUG, Some(bug)).unwrap_or_else(|| panic!("{bug:?} is not found"));
-        eprintln!(
-            "{bug:?}: seed {seed}: {}",
-            outcome.violation.map_or_else(String::new, |v| v.to_string())
-        );
-    }
+    find(run, &Bug::ALL);
+}
+
+#[test]
+fn every_planted_bug_of_databases_is_found() {
+    find(databases::run, &Bug::OF_DATABASES);
 }

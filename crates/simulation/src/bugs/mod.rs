@@ -1,10 +1,13 @@
 //! The test of the test: bugs that a simulation must find.
 //!
 //! Each stands where a seam is and does to what passes there what the bug in the code behind it would do;
-//! so no production build has anything of it. What replication does wrong is in `exchanges.rs`.
+//! so no production build has anything of it. What replication does wrong is in `exchanges.rs`, what replicators
+//! of databases do wrong in `databases.rs`.
 
+mod databases;
 mod exchanges;
 
+pub(crate) use databases::Hopeful;
 pub(crate) use exchanges::Trusting;
 
 use crate::disk::SimFiles;
@@ -58,6 +61,21 @@ pub enum Bug {
     TakesOlderReplicas,
     /// Order: replicators do not bring deletions.
     KeepsDeletionsToItself,
+    /// Databases: rows count as brought before an answer says so.
+    TrustsLostRows,
+    /// Databases: rows that a replicator brings win, whatever their timestamps.
+    TakesOlderRows,
+    /// Databases: metadata that a replicator brings win, whatever their timestamps.
+    TakesOlderMetadata,
+    /// Databases: replicators do not tell of deletions of the whole.
+    ForgetsDeletedContainers,
+    /// Databases: replicators do not bring rows of what was deleted.
+    ForgetsDeletedRows,
+    /// Databases: a whole one takes the place of another without its rows. Not among [`Bug::OF_DATABASES`]: the other must
+    /// have a row that nobody else has and be far behind, which the seeds of a test do not meet.
+    ReplacesDatabases,
+    /// Databases: commits are not durable.
+    CommitsNothing,
 }
 
 impl Bug {
@@ -84,7 +102,23 @@ impl Bug {
     ];
 }
 
-/// An object server with a bug.
+impl Bug {
+    fn is_of_databases(self) -> bool {
+        Self::OF_DATABASES.contains(&self) || self == Self::ReplacesDatabases
+    }
+
+    /// All of databases that the seeds of a test find.
+    pub const OF_DATABASES: [Bug; 6] = [
+        Bug::TrustsLostRows,
+        Bug::TakesOlderRows,
+        Bug::TakesOlderMetadata,
+        Bug::ForgetsDeletedContainers,
+        Bug::ForgetsDeletedRows,
+        Bug::CommitsNothing,
+    ];
+}
+
+/// A server of objects or containers with a bug.
 pub(crate) struct Bugged {
     pub(crate) inner: Arc<dyn Service>,
     pub(crate) bug: Bug,
@@ -103,8 +137,10 @@ fn status(code: StatusCode) -> Response {
 #[async_trait::async_trait]
 impl Service for Bugged {
     async fn call(&self, mut call: Call) -> Response {
-        if call.method.as_str() == "SSYNC" {
-            return self.exchange(call).await;
+        match call.method.as_str() {
+            "SSYNC" => return self.exchange(call).await,
+            "REPLICATE" if self.bug.is_of_databases() => return self.level(call).await,
+            _ => {}
         }
         match (self.bug, call.method.clone()) {
             (Bug::AcknowledgesUnstored, Method::PUT) if self.world.random.below(3) == 0 => {

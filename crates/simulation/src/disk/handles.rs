@@ -1,6 +1,6 @@
 //! Open files and directories. A handle is dead (EIO) once its drive began another life.
 
-use super::drive::{Drive, FileState};
+use super::drive::{Drive, FileState, ROOT};
 use super::{Disks, EIO, ENOSPC, SimFiles};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -218,6 +218,16 @@ impl Directory for SimDirectory {
             .chain(names.iter().take(turn))
             .for_each(|name| each(name));
         Ok(())
+    }
+
+    fn make_directory(&self, name: &OsStr) -> io::Result<()> {
+        world::files::FileSystem::make_directory(&self.files, &self.path.join(name))
+    }
+
+    fn is_mount_point(&self) -> io::Result<bool> {
+        let Some(name) = &self.drive else { return Ok(false) };
+        let mut disks = self.files.state.lock();
+        alive(&mut disks, name, self.life).map(|_| self.inode == ROOT)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {

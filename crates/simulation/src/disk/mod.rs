@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use world::files::FileSystem;
 
 pub(crate) const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
@@ -177,6 +178,19 @@ impl SimFiles {
             .drives
             .values_mut()
             .for_each(|drive| drive.lies = lies);
+    }
+
+    /// A bug: everything in a directory is gone, as if by a step of its own.
+    pub(crate) fn empty(&self, directory: &Path) {
+        let Ok(opened) = self.open_directory(directory) else {
+            return;
+        };
+        let mut names = vec![];
+        // What cannot be listed stays.
+        let _ = opened.list(&mut |name| names.push(name.to_owned()));
+        for name in names {
+            let _ = self.remove_file(&directory.join(name));
+        }
     }
 
     /// How many milliseconds a job may take.

@@ -6,7 +6,7 @@ use super::{Disks, EIO, ENOSPC, MOUNTS, SimFiles};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path};
-use world::files::{Directory, File, FileInfo, FileSystem, Glance, Kind, Purpose, Space};
+use world::files::{Databases, Directory, File, FileInfo, FileSystem, Glance, Kind, Purpose, Space};
 
 const ROOM: u64 = 1 << 40;
 /// What the directory of mount points, and a mount point without its drive, are on.
@@ -181,6 +181,33 @@ impl SimFiles {
                 return Err(errno(21));
             }
             drive.change(vec![(directory, name, None)], time);
+            Ok(())
+        })
+    }
+}
+
+/// SQLite's commits are taken at their word: they happen wholly or not at all, and survive.
+impl Databases for SimFiles {
+    fn load(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path, u64::MAX)
+    }
+
+    fn commit(&self, path: &Path, content: &[u8], synced: bool) -> io::Result<()> {
+        self.change("commit", path, |drive, place, time| {
+            let inode = drive.find(&place.parts)?;
+            if drive.full {
+                return Err(errno(ENOSPC));
+            }
+            if synced && drive.failing_syncs > 0 {
+                drive.failing_syncs -= 1;
+                return Err(errno(EIO));
+            }
+            let file = drive.file(inode).ok_or_else(|| errno(21))?;
+            file.now.bytes = content.to_vec();
+            (file.changed, file.modified, file.dirty) = (time, time, true);
+            if synced {
+                drive.sync_file(inode);
+            }
             Ok(())
         })
     }
@@ -384,6 +411,10 @@ impl FileSystem for SimFiles {
         drive
             .and_then(|name| disks.drives.get(&name))
             .is_some_and(|drive| drive.order == Order::Log)
+    }
+
+    fn databases(&self) -> Option<&dyn Databases> {
+        Some(self)
     }
 
     fn can_glance(&self, _path: &Path) -> bool {

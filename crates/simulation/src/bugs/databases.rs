@@ -1,0 +1,128 @@
+//! Bugs of those who level databases: done to the operations of REPLICATE as they pass.
+
+use super::{Bug, Bugged, status};
+use crate::cluster::DRIVE;
+use crate::dice::Dice;
+use crate::disk::MOUNTS;
+use bytes::Bytes;
+use http::StatusCode;
+use peer::{Address, Body, Call, DATABASE_HEADER, Response, Service};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The most bytes of an operation.
+const MOST: u64 = 1 << 24;
+/// Where `sync` says when the other was last deleted, and its metadata.
+const DELETED_AT: usize = 6;
+const METADATA: usize = 7;
+
+impl Bugged {
+    /// Does what a replicator asks, with the bug.
+    pub(super) async fn level(&self, call: Call) -> Response {
+        let directory = hash_directory(&call.address);
+        // Databases that travel are no operations.
+        let Some(directory) = directory.filter(|_| !call.headers.contains_key(DATABASE_HEADER)) else {
+            return self.inner.call(call).await;
+        };
+        let Some(mut operation) = call.body.collect(MOST).await.ok().and_then(|bytes| read(&bytes)) else {
+            return status(StatusCode::BAD_REQUEST);
+        };
+        let name = operation[0].as_str().unwrap_or_default().to_owned();
+        match (self.bug, name.as_str()) {
+            (Bug::TakesOlderRows, "merge_items") => {
+                let now = json!(self.world.clock.now().internal());
+                rows(&mut operation)
+                    .iter_mut()
+                    .for_each(|row| row["created_at"] = now.clone());
+            }
+            (Bug::ForgetsDeletedRows, "merge_items") => {
+                rows(&mut operation).retain(|row| row["deleted"] != json!(1));
+            }
+            (Bug::TakesOlderMetadata, "sync") => {
+                operation[METADATA] = renewed(&operation[METADATA], &self.world.clock.now().internal());
+            }
+            (Bug::ForgetsDeletedContainers, "sync") => operation[DELETED_AT] = json!("0"),
+            (Bug::ReplacesDatabases, "rsync_then_merge") => {
+                self.files.empty(&directory);
+                operation[0] = json!("complete_rsync");
+            }
+            _ => {}
+        }
+        let body = Body::whole(Value::Array(operation).to_string());
+        let asked = Call {
+            method: call.method,
+            address: call.address,
+            query: call.query,
+            headers: call.headers,
+            body,
+            interim: None,
+        };
+        let response = self.inner.call(asked).await;
+        match (self.bug, name.as_str(), response.body().as_whole()) {
+            (Bug::ForgetsDeletedContainers, "sync", Some(told)) => response.map(|_| Body::whole(never_deleted(&told))),
+            _ => response,
+        }
+    }
+}
+
+fn read(bytes: &Bytes) -> Option<Vec<Value>> {
+    let operation: Vec<Value> = serde_json::from_slice(bytes).ok()?;
+    (!operation.is_empty()).then_some(operation)
+}
+
+/// Where the database lies that a call is about.
+fn hash_directory(address: &Address) -> Option<PathBuf> {
+    let Address::Partition { partition, rest, .. } = address else {
+        return None;
+    };
+    let suffix = rest.get(rest.len().checked_sub(3)?..)?;
+    let directory = format!("{MOUNTS}/{DRIVE}/containers/{partition}/{suffix}/{rest}");
+    Some(directory.into())
+}
+
+fn rows(operation: &mut [Value]) -> &mut Vec<Value> {
+    match operation.get_mut(1).and_then(Value::as_array_mut) {
+        Some(rows) => rows,
+        None => panic!("planted: rows were expected"),
+    }
+}
+
+/// All items are of now.
+fn renewed(metadata: &Value, now: &str) -> Value {
+    let text = metadata.as_str().unwrap_or_default();
+    let Ok(Value::Object(mut items)) = serde_json::from_str(text) else {
+        return metadata.clone();
+    };
+    items.values_mut().for_each(|item| item[1] = json!(now));
+    json!(Value::Object(items).to_string())
+}
+
+fn never_deleted(told: &Bytes) -> Bytes {
+    let Ok(mut answer) = serde_json::from_slice::<Value>(told) else {
+        return told.clone();
+    };
+    if !answer["delete_timestamp"].is_null() {
+        answer["delete_timestamp"] = json!("0");
+    }
+    answer.to_string().into()
+}
+
+/// A way on which rows count as brought when they are sent, whatever becomes of them: half of them get lost.
+pub(crate) struct Hopeful<S> {
+    pub(crate) way: S,
+    pub(crate) dice: Dice,
+}
+
+#[async_trait::async_trait]
+impl<S: Service> Service for Hopeful<S> {
+    async fn call(&self, call: Call) -> Response {
+        let brings_rows = call
+            .body
+            .as_whole()
+            .is_some_and(|bytes| call.method.as_str() == "REPLICATE" && bytes.starts_with(b"[\"merge_items\""));
+        match brings_rows && self.dice.chance(50) {
+            true => status(StatusCode::ACCEPTED),
+            false => self.way.call(call).await,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Gateways and object servers: they ask each replica of a container by itself, and tell the run what each said.
+
+use super::history::{ACCOUNT, Verb, Write, container, etag, header, object};
+use crate::cluster::{Cluster, LISTINGS, address};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method};
+use parking_lot::Mutex;
+use peer::{Call, Target, Timeouts};
+use placement::Device;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::EntityPath;
+
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_millis(500),
+    response: Duration::from_secs(10),
+};
+
+/// Number of the write, node, status.
+pub(super) type Told = Arc<Mutex<Vec<(usize, usize, u16)>>>;
+
+/// So many of 100 replicas are not reached, and of a node that is shunned.
+const MISSED: u64 = 25;
+const SHUNNED: u64 = 85;
+
+/// Asks replicas at once, not always all, as long as the node lives that asks. For a new container another node stands in for one that
+/// fails.
+pub(super) fn ask(
+    cluster: &Cluster,
+    (node, shunned): (usize, Option<usize>),
+    number: usize,
+    write: &Write,
+    told: &Told,
+) {
+    let Some(life) = &cluster.nodes[node].life else {
+        return;
+    };
+    let ring = cluster.atlas.listings.load_full();
+    let hash = cluster.atlas.hash.container(ACCOUNT, &container(write.container));
+    let partition = ring.partition_of(&hash.0);
+    let stand_in = ring.handoffs(partition).next().cloned();
+    for device in ring.primaries(partition) {
+        let missed = match shunned == Some(node_of(device)) {
+            true => SHUNNED,
+            false => MISSED,
+        };
+        if cluster.dice.chance(missed) {
+            continue;
+        }
+        let (device, peers, told) = (device.clone(), life.peers.clone(), told.clone());
+        let stand_in = stand_in.clone().filter(|_| matches!(write.verb, Verb::Put { .. }));
+        let (write, executor) = (write.clone(), cluster.executor.clone());
+        let pause = Duration::from_micros(cluster.dice.between(0, 3_000));
+        let asking = async move {
+            executor.sleep(pause).await;
+            for device in [Some(device), stand_in].into_iter().flatten() {
+                let call = call(&device, partition, number, &write);
+                let answer = peers.send(&device.ip, LISTINGS, call, TIMEOUTS).await;
+                let status = answer.map_or(0, |response| response.status().as_u16());
+                told.lock().push((number, node_of(&device), status));
+                if (200..500).contains(&status) {
+                    return;
+                }
+            }
+        };
+        cluster.executor.spawn(life.home, Box::pin(asking));
+    }
+}
+
+fn node_of(device: &Device) -> usize {
+    (0..).find(|node| address(*node) == device.ip).unwrap_or_default()
+}
+
+fn call(device: &Device, partition: u32, number: usize, write: &Write) -> Call {
+    let name = match write.verb {
+        Verb::Row { name } | Verb::NoRow { name } => Some(object(name)),
+        _ => None,
+    };
+    let target = Target {
+        device: device.device.clone(),
+        partition,
+        path: Arc::new(EntityPath {
+            account: ACCOUNT.into(),
+            container: Some(container(write.container)),
+            object: name,
+        }),
+    };
+    let mut headers = HeaderMap::new();
+    let mut set = |name: &str, value: String| {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    };
+    set("x-timestamp", write.at.internal());
+    set("x-backend-storage-policy-index", "0".into());
+    let method = match write.verb {
+        Verb::Put { key } | Verb::Post { key } => {
+            set(&header(key), number.to_string());
+            match write.verb {
+                Verb::Put { .. } => Method::PUT,
+                _ => Method::POST,
+            }
+        }
+        Verb::Row { .. } => {
+            set("x-size", number.to_string());
+            set("x-content-type", "text/plain".into());
+            set("x-etag", etag(number));
+            Method::PUT
+        }
+        Verb::Delete | Verb::NoRow { .. } => Method::DELETE,
+    };
+    Call::new(method, target, headers)
+}

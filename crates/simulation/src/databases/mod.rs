@@ -1,0 +1,40 @@
+//! Containers as databases: container servers and their replicators as they are, rows from object servers, and what
+//! gateways ask of containers.
+//!
+//! Clients write to few containers and few names in them, each replica by itself, and remember what each has
+//! acknowledged: such a row is binding whoever else has it, for its object server relies on that. Misfortunes are those of
+//! all runs; besides, calls may come twice, and containers come to belong elsewhere. When all is well again replicators
+//! must make all replicas equal within a few passes: see `inspect.rs`.
+//! SQLite works on copies in memory here (`world::files::Databases`): its pages, journals and locks are not what is tested.
+//! Deliberately absent: accounts, reclaiming, several policies, shard ranges, flipped bits (SQLite has no checksums).
+//!
+//! | promise | planted bugs |
+//! |---|---|
+//! | an acknowledged row, deletion or item survives | `CommitsNothing` |
+//! | the newest timestamp wins, of rows, items, the whole | `TakesOlderRows`, `TakesOlderMetadata` |
+//! | … deletions included | `ForgetsDeletedRows`, `ForgetsDeletedContainers` |
+//! | replicas become equal | `TrustsLostRows` |
+
+mod client;
+mod history;
+mod inspect;
+mod plan;
+mod replicas;
+mod replication;
+mod run;
+
+pub(crate) use replication::replicate_now_and_then;
+pub use run::run;
+
+use std::time::Duration;
+
+/// How replicators of databases go about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Databases {
+    /// Rows per request.
+    pub per_diff: usize,
+    /// Requests with rows per database and pass.
+    pub max_diffs: usize,
+    /// How long a database that was level is taken on trust.
+    pub trust: Duration,
+}

@@ -1,0 +1,107 @@
+//! What the replicas of a container say, read from their databases.
+
+use super::history::{ACCOUNT, Rows, container};
+use crate::cluster::{Cluster, DRIVE, address};
+use crate::disk::MOUNTS;
+use crate::history::Violation;
+use listing_engine::{Broker, DeviceRoot, Error, Kind, Location, Metadata, Row};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocabulary::Timestamp;
+use world::files::FileSystem;
+
+/// More rows than any run makes.
+const MANY: usize = 100_000;
+
+/// One replica. Equal replicas are equal here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Replica {
+    pub(super) put: Timestamp,
+    pub(super) deleted: Timestamp,
+    created: Timestamp,
+    hash: String,
+    pub(super) rows: Rows,
+    pub(super) metadata: BTreeMap<String, (String, Timestamp)>,
+}
+
+/// Where a container belongs now: by node, whether it should be there.
+pub(super) fn homes(cluster: &Cluster, number: usize) -> (u32, Vec<bool>) {
+    let ring = cluster.atlas.listings.load_full();
+    let hash = cluster.atlas.hash.container(ACCOUNT, &container(number));
+    let partition = ring.partition_of(&hash.0);
+    let primaries = ring.primaries(partition);
+    let is_home = |node| primaries.iter().any(|device| device.ip == address(node));
+    (partition, (0..cluster.nodes.len()).map(is_home).collect())
+}
+
+/// What a node has of a container.
+pub(super) fn read(cluster: &Cluster, node: usize, number: usize) -> Result<Option<Replica>, Violation> {
+    let files: Arc<dyn FileSystem> = Arc::new(cluster.nodes[node].files.clone());
+    let hash = cluster.atlas.hash.container(ACCOUNT, &container(number));
+    let partition = cluster.atlas.listings.load().partition_of(&hash.0);
+    let root = DeviceRoot::new(format!("{MOUNTS}/{DRIVE}"), true).on(&files);
+    let place = Location::new(root, Kind::Container, partition, hash);
+    let told = Broker::open(place).and_then(|broker| told(&broker));
+    match told {
+        Ok(Ok(replica)) => Ok(Some(replica)),
+        Ok(Err(why)) => Err(Violation(format!("node {node}, container {number}: {why}"))),
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(Violation(format!("node {node}: {error}"))),
+    }
+}
+
+/// Also whether it contradicts itself.
+fn told(broker: &Broker) -> Result<Result<Replica, String>, Error> {
+    let known = broker.replication_info()?;
+    let rows = broker.rows_since(-1, MANY)?;
+    let count = rows.len();
+    let rows: Rows = rows
+        .into_iter()
+        .filter_map(|numbered| match numbered.row {
+            Row::Object(row) => Some((row.name.clone(), row)),
+            Row::Container(_) => None,
+        })
+        .collect();
+    let metadata = Metadata::from_json(&known.summary.metadata).unwrap_or_default();
+    let items = metadata
+        .iter()
+        .map(|(name, item)| (name.to_owned(), (item.value.clone(), item.timestamp)));
+    let there = rows.values().filter(|row| !row.deleted);
+    let sums = there.fold((0, 0), |(count, bytes), row| (count + 1, bytes + row.size));
+    let said = (known.info.object_count, known.info.bytes_used);
+    if count != rows.len() {
+        return Ok(Err(format!("{count} rows of {} names", rows.len())));
+    }
+    if sums != said {
+        return Ok(Err(format!("it says {said:?} of itself, and its rows {sums:?}")));
+    }
+    Ok(Ok(Replica {
+        put: known.summary.put_timestamp,
+        deleted: known.summary.delete_timestamp,
+        created: known.summary.created_at,
+        hash: known.summary.hash,
+        metadata: items.collect(),
+        rows,
+    }))
+}
+
+/// Whether all replicas are where they belong and equal; then what they are.
+pub(super) fn level(cluster: &Cluster, number: usize) -> Result<Result<Option<Replica>, String>, Violation> {
+    let (_, homes) = homes(cluster, number);
+    let mut all = vec![];
+    for (node, home) in homes.into_iter().enumerate() {
+        match (read(cluster, node, number)?, home) {
+            (found, true) => all.push((node, found)),
+            (Some(_), false) => return Ok(Err(format!("node {node} has container {number} and should not"))),
+            (None, false) => {}
+        }
+    }
+    let first = all.first().and_then(|(_, found)| found.clone());
+    match all.iter().find(|(_, found)| *found != first) {
+        None => Ok(Ok(first)),
+        Some((node, found)) => Ok(Err(format!(
+            "container {number} is not the same everywhere: node {} has {first:?}, node {node} {found:?}",
+            all[0].0
+        ))),
+    }
+}
