@@ -282,10 +282,14 @@ impl Disk {
         if beside.is_some_and(|entries| entries.iter().any(is_link)) {
             return;
         }
+        self.remove_empty(directory, depth);
+    }
+
+    fn remove_empty(&self, directory: &Path, depth: usize) {
         if depth > 0 {
             let entries = self.entries(directory).unwrap_or_default();
             let own = entries.into_iter().filter(|(_, is_link)| !is_link);
-            own.for_each(|(name, _)| self.remove_empty_below(&directory.join(name), depth - 1));
+            own.for_each(|(name, _)| self.remove_empty(&directory.join(name), depth - 1));
         }
         // Fails, as it should, when something is in it, or it is none.
         let _ = self.0.remove_directory(directory);
@@ -420,4 +424,22 @@ mod codes {
     pub(super) const NOTEMPTY: i32 = Errno::NOTEMPTY.raw_os_error();
     pub(super) const ISDIR: i32 = Errno::ISDIR.raw_os_error();
     pub(super) const PERM: i32 = Errno::PERM.raw_os_error();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    #[test]
+    fn nobody_waits_for_a_pipe_in_place_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let disk = Disk::real();
+        assert!(disk.append(&pipe, b"row").is_err() && disk.truncate(&pipe).is_err());
+        assert_eq!(disk.read(&pipe).unwrap(), b"");
+        drop(disk.lock(&pipe));
+        assert!(disk.remove_if_abandoned(&pipe) && !pipe.exists());
+    }
 }
