@@ -68,5 +68,5 @@ pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
 pub use upkeep::{
     AccountReaperSettings, Beginning, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
-    ContainerUpdaterSettings, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+    ContainerUpdaterSettings, DELAY_REAPING, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
 };

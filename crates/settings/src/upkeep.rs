@@ -210,7 +210,8 @@ impl<S: Options> UpkeepConf<S> {
 
 /// The only section with options whose names are the operator's.
 const EXPIRER: &str = "object-expirer";
-const DELAY_REAPING: &str = "delay_reaping_";
+/// What the expirer's options begin with whose names end in an account, or an account and a container.
+pub const DELAY_REAPING: &str = "delay_reaping_";
 
 fn warnings<S: Options>(document: &Document, name: &str) -> Vec<Warning> {
     let mut warnings = Vec::new();

@@ -222,7 +222,7 @@ fn check_share(process: u64, processes: u64) -> Result<(), Failure> {
 fn delays(conf: &UpkeepConf<ObjectExpirerSettings>) -> Result<Delays, SettingsError> {
     let mut delays = Delays::default();
     for (option, value) in conf.scope.iter() {
-        if let Some(name) = option.strip_prefix(Delays::PREFIX) {
+        if let Some(name) = option.strip_prefix(settings::DELAY_REAPING) {
             let expected =
                 "seconds, zero or more, for delay_reaping_ACCOUNT or delay_reaping_ACCOUNT/CONTAINER, quoted";
             delays

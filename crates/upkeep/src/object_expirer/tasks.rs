@@ -90,9 +90,6 @@ pub(super) fn in_turn(tasks: VecDeque<Task>) -> VecDeque<Task> {
 pub struct Delays(BTreeMap<(String, Option<String>), Duration>);
 
 impl Delays {
-    /// What options begin with.
-    pub const PREFIX: &'static str = "delay_reaping_";
-
     /// Takes an option: its name behind the prefix, and its value. `None` when it is no delay.
     pub fn add(&mut self, name: &str, seconds: &str) -> Option<()> {
         let (account, container) = match name.split_once('/') {
