@@ -193,6 +193,24 @@ impl InternalClient {
         }
     }
 
+    /// All names of the containers of a queue's account. Where a page cannot be had, `who` says so and goes on with what there is.
+    pub async fn queue(&self, account: &str, who: &str) -> Vec<String> {
+        let account = EntityPath::account(account);
+        let (mut containers, mut marker) = (Vec::new(), String::new());
+        loop {
+            let page = match self.page(&account, &marker).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::error!("{who}: {error}; the rest of the queue waits for the next pass");
+                    return containers;
+                }
+            };
+            let Some(last) = page.last() else { return containers };
+            marker.clone_from(&last.name);
+            containers.extend(page.into_iter().map(|listed| listed.name));
+        }
+    }
+
     /// The page of a listing behind `marker`; empty when there is no more, or nothing to list.
     pub async fn page(&self, path: &EntityPath, marker: &str) -> Result<Vec<Listed>, Unexpected> {
         let ask = Ask {

@@ -95,24 +95,9 @@ impl ContainerReconciler {
     /// The containers of the queue: that of this hour first, which the account may not know yet.
     async fn begin(&self) -> Pass {
         let newest = container_of(self.world.clock.now());
-        let account = EntityPath::account(self.options.account.as_str());
-        let (mut containers, mut marker) = (VecDeque::from([newest.clone()]), String::new());
-        loop {
-            let page = match self.client.page(&account, &marker).await {
-                Ok(page) => page,
-                Err(error) => {
-                    tracing::error!("{NAME}: {error}; the rest of the queue waits for the next pass");
-                    break;
-                }
-            };
-            let Some(last) = page.last() else { break };
-            marker.clone_from(&last.name);
-            containers.extend(
-                page.into_iter()
-                    .map(|listed| listed.name)
-                    .filter(|name| *name != newest),
-            );
-        }
+        let listed = self.client.queue(&self.options.account, NAME).await;
+        let others = listed.into_iter().filter(|name| *name != newest);
+        let containers = std::iter::once(newest.clone()).chain(others).collect();
         Pass {
             containers,
             ..Pass::default()

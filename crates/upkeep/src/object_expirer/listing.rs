@@ -35,24 +35,12 @@ impl ObjectExpirer {
     /// Lists the containers that may have something due.
     pub(super) async fn begin(&self) -> Pass {
         let now = self.world.clock.now();
-        let account = EntityPath::account(self.options.account.as_str());
-        let (mut containers, mut marker) = (VecDeque::new(), String::new());
-        loop {
-            let page = match self.client.page(&account, &marker).await {
-                Ok(page) => page,
-                Err(error) => {
-                    tracing::error!("{NAME}: {error}; the rest of the queue waits for the next pass");
-                    break;
-                }
-            };
-            let Some(last) = page.last() else { break };
-            marker.clone_from(&last.name);
-            for listed in page {
-                match is_due(&listed.name, now) {
-                    Some(true) => containers.push_back(listed.name),
-                    Some(false) => {}
-                    None => tracing::error!("{NAME}: skipping invalid task container: {}", listed.name),
-                }
+        let mut containers = VecDeque::new();
+        for name in self.client.queue(&self.options.account, NAME).await {
+            match is_due(&name, now) {
+                Some(true) => containers.push_back(name),
+                Some(false) => {}
+                None => tracing::error!("{NAME}: skipping invalid task container: {name}"),
             }
         }
         let (account, count) = (&self.options.account, containers.len());
