@@ -278,7 +278,7 @@ impl Way<'_> {
 
 /// A step of the object-updater is no more than a second's worth of records, so that its pace stays even.
 fn records_at_once(per_second: f64, concurrency: usize) -> usize {
-    const MOST: usize = 1_000;
+    const MOST: usize = 4_096;
     match per_second > 0.0 {
         true => (per_second as usize).clamp(concurrency.clamp(1, MOST), MOST),
         false => MOST,

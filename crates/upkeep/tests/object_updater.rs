@@ -10,7 +10,7 @@ mod common;
 use common::{Fake, circle, pass};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use upkeep::{Disks, ObjectUpdater};
+use upkeep::{Chore, Disks, ObjectUpdater, Step};
 use vocabulary::Policies;
 use world::World;
 
@@ -30,12 +30,16 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
+        Self::with_at_once(100)
+    }
+
+    fn with_at_once(at_once: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let device = dir.path().join("sda");
         std::fs::create_dir(&device).unwrap();
         let fake = Arc::new(Fake::default());
         let disks = Disks::new(World::real(), dir.path(), false);
-        let updater = ObjectUpdater::new(disks, circle(&fake), Policies::default(), 8, 100);
+        let updater = ObjectUpdater::new(disks, circle(&fake), Policies::default(), 8, at_once);
         Self {
             _dir: dir,
             device,
@@ -210,6 +214,61 @@ async fn rows_for_one_container_travel_together() {
     assert!(records.iter().all(|record| !record.exists()));
 }
 
+/// As after a time in which no container server could be told: each device with a replica of an object keeps its row.
+#[tokio::test]
+async fn rows_of_all_devices_travel_together_each_once() {
+    let mut site = Site::new();
+    let mut records = several(&site, 5);
+    let devices = site.device.parent().unwrap().to_owned();
+    for other in ["sdb", "sdc"] {
+        for record in records
+            .clone()
+            .into_iter()
+            .filter(|record| record.starts_with(&site.device))
+        {
+            let copy = devices.join(other).join(record.strip_prefix(&site.device).unwrap());
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            std::fs::copy(&record, &copy).unwrap();
+            records.push(copy);
+        }
+    }
+    std::fs::create_dir_all(devices.join("sdd/async_pending/abc")).unwrap();
+    assert_eq!(pass(&mut site.updater).await, (15, 0));
+    assert_eq!(site.fake.lines().len(), 3);
+    let bodies = site.fake.bodies.lock();
+    for body in &*bodies {
+        let rows: Vec<serde_json::Value> = serde_json::from_str(body).unwrap();
+        let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["a", "b", "c", "d", "e"]);
+    }
+    assert!(records.iter().all(|record| !record.exists()));
+}
+
+#[tokio::test]
+async fn a_step_takes_no_more_records_than_it_may() {
+    let mut site = Site::with_at_once(4);
+    several(&site, 5);
+    for other in ["sdb", "sdc"] {
+        let copy = site.device.with_file_name(other);
+        let status = std::process::Command::new("cp")
+            .arg("-r")
+            .arg(&site.device)
+            .arg(&copy)
+            .status();
+        assert!(status.unwrap().success());
+    }
+    let mut steps = vec![];
+    loop {
+        match site.updater.step().await {
+            Step::Did { done, failed: 0 } => steps.push(done),
+            Step::Did { failed, .. } => panic!("{failed} failed"),
+            Step::PassOver => break,
+        }
+    }
+    assert!(steps.iter().all(|done| *done <= 4), "{steps:?}");
+    assert_eq!(steps.iter().sum::<u64>(), 15);
+}
+
 #[tokio::test]
 async fn a_server_without_update_gets_the_rows_one_by_one() {
     let mut site = Site::new();
@@ -227,6 +286,12 @@ async fn a_server_without_update_gets_the_rows_one_by_one() {
     assert!(records.iter().all(|record| record.exists()));
     site.fake.refusing.lock().clear();
     assert_eq!(pass(&mut site.updater).await, (4, 0));
+    // Those who took the batch are not asked again.
+    let lines = site.fake.lines();
+    assert!(
+        lines.len() == 4 && lines.iter().all(|line| line.starts_with("PUT /sd1/")),
+        "{lines:?}"
+    );
     assert!(records.iter().all(|record| !record.exists()));
 }
 

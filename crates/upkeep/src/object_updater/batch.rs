@@ -2,18 +2,16 @@
 //!
 //! UPDATE is Swift's verb for many rows at once (JSON, as `merge_items`); a container server that refuses it gets
 //! the rows one by one. Always holds: in a batch are only rows that no server has yet and that belong to the container
-//! itself as far as is known; a row that a batch cannot carry exactly is left to a request of its own.
+//! itself as far as is known; a row that a batch cannot carry exactly is left to a request of its own; what several
+//! devices say alike, as those of an object's replicas do, is in it once.
 //! Deliberately absent: sending, and what becomes of the records.
 
+use super::device::Loaded;
 use listing_engine::ObjectRow;
 use listing_engine::wire::object_json;
-use object_engine::{PendingRecord, PendingUpdate};
-use serde_json::Value;
+use object_engine::PendingUpdate;
 use std::collections::HashMap;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
-
-/// A record and what it says.
-pub(crate) type Loaded = (PendingRecord, PendingUpdate);
 
 /// Rows of one policy for one container.
 pub(crate) struct RowBatch {
@@ -25,14 +23,17 @@ pub(crate) struct RowBatch {
     pub(crate) timestamp: Timestamp,
     /// Where the rows come from.
     pub(crate) records: Vec<Loaded>,
-    rows: Vec<Value>,
+    /// As JSON.
+    rows: Vec<String>,
 }
 
 impl RowBatch {
     /// The body of the UPDATE.
-    pub(crate) fn body(&self) -> Vec<u8> {
-        // Values of our own making are always expressible.
-        serde_json::to_vec(&self.rows).unwrap_or_default()
+    pub(crate) fn body(&mut self) -> String {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_unstable();
+        rows.dedup();
+        format!("[{}]", rows.join(","))
     }
 }
 
@@ -40,12 +41,12 @@ impl RowBatch {
 pub(crate) fn group(loaded: Vec<Loaded>) -> (Vec<RowBatch>, Vec<Loaded>) {
     let mut batches: HashMap<(String, String, PolicyIndex), RowBatch> = HashMap::new();
     let mut single = vec![];
-    for (record, pending) in loaded {
-        let Some(row) = row(&pending) else {
-            single.push((record, pending));
+    for loaded in loaded {
+        let Some(row) = row(&loaded.pending) else {
+            single.push(loaded);
             continue;
         };
-        let update = &pending.update;
+        let update = &loaded.pending.update;
         let key = (update.account.clone(), update.container.clone(), row.policy);
         let batch = batches.entry(key).or_insert_with(|| RowBatch {
             container: EntityPath::account(update.account.clone()).with_container(update.container.clone()),
@@ -55,8 +56,8 @@ pub(crate) fn group(loaded: Vec<Loaded>) -> (Vec<RowBatch>, Vec<Loaded>) {
             rows: vec![],
         });
         batch.timestamp = batch.timestamp.max(row.timestamp);
-        batch.rows.push(object_json(&row));
-        batch.records.push((record, pending));
+        batch.rows.push(object_json(&row).to_string());
+        batch.records.push(loaded);
     }
     let (several, alone): (Vec<_>, Vec<_>) = batches.into_values().partition(|batch| batch.records.len() > 1);
     single.extend(alone.into_iter().flat_map(|batch| batch.records));

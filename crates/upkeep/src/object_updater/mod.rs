@@ -2,33 +2,39 @@
 //!
 //! An object server that cannot tell a container keeps a record on the object's device. Each is sent
 //! to all of the container's primaries; who has taken it is written into the record, and it is removed
-//! when all have. Rows for the same container travel together (`batch.rs`). A container server that names
-//! a shard instead has the record redirected to it.
+//! when all have. A step takes a lot of records from all devices together; rows for the same container travel together
+//! (`batch.rs`), and while they do the next lot is read. A container server that names a shard instead has the record
+//! redirected to it.
 //! Always holds: a record is removed only when every primary of today's ring has the row, or a newer
-//! record of the same object is there; a record is never sent to a device that has it already.
+//! record of the same object is there; a record is never sent to a device that has it already; no more than two lots
+//! are in memory.
 //! Deliberately absent: limits per container, several processes.
 //! Tests: `tests/object_updater.rs`; behaviour compared with OpenStack Swift 2.38.3's updater.
 
 mod batch;
+mod device;
 mod oldest;
 mod request;
 
 use crate::circle::{Answer, Circle};
 use crate::{Cache, Chore, Disks, Progress, Step};
-use batch::{Loaded, RowBatch, group};
+use batch::{RowBatch, group};
+use device::{Ends, Loaded, Lot, OpenDevice, Queue};
+use futures_util::future::{join, join_all};
 use futures_util::stream::{StreamExt, iter};
 use http::Method;
-use object_engine::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+use object_engine::{PendingRecord, PendingUpdate};
 use oldest::OldestPending;
 use parking_lot::Mutex;
 use request::{batch_headers, destination, headers, redirect, refuses_batches};
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 use vocabulary::{EntityPath, PathHash, Policies};
-use world::Workers;
 
 const NAME: &str = "object-updater";
+/// Records whose end is known before devices hear of it: enough to keep all their threads busy. Sending rests meanwhile,
+/// so that removals wait less for what container servers sync.
+const ENDS_AT_ONCE: usize = 1_000;
 
 /// Goes over the pending records of all devices.
 pub struct ObjectUpdater {
@@ -45,53 +51,22 @@ pub struct ObjectUpdater {
 /// What is left of a pass.
 #[derive(Default)]
 struct Pass {
-    devices: VecDeque<String>,
-    device: Option<OpenDevice>,
-    suffixes: VecDeque<PendingSuffix>,
-    records: VecDeque<PendingRecord>,
+    /// The next lot comes from those in front.
+    queues: VecDeque<Queue>,
+    /// Read already.
+    lot: Lot,
 }
 
-/// The device being worked on.
-#[derive(Clone)]
-struct OpenDevice {
-    name: String,
-    thread: Arc<Workers>,
-    updates: Arc<PendingUpdates>,
-}
-
-impl OpenDevice {
-    /// Runs `job` on the device's thread. What fails is logged.
-    async fn run<T, E>(&self, job: impl FnOnce(&PendingUpdates) -> Result<T, E> + Send + 'static) -> Option<T>
-    where
-        T: Send + 'static,
-        E: std::fmt::Display + Send + 'static,
-    {
-        let updates = self.updates.clone();
-        let said = match self.thread.run(move || job(&updates)).await {
-            Ok(Ok(done)) => return Some(done),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        tracing::error!("{NAME}: device {}: {said}", self.name);
-        None
-    }
-}
-
-/// What became of a batch.
-#[derive(Default)]
-struct BatchOutcome {
-    /// Records that are gone.
-    settled: u64,
-    /// Records to be sent one by one.
-    apart: Vec<Loaded>,
-}
-
-/// What became of a record.
+/// What became of what was sent.
 enum Fate {
-    /// It is gone.
-    Settled,
-    /// It stays for a later pass.
+    /// All have it.
+    Settled(Vec<Loaded>),
+    /// It stays for a later pass; some have taken it, or it belongs elsewhere.
+    Changed(Vec<Loaded>),
+    /// It stays for a later pass as it is.
     Left,
+    /// To be sent one by one.
+    Apart(Vec<Loaded>),
 }
 
 impl ObjectUpdater {
@@ -108,82 +83,77 @@ impl ObjectUpdater {
         }
     }
 
-    /// Opens the device and lists its directories of records.
-    async fn open(&mut self, name: String, pass: &mut Pass) {
-        let thread = match self.disks.thread(&name) {
-            Ok(thread) => thread,
-            Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
-        };
-        let updates = PendingUpdates::new(self.disks.world(), self.disks.path(&name), self.disks.must_be_mounted());
-        let device = OpenDevice {
-            name,
-            thread,
-            updates: Arc::new(updates),
-        };
-        self.oldest.lock().begin(&device.name);
-        let mut suffixes = device.run(PendingUpdates::suffixes).await.unwrap_or_default();
-        let known = |suffix: &PendingSuffix| self.policies.get(suffix.policy).is_some();
-        let unknown: BTreeSet<u32> = suffixes.iter().filter(|s| !known(s)).map(|s| s.policy.0).collect();
-        for policy in unknown {
-            let name = &device.name;
-            tracing::warn!("{NAME}: device {name} has records of policy {policy}, which does not exist; left alone");
+    /// Looks for directories of records on all devices.
+    async fn begin(&mut self) -> Pass {
+        let mut devices = vec![];
+        for name in self.disks.names().await {
+            self.oldest.lock().begin(&name);
+            devices.extend(OpenDevice::new(&mut self.disks, name));
         }
-        suffixes.retain(known);
-        pass.suffixes = suffixes.into();
-        pass.device = Some(device);
-    }
-
-    /// The records of the next directories, until there are enough for a step.
-    async fn list(&self, device: &OpenDevice, pass: &mut Pass) {
-        let now = self.disks.world().clock.now();
-        let mut suffixes = std::mem::take(&mut pass.suffixes);
-        let enough = self.at_once;
-        let listed = device.run(move |updates| {
-            let mut records = VecDeque::new();
-            while records.len() < enough
-                && let Some(suffix) = suffixes.pop_front()
-            {
-                match updates.records(&suffix, now) {
-                    Ok((found, _)) => records.extend(found),
-                    Err(error) => tracing::error!("{NAME}: {error}"),
-                }
-            }
-            Ok::<_, std::convert::Infallible>((records, suffixes))
-        });
-        if let Some((records, suffixes)) = listed.await {
-            (pass.records, pass.suffixes) = (records, suffixes);
+        let queues = devices.iter().map(|device| device.queue(&self.policies));
+        Pass {
+            queues: join_all(queues).await.into_iter().flatten().collect(),
+            lot: Lot::default(),
         }
     }
 
-    async fn send(&self, device: &OpenDevice, records: Vec<PendingRecord>) -> Step {
-        let (count, total) = (records.len() as u64, Vec::with_capacity(records.len()));
-        let loaded = device.run(move |updates| Ok::<_, std::convert::Infallible>(load(updates, records, total)));
-        let Some((loaded, failed)) = loaded.await else {
-            return Step::Did { done: 0, failed: count };
-        };
-        let gone = count - failed - loaded.len() as u64;
-        let (batches, single) = group(loaded);
-        let sent = iter(batches).map(|batch| self.deliver_batch(device, batch));
-        let (mut settled, mut apart) = (gone, single);
-        let mut outcomes = sent.buffer_unordered(self.concurrency);
-        while let Some(outcome) = outcomes.next().await {
-            settled += outcome.settled;
-            apart.extend(outcome.apart);
+    /// The next lot, a part of it from each device.
+    async fn gather(&self, queues: &mut VecDeque<Queue>) -> Lot {
+        let share = self.at_once.div_ceil(queues.len().max(1));
+        let (mut room, mut asked) = (self.at_once, vec![]);
+        while room > 0
+            && let Some(queue) = queues.pop_front()
+        {
+            asked.push(queue.next(share.min(room)));
+            room = room.saturating_sub(share);
         }
-        let sent = iter(apart).map(|(record, pending)| self.deliver(device, record, pending));
+        let mut lot = Lot::default();
+        for (part, rest) in join_all(asked).await {
+            lot.extend(part);
+            queues.extend(rest);
+        }
+        lot
+    }
+
+    async fn send(&self, lot: Lot) -> Step {
+        let count = lot.gone + lot.failed + lot.loaded.len() as u64;
+        let mut settled = lot.gone;
+        let (batches, mut single) = group(lot.loaded);
+        let mut ends = Ends::default();
+        let sent = iter(batches).map(|batch| self.deliver_batch(batch));
         let mut fates = sent.buffer_unordered(self.concurrency);
         while let Some(fate) = fates.next().await {
-            settled += u64::from(matches!(fate, Fate::Settled));
+            settled += self.note(fate, &mut ends, &mut single).await;
         }
-        let done = settled;
+        let mut nothing = vec![];
+        let sent = iter(single).map(|loaded| self.deliver(loaded));
+        let mut fates = sent.buffer_unordered(self.concurrency);
+        while let Some(fate) = fates.next().await {
+            settled += self.note(fate, &mut ends, &mut nothing).await;
+        }
+        settled += ends.carry_out().await;
         Step::Did {
-            done,
-            failed: count - done,
+            done: settled,
+            failed: count - settled,
+        }
+    }
+
+    /// Gathers what is to be done, and has it done when there is enough; how many records are gone.
+    async fn note(&self, fate: Fate, ends: &mut Ends, single: &mut Vec<Loaded>) -> u64 {
+        match fate {
+            Fate::Settled(records) => records.into_iter().for_each(|loaded| ends.settle(loaded)),
+            Fate::Changed(records) => records.into_iter().for_each(|loaded| ends.change(loaded)),
+            Fate::Left => {}
+            Fate::Apart(records) => single.extend(records),
+        }
+        match ends.count() >= ENDS_AT_ONCE {
+            true => ends.carry_out().await,
+            false => 0,
         }
     }
 
     /// Tells the container's primaries all rows of a batch.
-    async fn deliver_batch(&self, device: &OpenDevice, mut batch: RowBatch) -> BatchOutcome {
+    async fn deliver_batch(&self, mut batch: RowBatch) -> Fate {
         let ring = self.containers.ring.load_full();
         let partition = ring.partition_of(&self.place(&batch.container).0);
         let primaries = ring.primaries(partition);
@@ -208,10 +178,11 @@ impl ObjectUpdater {
             );
         }
         if !primaries.is_empty() && took.len() == primaries.len() {
-            return self.remove_all(device, batch).await;
+            return Fate::Settled(batch.records);
         }
-        for (_, pending) in &mut batch.records {
-            pending.successes.clone_from(&took);
+        for loaded in &mut batch.records {
+            loaded.pending.successes.clone_from(&took);
+            loaded.is_changed = !took.is_empty();
         }
         // Those who refused may have refused the verb or one row: each row then goes by itself.
         let refused = |answer: &Answer| {
@@ -221,52 +192,31 @@ impl ObjectUpdater {
                 .is_ok_and(|response| refuses_batches(response.status()))
         };
         if answers.iter().any(refused) {
-            return BatchOutcome {
-                settled: 0,
-                apart: batch.records,
-            };
+            return Fate::Apart(batch.records);
         }
-        let records = batch.records;
-        records.iter().for_each(|(_, pending)| self.note_left(device, pending));
-        device
-            .run(move |updates| {
-                records
-                    .iter()
-                    .try_for_each(|(record, pending)| updates.keep(record, pending))
-            })
-            .await;
-        BatchOutcome::default()
-    }
-
-    async fn remove_all(&self, device: &OpenDevice, batch: RowBatch) -> BatchOutcome {
-        let settled = batch.records.len() as u64;
-        let records = batch.records;
-        let removed = device.run(move |updates| records.iter().try_for_each(|(record, _)| updates.remove(record)));
-        match removed.await {
-            Some(()) => BatchOutcome { settled, apart: vec![] },
-            None => BatchOutcome::default(),
+        batch.records.iter().for_each(|loaded| self.note_left(loaded));
+        match took.is_empty() {
+            true => Fate::Left,
+            false => Fate::Changed(batch.records),
         }
     }
 
-    fn note_left(&self, device: &OpenDevice, pending: &PendingUpdate) {
-        let update = &pending.update;
+    fn note_left(&self, loaded: &Loaded) {
+        let (device, update) = (&loaded.device.name, &loaded.pending.update);
         let mut oldest = self.oldest.lock();
-        oldest.note(&device.name, &update.account, &update.container, update.timestamp);
+        oldest.note(device, &update.account, &update.container, update.timestamp);
     }
 
-    async fn deliver(&self, device: &OpenDevice, record: PendingRecord, mut pending: PendingUpdate) -> Fate {
-        let before = pending.clone();
-        let complete = self.tell(&record, &mut pending).await;
-        if complete {
-            let settled = device.run(move |updates| updates.remove(&record)).await;
-            return settled.map_or(Fate::Left, |()| Fate::Settled);
+    async fn deliver(&self, mut loaded: Loaded) -> Fate {
+        let before = loaded.pending.clone();
+        if self.tell(&loaded.record, &mut loaded.pending).await {
+            return Fate::Settled(vec![loaded]);
         }
-        self.note_left(device, &pending);
-        if pending != before {
-            // If it cannot be written, the row is sent once more to those who have it: harmless.
-            device.run(move |updates| updates.keep(&record, &pending)).await;
+        self.note_left(&loaded);
+        match loaded.is_changed || loaded.pending != before {
+            true => Fate::Changed(vec![loaded]),
+            false => Fate::Left,
         }
-        Fate::Left
     }
 
     /// Sends the row to the primaries that lack it; whether all have it now.
@@ -327,30 +277,18 @@ impl Chore for ObjectUpdater {
     async fn step(&mut self) -> Step {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
-            None => Pass {
-                devices: self.disks.names().await.into(),
-                ..Pass::default()
-            },
-        };
-        let step = match pass.device.clone() {
-            Some(device) if !pass.records.is_empty() => {
-                let count = self.at_once.min(pass.records.len());
-                let records = pass.records.drain(..count).collect();
-                self.send(&device, records).await
-            }
-            Some(device) if !pass.suffixes.is_empty() => {
-                self.list(&device, &mut pass).await;
-                Step::LOOKED
-            }
-            _ => {
-                let Some(next) = pass.devices.pop_front() else {
-                    return Step::PassOver;
-                };
-                pass.device = None;
-                self.open(next, &mut pass).await;
-                Step::LOOKED
+            None => {
+                let mut pass = self.begin().await;
+                pass.lot = self.gather(&mut pass.queues).await;
+                pass
             }
         };
+        if pass.lot.is_empty() && pass.queues.is_empty() {
+            return Step::PassOver;
+        }
+        let lot = std::mem::take(&mut pass.lot);
+        let (ahead, step) = join(self.gather(&mut pass.queues), self.send(lot)).await;
+        pass.lot = ahead;
         self.pass = Some(pass);
         step
     }
@@ -362,21 +300,4 @@ impl Chore for ObjectUpdater {
         figures.insert("object_updater_last".into(), json!(now.as_f64()));
         Some((Cache::Object, figures.into()))
     }
-}
-
-/// What `records` say, and how many could not be read now. Those that have gone, or were moved aside as rubbish, are
-/// in neither.
-fn load(updates: &PendingUpdates, records: Vec<PendingRecord>, mut loaded: Vec<Loaded>) -> (Vec<Loaded>, u64) {
-    let mut failed = 0;
-    for record in records {
-        match updates.load(&record) {
-            Ok(Some(pending)) => loaded.push((record, pending)),
-            Ok(None) => {}
-            Err(error) => {
-                failed += 1;
-                tracing::error!("{NAME}: {error}");
-            }
-        }
-    }
-    (loaded, failed)
 }

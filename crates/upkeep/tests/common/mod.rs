@@ -18,6 +18,8 @@ use world::World;
 pub struct Fake {
     /// `(request line, headers)`, in order.
     pub told: Mutex<Vec<(String, http::HeaderMap)>>,
+    /// What came along with them, where something did.
+    pub bodies: Mutex<Vec<String>>,
     /// What a device answers instead of 201.
     pub refusing: Mutex<HashMap<String, (u16, Option<String>)>>,
     /// What a device answers to GET.
@@ -32,6 +34,10 @@ impl Service for Fake {
             panic!("{line}")
         };
         self.told.lock().push((line, call.headers));
+        let body = call.body.collect(1 << 20).await.unwrap();
+        if !body.is_empty() {
+            self.bodies.lock().push(String::from_utf8(body.to_vec()).unwrap());
+        }
         let mut response = Response::new(Body::empty());
         if let Some((status, text)) = self.listing.lock().get(&target.device).cloned() {
             *response.body_mut() = Body::whole(text);

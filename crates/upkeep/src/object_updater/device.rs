@@ -1,0 +1,285 @@
+//! One device's records: found and read before they are sent, removed or written back after that.
+//!
+//! Always holds: what blocks runs on the device's own threads; several of them remove records at the same time, for each
+//! removal may have to wait for a log that somebody else has just filled; a device that does not answer for
+//! [`PATIENCE`] leaves the pass, and the others go on.
+//! Deliberately absent: sending.
+
+use super::NAME;
+use crate::Disks;
+use object_engine::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::Policies;
+use world::{Workers, World};
+
+/// Threads of a device: that many removals at the same time.
+const THREADS: usize = 8;
+/// Records that are worth a thread of their own.
+const WORTH_A_THREAD: usize = 16;
+/// How long a device may take for a few records before it is left alone.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long records are read before what there is gets sent.
+const LONGEST_READ: Duration = Duration::from_secs(5);
+
+/// A device that is worked on.
+pub(super) struct OpenDevice {
+    pub(super) name: String,
+    world: World,
+    threads: Arc<Workers>,
+    updates: Arc<PendingUpdates>,
+}
+
+/// A record, what it says, and where it is.
+pub(super) struct Loaded {
+    pub(super) device: Arc<OpenDevice>,
+    pub(super) record: PendingRecord,
+    pub(super) pending: PendingUpdate,
+    /// What it says is no longer what is on the device.
+    pub(super) is_changed: bool,
+}
+
+/// What is left of a device in a pass.
+pub(super) struct Queue {
+    device: Arc<OpenDevice>,
+    suffixes: VecDeque<PendingSuffix>,
+    records: VecDeque<PendingRecord>,
+}
+
+/// Records that have been read.
+#[derive(Default)]
+pub(super) struct Lot {
+    pub(super) loaded: Vec<Loaded>,
+    /// Records that have gone, or were moved aside as rubbish.
+    pub(super) gone: u64,
+    /// Records that could not be read now.
+    pub(super) failed: u64,
+}
+
+impl Lot {
+    pub(super) fn is_empty(&self) -> bool {
+        self.loaded.is_empty() && self.gone + self.failed == 0
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.loaded.extend(other.loaded);
+        self.gone += other.gone;
+        self.failed += other.failed;
+    }
+}
+
+impl OpenDevice {
+    pub(super) fn new(disks: &mut Disks, name: String) -> Option<Arc<Self>> {
+        let threads = match disks.threads(&name, THREADS) {
+            Ok(threads) => threads,
+            Err(error) => {
+                tracing::error!("{NAME}: device {name}: no thread: {error}");
+                return None;
+            }
+        };
+        let updates = PendingUpdates::new(disks.world(), disks.path(&name), disks.must_be_mounted());
+        Some(Arc::new(Self {
+            name,
+            world: disks.world().clone(),
+            threads,
+            updates: Arc::new(updates),
+        }))
+    }
+
+    /// Runs `job` on one of the device's threads. What fails is logged.
+    async fn run<T: Send + 'static>(&self, job: impl FnOnce(&PendingUpdates) -> T + Send + 'static) -> Option<T> {
+        let updates = self.updates.clone();
+        let ran = self.threads.run(move || job(&updates));
+        let said = match self.world.timeout(PATIENCE, ran).await {
+            Ok(Ok(done)) => return Some(done),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("nothing was done in {PATIENCE:?}; the rest waits for the next pass"),
+        };
+        tracing::error!("{NAME}: device {}: {said}", self.name);
+        None
+    }
+
+    /// The device's directories of records; `None` when there are none.
+    pub(super) async fn queue(self: &Arc<Self>, policies: &Policies) -> Option<Queue> {
+        let mut suffixes = match self.run(PendingUpdates::suffixes).await? {
+            Ok(suffixes) => suffixes,
+            Err(error) => {
+                tracing::error!("{NAME}: device {}: {error}", self.name);
+                return None;
+            }
+        };
+        let known = |suffix: &PendingSuffix| policies.get(suffix.policy).is_some();
+        let mut unknown: Vec<u32> = suffixes.iter().filter(|s| !known(s)).map(|s| s.policy.0).collect();
+        unknown.dedup();
+        for policy in unknown {
+            let name = &self.name;
+            tracing::warn!("{NAME}: device {name} has records of policy {policy}, which does not exist; left alone");
+        }
+        suffixes.retain(known);
+        (!suffixes.is_empty()).then(|| Queue {
+            device: self.clone(),
+            suffixes: suffixes.into(),
+            records: VecDeque::new(),
+        })
+    }
+
+    /// Does `act` to each of `things`, several at the same time; to how many. A thread ends with the first failure, which
+    /// is logged.
+    async fn to_each<T: Send + 'static, E: std::fmt::Display>(
+        &self,
+        mut things: Vec<T>,
+        act: impl Fn(&PendingUpdates, &T) -> Result<(), E> + Clone + Send + 'static,
+    ) -> u64 {
+        let share = things.len().div_ceil(THREADS).max(WORTH_A_THREAD);
+        let mut jobs = vec![];
+        while !things.is_empty() {
+            let mine = things.split_off(things.len().saturating_sub(share));
+            let act = act.clone();
+            jobs.push(self.run(move |updates| {
+                let mut done = 0;
+                for thing in &mine {
+                    match act(updates, thing) {
+                        Ok(()) => done += 1,
+                        Err(error) => {
+                            tracing::error!("{NAME}: {error}");
+                            break;
+                        }
+                    }
+                }
+                done
+            }));
+        }
+        let done = futures_util::future::join_all(jobs).await;
+        done.into_iter().flatten().sum()
+    }
+}
+
+impl Queue {
+    /// The next records, `most` of them; and the queue again while there is more in it.
+    pub(super) async fn next(self, most: usize) -> (Lot, Option<Self>) {
+        let Self {
+            device,
+            mut suffixes,
+            mut records,
+        } = self;
+        let clock = device.world.clock.clone();
+        let read = device.run(move |updates| {
+            let (began, now) = (clock.elapsed(), clock.now());
+            let mut lot = Read::default();
+            while lot.count < most && clock.elapsed().saturating_sub(began) < LONGEST_READ {
+                if let Some(record) = records.pop_front() {
+                    lot.take(updates, record);
+                } else if let Some(suffix) = suffixes.pop_front() {
+                    match updates.records(&suffix, now) {
+                        Ok((found, _)) => records.extend(found),
+                        Err(error) => tracing::error!("{NAME}: {error}"),
+                    }
+                } else {
+                    break;
+                }
+            }
+            (lot, suffixes, records)
+        });
+        let Some((read, suffixes, records)) = read.await else {
+            return (Lot::default(), None);
+        };
+        let loaded = read.loaded.into_iter().map(|(record, pending)| Loaded {
+            device: device.clone(),
+            record,
+            pending,
+            is_changed: false,
+        });
+        let lot = Lot {
+            gone: read.count as u64 - read.failed - loaded.len() as u64,
+            failed: read.failed,
+            loaded: loaded.collect(),
+        };
+        let is_over = suffixes.is_empty() && records.is_empty();
+        let rest = Self {
+            device,
+            suffixes,
+            records,
+        };
+        (lot, (!is_over).then_some(rest))
+    }
+}
+
+/// What a thread has read.
+#[derive(Default)]
+struct Read {
+    count: usize,
+    failed: u64,
+    loaded: Vec<(PendingRecord, PendingUpdate)>,
+}
+
+impl Read {
+    fn take(&mut self, updates: &PendingUpdates, record: PendingRecord) {
+        self.count += 1;
+        match updates.load(&record) {
+            Ok(Some(pending)) => self.loaded.push((record, pending)),
+            Ok(None) => {}
+            Err(error) => {
+                self.failed += 1;
+                tracing::error!("{NAME}: {error}");
+            }
+        }
+    }
+}
+
+/// What is to become of records that were sent, gathered so that each device hears of many at once.
+#[derive(Default)]
+pub(super) struct Ends {
+    devices: BTreeMap<String, DeviceEnds>,
+    count: usize,
+}
+
+struct DeviceEnds {
+    device: Arc<OpenDevice>,
+    settled: Vec<PendingRecord>,
+    changed: Vec<(PendingRecord, PendingUpdate)>,
+}
+
+impl Ends {
+    /// Everybody has its row: it can go.
+    pub(super) fn settle(&mut self, loaded: Loaded) {
+        self.of(&loaded.device).settled.push(loaded.record);
+    }
+
+    /// Who has it has changed: it is to be written back.
+    pub(super) fn change(&mut self, loaded: Loaded) {
+        let changed = (loaded.record, loaded.pending);
+        self.of(&loaded.device).changed.push(changed);
+    }
+
+    /// How many records wait here.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn of(&mut self, device: &Arc<OpenDevice>) -> &mut DeviceEnds {
+        self.count += 1;
+        self.devices.entry(device.name.clone()).or_insert_with(|| DeviceEnds {
+            device: device.clone(),
+            settled: vec![],
+            changed: vec![],
+        })
+    }
+
+    /// Has it done on all devices at once, and begins anew; how many records are gone.
+    pub(super) async fn carry_out(&mut self) -> u64 {
+        let devices = std::mem::take(self).devices.into_values().map(|ends| async move {
+            let DeviceEnds {
+                device,
+                settled,
+                changed,
+            } = ends;
+            let settled = device.to_each(settled, |updates, record| updates.remove(record)).await;
+            // What cannot be written is sent once more to those who have it: harmless.
+            let keep = |updates: &PendingUpdates, (record, pending): &(_, _)| updates.keep(record, pending);
+            device.to_each(changed, keep).await;
+            settled
+        });
+        futures_util::future::join_all(devices).await.into_iter().sum()
+    }
+}
