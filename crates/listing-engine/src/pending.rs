@@ -6,8 +6,9 @@
 //! container: (name, created_at, size, content_type, etag, deleted[, policy[, ctype_ts[, meta_ts]]])
 //! account:   (name, put_ts, delete_ts, object_count, bytes_used, deleted[, policy])
 //! ```
-//! Shorter tuples are those of older releases. A crash may leave half a record at the end; it and
-//! anything else that is no record is skipped with a warning and the others are kept.
+//! Shorter tuples are those of older releases. A crash may leave half a record at the end, or zeros where one was to be
+//! appended, and a record begins with what ends the one before: zeros end it, too. What is no record is skipped with a warning
+//! and the others are kept.
 //! Never fails, never runs what a pickle asks to run. Golden records: `tests` below.
 
 use crate::row::{ContainerRow, ObjectRow, Row, spell};
@@ -66,7 +67,7 @@ pub struct Decoded {
 /// Reads a pending file of a database of `kind`.
 pub fn decode(kind: Kind, bytes: &[u8]) -> Decoded {
     let mut decoded = Decoded::default();
-    for record in bytes.split(|b| *b == b':').filter(|r| !r.is_empty()) {
+    for record in bytes.split(|b| matches!(b, b':' | 0)).filter(|r| !r.is_empty()) {
         match decode_record(kind, record) {
             Ok(row) => decoded.rows.push(row),
             Err(reason) => decoded.rubbish.push(reason),
@@ -216,6 +217,20 @@ mod tests {
         assert_eq!(decoded.rows.len(), 3);
         assert_eq!(decoded.rubbish.len(), 5, "{:?}", decoded.rubbish);
         assert!(decoded.rubbish[1].contains("posix.system"), "{:?}", decoded.rubbish);
+    }
+
+    #[test]
+    fn zeros_that_a_crash_left_spoil_no_record_before_them() {
+        let mut file = OBJECTS.to_vec();
+        file.extend_from_slice(&[0; 100]);
+        file.extend_from_slice(&OBJECTS[100..]);
+        let decoded = decode(Kind::Container, &file);
+        assert_eq!(
+            (decoded.rows.len(), decoded.rubbish.len()),
+            (5, 1),
+            "{:?}",
+            decoded.rubbish
+        );
     }
 
     #[test]
