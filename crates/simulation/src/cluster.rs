@@ -347,6 +347,7 @@ impl Cluster {
             Misfortune::Cut(from, to, cut) => self.net.cut(from, to, cut),
             Misfortune::Loss(percent) => self.net.lose(percent),
             Misfortune::Repeats(percent) => self.net.repeat(percent),
+            Misfortune::Breaks(percent) => self.net.break_off(percent),
             Misfortune::Drive(number, fault) => {
                 self.nodes[number].files.inflict(DRIVE, fault);
             }

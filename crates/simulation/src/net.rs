@@ -3,13 +3,16 @@
 //! Nodes speak through [`Service`] calls, not through bytes of HTTP: what a connection can do to a call is
 //! done here. A call or an answer may be held up long enough for later ones to overtake it; a way may be
 //! cut (then what is sent is refused, or nothing comes back until the caller's patience ends), an answer
-//! may get lost although the call was served, a call may come twice, a body may break off in the middle; a node that dies takes
-//! the calls along that it serves. Of what a node knows only what HTTP carries arrives: no shared checksums.
+//! may get lost although the call was served, a call may come twice, a body may break off anywhere; a node that dies takes
+//! the calls along that it serves. A break is seen where bodies have a length, and mostly where they have none; what
+//! replicators of objects say to one another may also just end, as it does when a server gives up in the middle. Of what a node knows only what HTTP carries arrives: no shared checksums.
 
 use crate::dice::Dice;
 use crate::executor::{Executor, Home};
 use crate::trace::Trace;
+use bytes::Bytes;
 use futures_util::future::{Either, select};
+use futures_util::stream::unfold;
 use http::StatusCode;
 use parking_lot::Mutex;
 use peer::{Body, BodyError, Call, Response, Service};
@@ -39,6 +42,8 @@ struct State {
     losing: u64,
     /// So many of 100 calls come twice.
     repeating: u64,
+    /// So many of 100 pieces of bodies are the last that comes.
+    breaking: u64,
     doors: BTreeMap<(usize, u16), Door>,
 }
 
@@ -91,10 +96,15 @@ impl Net {
         self.0.state.lock().repeating = percent;
     }
 
+    /// So many of 100 pieces of bodies are the last that comes, from now on.
+    pub fn break_off(&self, percent: u64) {
+        self.0.state.lock().breaking = percent;
+    }
+
     /// All is well.
     pub fn heal(&self) {
         let mut state = self.0.state.lock();
-        (state.cut, state.losing, state.repeating) = (BTreeSet::new(), 0, 0);
+        (state.cut, state.losing, state.repeating, state.breaking) = (BTreeSet::new(), 0, 0, 0);
     }
 
     fn is_cut(&self, from: usize, to: usize) -> bool {
@@ -108,7 +118,8 @@ impl Net {
 
     /// Whether a connection breaks in the middle of a body.
     fn breaks(&self) -> bool {
-        self.loses() && self.0.dice.chance(20)
+        let breaking = self.0.state.lock().breaking;
+        (breaking > 0 && self.0.dice.chance(breaking)) || (self.loses() && self.0.dice.chance(20))
     }
 
     /// How long a message takes; a few are overtaken by many.
@@ -121,7 +132,8 @@ impl Net {
         self.0.executor.sleep(Duration::from_micros(micros)).await;
     }
 
-    fn carried(&self, body: Body, from: usize, to: usize) -> Body {
+    /// The body as it arrives. One that `may_just_end` is not always seen to break off.
+    fn carried(&self, body: Body, from: usize, to: usize, may_just_end: bool) -> Body {
         let length = body.length();
         if length == Some(0) {
             return Body::empty();
@@ -129,19 +141,36 @@ impl Net {
         if let Some(bytes) = body.as_whole().filter(|_| self.0.dice.chance(70)) {
             return Body::whole(bytes);
         }
+        let may_just_end = may_just_end && length.is_none();
         let net = self.clone();
-        let chunks = futures_util::stream::unfold(Some(body), move |body| {
+        let chunks = unfold(Rest::Coming(body), move |rest| {
             let net = net.clone();
             async move {
-                let mut body = body?;
+                let mut body = match rest {
+                    Rest::Coming(body) => body,
+                    Rest::Broken => return Some((reset(), Rest::Over)),
+                    Rest::Over => return None,
+                };
                 let chunk = body.next().await?;
-                net.0
-                    .executor
-                    .sleep(Duration::from_micros(net.0.dice.between(10, 2_000)))
-                    .await;
-                match (chunk, net.is_cut(from, to) || net.breaks()) {
-                    (Ok(chunk), false) => Some((Ok(chunk), Some(body))),
-                    _ => Some((Err(BodyError::Broken("the connection was reset".into())), None)),
+                let (executor, dice) = (&net.0.executor, &net.0.dice);
+                executor.sleep(Duration::from_micros(dice.between(10, 2_000))).await;
+                let Ok(mut chunk) = chunk else {
+                    return Some((reset(), Rest::Over));
+                };
+                if net.is_cut(from, to) {
+                    return Some((reset(), Rest::Over));
+                }
+                if !net.breaks() {
+                    return Some((Ok(chunk), Rest::Coming(body)));
+                }
+                // Where it breaks has nothing to do with the pieces that it was sent in.
+                chunk.truncate([0, 0, dice.up_to(chunk.len())][dice.up_to(3)]);
+                let ends = may_just_end && dice.chance(50);
+                match (chunk.is_empty(), ends) {
+                    (true, true) => None,
+                    (true, false) => Some((reset(), Rest::Over)),
+                    (false, true) => Some((Ok(chunk), Rest::Over)),
+                    (false, false) => Some((Ok(chunk), Rest::Broken)),
                 }
             }
         });
@@ -151,6 +180,7 @@ impl Net {
     async fn deliver(self, way: Way, call: Call, gone: oneshot::Receiver<()>, answer: oneshot::Sender<Response>) {
         let Way { from, to, port } = way;
         let label = format!("n{from}>n{to} {} {}", call.method, call.address.url_path());
+        let is_exchange = call.method.as_str() == "SSYNC";
         let (dice, trace) = (&self.0.dice, &self.0.trace);
         self.travel().await;
         if self.is_cut(from, to) {
@@ -163,7 +193,7 @@ impl Net {
         };
         self.perhaps_again(way, &call);
         let call = Call {
-            body: self.carried(call.body, from, to),
+            body: self.carried(call.body, from, to, is_exchange),
             ..call
         };
         let (done, result) = oneshot::channel();
@@ -193,7 +223,7 @@ impl Net {
             trace.note(format!("{label}: its answer is lost"));
             return self.silence(answer, 80).await;
         }
-        let response = response.map(|body| self.carried(body, to, from));
+        let response = response.map(|body| self.carried(body, to, from, is_exchange));
         // The caller may have lost patience.
         let _ = answer.send(response);
     }
@@ -234,6 +264,17 @@ impl Net {
             answer.closed().await;
         }
     }
+}
+
+/// What is to come of a body.
+enum Rest {
+    Coming(Body),
+    Broken,
+    Over,
+}
+
+fn reset() -> Result<Bytes, BodyError> {
+    Err(BodyError::Broken("the connection was reset".into()))
 }
 
 #[derive(Clone, Copy)]

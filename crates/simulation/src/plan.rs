@@ -49,6 +49,8 @@ pub enum Misfortune {
     Loss(u64),
     /// So many of 100 calls come twice.
     Repeats(u64),
+    /// So many of 100 pieces of bodies are the last that comes.
+    Breaks(u64),
     /// Something about a node's drive.
     Drive(usize, Fault),
     /// Objects belong elsewhere from now on.
@@ -164,7 +166,7 @@ impl Plan {
         };
         let on_drive = |fault, then| (Misfortune::Drive(node, fault), Some(Misfortune::Drive(node, then)));
         let boots = Some(Misfortune::Boot(node));
-        let (begin, then) = match dice.up_to(16) {
+        let (begin, then) = match dice.up_to(18) {
             0 | 1 => (Misfortune::PowerLoss(node), boots),
             2..5 => (Misfortune::PowerLossAt(node, dice.between(0, 60) as u32), None),
             5 => (Misfortune::Kill(node), boots),
@@ -185,6 +187,7 @@ impl Plan {
             12 => on_drive(Fault::Full(true), Fault::Full(false)),
             13 => on_drive(Fault::Slow(15_000), Fault::Slow(2)),
             14 => on_drive(Fault::Pulled(true), Fault::Pulled(false)),
+            15 | 16 => (Misfortune::Breaks(30), Some(Misfortune::Breaks(0))),
             _ if dice.chance(50) => (
                 Misfortune::Skew(node, dice.between(0, 10_000_000) as i64 - 5_000_000),
                 None,

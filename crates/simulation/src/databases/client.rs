@@ -22,6 +22,8 @@ pub(super) type Told = Arc<Mutex<Vec<(usize, usize, u16)>>>;
 /// So many of 100 replicas are not reached, and of a node that is shunned.
 const MISSED: u64 = 25;
 const SHUNNED: u64 = 85;
+/// So many of 100 writes reach one replica only; if there is a shunned node, that of it.
+const ALONE: u64 = 10;
 
 /// Asks replicas at once, not always all, as long as the node lives that asks. For a new container another node stands in for one that
 /// fails.
@@ -39,10 +41,16 @@ pub(super) fn ask(
     let hash = cluster.atlas.hash.container(ACCOUNT, &container(write.container));
     let partition = ring.partition_of(&hash.0);
     let stand_in = ring.handoffs(partition).next().cloned();
-    for device in ring.primaries(partition) {
-        let missed = match shunned == Some(node_of(device)) {
-            true => SHUNNED,
-            false => MISSED,
+    let primaries = ring.primaries(partition);
+    let only = cluster.dice.chance(ALONE).then(|| match shunned {
+        Some(node) => node,
+        None => node_of(primaries[cluster.dice.up_to(primaries.len())]),
+    });
+    for device in primaries {
+        let missed = match (only, shunned == Some(node_of(device))) {
+            (Some(only), _) => 100 * u64::from(only != node_of(device)),
+            (None, true) => SHUNNED,
+            (None, false) => MISSED,
         };
         if cluster.dice.chance(missed) {
             continue;

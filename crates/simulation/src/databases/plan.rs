@@ -114,7 +114,7 @@ impl Plan {
         let over = at + dice.between(1, end / 2 + 5_000);
         let on_drive = |fault, then| (Misfortune::Drive(node, fault), Some(Misfortune::Drive(node, then)));
         let boots = Some(Misfortune::Boot(node));
-        let (begin, then) = match dice.up_to(16) {
+        let (begin, then) = match dice.up_to(17) {
             0 | 1 => (Misfortune::PowerLoss(node), boots),
             2..6 => (Misfortune::PowerLossAt(node, dice.between(0, 60) as u32), None),
             6 => (Misfortune::Kill(node), boots),
@@ -128,6 +128,7 @@ impl Plan {
             12 => on_drive(Fault::Full(true), Fault::Full(false)),
             13 => on_drive(Fault::Slow(15_000), Fault::Slow(2)),
             14 => on_drive(Fault::Pulled(true), Fault::Pulled(false)),
+            15 => (Misfortune::Breaks(30), Some(Misfortune::Breaks(0))),
             _ if dice.chance(50) => {
                 let micros = dice.between(0, 10_000_000) as i64 - 5_000_000;
                 (Misfortune::Skew(node, micros), None)
