@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 def files(srv):
-    """Every file below the devices directory."""
-    return [Path(folder) / name for folder, _, names in os.walk(srv) for name in names]
+    """Every file below the devices directory. Notes of what is under way come and go."""
+    return [Path(folder) / name for folder, _, names in os.walk(srv) for name in names if not name.startswith(".updates-")]
 
 
 def temporary(srv):

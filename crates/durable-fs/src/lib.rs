@@ -6,6 +6,7 @@
 //! Always holds: a crash at any line leaves the old state or the new one; after a failed fsync the
 //! device takes no more writes until a trial shows that it keeps them (`health.rs`; the kernel has dropped
 //! what it could not write, and nothing of that was promised to anybody); a device that vanished is never re-created as a directory.
+//! What may be lost with the power, but not with the process, is noted (`notes.rs`).
 //! Deliberately absent: what files mean, where they live, who asks.
 //! No other crate renames or syncs. Tests sit beside the code; a fault-injecting disk is in `tests/`.
 
@@ -16,6 +17,7 @@ mod error;
 mod fresh;
 pub mod health;
 mod lock;
+pub mod notes;
 mod staged;
 mod trial;
 
@@ -24,5 +26,6 @@ pub use drives::Drives;
 pub use error::{Condition, FsError};
 pub use health::{Health, Service};
 pub use lock::{Hint, Locked};
+pub use notes::{Note, Notes};
 pub use staged::{Staged, Synced};
 pub use trial::{Outcome, try_out};

@@ -10,7 +10,8 @@ use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use crate::replica::Replica;
-use crate::rules::{CONTENT_TYPE_TIMESTAMP, is_fixed};
+use crate::rules::{CONTENT_TYPE_TIMESTAMP, FileName, Part, is_fixed};
+use crate::under_way::UnderWay;
 use bytes::Bytes;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 
@@ -144,6 +145,16 @@ pub struct MetadataUpdate {
     pub content_type_timestamp: Option<Timestamp>,
 }
 
+impl MetadataUpdate {
+    /// The file it becomes.
+    pub fn file(&self) -> FileName {
+        FileName {
+            timestamp: self.timestamp,
+            part: Part::Meta(self.content_type_timestamp),
+        }
+    }
+}
+
 /// One device's objects. Calls block; all may run at the same time, on one object too.
 pub trait ObjectEngine: Send + Sync {
     /// The device as replication sees it.
@@ -184,6 +195,11 @@ pub trait ObjectEngine: Send + Sync {
 
     /// Takes the object out of sight, for replication to replace it from a good copy.
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
+
+    /// Where listing updates that are under way are noted, so that a crash does not lose them; `None` where nothing survives one.
+    fn under_way(&self) -> Option<&UnderWay> {
+        None
+    }
 
     /// Keeps a listing update durably that no container server took.
     fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError>;

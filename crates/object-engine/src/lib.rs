@@ -20,6 +20,7 @@ mod parts;
 mod pending_updates;
 mod replica;
 pub mod rules;
+mod under_way;
 
 pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
@@ -31,3 +32,4 @@ pub use memory::MemoryEngine;
 pub use metadata::Metadata;
 pub use pending_updates::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
 pub use replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};
+pub use under_way::{NotedChange, UnderWay};

@@ -51,6 +51,7 @@ pub(crate) fn tombstone(key: &ObjectKey, timestamp: Timestamp) -> Metadata {
 
 /// The file a POST becomes, and its metadata.
 pub(crate) fn update_metadata(key: &ObjectKey, update: MetadataUpdate) -> Result<(FileName, Metadata), EngineError> {
+    let file = update.file();
     let mut metadata = update.metadata;
     check_timestamp(&metadata, update.timestamp)?;
     metadata.remove(CONTENT_TYPE_TIMESTAMP);
@@ -60,10 +61,6 @@ pub(crate) fn update_metadata(key: &ObjectKey, update: MetadataUpdate) -> Result
         (Some(_), false) => return contradiction("a content type's timestamp comes without the content type".into()),
         (None, true) => return contradiction("a content type comes without its timestamp".into()),
     }
-    let file = FileName {
-        timestamp: update.timestamp,
-        part: Part::Meta(update.content_type_timestamp),
-    };
     Ok((file, named(metadata, key)))
 }
 

@@ -9,7 +9,9 @@
 //! Deliberately absent: sending, retries, rings. Tests: `tests/pending_updates.rs`.
 
 use crate::ListingUpdate;
+use crate::files::layout::Layout;
 use crate::files::xattrs::utf8_to_latin1;
+use crate::under_way::take_over;
 use durable_fs::{Device, FsError, Health};
 use pickle::{Limits, Value};
 use std::collections::BTreeMap;
@@ -146,6 +148,11 @@ impl PendingUpdates {
         Self {
             device: Device::watched(files, random, health, must_be_mounted),
         }
+    }
+
+    /// Makes records of what servers that are gone have left under way; how many.
+    pub fn take_over(&self) -> Result<usize, FsError> {
+        take_over(&self.device, &Layout::new(self.device.root()))
     }
 
     /// The directories that may hold records, of all policies.

@@ -8,8 +8,9 @@ use crate::expiry::{self, Change};
 use crate::refusal::{Refusal, X_BACKEND_TIMESTAMP, empty, page, put_header};
 use crate::request::Request;
 use crate::service::Shared;
-use crate::updates::{Operation, Row};
+use crate::updates::{Noted, Operation, Row};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use object_engine::rules::{FileName, Part};
 use object_engine::{EngineError, ObjectEngine, ObjectKey, OpenOptions};
 use peer::Response;
 use std::sync::Arc;
@@ -20,17 +21,20 @@ const X_BACKEND_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-co
 /// Answers a DELETE.
 pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
     let deletion = Deletion::of(&request)?;
-    let key = request.key.clone();
-    let ran = shared
-        .devices
-        .run(&request.device, request.lane, move |engine| {
-            deletion.carry_out(engine, &key)
-        })
-        .await;
+    let request = Arc::new(request);
+    let (its, work) = (request.clone(), shared.clone());
+    let job = move |engine: &dyn ObjectEngine| deletion.carry_out(engine, &its, &work);
+    let ran = shared.devices.run(&request.device, request.lane, job).await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
-    let done = done?;
-    shared.updates.tell(done.rows(shared, &request), &device).await;
+    let (done, noted) = done?;
+    shared.updates.tell(noted, &device).await;
     Ok(done.into_response())
+}
+
+/// The file of a deletion.
+fn tombstone(timestamp: Timestamp) -> FileName {
+    let part = Part::Tombstone;
+    FileName { timestamp, part }
 }
 
 /// What a DELETE asks for.
@@ -52,6 +56,9 @@ struct Before {
     content_type: Vec<u8>,
 }
 
+/// An outcome, a refusal, or a device in trouble.
+type Decided = Result<Result<Done, Refusal>, EngineError>;
+
 /// What became of a DELETE.
 pub(crate) struct Done {
     pub(crate) status: StatusCode,
@@ -72,38 +79,54 @@ impl Deletion {
     }
 
     /// Blocks.
-    fn carry_out(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
-        let decided = self.decide(engine, key)?;
-        if let Ok(Done { left_at: Some(at), .. }) = decided {
-            engine.delete(key, at)?;
+    fn carry_out(
+        &self,
+        engine: &dyn ObjectEngine,
+        request: &Request,
+        shared: &Shared,
+    ) -> Result<Result<(Done, Noted), Refusal>, EngineError> {
+        let done = match self.decide(engine, &request.key)? {
+            Ok(done) => done,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let mut noted = Noted::nothing();
+        if let Some(at) = done.left_at {
+            noted = Noted::take(engine, &request.key, tombstone(at), done.rows(shared, request));
+            engine.delete(&request.key, at)?;
         }
-        Ok(decided)
+        Ok(Ok((done, noted)))
     }
 
-    /// Many at once. Blocks.
+    /// Many at once; with what is to be told of those that came about. Blocks.
     pub(crate) fn carry_out_all(
         engine: &dyn ObjectEngine,
-        deletions: &[(Self, ObjectKey)],
-    ) -> Vec<Result<Result<Done, Refusal>, EngineError>> {
-        let decide = |(deletion, key): &(Self, ObjectKey)| deletion.decide(engine, key);
+        deletions: &[(Self, Arc<Request>)],
+        shared: &Shared,
+    ) -> (Vec<Decided>, Noted) {
+        let decide = |(deletion, request): &(Self, Arc<Request>)| deletion.decide(engine, &request.key);
         let mut outcomes: Vec<_> = deletions.iter().map(decide).collect();
-        let (mut places, mut tombstones) = (vec![], vec![]);
-        for (place, (decided, (_, key))) in outcomes.iter().zip(deletions).enumerate() {
-            if let Ok(Ok(Done { left_at: Some(at), .. })) = decided {
+        let (mut places, mut tombstones, mut changes) = (vec![], vec![], vec![]);
+        for (place, (decided, (_, request))) in outcomes.iter().zip(deletions).enumerate() {
+            if let Ok(Ok(done)) = decided
+                && let Some(at) = done.left_at
+            {
                 places.push(place);
-                tombstones.push((key.clone(), *at));
+                tombstones.push((request.key.clone(), at));
+                changes.push((&request.key, tombstone(at), done.rows(shared, request)));
             }
         }
-        for (place, deleted) in places.into_iter().zip(engine.delete_all(&tombstones)) {
+        let mut noted = Noted::take_all(engine, changes);
+        for (number, deleted) in engine.delete_all(&tombstones).into_iter().enumerate() {
             if let Err(error) = deleted {
-                outcomes[place] = Err(error);
+                noted.pass_over(number);
+                outcomes[places[number]] = Err(error);
             }
         }
-        outcomes
+        (outcomes, noted)
     }
 
     /// What is to become of it: the tombstone that the outcome speaks of is still to be left.
-    fn decide(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
+    fn decide(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Decided {
         let before = self.look(engine, key)?;
         let confirmed = match self.check_condition(&before) {
             Ok(confirmed) => confirmed,
@@ -195,7 +218,7 @@ impl Before {
 
 impl Done {
     /// The rows that follow from it.
-    pub(crate) fn rows(&self, shared: &Shared, request: &Request) -> Vec<Row> {
+    fn rows(&self, shared: &Shared, request: &Request) -> Vec<Row> {
         let Some(timestamp) = self.left_at else {
             return vec![];
         };

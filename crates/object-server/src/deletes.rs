@@ -65,40 +65,37 @@ async fn carry_out(
     requests: Vec<Result<Request, Refusal>>,
 ) -> Result<Vec<u16>, Refusal> {
     let mut statuses = vec![0; requests.len()];
-    let (mut asked, mut deletions) = (vec![], vec![]);
+    let (mut places, mut deletions) = (vec![], vec![]);
     for (place, request) in requests.into_iter().enumerate() {
         let read = request.and_then(|request| Deletion::of(&request).map(|deletion| (request, deletion)));
         match read {
             Ok((request, deletion)) => {
-                deletions.push((deletion, request.key.clone()));
-                asked.push((place, request));
+                deletions.push((deletion, Arc::new(request)));
+                places.push(place);
             }
             Err(refusal) => statuses[place] = status_of(refusal),
         }
     }
-    if asked.is_empty() {
+    if deletions.is_empty() {
         return Ok(statuses);
     }
+    let work = shared.clone();
     let job = move |engine: &dyn object_engine::ObjectEngine| {
-        Ok::<_, EngineError>(Deletion::carry_out_all(engine, &deletions))
+        Ok::<_, EngineError>(Deletion::carry_out_all(engine, &deletions, &work))
     };
     let ran = shared.devices.run(device, Lane::Replication, job).await;
-    let (outcomes, at) = ran.map_err(|trouble| Refusal::from_trouble(trouble, device))?;
-    let mut rows = vec![];
-    for ((place, request), outcome) in asked.into_iter().zip(outcomes) {
+    let ((outcomes, noted), at) = ran.map_err(|trouble| Refusal::from_trouble(trouble, device))?;
+    for (place, outcome) in places.into_iter().zip(outcomes) {
         let done: Result<Done, Refusal> = match outcome {
             Ok(done) => done,
             Err(error) => Err(Refusal::from_engine(&error, device)),
         };
         statuses[place] = match done {
-            Ok(done) => {
-                rows.extend(done.rows(shared, &request));
-                done.status.as_u16()
-            }
+            Ok(done) => done.status.as_u16(),
             Err(refusal) => status_of(refusal),
         };
     }
-    shared.updates.tell_together(rows, &at).await;
+    shared.updates.tell_together(noted, &at).await;
     Ok(statuses)
 }
 

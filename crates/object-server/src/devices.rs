@@ -4,14 +4,16 @@
 //! open it stays: its engine notices when the drive goes (507) and when it is back.
 //! Other nodes' upkeep has workers of its own ([`Lane`]): no client waits behind it for a thread, and enough of its
 //! writes are under way for the drive to sync them together.
+//! The file that a device's engine notes in what is under way is put away when nothing has been for a moment.
 //! A drive that is judged out of service ([`Health`]) answers 507 at once, also to those who wait for it.
 //! Always holds: a device is opened once, and a name without a device costs no thread.
 
 use durable_fs::Health;
-use object_engine::{EngineError, Found, ObjectEngine, ObjectKey, OpenOptions};
+use object_engine::{EngineError, Found, ObjectEngine, ObjectKey, OpenOptions, UnderWay};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use world::{WorkerError, Workers, World};
 
@@ -58,7 +60,14 @@ pub(crate) struct Device {
     engine: Arc<dyn ObjectEngine>,
     workers: Workers,
     health: Arc<Health>,
+    world: World,
+    /// Whether somebody sees to it that notes are put away.
+    notes_watched: Arc<AtomicBool>,
 }
+
+/// How often it is asked whether the file of notes is still needed. Long enough for one file under any load worth speaking of; short enough
+/// for a drive to be found at rest by who wants to unmount it.
+const NOTES_LOOKED_AT: Duration = Duration::from_millis(50);
 
 impl Device {
     /// Runs `job` on the device's workers; nobody waits for a drive that is out of service.
@@ -77,10 +86,39 @@ impl Device {
             done = work => done,
             () = self.health.gone() => return Err(Trouble::Out),
         };
+        self.watch_notes();
         match done {
             Ok(result) => result.map_err(Trouble::Engine),
             Err(WorkerError::Busy) => Err(Trouble::Busy),
             Err(WorkerError::Panicked) => Err(Trouble::Panicked),
+        }
+    }
+
+    fn watch_notes(self: &Arc<Self>) {
+        if self.has_notes() && !self.notes_watched.swap(true, Ordering::AcqRel) {
+            let device = self.clone();
+            self.world.spawn(async move { device.put_notes_away().await });
+        }
+    }
+
+    fn has_notes(&self) -> bool {
+        self.engine.under_way().is_some_and(UnderWay::is_open)
+    }
+
+    async fn put_notes_away(&self) {
+        loop {
+            self.world.clock.sleep(NOTES_LOOKED_AT).await;
+            let engine = self.engine.clone();
+            let put_away = move || engine.under_way().map_or((), UnderWay::put_away);
+            // When its workers are too busy, then next time. Also when it is out of service: nothing is to keep it.
+            let _ = self.workers.run(put_away).await;
+            if self.has_notes() {
+                continue;
+            }
+            self.notes_watched.store(false, Ordering::Release);
+            if !self.has_notes() || self.notes_watched.swap(true, Ordering::AcqRel) {
+                return;
+            }
         }
     }
 
@@ -207,6 +245,8 @@ impl Devices {
             workers: self.workers(&name, REPLICATION_THREADS)?,
             health: device.health.clone(),
             name: name.clone(),
+            world: self.world.clone(),
+            notes_watched: device.notes_watched.clone(),
         });
         replicated.insert(name, opened.clone());
         Ok(opened)
@@ -236,6 +276,8 @@ impl Devices {
             engine,
             workers,
             health: self.source.health(name),
+            world: self.world.clone(),
+            notes_watched: Arc::default(),
         });
         tracing::info!("device {name} serves");
         self.open.write().insert(name.to_owned(), device.clone());

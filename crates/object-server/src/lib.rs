@@ -20,7 +20,7 @@
 //! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
 //! | which headers stay with an object | `kept.rs` |
 //! | when an object expires, and who is told | `expiry.rs` |
-//! | listing rows | `updates.rs` |
+//! | listing rows | `updates.rs`; what a crash leaves of them: `updates/noted.rs` |
 //! | REPLICATE and SSYNC, for other nodes' upkeep | `replicate.rs`, `ssync/` |
 //! | what refusals look like | `refusal.rs` |
 //!

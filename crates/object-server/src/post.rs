@@ -6,9 +6,9 @@ use crate::put::overrides;
 use crate::refusal::{Refusal, page};
 use crate::request::Request;
 use crate::service::Shared;
-use crate::updates::{Operation, Row, set};
+use crate::updates::{Noted, Operation, Row, set};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, Found, Metadata, MetadataUpdate, ObjectEngine, ObjectKey, OpenOptions};
+use object_engine::{EngineError, Found, Metadata, MetadataUpdate, ObjectEngine, OpenOptions};
 use peer::Response;
 use std::sync::Arc;
 use vocabulary::Timestamp;
@@ -20,16 +20,13 @@ pub(crate) async fn post(shared: &Arc<Shared>, request: Request) -> Result<Respo
     expiry::check_posted_delete_at(&request, timestamp)?;
     kept::check_limits(&request.headers, &shared.options.limits)?;
     let change = Posting::of(&request, timestamp, &shared.options.allowed_headers)?;
-    let key = request.key.clone();
-    let ran = shared
-        .devices
-        .run(&request.device, request.lane, move |engine| {
-            change.carry_out(engine, &key)
-        })
-        .await;
+    let request = Arc::new(request);
+    let (its, work) = (request.clone(), shared.clone());
+    let job = move |engine: &dyn ObjectEngine| change.carry_out(engine, &its, &work);
+    let ran = shared.devices.run(&request.device, request.lane, job).await;
     let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
-    let done = done?;
-    shared.updates.tell(done.rows(&request, shared), &device).await;
+    let (done, noted) = done?;
+    shared.updates.tell(noted, &device).await;
     Ok(done.into_response())
 }
 
@@ -73,7 +70,13 @@ impl Posting {
     }
 
     /// Blocks.
-    fn carry_out(self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Result<Done, Refusal>, EngineError> {
+    fn carry_out(
+        self,
+        engine: &dyn ObjectEngine,
+        request: &Request,
+        shared: &Shared,
+    ) -> Result<Result<(Done, Noted), Refusal>, EngineError> {
+        let key = &request.key;
         let found = match engine.open(key, OpenOptions::HEAD) {
             // A POST is not told when the object was deleted.
             Err(EngineError::NotFound { .. }) => return Ok(Err(Refusal::not_found(None))),
@@ -108,14 +111,16 @@ impl Posting {
             metadata,
             content_type_timestamp: set_since.then_some(content_type_timestamp),
         };
-        engine.write_metadata(key, update)?;
-        Ok(Ok(Done {
+        let done = Done {
             timestamp,
             found,
             posted: self.metadata,
             content_type,
             content_type_timestamp,
-        }))
+        };
+        let noted = Noted::take(engine, key, update.file(), done.rows(request, shared));
+        engine.write_metadata(key, update)?;
+        Ok(Ok((done, noted)))
     }
 }
 

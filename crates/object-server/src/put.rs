@@ -4,6 +4,7 @@
 //! device's workers; a long one streams in batches, the next received while the one before is written;
 //! one wrapped in MIME says in its footer what became known on the way (a sender in this process says it with
 //! the body itself).
+//! The listing rows are known, and the device has a note of them, before the object is published.
 //! Always holds: what decides without the body (timestamps, conditions, space) is asked before a long
 //! body, or one the sender holds back, is touched; once the bytes are there the rest happens whether or
 //! not the sender still waits, so that no object lacks its listing row.
@@ -16,12 +17,13 @@ use crate::refusal::{Refusal, empty};
 use crate::request::Request;
 use crate::service::Shared;
 use crate::sink::Sink;
-use crate::updates::{Operation, Row, set};
+use crate::updates::{Noted, Operation, Row, set};
 use bytes::Bytes;
 use futures_util::future::join;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPECT, IF_NONE_MATCH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
+use object_engine::rules::{FileName, Part};
 use object_engine::{Commit, EngineError, Metadata, ObjectEngine, ObjectKey, OpenOptions};
 use peer::{Body, Digest, Interim, Response};
 use std::sync::Arc;
@@ -118,11 +120,10 @@ pub(crate) struct Prior {
     delete_at: Option<i64>,
 }
 
-/// What is there now.
+/// What is there now, and what is to be told of it.
 pub(crate) struct Written {
     etag: String,
-    size: u64,
-    metadata: Metadata,
+    noted: Noted,
 }
 
 impl Intent {
@@ -183,13 +184,6 @@ impl Intent {
     }
 }
 
-impl Written {
-    pub(crate) fn of(commit: &Commit, etag: String, size: u64) -> Self {
-        let metadata = commit.metadata.clone();
-        Self { etag, size, metadata }
-    }
-}
-
 /// A PUT that was accepted.
 pub(crate) struct Upload {
     pub(crate) shared: Arc<Shared>,
@@ -223,32 +217,47 @@ impl Upload {
     }
 
     async fn write_at_once(self, bytes: Bytes, digest: Option<Digest>) -> Result<Response, Refusal> {
-        let intent = self.intent.clone();
+        let upload = Arc::new(self);
+        let its = upload.clone();
         let job = move |engine: &dyn ObjectEngine| {
-            let prior = match intent.look(engine)? {
+            let prior = match its.intent.look(engine)? {
                 Ok(prior) => prior,
                 Err(refusal) => return Ok(Err(refusal)),
             };
             let known = digest.as_ref().and_then(Digest::get).map(str::to_owned);
             let etag = known.unwrap_or_else(|| hex(&Md5::digest(&bytes)));
             let size = bytes.len() as u64;
-            Ok(match intent.commit(&etag, size) {
-                Ok(commit) => {
-                    let written = Written::of(&commit, etag, size);
-                    engine.put(&intent.key, &bytes, commit)?;
-                    Ok((prior, written))
-                }
-                Err(refusal) => Err(refusal),
+            its.publish(engine, &prior, etag, size, |commit| {
+                engine.put(&its.intent.key, &bytes, commit)
             })
         };
-        let ran = self
-            .shared
-            .devices
-            .run(&self.request.device, self.request.lane, job)
-            .await;
-        let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &self.request.device))?;
-        let (prior, written) = done?;
-        Ok(self.tell(prior, written, &device).await)
+        let request = &upload.request;
+        let ran = upload.shared.devices.run(&request.device, request.lane, job).await;
+        let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
+        Ok(upload.tell(done?, &device).await)
+    }
+
+    /// Notes what is to be told, and publishes. Blocks.
+    pub(crate) fn publish(
+        &self,
+        engine: &dyn ObjectEngine,
+        prior: &Prior,
+        etag: String,
+        size: u64,
+        publish: impl FnOnce(Commit) -> Result<(), EngineError>,
+    ) -> Result<Result<Written, Refusal>, EngineError> {
+        let commit = match self.intent.commit(&etag, size) {
+            Ok(commit) => commit,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let file = FileName {
+            timestamp: commit.timestamp,
+            part: Part::Data,
+        };
+        let rows = self.rows(prior, &commit.metadata, &etag, size);
+        let noted = Noted::take(engine, &self.intent.key, file, rows);
+        publish(commit)?;
+        Ok(Ok(Written { etag, noted }))
     }
 
     /// Look, then receive and write in turns.
@@ -291,29 +300,31 @@ impl Upload {
     pub(crate) async fn finish(self, prior: Prior, sink: Sink) -> Result<Response, Refusal> {
         let shared = self.shared.clone();
         let finishing = async move {
-            let written = sink.commit(self.intent.clone()).await?;
-            Ok(self.tell(prior, written, sink.device()).await)
+            let upload = Arc::new(self);
+            let written = sink.commit(&upload, &Arc::new(prior)).await?;
+            Ok(upload.tell(written, sink.device()).await)
         };
         shared.to_its_end(finishing).await?
     }
 
-    async fn tell(self, prior: Prior, written: Written, device: &Arc<Device>) -> Response {
+    /// What the listings are to be told.
+    fn rows(&self, prior: &Prior, metadata: &Metadata, etag: &str, size: u64) -> Vec<Row> {
         let timestamp = self.intent.timestamp;
         let change = Change {
             old: prior.delete_at,
-            new: Some(&written.metadata),
-            size: written.size,
+            new: Some(metadata),
+            size,
             timestamp,
             content_type_timestamp: timestamp,
         };
         let mut rows = expiry::queue_rows(&self.request, &self.shared.options, &change);
-        rows.extend(Row::of_object(
-            &self.request,
-            Operation::Put,
-            timestamp,
-            self.listing_headers(&written),
-        ));
-        self.shared.updates.tell(rows, device).await;
+        let headers = self.listing_headers(metadata, etag, size);
+        rows.extend(Row::of_object(&self.request, Operation::Put, timestamp, headers));
+        rows
+    }
+
+    async fn tell(&self, written: Written, device: &Arc<Device>) -> Response {
+        self.shared.updates.tell(written.noted, device).await;
         let mut response = empty(StatusCode::CREATED);
         if let Ok(value) = HeaderValue::from_str(&format!("\"{}\"", written.etag)) {
             response.headers_mut().insert(ETAG, value);
@@ -321,14 +332,14 @@ impl Upload {
         response
     }
 
-    fn listing_headers(&self, written: &Written) -> HeaderMap {
+    fn listing_headers(&self, metadata: &Metadata, etag: &str, size: u64) -> HeaderMap {
         let mut more = HeaderMap::with_capacity(6);
-        set(&mut more, "x-size", &written.size.to_string());
-        set(&mut more, "x-etag", &written.etag);
+        set(&mut more, "x-size", &size.to_string());
+        set(&mut more, "x-etag", etag);
         if let Ok(value) = HeaderValue::from_bytes(&self.intent.content_type) {
             more.insert("x-content-type", value);
         }
-        overrides(&mut more, &self.request.headers, &written.metadata);
+        overrides(&mut more, &self.request.headers, metadata);
         more
     }
 }

@@ -4,7 +4,7 @@
 //! on the workers, too; every byte passes MD5 once, here, unless the sender in this process does it.
 
 use crate::devices::Device;
-use crate::put::{Intent, Written, hex};
+use crate::put::{Prior, Upload, Written, hex};
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use http::StatusCode;
@@ -74,10 +74,10 @@ impl Sink {
     }
 
     /// Makes it an object.
-    pub(crate) async fn commit(&self, intent: Arc<Intent>) -> Result<Written, Refusal> {
+    pub(crate) async fn commit(&self, upload: &Arc<Upload>, prior: &Arc<Prior>) -> Result<Written, Refusal> {
         let job = || {
-            let (writing, intent) = (self.writing.clone(), intent.clone());
-            move |_: &dyn ObjectEngine| {
+            let (writing, upload, prior) = (self.writing.clone(), upload.clone(), prior.clone());
+            move |engine: &dyn ObjectEngine| {
                 let Some(Writing { writer, checksum }) = writing.lock().take() else {
                     return Ok(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)));
                 };
@@ -86,14 +86,7 @@ impl Sink {
                     return Ok(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)));
                 };
                 let size = writer.written();
-                Ok(match intent.commit(&etag, size) {
-                    Ok(commit) => {
-                        let written = Written::of(&commit, etag, size);
-                        writer.commit(commit)?;
-                        Ok(written)
-                    }
-                    Err(refusal) => Err(refusal),
-                })
+                upload.publish(engine, &prior, etag, size, |commit| writer.commit(commit))
             }
         };
         let committed = self.device.run_patiently(&self.world, job).await;

@@ -3,10 +3,12 @@
 //! An acknowledgement waits for them at most `container_update_timeout`. Whatever has not succeeded by
 //! then is kept in the device's pending records for the updater; requests still under way go on, for a row
 //! that arrives twice changes nothing.
+//! From before the change that a row tells of, the device has a note of it (`updates/noted.rs`), for a server that is killed meanwhile.
 //! Always holds: when [`ListingUpdates::tell`] returns, every row is either with all its container
 //! servers or in the device's pending records (or why not is in the log).
 //! Deliberately absent: retries; those are the updater's. Many rows at once: `updates/together.rs`.
 
+mod noted;
 mod together;
 
 use crate::devices::Device;
@@ -21,6 +23,8 @@ use vocabulary::header_name::title;
 use vocabulary::names::unquote;
 use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
 use world::{BoxFuture, World};
+
+pub(crate) use noted::Noted;
 
 /// What is to happen to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,22 +141,24 @@ impl Row {
         }
     }
 
-    fn pending(self, redirect: Option<Redirect>) -> ListingUpdate {
+    fn pending(&self, redirect: Option<Redirect>) -> ListingUpdate {
         ListingUpdate {
             policy: self.policy,
             hash: self.hash,
             timestamp: self.timestamp,
             op: self.operation.verb().to_string(),
-            account: self.path.account,
-            container: self.path.container.unwrap_or_default(),
-            object: self.path.object.unwrap_or_default(),
+            account: self.path.account.clone(),
+            container: self.path.container.clone().unwrap_or_default(),
+            object: self.path.object.clone().unwrap_or_default(),
             headers: self
                 .headers
                 .iter()
                 .map(|(name, value)| (title(name.as_str()), value.as_bytes().to_vec()))
                 .collect(),
-            container_path: redirect.map(|to| to.container_path).or(self.container_path),
-            db_state: self.db_state,
+            container_path: redirect
+                .map(|to| to.container_path)
+                .or_else(|| self.container_path.clone()),
+            db_state: self.db_state.clone(),
         }
     }
 }
@@ -242,7 +248,8 @@ impl ListingUpdates {
     }
 
     /// Delivers the rows, or keeps them on `device`.
-    pub(crate) async fn tell(&self, rows: Vec<Row>, device: &Arc<Device>) {
+    pub(crate) async fn tell(&self, noted: Noted, device: &Arc<Device>) {
+        let (rows, _until_told) = noted.into_parts();
         match rows.len() {
             0 => {}
             1 => {

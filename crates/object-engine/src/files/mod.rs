@@ -13,7 +13,7 @@ mod audit;
 mod config;
 mod delete_all;
 mod hot;
-mod layout;
+pub(crate) mod layout;
 mod read;
 mod reader;
 mod replica;
@@ -29,6 +29,7 @@ use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, Obje
 use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::replica::Replica;
+use crate::under_way::{UnderWay, save, take_over};
 use durable_fs::{Condition, Device, FsError, Health};
 use hot::HotObjects;
 use layout::Layout;
@@ -42,6 +43,7 @@ use world::World;
 /// The `files` engine of one device.
 pub struct FilesEngine {
     state: Arc<State>,
+    under_way: UnderWay,
 }
 
 /// What readers and writers that outlive a call share with the engine.
@@ -67,8 +69,10 @@ impl FilesEngine {
     pub fn watched(config: FilesConfig, world: World, health: Arc<Health>) -> Self {
         let state = State::new(config, world, health);
         state.settle();
+        state.take_over();
         state.sweep(None);
-        Self { state }
+        let under_way = UnderWay::new(state.device.clone(), &state.layout);
+        Self { state, under_way }
     }
 }
 
@@ -139,6 +143,21 @@ impl State {
         }
     }
 
+    /// Makes sure that listings learn of what crashed servers had no time to tell them.
+    fn take_over(&self) {
+        match take_over(&self.device, &self.layout) {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(
+                device = self.config.name,
+                count,
+                "kept listing updates that a server left under way"
+            ),
+            Err(error) => {
+                tracing::warn!(device = self.config.name, %error, "could not take over listing updates left under way")
+            }
+        }
+    }
+
     /// Removes what crashed writers left, and what strangers left before `strangers_before`.
     fn sweep(&self, strangers_before: Option<u64>) {
         let swept = layout::temporary_directories(&self.device).and_then(|places| {
@@ -202,15 +221,14 @@ impl ObjectEngine for FilesEngine {
         write::quarantine(&self.state, key, &directory, why).map(drop)
     }
 
+    fn under_way(&self) -> Option<&UnderWay> {
+        Some(&self.under_way)
+    }
+
     fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError> {
         self.state.ready()?;
-        let (place, name) = update.place(self.state.device.root());
-        let temporaries = self.state.layout.temporaries(update.policy);
-        let written = self
-            .state
-            .device
-            .write_file(&place, &name, &temporaries, &update.encode());
-        written.map_err(|error| self.state.blame(error))
+        let saved = save(&self.state.device, &self.state.layout, update);
+        saved.map_err(|error| self.state.blame(error))
     }
 
     fn check(&self) -> Result<(), EngineError> {

@@ -4,7 +4,7 @@
 //! Always holds: what [`ListingUpdates::tell`] promises; rows that such a request cannot carry exactly travel as ever.
 //! Deliberately absent: rows of PUTs and POSTs.
 
-use super::{ListingUpdates, Node, Operation, Row, user_agent};
+use super::{ListingUpdates, Node, Noted, Operation, Row, user_agent};
 use crate::devices::Device;
 use crate::updates::Delivery;
 use bytes::Bytes;
@@ -26,7 +26,8 @@ type Key = (Vec<Node>, EntityPath, PolicyIndex);
 
 impl ListingUpdates {
     /// [`ListingUpdates::tell`] for many rows.
-    pub(crate) async fn tell_together(&self, rows: Vec<Row>, device: &Arc<Device>) {
+    pub(crate) async fn tell_together(&self, noted: Noted, device: &Arc<Device>) {
+        let (rows, _until_told) = noted.into_parts();
         let (together, alone) = group(rows);
         let batches = together
             .into_iter()

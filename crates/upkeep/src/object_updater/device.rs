@@ -100,9 +100,16 @@ impl OpenDevice {
         None
     }
 
-    /// The device's directories of records; `None` when there are none.
+    /// The device's directories of records; `None` when there are none. What servers that are gone left under way is in
+    /// them then.
     pub(super) async fn queue(self: &Arc<Self>, policies: &Policies) -> Option<Queue> {
-        let mut suffixes = match self.run(PendingUpdates::suffixes).await? {
+        let found = self.run(|updates| (updates.take_over(), updates.suffixes())).await?;
+        match found.0 {
+            Ok(0) => {}
+            Ok(left) => tracing::info!("{NAME}: device {}: a server left {left} updates under way", self.name),
+            Err(error) => tracing::error!("{NAME}: device {}: {error}", self.name),
+        }
+        let mut suffixes = match found.1 {
             Ok(suffixes) => suffixes,
             Err(error) => {
                 tracing::error!("{NAME}: device {}: {error}", self.name);

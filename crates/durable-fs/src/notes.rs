@@ -1,0 +1,346 @@
+//! Notes: records that outlive the process that made them, but not a loss of power.
+//!
+//! A [`Note`] is taken before a change that entails something else, and dropped once that is done too. Who is killed in
+//! between leaves it behind, and whoever looks next finds it ([`left_behind`]). A note costs one `write`: no sync, no file of its
+//! own, and nothing when it is dropped.
+//! One file per process and device holds them, under a name of its own and locked while in use. It is made with the first note and
+//! [put away](Notes::put_away) once there has been none for a while, so that a drive at rest has no file open and nothing
+//! strange on it.
+//!
+//! ```text
+//! file    units of 1024 bytes; a record takes as many in a row as it needs, the lowest that are free
+//! unit    'N' (a record begins) or '+' (it goes on), then 1023 bytes of it
+//! record  length u32, FNV-1a of the bytes u64 (both little-endian), bytes
+//! ```
+//!
+//! Always holds: of a note that was not dropped, the record stands whole in the file; what stands there torn, overwritten in
+//! part or as the inside of another record is told by mark, length and checksum, and passed over; a file
+//! whose owner lives is nobody else's. Of dropped notes the record stands until another needs the room: who
+//! finds it must not mind doing once more what was done.
+//! Deliberately absent: what the records say. Nothing fails for want of a note: it goes without.
+
+use crate::device::Device;
+use crate::error::FsError;
+use parking_lot::Mutex;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use world::files::{File, Purpose, read_bytes_at};
+
+/// How the files are called. Sweeps take them for strangers' and remove them when they have become old.
+const PREFIX: &str = ".updates-";
+const UNIT: usize = 1024;
+const BEGINS: u8 = b'N';
+const GOES_ON: u8 = b'+';
+const HEAD: usize = 12;
+/// More than can be under way at a time on one device.
+const MOST_UNITS: usize = 16 * 1024;
+/// Files that vanish while they are made: so often in a row only when something is wrong.
+const MADE_IN_VAIN: usize = 16;
+/// A file is given up for a new one after being looked at so often: its file system may be mounted here no more.
+const MOST_LOOKS: u32 = 200;
+
+/// The notes of one process about one device.
+pub struct Notes {
+    device: Arc<Device>,
+    directory: PathBuf,
+    /// Whether there is any file.
+    open: AtomicBool,
+    sheets: Mutex<Sheets>,
+}
+
+#[derive(Default)]
+struct Sheets {
+    current: Option<Arc<Sheet>>,
+    /// Those that get no more notes.
+    retired: Vec<Arc<Sheet>>,
+    /// Notes could not be taken last time.
+    failing: bool,
+}
+
+/// A file of notes.
+struct Sheet {
+    file: Box<dyn File>,
+    path: PathBuf,
+    units: Mutex<Units>,
+}
+
+#[derive(Default)]
+struct Units {
+    used: Vec<u64>,
+    count: usize,
+    /// Used since it was last looked at.
+    touched: bool,
+    looks: u32,
+}
+
+/// What is under way, until dropped.
+pub struct Note {
+    sheet: Arc<Sheet>,
+    first: usize,
+    count: usize,
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.sheet.units.lock().give_back(self.first, self.count);
+    }
+}
+
+impl Notes {
+    /// Notes in `directory` of the device, which is made when it is missing.
+    pub fn new(device: Arc<Device>, directory: PathBuf) -> Self {
+        Self {
+            device,
+            directory,
+            open: AtomicBool::new(false),
+            sheets: Mutex::default(),
+        }
+    }
+
+    /// Whether a file is open. Does not block.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Writes a record down. `None` when that could not be done, which the log says once.
+    pub fn take(&self, record: &[u8]) -> Option<Note> {
+        let framed = frame(record);
+        let taken = self.reserve(framed.len().div_ceil(UNIT)).and_then(|note| {
+            let place = (note.first * UNIT) as u64;
+            note.sheet.file.write_all_at(&framed, place).map(|()| note)
+        });
+        let mut sheets = self.sheets.lock();
+        match taken {
+            Ok(note) => {
+                sheets.failing = false;
+                Some(note)
+            }
+            Err(error) => {
+                let sheet = sheets.current.take();
+                sheets.retired.extend(sheet);
+                if !std::mem::replace(&mut sheets.failing, true) {
+                    let place = self.directory.display();
+                    tracing::warn!("{place}: no notes of what is under way can be taken: {error}");
+                }
+                None
+            }
+        }
+    }
+
+    fn reserve(&self, count: usize) -> io::Result<Note> {
+        let mut sheets = self.sheets.lock();
+        let sheet = match &sheets.current {
+            Some(sheet) => sheet.clone(),
+            None => {
+                let sheet = Arc::new(self.new_sheet()?);
+                sheets.current = Some(sheet.clone());
+                self.open.store(true, Ordering::Release);
+                sheet
+            }
+        };
+        let first = sheet.units.lock().take(count);
+        let first = first.ok_or_else(|| io::Error::other("too much is under way"))?;
+        Ok(Note { sheet, first, count })
+    }
+
+    fn new_sheet(&self) -> io::Result<Sheet> {
+        for _ in 0..MADE_IN_VAIN {
+            let name = format!("{PREFIX}{:016x}", self.device.random().next_u64());
+            let path = self.directory.join(name);
+            let file = match self.device.files().open(&path, Purpose::Create) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let made = self.device.make_directories(&self.directory);
+                    made.map_err(io::Error::other)?;
+                    continue;
+                }
+                other => other?,
+            };
+            // Who looks for what was left behind may have come before the lock.
+            if file.lock(Duration::ZERO).is_ok() && is_still(&self.device, &*file, &path) {
+                let units = Mutex::default();
+                return Ok(Sheet { file, path, units });
+            }
+        }
+        Err(io::Error::other("the file is taken away each time"))
+    }
+
+    /// To be called now and then while a file [is open](Self::is_open): closes and removes those that nothing is noted in any more
+    /// and that nothing has been noted in since the last call. Works on drives that are gone.
+    pub fn put_away(&self) {
+        let mut sheets = self.sheets.lock();
+        let is_over = |sheet: &Arc<Sheet>| sheet.units.lock().look() >= MOST_LOOKS;
+        if sheets.current.as_ref().is_some_and(is_over) {
+            let sheet = sheets.current.take();
+            sheets.retired.extend(sheet);
+        }
+        if let Some(sheet) = sheets.current.take_if(|sheet| sheet.units.lock().is_idle()) {
+            self.remove(&sheet);
+        }
+        sheets.retired.retain(|sheet| {
+            let in_use = sheet.units.lock().count > 0;
+            if !in_use {
+                self.remove(sheet);
+            }
+            in_use
+        });
+        let open = sheets.current.is_some() || !sheets.retired.is_empty();
+        self.open.store(open, Ordering::Release);
+    }
+
+    fn remove(&self, sheet: &Sheet) {
+        if let Err(error) = self.device.files().remove_file(&sheet.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            // It says nothing that must not be done once more.
+            tracing::debug!("{}: cannot be removed: {error}", sheet.path.display());
+        }
+    }
+}
+
+impl Units {
+    fn take(&mut self, count: usize) -> Option<usize> {
+        let (mut at, mut run) = (0, 0);
+        while run < count {
+            if at >= MOST_UNITS {
+                return None;
+            }
+            let word = at / 64;
+            if word == self.used.len() {
+                self.used.push(0);
+            }
+            match self.used[word] {
+                u64::MAX => (at, run) = ((word + 1) * 64, 0),
+                bits if bits >> (at % 64) & 1 == 1 => (at, run) = (at + 1, 0),
+                _ => (at, run) = (at + 1, run + 1),
+            }
+        }
+        let first = at - count;
+        (first..at).for_each(|unit| self.used[unit / 64] |= 1 << (unit % 64));
+        self.count += count;
+        self.touched = true;
+        Some(first)
+    }
+
+    fn give_back(&mut self, first: usize, count: usize) {
+        (first..first + count).for_each(|unit| self.used[unit / 64] &= !(1 << (unit % 64)));
+        self.count -= count;
+        self.touched = true;
+    }
+
+    fn look(&mut self) -> u32 {
+        self.looks += 1;
+        self.looks
+    }
+
+    /// Nothing is noted, nor was since this was last asked.
+    fn is_idle(&mut self) -> bool {
+        !std::mem::take(&mut self.touched) && self.count == 0
+    }
+}
+
+/// A file of notes whose process is gone.
+pub struct LeftBehind {
+    device: Arc<Device>,
+    path: PathBuf,
+    /// Locked: nobody else takes it over.
+    file: Box<dyn File>,
+}
+
+/// The files of notes in `directory` whose processes are gone.
+pub fn left_behind(device: &Arc<Device>, directory: &Path) -> Result<Vec<LeftBehind>, FsError> {
+    let opened = match device.files().open_directory(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        other => other.map_err(FsError::io("list", directory))?,
+    };
+    let mut found = vec![];
+    opened
+        .list(&mut |name| {
+            if name.to_string_lossy().starts_with(PREFIX) {
+                found.push(directory.join(name));
+            }
+        })
+        .map_err(FsError::io("list", directory))?;
+    found.sort();
+    let take = |path: PathBuf| {
+        let file = device.files().open(&path, Purpose::Read).ok()?;
+        let ours = file.lock(Duration::ZERO).is_ok() && is_still(device, &*file, &path);
+        let device = device.clone();
+        ours.then_some(LeftBehind { device, path, file })
+    };
+    Ok(found.into_iter().filter_map(take).collect())
+}
+
+impl LeftBehind {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The records that stand in it whole, those of notes that were dropped among them.
+    pub fn records(&self) -> Result<Vec<Vec<u8>>, FsError> {
+        let bytes = read_bytes_at(&*self.file, MOST_UNITS * UNIT, 0);
+        Ok(unframe(&bytes.map_err(FsError::io("read", &self.path))?))
+    }
+
+    /// Removes it: what it says has been done.
+    pub fn remove(self) -> Result<(), FsError> {
+        let removed = self.device.files().remove_file(&self.path);
+        removed.map_err(FsError::io("remove", &self.path))
+    }
+}
+
+fn is_still(device: &Device, file: &dyn File, path: &Path) -> bool {
+    match (file.info(), device.files().info(path)) {
+        (Ok(open), Ok(named)) => (open.device, open.inode) == (named.device, named.inode),
+        _ => false,
+    }
+}
+
+fn frame(record: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(HEAD + record.len());
+    whole.extend((record.len() as u32).to_le_bytes());
+    whole.extend(checksum(record).to_le_bytes());
+    whole.extend_from_slice(record);
+    let mut framed = Vec::with_capacity(whole.len() + whole.len() / (UNIT - 1) + 1);
+    for (number, piece) in whole.chunks(UNIT - 1).enumerate() {
+        framed.push(if number == 0 { BEGINS } else { GOES_ON });
+        framed.extend_from_slice(piece);
+    }
+    framed
+}
+
+fn unframe(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let units: Vec<&[u8]> = bytes.chunks(UNIT).collect();
+    (0..units.len()).filter_map(|at| record_at(&units[at..])).collect()
+}
+
+fn record_at(units: &[&[u8]]) -> Option<Vec<u8>> {
+    let (mark, begin) = units.first()?.split_first()?;
+    let (length, rest) = begin.split_first_chunk::<4>().filter(|_| *mark == BEGINS)?;
+    let (sum, begin) = rest.split_first_chunk::<8>()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let mut record = begin.to_vec();
+    for unit in &units[1..] {
+        if record.len() >= length {
+            break;
+        }
+        let (mark, piece) = unit.split_first()?;
+        record.extend_from_slice((*mark == GOES_ON).then_some(piece)?);
+    }
+    record.truncate(length);
+    let is_whole = record.len() == length && checksum(&record) == u64::from_le_bytes(*sum);
+    is_whole.then_some(record)
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+#[path = "notes_tests.rs"]
+mod tests;

@@ -1,0 +1,171 @@
+//! What a server that is killed leaves under way becomes pending records, of changes that came about and of no others.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+use object_engine::conformance::{at, commit, key};
+use object_engine::rules::{FileName, Part};
+use object_engine::{
+    FilesConfig, FilesEngine, ListingUpdate, Metadata, MetadataUpdate, NotedChange, ObjectEngine, ObjectKey,
+    PendingUpdates,
+};
+use std::path::{Path, PathBuf};
+use vocabulary::PolicyIndex;
+use world::World;
+
+const BODY: &[u8] = b"body";
+
+fn engine(root: &Path) -> FilesEngine {
+    let mut config = FilesConfig::new("sda", root);
+    config.mount_check = false;
+    FilesEngine::start(config, World::real())
+}
+
+fn pending(root: &Path) -> PendingUpdates {
+    PendingUpdates::new(&World::real(), root, false)
+}
+
+fn update(key: &ObjectKey, seconds: u64, op: &str) -> ListingUpdate {
+    ListingUpdate {
+        policy: PolicyIndex(0),
+        hash: key.hash,
+        timestamp: at(seconds),
+        op: op.into(),
+        account: "a".into(),
+        container: "c".into(),
+        object: key.name.clone(),
+        headers: vec![("X-Size".into(), b"4".to_vec())],
+        db_state: None,
+        container_path: None,
+    }
+}
+
+fn note(engine: &FilesEngine, key: &ObjectKey, seconds: u64, part: Part, op: &str) -> durable_fs::Note {
+    let file = FileName {
+        timestamp: at(seconds),
+        part,
+    };
+    let updates = vec![update(key, seconds, op)];
+    let noted = engine.under_way().unwrap().note(&[NotedChange { key, file, updates }]);
+    noted.unwrap()
+}
+
+fn files(root: &Path, part: &str) -> Vec<PathBuf> {
+    let mut found = vec![];
+    let mut open = vec![root.to_owned()];
+    while let Some(place) = open.pop() {
+        for entry in std::fs::read_dir(place).unwrap() {
+            let entry = entry.unwrap();
+            match entry.file_type().unwrap().is_dir() {
+                true => open.push(entry.path()),
+                false => found.push(entry.path()),
+            }
+        }
+    }
+    found.retain(|path| path.strip_prefix(root).unwrap().starts_with(part));
+    found
+}
+
+/// Of every kind one change that came about and one that did not, as a server leaves them that is killed.
+fn leave_behind(root: &Path) -> Vec<ListingUpdate> {
+    let engine = engine(root);
+    let keys = ["/a/c/put", "/a/c/post", "/a/c/deleted", "/a/c/never"].map(key);
+    let [put, posted, deleted, never] = &keys;
+    let mut notes = vec![];
+    for (key, wrote) in [(put, true), (never, false)] {
+        notes.push(note(&engine, key, 5, Part::Data, "PUT"));
+        if wrote {
+            engine.put(key, BODY, commit(at(5), BODY)).unwrap();
+        }
+    }
+    engine.put(posted, BODY, commit(at(3), BODY)).unwrap();
+    notes.push(note(&engine, posted, 6, Part::Meta(None), "PUT"));
+    notes.push(note(&engine, posted, 7, Part::Meta(None), "PUT"));
+    let metadata = Metadata::new().with("X-Timestamp", at(6).internal());
+    let content_type_timestamp = None;
+    let post = MetadataUpdate {
+        timestamp: at(6),
+        metadata,
+        content_type_timestamp,
+    };
+    assert_eq!(post.file().part, Part::Meta(None));
+    engine.write_metadata(posted, post).unwrap();
+    notes.push(note(&engine, deleted, 8, Part::Tombstone, "DELETE"));
+    engine.delete(deleted, at(8)).unwrap();
+    // Replaced before anybody looks.
+    notes.push(note(&engine, deleted, 2, Part::Data, "PUT"));
+    // Nobody but its own process takes notes over.
+    assert_eq!(pending(root).take_over().unwrap(), 0);
+    vec![
+        update(put, 5, "PUT"),
+        update(posted, 6, "PUT"),
+        update(deleted, 8, "DELETE"),
+    ]
+}
+
+fn check(root: &Path, expected: Vec<ListingUpdate>) {
+    assert_eq!(files(root, "tmp"), Vec::<PathBuf>::new());
+    let mut names: Vec<PathBuf> = expected
+        .iter()
+        .map(|update| {
+            let (place, name) = update.place(root);
+            place.join(name)
+        })
+        .collect();
+    for (update, path) in expected.iter().zip(&names) {
+        assert_eq!(std::fs::read(path).unwrap(), update.encode());
+    }
+    let mut found = files(root, "async_pending");
+    names.sort();
+    found.sort();
+    assert_eq!(found, names);
+}
+
+#[test]
+fn the_next_server_keeps_what_the_one_before_left_under_way() {
+    let place = tempfile::tempdir().unwrap();
+    let expected = leave_behind(place.path());
+    assert_eq!(files(place.path(), "tmp").len(), 1);
+    let again = engine(place.path());
+    check(place.path(), expected);
+    assert!(!again.under_way().unwrap().is_open());
+}
+
+#[test]
+fn so_does_the_updater_when_there_is_no_next_server() {
+    let place = tempfile::tempdir().unwrap();
+    let expected = leave_behind(place.path());
+    assert_eq!(pending(place.path()).take_over().unwrap(), 3);
+    check(place.path(), expected);
+    assert_eq!(pending(place.path()).take_over().unwrap(), 0);
+}
+
+#[test]
+fn what_cannot_be_kept_now_stays_for_later() {
+    let place = tempfile::tempdir().unwrap();
+    let expected = leave_behind(place.path());
+    let blocked = place.path().join("async_pending");
+    std::fs::write(&blocked, b"no directory").unwrap();
+    assert!(pending(place.path()).take_over().is_err());
+    assert_eq!(files(place.path(), "tmp").len(), 1);
+    std::fs::remove_file(&blocked).unwrap();
+    assert_eq!(pending(place.path()).take_over().unwrap(), 3);
+    check(place.path(), expected);
+}
+
+#[test]
+fn a_change_without_anybody_to_tell_is_not_noted() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    let key = key("/a/c/o");
+    let file = FileName {
+        timestamp: at(1),
+        part: Part::Data,
+    };
+    let change = NotedChange {
+        key: &key,
+        file,
+        updates: vec![],
+    };
+    let under_way = engine.under_way().unwrap();
+    assert!(under_way.note(&[change]).is_none() && !under_way.is_open());
+}
