@@ -26,7 +26,7 @@ pub struct Device {
     root: PathBuf,
     must_be_mounted: bool,
     health: Arc<Health>,
-    fresh: Fresh,
+    pub(crate) fresh: Fresh,
 }
 
 impl Device {
@@ -298,10 +298,12 @@ impl Device {
 
     /// Judges the outcome of an fsync: after a failure nothing on the device can be promised.
     pub(crate) fn synced(&self, outcome: io::Result<()>, path: &Path) -> Result<(), FsError> {
-        let Err(source) = outcome else { return Ok(()) };
+        outcome.map_err(|source| self.sync_failed(source, path))
+    }
+
+    pub(crate) fn sync_failed(&self, source: io::Error, path: &Path) -> FsError {
         self.health.sync_failed(path, &source);
-        let (doing, path) = ("sync", path.to_owned());
-        Err(FsError::Io { doing, path, source })
+        FsError::io("sync", path)(source)
     }
 }
 

@@ -18,6 +18,7 @@ mod fresh;
 pub mod health;
 mod lock;
 pub mod notes;
+mod lot;
 mod staged;
 mod trial;
 
@@ -27,5 +28,6 @@ pub use error::{Condition, FsError};
 pub use health::{Health, Service};
 pub use lock::{Hint, Locked};
 pub use notes::{Note, Notes};
+pub use lot::Lot;
 pub use staged::{Staged, Synced};
 pub use trial::{Outcome, try_out};

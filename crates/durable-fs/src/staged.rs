@@ -19,7 +19,7 @@ const PIECE: usize = 256 * 1024;
 /// A file being written, invisible under its final name.
 pub struct Staged {
     device: Arc<Device>,
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
     temporaries: PathBuf,
     file: Box<dyn File>,
     name: Option<TemporaryName>,
@@ -31,7 +31,7 @@ pub struct Staged {
 }
 
 /// A file whose content and attributes are on stable storage, but whose name is not.
-pub struct Synced(Staged);
+pub struct Synced(pub(crate) Staged);
 
 /// The name of a file that is not unnamed; removed when dropped.
 struct TemporaryName {
@@ -108,7 +108,7 @@ impl Staged {
     }
 
     /// Writes what is still gathered, the usual way: it is no multiple of anything.
-    fn append_gathered(&mut self) -> Result<(), FsError> {
+    pub(crate) fn append_gathered(&mut self) -> Result<(), FsError> {
         match self.gathered.take() {
             Some(gathered) => self.append(gathered.bytes()),
             None => Ok(()),
@@ -155,7 +155,7 @@ impl Staged {
         self.name_it(name)
     }
 
-    fn name_it(&mut self, name: &str) -> Result<(), FsError> {
+    pub(crate) fn name_it(&mut self, name: &str) -> Result<(), FsError> {
         let target = self.directory.join(name);
         match &self.name {
             Some(temporary) => self.device.renamed_into(&temporary.path, &target)?,
@@ -186,18 +186,6 @@ impl Synced {
         let mut staged = self.0;
         staged.name_it(name)?;
         staged.device.settle(&staged.directory)
-    }
-
-    /// [`Synced::publish`] for many files: all get their names before the first directory is synced, so that a file
-    /// system with a log writes it once for all of them.
-    pub fn publish_all(files: Vec<(Self, String)>) -> Vec<Result<Box<dyn Directory>, FsError>> {
-        let named = files.into_iter().map(|(file, name)| {
-            let mut staged = file.0;
-            staged.name_it(&name).map(|()| staged)
-        });
-        let named: Vec<Result<Staged, FsError>> = named.collect();
-        let settle = |staged: Staged| staged.device.settle(&staged.directory);
-        named.into_iter().map(|staged| staged.and_then(settle)).collect()
     }
 }
 

@@ -105,6 +105,10 @@ impl Directory for Watched<dyn Directory> {
         self.recorder.step("sync-directory", &self.path)?;
         self.inner.sync()
     }
+    fn sync_everything(&self) -> io::Result<()> {
+        self.recorder.step("sync-everything", &self.path)?;
+        self.inner.sync_everything()
+    }
 }
 
 impl FileSystem for Recorder {
@@ -267,6 +271,78 @@ fn steps_come_in_order_and_new_parents_are_synced_once() {
             "sync-directory abc"
         ]
     );
+}
+
+/// A lot of `count` objects in suffixes of their own; what became of each.
+fn write_lot(bench: &Bench, count: usize) -> Vec<Result<bool, FsError>> {
+    let lot = bench.device.lot().unwrap();
+    let stage = |number| {
+        let directory = bench.root.join(format!("objects/7/{number:03}/hash"));
+        let mut staged = bench.device.stage(&directory, &bench.root.join("tmp")).unwrap();
+        staged.write(b"body").unwrap();
+        staged
+    };
+    let staged: Vec<_> = (0..count).map(stage).collect();
+    bench.recorder.steps();
+    let (mut outcomes, mut synced) = (vec![], vec![]);
+    for file in lot.sync(staged) {
+        match file {
+            Ok(file) => synced.push((file, "x.data".into())),
+            Err(error) => outcomes.push(Err(error)),
+        }
+    }
+    outcomes.extend(lot.publish(synced).into_iter().map(|file| file.map(|file| file.alone)));
+    outcomes
+}
+
+#[test]
+fn a_lot_is_synced_twice_and_a_small_one_file_by_file() {
+    for (count, at_once) in [(2, false), (20, true)] {
+        let bench = Bench::new();
+        let alone: Vec<bool> = write_lot(&bench, count).into_iter().map(Result::unwrap).collect();
+        assert_eq!(alone, vec![true; count]);
+        let steps: Vec<String> = bench.recorder.steps();
+        let syncs: Vec<_> = steps.iter().filter(|step| step.starts_with("sync")).collect();
+        match at_once {
+            true => {
+                assert_eq!(syncs, ["sync-everything dev"; 2]);
+                let links = steps.iter().filter(|step| *step == "link x.data").count();
+                assert_eq!((links, steps[0].as_str()), (count, "sync-everything dev"));
+                assert_eq!(steps.last().unwrap(), "sync-everything dev");
+            }
+            false => assert!(
+                !syncs.iter().any(|step| step.starts_with("sync-everything")),
+                "{syncs:?}"
+            ),
+        }
+        // The directories are known to be durable now, and no longer its own.
+        assert!(write_lot(&bench, count).into_iter().all(|alone| !alone.unwrap()));
+        let made = bench.recorder.steps();
+        assert!(at_once || made.iter().filter(|step| step.starts_with("sync-directory")).count() == count);
+    }
+}
+
+#[test]
+fn a_lot_whose_sync_fails_is_not_there_and_ends_writing() {
+    let errno = rustix::io::Errno::IO.raw_os_error();
+    let bench = Bench::new();
+    bench.recorder.0.lock().fail = Some(("sync-everything", errno));
+    let outcomes = write_lot(&bench, 20);
+    assert!(outcomes.iter().all(Result::is_err) && outcomes.len() == 20);
+    assert!(!bench.root.join("objects/7/003/hash").exists());
+    bench.recorder.0.lock().fail = None;
+    assert_eq!(bench.write(b"two").unwrap_err().condition(), Condition::Unavailable);
+}
+
+/// A system that does not tell what it could not write.
+#[test]
+fn a_lot_is_synced_file_by_file_where_all_at_once_tells_nothing() {
+    let bench = Bench::new();
+    bench.recorder.0.lock().fail = Some(("sync-everything", rustix::io::Errno::OPNOTSUPP.raw_os_error()));
+    assert!(write_lot(&bench, 20).iter().all(Result::is_ok));
+    let steps = bench.recorder.steps();
+    assert_eq!(steps.iter().filter(|step| *step == "sync new").count(), 20);
+    assert_eq!(steps.iter().filter(|step| *step == "sync-directory hash").count(), 20);
 }
 
 /// Another process may publish below it, which knows nothing of its being new.

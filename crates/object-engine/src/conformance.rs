@@ -9,6 +9,7 @@ use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, Open
 use crate::error::{EngineError, Fault};
 use crate::metadata::Metadata;
 use crate::replica::{PartitionKey, Rehash};
+use bytes::Bytes;
 use md5::{Digest, Md5};
 use vocabulary::{HashPrefix, PathHash, PolicyIndex, Timestamp};
 
@@ -20,7 +21,7 @@ type Rule = (&'static str, fn(&dyn ObjectEngine));
 
 /// Runs every rule on an engine of its own.
 pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
-    let rules: [Rule; 19] = [
+    let rules: [Rule; 20] = [
         ("what was never written is absent", absent),
         ("a small object comes with one call", small),
         ("an empty object is an object", empty),
@@ -29,6 +30,7 @@ pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
         ("the newest write wins, whatever the order", newest_wins),
         ("a deletion is remembered", deletion),
         ("many deletions are as one after the other", deletions),
+        ("many writes are as one after the other", many),
         ("a POST replaces the client's metadata only", post),
         ("a content type lives on through later POSTs", content_type),
         ("any order of the same writes ends alike", commutes),
@@ -274,6 +276,28 @@ fn deletions(engine: &dyn ObjectEngine) {
     assert_eq!(deleted_at(engine, &names[1]), Some(at(4)));
     assert!(names[2..].iter().all(|name| deleted_at(engine, name) == Some(at(3))));
     assert!(engine.delete_all(&[]).is_empty());
+}
+
+fn many(engine: &dyn ObjectEngine) {
+    let names: Vec<String> = (0..150).map(|number| format!("/a/c/{number}")).collect();
+    put(engine, &names[0], at(5), b"newer");
+    put(engine, &names[1], at(1), b"older");
+    engine.delete(&key(&names[2]), at(6)).unwrap();
+    let body = Bytes::from_static(b"together");
+    let mut asked: Vec<_> = names
+        .iter()
+        .map(|name| (key(name), body.clone(), commit(at(3), b"together")))
+        .collect();
+    // What does not describe its body is refused, the others are not.
+    asked.push((key("/a/c/wrong"), body.clone(), commit(at(3), b"else")));
+    let done = engine.put_all(&asked);
+    assert!(done.len() == 151 && done[..150].iter().all(Result::is_ok), "{done:?}");
+    assert!(matches!(done[150], Err(EngineError::Contradiction(_))), "{done:?}");
+    assert_eq!(body_of(engine, &names[0]), b"newer");
+    assert_eq!(deleted_at(engine, &names[2]), Some(at(6)));
+    let others = names.iter().enumerate().filter(|(at, _)| ![0, 2].contains(at));
+    others.for_each(|(_, name)| assert_eq!(body_of(engine, name), b"together"));
+    assert!(engine.put_all(&[]).is_empty());
 }
 
 fn post(engine: &dyn ObjectEngine) {

@@ -193,6 +193,12 @@ pub trait ObjectEngine: Send + Sync {
         each.map(|(key, timestamp)| self.delete(key, *timestamp)).collect()
     }
 
+    /// [`ObjectEngine::put`] for many objects, each of them once; what becomes of each.
+    fn put_all(&self, puts: &[(ObjectKey, Bytes, Commit)]) -> Vec<Result<(), EngineError>> {
+        let put = |(key, body, commit): &(ObjectKey, Bytes, Commit)| self.put(key, body, commit.clone());
+        puts.iter().map(put).collect()
+    }
+
     /// Takes the object out of sight, for replication to replace it from a good copy.
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
 

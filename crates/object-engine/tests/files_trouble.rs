@@ -6,7 +6,7 @@ mod faulty;
 
 use faulty::Faulty;
 use object_engine::conformance::{at, commit, key, read_all};
-use object_engine::{EngineError, Fault, FilesConfig, FilesEngine, ObjectEngine, OpenOptions, Reserve};
+use object_engine::{EngineError, Fault, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, Reserve};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -350,45 +350,59 @@ fn a_crash_at_any_step_leaves_old_or_new() {
     }
 }
 
-/// Likewise for objects deleted together: what was acknowledged is gone, the others are as they were or gone, and
-/// replication is told of every suffix that lost one.
+/// Likewise for objects deleted or written together, in lots that are synced file by file and at once: what was acknowledged
+/// is there, the others are as they were or there, and replication is told of every suffix that changed.
 #[test]
-fn a_crash_amid_many_deletions_keeps_what_was_acknowledged() {
-    let keys: Vec<_> = (0..3).map(|number| key(&format!("/a/c/{number}"))).collect();
-    let asked: Vec<_> = keys.iter().map(|key| (key.clone(), at(2))).collect();
-    let mut steps = 0;
-    loop {
-        let bench = Bench::new();
-        let before = bench.engine();
-        for key in &keys {
-            before.put(key, b"old", commit(at(1), b"old")).unwrap();
+fn a_crash_amid_many_writes_keeps_what_was_acknowledged() {
+    for (count, deletes) in [(3, true), (12, true), (3, false), (12, false)] {
+        let keys: Vec<_> = (0..count).map(|number| key(&format!("/a/c/{number}"))).collect();
+        let mut steps = 0;
+        while !crash_amid_many(&keys, deletes, steps) {
+            steps += 1;
         }
-        std::fs::write(bench.root.join("objects/7/hashes.invalid"), "").unwrap();
-        bench.faults.crash_after(steps);
-        let outcomes = bench.engine().delete_all(&asked);
-        let world = World {
-            files: Arc::new(RealFiles),
-            ..World::real()
-        };
-        let after = FilesEngine::start(bench.config(), world);
-        for (key, outcome) in keys.iter().zip(&outcomes) {
-            let gone = match after.open(key, OpenOptions::GET) {
-                Ok(found) => found.first != b"old"[..],
-                Err(EngineError::NotFound { deleted_at }) => deleted_at == Some(at(2)),
-                Err(error) => panic!("after {steps} steps: {error}"),
-            };
-            assert!(gone || outcome.is_err(), "after {steps} steps");
-            assert!(
-                !gone || bench.invalidations().contains(&key.hash.suffix()),
-                "after {steps} steps"
-            );
-        }
-        if outcomes.iter().all(Result::is_ok) && !bench.faults.crashed() {
-            break;
-        }
-        steps += 1;
+        assert!(steps > 15, "the crash never came");
     }
-    assert!(steps > 15, "the crash never came");
+}
+
+/// Whether all was done before the crash.
+fn crash_amid_many(keys: &[ObjectKey], deletes: bool, steps: usize) -> bool {
+    let bench = Bench::new();
+    let before = bench.engine();
+    // Half of them are new to the device when they are written.
+    for key in keys.iter().skip(if deletes { 0 } else { keys.len() / 2 }) {
+        before.put(key, b"old", commit(at(1), b"old")).unwrap();
+    }
+    std::fs::write(bench.root.join("objects/7/hashes.invalid"), "").unwrap();
+    bench.faults.crash_after(steps);
+    let outcomes = match deletes {
+        true => {
+            let asked: Vec<_> = keys.iter().map(|key| (key.clone(), at(2))).collect();
+            bench.engine().delete_all(&asked)
+        }
+        false => {
+            let body = bytes::Bytes::from_static(b"new");
+            let put = |key: &ObjectKey| (key.clone(), body.clone(), commit(at(2), b"new"));
+            bench.engine().put_all(&keys.iter().map(put).collect::<Vec<_>>())
+        }
+    };
+    let world = World {
+        files: Arc::new(RealFiles),
+        ..World::real()
+    };
+    let after = FilesEngine::start(bench.config(), world);
+    for (key, outcome) in keys.iter().zip(&outcomes) {
+        let done = match after.open(key, OpenOptions::GET) {
+            Ok(found) => found.first != b"old"[..],
+            Err(EngineError::NotFound { deleted_at }) => deletes && deleted_at == Some(at(2)),
+            Err(error) => panic!("after {steps} steps: {error}"),
+        };
+        assert!(done || outcome.is_err(), "after {steps} steps");
+        assert!(
+            !done || bench.invalidations().contains(&key.hash.suffix()),
+            "after {steps} steps"
+        );
+    }
+    outcomes.iter().all(Result::is_ok) && !bench.faults.crashed()
 }
 
 /// What is wrong with one object is no reason to keep the others.

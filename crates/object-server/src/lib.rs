@@ -38,6 +38,7 @@ mod options;
 mod outgoing;
 mod post;
 mod put;
+mod put_all;
 mod read;
 mod refusal;
 mod replicate;

@@ -59,6 +59,13 @@ pub(crate) async fn put(
     }
 }
 
+/// What a body that came whole is to become, before a device is asked.
+pub(crate) fn intend(request: &mut Request, length: u64, shared: &Shared) -> Result<Intent, Refusal> {
+    let timestamp = request.timestamp()?;
+    check_creation(request, Some(length), timestamp, shared)?;
+    Ok(Intent::of(request, timestamp, &shared.options.allowed_headers))
+}
+
 /// What the sender says about the body's length; `None` for chunked bodies.
 fn promised_length(request: &Request, body: &Body, came_by_wire: bool) -> Result<Option<u64>, Refusal> {
     match request.text(TRANSFER_ENCODING.as_str()) {
@@ -105,7 +112,7 @@ fn check_creation(
 /// What is to be written, as far as the request's head says.
 #[derive(Clone)]
 pub(crate) struct Intent {
-    key: ObjectKey,
+    pub(crate) key: ObjectKey,
     timestamp: Timestamp,
     content_type: Vec<u8>,
     conditions: Conditions,
@@ -164,6 +171,18 @@ impl Intent {
         }
         let delete_at = expiry::delete_at(&found.metadata).filter(|_| !expired);
         Ok(Ok(Prior { delete_at }))
+    }
+
+    /// What to commit of a body that came whole, if it may be written. Blocks.
+    pub(crate) fn of_whole(
+        &self,
+        engine: &dyn ObjectEngine,
+        bytes: &[u8],
+    ) -> Result<Result<Commit, Refusal>, EngineError> {
+        Ok(match self.look(engine)? {
+            Ok(_) => self.commit(&hex(&Md5::digest(bytes)), bytes.len() as u64),
+            Err(refusal) => Err(refusal),
+        })
     }
 
     /// What to commit, once the bytes' checksum and number are known.

@@ -143,6 +143,11 @@ pub trait Directory: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Returns once its entries are on stable storage.
     fn sync(&self) -> io::Result<()>;
+    /// Makes everything durable that is on its file system. What could not be written there since it was opened is an
+    /// error; `Unsupported` where that cannot be known.
+    fn sync_everything(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// What the file system knows about it. Only needed where [`FileSystem::can_glance`].
     fn info(&self) -> io::Result<FileInfo> {
         Err(io::ErrorKind::Unsupported.into())

@@ -18,6 +18,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -298,10 +299,25 @@ impl Directory for RealDirectory {
         Ok(retry_on_intr(|| fs::fsync(&self.fd))?)
     }
 
+    fn sync_everything(&self) -> io::Result<()> {
+        match *SYNCFS_TELLS {
+            true => Ok(fs::syncfs(&self.fd)?),
+            false => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     fn info(&self) -> io::Result<FileInfo> {
         Ok(told(&fs::fstat(&self.fd)?))
     }
 }
+
+/// Whether `syncfs` says when something could not be written: since Linux 5.8 (syncfs(2), "VERSIONS").
+static SYNCFS_TELLS: LazyLock<bool> = LazyLock::new(|| {
+    let release = rustix::system::uname();
+    let mut numbers = release.release().to_str().unwrap_or_default().split(['.', '-']);
+    let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
+    (number(), number()) >= (5, 8)
+});
 
 /// Opens what the kernel has in memory, to look at and not to read.
 fn open_cached(at: impl AsFd, path: impl rustix::path::Arg, flags: OFlags) -> Option<OwnedFd> {

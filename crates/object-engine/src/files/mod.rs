@@ -11,13 +11,13 @@
 
 mod audit;
 mod config;
-mod delete_all;
 mod hot;
 pub(crate) mod layout;
 mod read;
 mod reader;
 mod replica;
 mod space;
+mod together;
 mod verified;
 mod write;
 pub mod xattrs;
@@ -30,12 +30,14 @@ use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::replica::Replica;
 use crate::under_way::{UnderWay, save, take_over};
+use bytes::Bytes;
 use durable_fs::{Condition, Device, FsError, Health};
 use hot::HotObjects;
 use layout::Layout;
 use space::SpaceGuard;
 use std::path::Path;
 use std::sync::Arc;
+use together::Write;
 use verified::VerifiedMarks;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 use world::World;
@@ -212,7 +214,13 @@ impl ObjectEngine for FilesEngine {
     }
 
     fn delete_all(&self, deletions: &[(ObjectKey, Timestamp)]) -> Vec<Result<(), EngineError>> {
-        delete_all::delete_all(&self.state, deletions)
+        let tombstones = deletions.iter().map(|(key, time)| Ok(Write::tombstone(key, *time)));
+        together::write_all(&self.state, tombstones)
+    }
+
+    fn put_all(&self, puts: &[(ObjectKey, Bytes, Commit)]) -> Vec<Result<(), EngineError>> {
+        let writes = puts.iter().map(|(key, body, commit)| Write::data(key, body, commit));
+        together::write_all(&self.state, writes)
     }
 
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {

@@ -212,6 +212,21 @@ pub(super) fn confirm(state: &State, hash_directory: &Path, announced: Option<Hi
     }
 }
 
+/// [`remove_obsolete`] in a directory that is not open.
+pub(super) fn remove_obsolete_in(state: &State, key: &ObjectKey, path: &Path) {
+    match state.device.files().open_directory(path) {
+        Ok(directory) => remove_obsolete(state, key, path, &*directory),
+        // Moved or cleared away meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(
+            device = state.config.name,
+            object = key.name,
+            %error,
+            "could not look for obsolete files"
+        ),
+    }
+}
+
 /// Removes what the newest files made meaningless. The write is durable already: what cannot be
 /// removed now is found obsolete again by every reader and goes with the next write.
 pub(super) fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
@@ -263,7 +278,7 @@ pub(super) fn clean(
 }
 
 impl State {
-    fn admit(&self, size: u64) -> Result<(), EngineError> {
+    pub(super) fn admit(&self, size: u64) -> Result<(), EngineError> {
         let root = self.device.root();
         let asked = self
             .space

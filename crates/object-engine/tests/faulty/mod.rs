@@ -141,6 +141,10 @@ impl Directory for FaultyDirectory {
         self.faults.step("sync")?;
         self.inner.sync()
     }
+    fn sync_everything(&self) -> io::Result<()> {
+        self.faults.step("sync")?;
+        self.inner.sync_everything()
+    }
 }
 
 impl FileSystem for Faulty {

@@ -13,7 +13,9 @@
 //! | offers and wishes | `missing.rs` |
 //! | the requests that follow | `updates.rs` |
 //! | many of them at the same time | `under_way.rs` |
+//! | small objects, written together | `lot.rs` |
 
+mod lot;
 mod missing;
 mod room;
 mod under_way;

@@ -1,8 +1,8 @@
 //! Requests of an exchange that are being carried out while the next is read.
 //!
 //! A write waits for the drive most of its time, and many that wait together cost the drive hardly more than one.
-//! Always holds: at most [`REPLICATION_THREADS`] at a time, those for one object one after the other; each is counted
-//! once, as failed if it was lost; what is under way goes on when the exchange ends.
+//! Always holds: at most [`REPLICATION_THREADS`] works at a time, those for one object one after the other; each request is
+//! counted once, as failed if it was lost; what is under way goes on when the exchange ends.
 
 use crate::devices::REPLICATION_THREADS;
 use futures_util::StreamExt;
@@ -20,10 +20,13 @@ pub(super) struct Tally {
     pub(super) failed: u64,
 }
 
+/// The objects of a work, and how many of its requests were done.
+type Ended = (Vec<Arc<EntityPath>>, usize);
+
 /// What is under way.
 pub(super) struct UnderWay {
     world: World,
-    ends: FuturesUnordered<BoxFuture<'static, (Arc<EntityPath>, bool)>>,
+    ends: FuturesUnordered<BoxFuture<'static, Ended>>,
     objects: HashSet<Arc<EntityPath>>,
     tally: Tally,
 }
@@ -40,26 +43,26 @@ impl UnderWay {
 
     /// Waits until there is room for one more, and nothing under way for this object.
     pub(super) async fn room_for(&mut self, object: &EntityPath) {
-        while self.objects.len() >= REPLICATION_THREADS || self.objects.contains(object) {
+        while self.ends.len() >= REPLICATION_THREADS || self.objects.contains(object) {
             self.one_ends().await;
         }
     }
 
-    /// Begins `work`, which says whether it was done. There must be room.
-    pub(super) fn begin(&mut self, object: Arc<EntityPath>, work: impl Future<Output = bool> + Send + 'static) {
+    /// Begins `work` with a request for each of these objects, which says how many were done. There must be room.
+    pub(super) fn begin(&mut self, objects: Vec<Arc<EntityPath>>, work: impl Future<Output = usize> + Send + 'static) {
         let (tell, told) = oneshot::channel();
         // Nobody listens when the exchange has ended; the work is done nevertheless.
         self.world.spawn(async move {
             let _ = tell.send(work.await);
         });
-        self.objects.insert(object.clone());
+        self.objects.extend(objects.iter().cloned());
         self.ends
-            .push(Box::pin(async move { (object, told.await.unwrap_or(false)) }));
+            .push(Box::pin(async move { (objects, told.await.unwrap_or(0)) }));
     }
 
     /// Waits for all.
     pub(super) async fn settle(&mut self) {
-        while !self.objects.is_empty() {
+        while !self.ends.is_empty() {
             self.one_ends().await;
         }
     }
@@ -70,12 +73,12 @@ impl UnderWay {
     }
 
     async fn one_ends(&mut self) {
-        if let Some((object, done)) = self.ends.next().await {
-            self.objects.remove(&object);
-            match done {
-                true => self.tally.done += 1,
-                false => self.tally.failed += 1,
+        if let Some((objects, done)) = self.ends.next().await {
+            for object in &objects {
+                self.objects.remove(object);
             }
+            self.tally.done += done as u64;
+            self.tally.failed += (objects.len() - done.min(objects.len())) as u64;
         }
     }
 }
@@ -97,21 +100,21 @@ mod tests {
         let (release, mut hang) = tokio::sync::watch::channel(false);
         under_way.room_for(&object("slow")).await;
         let first = said.clone();
-        under_way.begin(object("slow"), async move {
+        under_way.begin(vec![object("slow")], async move {
             drop(hang.wait_for(|released| *released).await);
             first.lock().push("put");
-            true
+            1
         });
         for number in 1..REPLICATION_THREADS {
             let quick = object(&number.to_string());
             under_way.room_for(&quick).await;
-            under_way.begin(quick, async move { number % 2 == 0 });
+            under_way.begin(vec![quick], async move { usize::from(number % 2 == 0) });
         }
         assert_eq!(under_way.objects.len(), REPLICATION_THREADS);
         release.send(true).unwrap();
         under_way.room_for(&object("slow")).await;
         let second = said.clone();
-        under_way.begin(object("slow"), async move {
+        under_way.begin(vec![object("slow")], async move {
             second.lock().push("post");
             panic!("planted")
         });

@@ -1,14 +1,16 @@
 //! The requests that follow the wishes: PUT, POST and DELETE, each with its headers and body.
 //!
-//! The next is read while those before are carried out.
+//! The next is read while those before are carried out; small objects are written many together (`lot.rs`).
 //! Always holds: a body that does not come whole leaves nothing behind; a request that is refused because
 //! something newer is here counts as done; too many that fail end the exchange.
 
+use super::lot::Lot;
 use super::under_way::{Tally, UnderWay};
 use super::{End, Exchange};
 use crate::devices::Lane;
 use crate::put::SMALL;
 use crate::refusal::Refusal;
+use crate::replicate::Place;
 use crate::service::on_object;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
@@ -37,7 +39,9 @@ impl Exchange {
     pub(super) async fn updates(&mut self) -> Result<(), End> {
         self.expect(UPDATES_START).await?;
         let mut under_way = UnderWay::new(&self.shared.world);
-        let taken = self.take(&mut under_way).await;
+        let mut lot = Lot::default();
+        let taken = self.take(&mut under_way, &mut lot).await;
+        self.begin_lot(&mut lot, &mut under_way).await;
         // Whatever comes next, this exchange's place is not given to another before its work is done.
         under_way.settle().await;
         taken?;
@@ -51,16 +55,19 @@ impl Exchange {
     }
 
     /// Takes requests until there are no more.
-    async fn take(&mut self, under_way: &mut UnderWay) -> Result<(), End> {
+    async fn take(&mut self, under_way: &mut UnderWay, lot: &mut Lot) -> Result<(), End> {
         loop {
             let line = self.lines.next().await?;
             let Some(line) = line.filter(|line| line != UPDATES_END) else {
                 return Ok(());
             };
             let head = self.head(&line).await?;
+            if lot.is_full() || lot.has(&head.path) {
+                self.begin_lot(lot, under_way).await;
+            }
             under_way.room_for(&head.path).await;
             self.check(under_way.tally())?;
-            self.carry_out(head, under_way).await?;
+            self.carry_out(head, under_way, lot).await?;
         }
     }
 
@@ -138,8 +145,18 @@ impl Exchange {
         Ok(headers)
     }
 
+    /// Writes what has gathered, once what went before is done: so much is in memory at most twice.
+    async fn begin_lot(&self, lot: &mut Lot, under_way: &mut UnderWay) {
+        if lot.is_empty() {
+            return;
+        }
+        under_way.settle().await;
+        let (paths, work) = std::mem::take(lot).work(&self.shared, &self.place);
+        under_way.begin(paths, work);
+    }
+
     /// Reads the request's body, and has it carried out meanwhile or afterwards.
-    async fn carry_out(&mut self, head: Head, under_way: &mut UnderWay) -> Result<(), End> {
+    async fn carry_out(&mut self, head: Head, under_way: &mut UnderWay, lot: &mut Lot) -> Result<(), End> {
         let line = format!("{} {}", head.method, head.path.quoted());
         let path = Arc::new(head.path);
         let target = Target {
@@ -158,28 +175,24 @@ impl Exchange {
             } else {
                 Bytes::new()
             };
-            under_way.begin(path, self.answer(call.with_body(Body::whole(body)), line));
+            match call.method {
+                Method::PUT => lot.add(path, call, body),
+                _ => under_way.begin(vec![path], self.answer(call.with_body(Body::whole(body)), line)),
+            }
             return Ok(());
         }
         let (feed, body) = Body::channel(PIECES_AHEAD, Some(length));
-        under_way.begin(path, self.answer(call.with_body(body), line));
+        under_way.begin(vec![path], self.answer(call.with_body(body), line));
         self.pass_on(feed, length).await
     }
 
-    /// Whether the request was done, or was superfluous.
-    fn answer(&self, call: Call, line: String) -> impl Future<Output = bool> + Send + 'static {
-        let shared = self.shared.clone();
-        let place = format!("{}/{}", self.place.device, self.place.key.partition);
+    /// How many requests were done: this one, or none.
+    fn answer(&self, call: Call, line: String) -> impl Future<Output = usize> + Send + 'static {
+        let (shared, place) = (self.shared.clone(), self.place.clone());
         async move {
             let answered = on_object(&shared, call, Lane::Replication).await;
-            match answered.unwrap_or_else(Refusal::into_response).status() {
-                StatusCode::NOT_FOUND | StatusCode::CONFLICT => true,
-                status if status.is_success() => true,
-                status => {
-                    tracing::warn!("ssync receiver ({place}): subrequest failed with {status}: {line}");
-                    false
-                }
-            }
+            let status = answered.unwrap_or_else(Refusal::into_response).status();
+            usize::from(is_done(&place, status, &line))
         }
     }
 
@@ -209,6 +222,20 @@ impl Exchange {
         }
         feed.finish().await;
         Ok(())
+    }
+}
+
+/// Whether a request was done, or was superfluous.
+pub(super) fn is_done(place: &Place, status: StatusCode, line: &str) -> bool {
+    match status {
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT => true,
+        status if status.is_success() => true,
+        status => {
+            let Place { device, key, .. } = place;
+            let partition = key.partition;
+            tracing::warn!("ssync receiver ({device}/{partition}): subrequest failed with {status}: {line}");
+            false
+        }
     }
 }
 

@@ -168,6 +168,15 @@ impl Drive {
         }
     }
 
+    /// Likewise, of everything that was to be synced.
+    pub(super) fn spoil_everything(&mut self) {
+        for inode in self.inodes.values_mut() {
+            if let Inode::File(file) = inode {
+                file.spoilt |= file.dirty;
+            }
+        }
+    }
+
     /// Makes the names in a directory safe.
     pub(super) fn sync_directory(&mut self, directory: u64) {
         if self.lies {

@@ -252,6 +252,21 @@ impl Directory for SimDirectory {
         Ok(())
     }
 
+    fn sync_everything(&self) -> io::Result<()> {
+        let Some(name) = &self.drive else { return Ok(()) };
+        let mut disks = self.files.state.lock();
+        alive(&mut disks, name, self.life)?;
+        self.files.step(&mut disks, name, "sync everything on", &self.path)?;
+        let drive = alive(&mut disks, name, self.life)?;
+        if drive.failing_syncs > 0 {
+            drive.failing_syncs -= 1;
+            drive.spoil_everything();
+            return Err(errno(EIO));
+        }
+        drive.sync_everything();
+        Ok(())
+    }
+
     fn info(&self) -> io::Result<FileInfo> {
         let Some(name) = &self.drive else {
             return world::files::FileSystem::info(&self.files, &self.path);

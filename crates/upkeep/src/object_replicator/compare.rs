@@ -12,7 +12,7 @@ use object_engine::{PartitionKey, Rehash, SuffixHashes};
 use peer::{Address, Body, Call, Response, Timeouts};
 use pickle::Limits;
 use placement::Device;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Longer than the hashes of all suffixes there are.
@@ -81,31 +81,50 @@ impl Shared {
         theirs: &Hashes,
         before: Fate,
     ) -> Fate {
-        let differing = differing(ours, theirs);
-        if differing.is_empty() {
-            self.tally.matched();
-            return before;
+        // What we have recorded may be out of date, when something else than requests has been at work. Of what they have
+        // nothing of, all is sent that is found.
+        let doubtful = |suffix: &String| theirs.contains_key(suffix);
+        let rehashed = self.hash_again(job, ours, differing(ours, theirs), doubtful).await;
+        if let Err(error) = rehashed {
+            return self.failed(job, None, &error);
         }
-        // What we have recorded may be out of date, when something else than requests has been at work.
-        match self.rehash(job, differing, false).await {
-            Ok(found) => {
-                self.tally.hashed(0, found.computed);
-                *ours = found.hashes;
-            }
-            Err(error) => return self.failed(job, None, &error),
-        }
-        let suffixes = self::differing(ours, theirs);
+        let suffixes = differing(ours, theirs);
         if suffixes.is_empty() {
             self.tally.matched();
             return before;
         }
         self.tally.synced(suffixes.len());
-        let sent = self.send(job, node, &suffixes).await;
-        match (sent, before) {
-            (Ok(_), Fate::Left) => Fate::Left,
-            (Ok(_), _) => Fate::Done,
-            (Err(error), _) => self.failed(job, Some(node), &error),
+        let sent = match self.send(job, node, &suffixes).await {
+            Ok(sent) => sent,
+            Err(error) => return self.failed(job, Some(node), &error),
+        };
+        let found: HashSet<String> = sent.keys().map(|hash| hash.suffix()).collect();
+        let rehashed = self
+            .hash_again(job, ours, suffixes, |suffix| !found.contains(suffix))
+            .await;
+        match (rehashed, before) {
+            (Err(error), _) => self.failed(job, None, &error),
+            (Ok(()), Fate::Left) => Fate::Left,
+            (Ok(()), _) => Fate::Done,
         }
+    }
+
+    /// Hashes those of our suffixes once more that are doubtful.
+    async fn hash_again(
+        &self,
+        job: &Job,
+        ours: &mut Hashes,
+        mut suffixes: Vec<String>,
+        is_doubtful: impl Fn(&String) -> bool,
+    ) -> Result<(), String> {
+        suffixes.retain(is_doubtful);
+        if suffixes.is_empty() {
+            return Ok(());
+        }
+        let found = self.rehash(job, suffixes, false).await?;
+        self.tally.hashed(0, found.computed);
+        *ours = found.hashes;
+        Ok(())
     }
 
     async fn rehash(&self, job: &Job, suffixes: Vec<String>, list: bool) -> Result<SuffixHashes, String> {

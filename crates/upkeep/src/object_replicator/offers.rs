@@ -9,6 +9,9 @@ use vocabulary::{PathHash, Timestamp};
 /// Objects by hash, with when their parts were written.
 pub(super) type Objects = BTreeMap<PathHash, Versions>;
 
+/// Suffixes that are listed in one go: others wait for the device meanwhile.
+const AT_A_TIME: usize = 32;
+
 impl Local {
     /// The objects under these suffixes, except tombstones from before `horizon`: nobody needs those.
     pub(super) async fn objects(
@@ -18,12 +21,15 @@ impl Local {
         horizon: Timestamp,
     ) -> Result<Objects, String> {
         let mut objects = Objects::new();
-        for suffix in suffixes {
-            let suffix = suffix.clone();
-            let look = move |engine: &dyn ObjectEngine| engine.replica().versions_under(key, &suffix);
-            let found = self.run(look).await?;
+        for some in suffixes.chunks(AT_A_TIME) {
+            let some = some.to_vec();
+            let look = move |engine: &dyn ObjectEngine| {
+                let under = some.iter().map(|suffix| engine.replica().versions_under(key, suffix));
+                under.collect::<Result<Vec<_>, _>>()
+            };
+            let found = self.run(look).await?.into_iter().flatten();
             let needed = |(_, versions): &(PathHash, Versions)| !versions.deleted || versions.data >= horizon;
-            objects.extend(found.into_iter().filter(needed));
+            objects.extend(found.filter(needed));
         }
         Ok(objects)
     }

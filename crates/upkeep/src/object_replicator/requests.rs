@@ -6,7 +6,7 @@
 use super::ssync::Exchange;
 use bytes::Bytes;
 use object_engine::{
-    EngineError, Fault, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, Versions,
+    EngineError, Fault, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, PartitionKey, Versions,
 };
 use peer::ssync::Wish;
 use vocabulary::{EntityPath, HashPrefix, PathHash, header_name};
@@ -14,15 +14,19 @@ use vocabulary::{EntityPath, HashPrefix, PathHash, header_name};
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
 
+/// Objects looked at together, as long as their first bytes are no more than [`MOST_BYTES`].
+const AT_A_TIME: usize = 64;
+const MOST_BYTES: usize = 1 << 20;
+
 /// An object as it is found.
-enum State {
+pub(super) enum State {
     Gone,
     Deleted(EntityPath, Versions),
     Here(EntityPath, Box<Here>),
 }
 
 /// An object that exists.
-struct Here {
+pub(super) struct Here {
     size: u64,
     metadata: Metadata,
     /// What the newest POST said.
@@ -65,10 +69,50 @@ fn is_its_own(path: &EntityPath, prefix: &HashPrefix, hash: PathHash) -> bool {
     }
 }
 
+/// Blocks.
+fn look_at(
+    engine: &dyn ObjectEngine,
+    key: PartitionKey,
+    prefix: &HashPrefix,
+    hash: PathHash,
+) -> Result<State, EngineError> {
+    let its_path = |name: &str| {
+        let path = name.strip_prefix('/').and_then(|name| EntityPath::split(name).ok());
+        let path = path.filter(|path| is_its_own(path, prefix, hash));
+        if path.is_none() {
+            tracing::warn!("{hash} holds {name:?}, which does not belong there; left alone");
+        }
+        path
+    };
+    let object = ObjectKey {
+        policy: key.policy,
+        partition: key.partition,
+        hash,
+        name: String::new(),
+    };
+    match engine.open(&object, OpenOptions::GET) {
+        Ok(found) => {
+            let path = its_path(found.data_metadata.text("name").unwrap_or_default());
+            Ok(path.map_or(State::Gone, |path| State::Here(path, Box::new(found.into()))))
+        }
+        Err(EngineError::NotFound { .. }) => {
+            let Some(name) = engine.replica().name_of(key, hash)? else {
+                return Ok(State::Gone);
+            };
+            let versions = engine.replica().versions(key, hash)?;
+            let deleted = versions.filter(|versions| versions.deleted);
+            let deleted = deleted.and_then(|versions| Some(State::Deleted(its_path(&name)?, versions)));
+            Ok(deleted.unwrap_or(State::Gone))
+        }
+        Err(error) if error.fault() != Fault::Device => Ok(State::Gone),
+        Err(error) => Err(error),
+    }
+}
+
 impl Exchange<'_> {
     /// Sends what is wished for; whether there was anything.
-    pub(super) async fn requests(&mut self, hash: PathHash, wish: Wish) -> Result<bool, String> {
-        match self.look(hash).await? {
+    pub(super) async fn requests(&mut self, wish: &Wish, state: State) -> Result<bool, String> {
+        match state {
             State::Gone => return Ok(false),
             State::Deleted(path, versions) => {
                 self.line(&format!("DELETE {}", path.quoted())).await?;
@@ -89,41 +133,24 @@ impl Exchange<'_> {
         Ok(true)
     }
 
-    async fn look(&self, hash: PathHash) -> Result<State, String> {
+    /// The first of these objects, one at least, as they are found.
+    pub(super) async fn look(&self, wishes: &[(PathHash, Wish)]) -> Result<Vec<State>, String> {
         let key = self.job.key;
         let prefix = self.shared.circle.hash.clone();
+        let hashes: Vec<PathHash> = wishes.iter().take(AT_A_TIME).map(|(hash, _)| *hash).collect();
         let look = move |engine: &dyn ObjectEngine| {
-            let its_path = |name: &str| {
-                let path = name.strip_prefix('/').and_then(|name| EntityPath::split(name).ok());
-                let path = path.filter(|path| is_its_own(path, &prefix, hash));
-                if path.is_none() {
-                    tracing::warn!("{hash} holds {name:?}, which does not belong there; left alone");
+            let (mut found, mut bytes) = (vec![], 0);
+            for hash in hashes {
+                let state = look_at(engine, key, &prefix, hash)?;
+                if let State::Here(_, here) = &state {
+                    bytes += here.first.len();
                 }
-                path
-            };
-            let object = ObjectKey {
-                policy: key.policy,
-                partition: key.partition,
-                hash,
-                name: String::new(),
-            };
-            match engine.open(&object, OpenOptions::GET) {
-                Ok(found) => {
-                    let path = its_path(found.data_metadata.text("name").unwrap_or_default());
-                    Ok(path.map_or(State::Gone, |path| State::Here(path, Box::new(found.into()))))
+                found.push(state);
+                if bytes >= MOST_BYTES {
+                    break;
                 }
-                Err(EngineError::NotFound { .. }) => {
-                    let Some(name) = engine.replica().name_of(key, hash)? else {
-                        return Ok(State::Gone);
-                    };
-                    let versions = engine.replica().versions(key, hash)?;
-                    let deleted = versions.filter(|versions| versions.deleted);
-                    let deleted = deleted.and_then(|versions| Some(State::Deleted(its_path(&name)?, versions)));
-                    Ok(deleted.unwrap_or(State::Gone))
-                }
-                Err(error) if error.fault() != Fault::Device => Ok(State::Gone),
-                Err(error) => Err(error),
             }
+            Ok(found)
         };
         self.job.local.run(look).await
     }

@@ -131,10 +131,16 @@ impl Exchange<'_> {
     async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>) -> Result<Vec<PathHash>, String> {
         let mut missed = vec![];
         self.line(UPDATES_START).await?;
-        for (hash, wish) in wishes {
-            if !self.requests(hash, wish).await? {
-                missed.push(hash);
+        let mut wishes = &wishes[..];
+        while !wishes.is_empty() {
+            let found = self.look(wishes).await?;
+            let (these, later) = wishes.split_at(found.len());
+            for ((hash, wish), state) in these.iter().zip(found) {
+                if !self.requests(wish, state).await? {
+                    missed.push(*hash);
+                }
             }
+            wishes = later;
         }
         self.line(UPDATES_END).await?;
         self.flush().await?;

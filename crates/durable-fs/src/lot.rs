@@ -1,0 +1,115 @@
+//! Many files that take each step together: [`Staged`] → [`Synced`] → published, as one by itself does.
+//!
+//! What costs is not a file's bytes but that the drive is told to keep them, and a file system keeps everything at once
+//! (syncfs) with hardly more work than one file: a lot is synced twice, not each of its files twice.
+//! Always holds: no file gets its name before its content is safe, and none is called published before its name is; a
+//! failure to write that nobody was told of since the lot began fails all of it.
+//! A system that cannot tell of such failures (Linux before 5.8), and a lot too small to be worth it, sync file by file.
+
+use crate::device::Device;
+use crate::error::FsError;
+use crate::staged::{Staged, Synced};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use world::files::Directory;
+
+/// From so many on, a sync of everything costs less than one for each.
+const WORTH_IT: usize = 8;
+
+/// Files that take each step together.
+pub struct Lot {
+    device: Arc<Device>,
+    root: Box<dyn Directory>,
+}
+
+/// Where a file was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Its directory was made for it: there was nothing else in it.
+    pub alone: bool,
+}
+
+impl Device {
+    /// Begins a lot; before the first of its files is staged, so that it is told of all that goes wrong.
+    pub fn lot(self: &Arc<Self>) -> Result<Lot, FsError> {
+        self.check_writable()?;
+        let root = self.files().open_directory(self.root());
+        Ok(Lot {
+            device: self.clone(),
+            root: root.map_err(FsError::io("open the directory", self.root()))?,
+        })
+    }
+}
+
+impl Lot {
+    /// Brings content and attributes of all to stable storage; each file's outcome, in their order.
+    pub fn sync(&self, files: Vec<Staged>) -> Vec<Result<Synced, FsError>> {
+        let whole: Vec<_> = files
+            .into_iter()
+            .map(|mut file| file.append_gathered().map(|()| file))
+            .collect();
+        match self.everything(whole.iter().filter(|file| file.is_ok()).count()) {
+            Some(Ok(())) => whole.into_iter().map(|file| file.map(Synced)).collect(),
+            Some(Err(why)) => self.all_failed(whole, &why),
+            None => whole.into_iter().map(|file| file?.sync()).collect(),
+        }
+    }
+
+    /// Gives all their names, in place of files that have them, and returns once the names are on stable storage; each
+    /// file's outcome, in their order.
+    pub fn publish(&self, files: Vec<(Synced, String)>) -> Vec<Result<Published, FsError>> {
+        let named: Vec<Result<Staged, FsError>> = files
+            .into_iter()
+            .map(|(Synced(mut file), name)| file.name_it(&name).map(|()| file))
+            .collect();
+        // Directories that are made from here on may not be reached by the sync.
+        let made: Vec<Vec<(PathBuf, u64)>> = named.iter().map(|file| self.made_for(file)).collect();
+        let everything = self.everything(named.iter().filter(|file| file.is_ok()).count());
+        if let Some(Err(why)) = &everything {
+            return self.all_failed(named, why);
+        }
+        let settle = |(file, made): (Result<Staged, FsError>, Vec<(PathBuf, u64)>)| {
+            let file = file?;
+            let alone = made.first().is_some_and(|(path, _)| *path == file.directory);
+            match everything {
+                Some(_) => made
+                    .iter()
+                    .for_each(|(path, generation)| self.device.fresh.settled(path, *generation)),
+                None => drop(self.device.settle(&file.directory)?),
+            }
+            Ok(Published { alone })
+        };
+        named.into_iter().zip(made).map(settle).collect()
+    }
+
+    /// The directories made for a file whose own names are not durable yet.
+    fn made_for(&self, file: &Result<Staged, FsError>) -> Vec<(PathBuf, u64)> {
+        match file {
+            Ok(file) => self.device.fresh.chain(&file.directory, self.device.root()),
+            Err(_) => vec![],
+        }
+    }
+
+    /// Syncs the whole file system, if that is the way for so many files.
+    fn everything(&self, files: usize) -> Option<io::Result<()>> {
+        if files < WORTH_IT {
+            return None;
+        }
+        match self.root.sync_everything() {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    /// What one sync was to do for all has failed for all.
+    fn all_failed<T>(&self, files: Vec<Result<Staged, FsError>>, why: &io::Error) -> Vec<Result<T, FsError>> {
+        let failed = |file: Result<Staged, FsError>| {
+            let file = file?;
+            let again = why.raw_os_error().map(io::Error::from_raw_os_error);
+            let again = again.unwrap_or_else(|| why.kind().into());
+            Err(self.device.sync_failed(again, &file.directory))
+        };
+        files.into_iter().map(failed).collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! Small objects that have come whole, to be written together.
+//!
+//! Always holds: an object is in a lot once; a lot is bounded in objects and bytes.
+
+use super::updates::is_done;
+use crate::put_all::put_all;
+use crate::replicate::Place;
+use crate::service::Shared;
+use bytes::Bytes;
+use http::Method;
+use peer::Call;
+use std::collections::HashSet;
+use std::sync::Arc;
+use vocabulary::EntityPath;
+
+/// Objects in a lot: from some dozens on a drive gains little more.
+const MOST_OBJECTS: usize = 128;
+/// Bytes of their bodies.
+const MOST_BYTES: usize = 2 << 20;
+
+/// Small objects that have come whole.
+#[derive(Default)]
+pub(super) struct Lot {
+    puts: Vec<(Call, Bytes)>,
+    paths: Vec<Arc<EntityPath>>,
+    objects: HashSet<Arc<EntityPath>>,
+    bytes: usize,
+}
+
+impl Lot {
+    pub(super) fn is_empty(&self) -> bool {
+        self.puts.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.puts.len() >= MOST_OBJECTS || self.bytes >= MOST_BYTES
+    }
+
+    pub(super) fn has(&self, object: &EntityPath) -> bool {
+        self.objects.contains(object)
+    }
+
+    pub(super) fn add(&mut self, path: Arc<EntityPath>, call: Call, body: Bytes) {
+        self.bytes += body.len();
+        self.objects.insert(path.clone());
+        self.paths.push(path);
+        self.puts.push((call, body));
+    }
+
+    /// The objects, and the work that writes them and says how many it has written.
+    pub(super) fn work(
+        self,
+        shared: &Arc<Shared>,
+        place: &Place,
+    ) -> (Vec<Arc<EntityPath>>, impl Future<Output = usize> + Send + 'static) {
+        let (shared, place, paths) = (shared.clone(), place.clone(), self.paths.clone());
+        let work = async move {
+            let statuses = put_all(&shared, &place.device, self.puts).await;
+            let done = statuses.iter().zip(&self.paths);
+            done.filter(|(status, path)| is_done(&place, **status, &format!("{} {}", Method::PUT, path.quoted())))
+                .count()
+        };
+        (paths, work)
+    }
+}
