@@ -17,8 +17,8 @@ mod error;
 mod fresh;
 pub mod health;
 mod lock;
-pub mod notes;
 mod lot;
+pub mod notes;
 mod staged;
 mod trial;
 
@@ -27,7 +27,7 @@ pub use drives::Drives;
 pub use error::{Condition, FsError};
 pub use health::{Health, Service};
 pub use lock::{Hint, Locked};
-pub use notes::{Note, Notes};
 pub use lot::Lot;
+pub use notes::{Note, Notes};
 pub use staged::{Staged, Synced};
 pub use trial::{Outcome, try_out};

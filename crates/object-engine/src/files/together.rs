@@ -95,11 +95,12 @@ fn write_some(state: &State, writes: Vec<UnderWay<'_>>, done: &mut Done) {
     }
     let lot = match begin(state) {
         Ok(lot) => lot,
-        // Each by itself is told why, in the same words.
-        Err(_) => {
-            return writes
-                .into_iter()
-                .for_each(|one| done[one.number] = begin(state).map(drop));
+        Err(error) => {
+            let unavailable = || EngineError::DeviceUnavailable {
+                device: state.config.name.clone(),
+                why: error.to_string(),
+            };
+            return writes.iter().for_each(|one| done[one.number] = Err(unavailable()));
         }
     };
     let staged = going_on(writes.into_iter().map(|one| (stage(state, &one), one)), done);
