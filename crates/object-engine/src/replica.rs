@@ -4,7 +4,8 @@
 //! All of it is known from the names of files alone. Calls block, as those of the engine do.
 
 use crate::error::EngineError;
-use crate::rules::{Choice, FileName, Part};
+use crate::metadata::Metadata;
+use crate::rules::{Choice, FileName, Part, lone_posts};
 use md5::{Digest, Md5};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub struct Rehash<'a> {
 /// When the parts of an object, or of its absence, were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Versions {
-    /// The PUT, or the DELETE.
+    /// The PUT, or the DELETE; [`Timestamp::ZERO`] where there are only POSTs, of a body that is elsewhere.
     pub data: Timestamp,
     /// Whether it was a DELETE.
     pub deleted: bool,
@@ -63,6 +64,29 @@ impl Versions {
                 _ => None,
             }),
         })
+    }
+
+    /// Likewise, and of POSTs whose body is not here.
+    pub fn of_whatever(files: &[FileName], choice: &Choice) -> Option<Self> {
+        let lone = || {
+            let (meta, content_type) = lone_posts(files);
+            let typed = |at: usize| match files[at].part {
+                Part::Meta(time) => time,
+                _ => None,
+            };
+            Some(Self {
+                data: Timestamp::ZERO,
+                deleted: false,
+                meta: Some(files[meta?].timestamp),
+                content_type: content_type.or(meta).and_then(typed),
+            })
+        };
+        Self::of(files, choice).or_else(lone)
+    }
+
+    /// Whether there are only POSTs, of a body that is elsewhere.
+    pub fn is_lone(&self) -> bool {
+        self.data == Timestamp::ZERO && !self.deleted
     }
 
     /// Adds what OpenStack Swift adds to the digest of a suffix for such an object.
@@ -114,11 +138,17 @@ pub trait Replica: Send + Sync {
     /// What there is of an object.
     fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError>;
 
-    /// What there is under a suffix, in ascending order.
+    /// What there is under a suffix, in ascending order. Also POSTs whose body is not here, as
+    /// [`Versions::is_lone`] says.
     fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError>;
 
     /// The `/account/container/object` whose hash this is; `None` when nothing is there.
     fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError>;
+
+    /// What POSTs say whose body is not here, with the object's name; `None` where there are none, or a body or a deletion is.
+    fn lone_post(&self, _partition: PartitionKey, _hash: PathHash) -> Result<Option<Metadata>, EngineError> {
+        Ok(None)
+    }
 
     /// Forgets an object that others hold, unless anything about it differs from `versions`; whether it
     /// is gone. Leaves no tombstone.

@@ -159,11 +159,7 @@ fn is_superseded(file: FileName, ruler: Option<Timestamp>) -> bool {
 
 /// What a deletion or POSTs without a body leave behind that is older than `horizon` and may go as well.
 pub fn reclaimable(files: &[FileName], choice: &Choice, horizon: Timestamp) -> Vec<usize> {
-    let ruled = choice.data.is_some() || choice.tombstone.is_some();
-    let (meta, content_type) = match ruled {
-        true => (None, None),
-        false => choose_metas(files, None),
-    };
+    let (meta, content_type) = lone_posts(files);
     choice
         .tombstone
         .into_iter()
@@ -171,6 +167,16 @@ pub fn reclaimable(files: &[FileName], choice: &Choice, horizon: Timestamp) -> V
         .chain(content_type)
         .filter(|&at| files[at].timestamp < horizon)
         .collect()
+}
+
+/// Of POSTs without a body: the one that rules the user metadata, and the one that rules the content type, if that is another.
+/// Nothing where a body or a deletion is.
+pub fn lone_posts(files: &[FileName]) -> (Option<usize>, Option<usize>) {
+    let is_ruler = |file: &FileName| matches!(file.part, Part::Data | Part::Tombstone);
+    match files.iter().any(is_ruler) {
+        true => (None, None),
+        false => choose_metas(files, None),
+    }
 }
 
 /// The metadata a reader sees: the POST's, and of the PUT's what no POST can change.

@@ -8,7 +8,9 @@
 #![allow(clippy::print_stdout)] // a skipped test says why
 
 use object_engine::conformance::{at, commit, key};
-use object_engine::{Audit, FilesConfig, FilesEngine, ObjectEngine, PartitionKey, Rehash, Replica};
+use object_engine::{
+    Audit, FilesConfig, FilesEngine, Metadata, MetadataUpdate, ObjectEngine, PartitionKey, Rehash, Replica,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -338,4 +340,56 @@ fn no_change_is_hidden_from_who_hashes_meanwhile() {
     let suffixes = &[key("/a/c/o").hash.suffix()];
     let fresh = engine.suffix_hashes(of(7), Rehash { suffixes, list: true }).unwrap();
     assert_eq!(found, fresh.hashes);
+}
+
+/// POSTs whose body is not here: offered as such, read as one, forgotten only as they were.
+#[test]
+fn posts_without_a_body_are_seen_and_forgotten() {
+    let place = tempfile::tempdir().unwrap();
+    let mut config = FilesConfig::new("sda", place.path());
+    config.mount_check = false;
+    let engine = FilesEngine::start(config, World::real());
+    let key = key("/a/c/o");
+    let post = |second: u64, content_type: Option<&str>| {
+        let mut metadata = Metadata::new().with("X-Timestamp", at(second).internal());
+        metadata.set("X-Object-Meta-A", second.to_string().as_bytes());
+        if let Some(content_type) = content_type {
+            metadata.set("Content-Type", content_type.as_bytes());
+        }
+        let content_type_timestamp = content_type.map(|_| at(second));
+        let update = MetadataUpdate {
+            timestamp: at(second),
+            metadata,
+            content_type_timestamp,
+        };
+        engine.write_metadata(&key, update).unwrap();
+    };
+    post(5, Some("t/x"));
+    post(7, None);
+    let of = PartitionKey {
+        policy: key.policy,
+        partition: key.partition,
+    };
+    let replica = engine.replica();
+    let found = replica.versions_under(of, &key.hash.suffix()).unwrap();
+    let [(hash, versions)] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert!(*hash == key.hash && versions.is_lone());
+    assert_eq!((versions.meta, versions.content_type), (Some(at(7)), Some(at(5))));
+    assert_eq!(replica.versions(of, key.hash).unwrap(), None);
+    let said = replica.lone_post(of, key.hash).unwrap().unwrap();
+    let text = |name: &str| said.text(name).map(str::to_owned);
+    assert_eq!(text("name").as_deref(), Some("/a/c/o"));
+    assert_eq!(text("X-Timestamp"), Some(at(7).internal()));
+    assert_eq!(
+        (text("X-Object-Meta-A").as_deref(), text("Content-Type").as_deref()),
+        (Some("7"), Some("t/x"))
+    );
+    assert_eq!(text("Content-Type-Timestamp"), Some(at(5).internal()));
+    post(8, None);
+    assert!(!replica.forget(of, key.hash, versions).unwrap());
+    let (_, now) = replica.versions_under(of, &key.hash.suffix()).unwrap().remove(0);
+    assert!(replica.forget(of, key.hash, &now).unwrap());
+    assert!(replica.forget_partition(of).unwrap());
 }

@@ -1,4 +1,8 @@
 //! What there is of a partition, as it is offered to others.
+//!
+//! POSTs whose body is not here (it was moved away while they came, or lost) are offered as those of a body from the beginning of time: whoever
+//! has a body that they are newer than wishes for them, whoever has something newer wishes for nothing, and who has
+//! nothing wishes in vain. OpenStack's replicator does not offer them, and its handoffs keep them and their partition.
 
 use super::local::Local;
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Versions};
@@ -13,7 +17,7 @@ pub(super) type Objects = BTreeMap<PathHash, Versions>;
 const AT_A_TIME: usize = 32;
 
 impl Local {
-    /// The objects under these suffixes, except tombstones from before `horizon`: nobody needs those.
+    /// The objects under these suffixes, except tombstones and POSTs without a body from before `horizon`: nobody needs those.
     pub(super) async fn objects(
         &self,
         key: PartitionKey,
@@ -28,7 +32,10 @@ impl Local {
                 under.collect::<Result<Vec<_>, _>>()
             };
             let found = self.run(look).await?.into_iter().flatten();
-            let needed = |(_, versions): &(PathHash, Versions)| !versions.deleted || versions.data >= horizon;
+            let needed = |(_, versions): &(PathHash, Versions)| match versions.is_lone() {
+                true => versions.meta >= Some(horizon),
+                false => !versions.deleted || versions.data >= horizon,
+            };
             objects.extend(found.filter(needed));
         }
         Ok(objects)

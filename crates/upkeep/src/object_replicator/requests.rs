@@ -1,7 +1,8 @@
 //! What fulfils a wish: PUT, POST or DELETE, with all that is kept of the object.
 //!
 //! An object that has changed since it was offered is sent as it is now, which is newer; one that has gone
-//! is passed over, and whoever wished for it will be asked again.
+//! is passed over, and whoever wished for it will be asked again. So will be who was sent a POST without its body: whether it
+//! could be of use there is not said.
 
 use super::ssync::Exchange;
 use bytes::Bytes;
@@ -22,6 +23,8 @@ const MOST_BYTES: usize = 1 << 20;
 pub(super) enum State {
     Gone,
     Deleted(EntityPath, Versions),
+    /// POSTs only.
+    Lone(EntityPath, Metadata),
     Here(EntityPath, Box<Here>),
 }
 
@@ -97,7 +100,9 @@ fn look_at(
         }
         Err(EngineError::NotFound { .. }) => {
             let Some(name) = engine.replica().name_of(key, hash)? else {
-                return Ok(State::Gone);
+                let said = engine.replica().lone_post(key, hash)?;
+                let lone = said.and_then(|said| Some((its_path(said.text("name").unwrap_or_default())?, said)));
+                return Ok(lone.map_or(State::Gone, |(path, said)| State::Lone(path, said)));
             };
             let versions = engine.replica().versions(key, hash)?;
             let deleted = versions.filter(|versions| versions.deleted);
@@ -110,7 +115,7 @@ fn look_at(
 }
 
 impl Exchange<'_> {
-    /// Sends what is wished for; whether there was anything.
+    /// Sends what is wished for; whether the wish is fulfilled then.
     pub(super) async fn requests(&mut self, wish: &Wish, state: State) -> Result<bool, String> {
         match state {
             State::Gone => return Ok(false),
@@ -118,6 +123,12 @@ impl Exchange<'_> {
                 self.line(&format!("DELETE {}", path.quoted())).await?;
                 self.line(&format!("X-Timestamp: {}", versions.data.internal())).await?;
                 self.line("").await?;
+            }
+            State::Lone(path, posted) => {
+                if !wish.data {
+                    self.post(&path, &posted).await?;
+                }
+                return Ok(false);
             }
             State::Here(path, here) => {
                 let mut here = *here;

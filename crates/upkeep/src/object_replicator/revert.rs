@@ -1,7 +1,8 @@
 //! A partition that does not belong here: sent to all its primaries, then removed.
 //!
 //! It goes piece by piece: some suffixes are sent to each primary, and what enough of them have taken is
-//! forgotten before the next. What changed meanwhile stays, and with it the partition, for a later pass.
+//! forgotten before the next. What changed meanwhile stays, and with it the partition, for a later pass. So do POSTs whose body is not here, until
+//! all primaries have them or something newer, or until they are too old to count.
 //! Always holds: what is forgotten was offered to a primary before it said that it has everything, and is
 //! on this disk what it was then.
 

@@ -21,6 +21,7 @@ mod suffix;
 
 use super::{FilesEngine, State, write};
 use crate::error::EngineError;
+use crate::metadata::Metadata;
 use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};
 use durable_fs::Locked;
 use record::Record;
@@ -297,6 +298,11 @@ impl Replica for FilesEngine {
     fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError> {
         self.state.ready()?;
         Partition::new(&self.state, partition).name_of(hash)
+    }
+
+    fn lone_post(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Metadata>, EngineError> {
+        self.state.ready()?;
+        Partition::new(&self.state, partition).lone_post(hash)
     }
 
     fn forget(&self, partition: PartitionKey, hash: PathHash, versions: &Versions) -> Result<bool, EngineError> {

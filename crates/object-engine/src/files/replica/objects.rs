@@ -9,8 +9,9 @@ use crate::error::EngineError;
 use crate::files::layout::is_suffix;
 use crate::files::write::INVALIDATIONS;
 use crate::files::{read, write, xattrs};
+use crate::metadata::Metadata;
 use crate::replica::Versions;
-use crate::rules::choose;
+use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, Choice, FileName, choose, lone_posts};
 use std::io;
 use std::path::PathBuf;
 use vocabulary::PathHash;
@@ -37,12 +38,20 @@ impl Partition<'_> {
     }
 
     pub(super) fn versions(&self, hash: PathHash) -> Result<Option<Versions>, EngineError> {
+        self.whatever(hash, Versions::of)
+    }
+
+    fn whatever(
+        &self,
+        hash: PathHash,
+        of: impl Fn(&[FileName], &Choice) -> Option<Versions>,
+    ) -> Result<Option<Versions>, EngineError> {
         let Some(directory) = self.open(hash)? else {
             return Ok(None);
         };
         let (_, files) =
             read::object_files(&*directory).map_err(|error| self.state.io("list", &self.place(hash), error))?;
-        Ok(Versions::of(&files, &choose(&files)))
+        Ok(of(&files, &choose(&files)))
     }
 
     pub(super) fn versions_under(&self, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError> {
@@ -55,9 +64,56 @@ impl Partition<'_> {
         hashes.sort_unstable();
         let mut found = Vec::with_capacity(hashes.len());
         for hash in hashes {
-            found.extend(self.versions(hash)?.map(|versions| (hash, versions)));
+            let versions = self.whatever(hash, Versions::of_whatever)?;
+            found.extend(versions.map(|versions| (hash, versions)));
         }
         Ok(found)
+    }
+
+    /// What POSTs say whose body is not here.
+    pub(super) fn lone_post(&self, hash: PathHash) -> Result<Option<Metadata>, EngineError> {
+        let Some(directory) = self.open(hash)? else {
+            return Ok(None);
+        };
+        let path = self.place(hash);
+        let (names, files) = read::object_files(&*directory).map_err(|error| self.state.io("list", &path, error))?;
+        let (Some(meta), typed) = lone_posts(&files) else {
+            return Ok(None);
+        };
+        let Some(mut said) = self.metadata_of(&*directory, &names[meta], hash)? else {
+            return Ok(None);
+        };
+        if let Some(typed) = typed {
+            let Some(typed) = self.metadata_of(&*directory, &names[typed], hash)? else {
+                return Ok(None);
+            };
+            for name in [CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP] {
+                if let Some(value) = typed.get(name) {
+                    said.set(name, value);
+                }
+            }
+        }
+        Ok(Some(said))
+    }
+
+    /// `None` when the file has gone, or is not to be trusted and has gone with the object.
+    fn metadata_of(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        hash: PathHash,
+    ) -> Result<Option<Metadata>, EngineError> {
+        let path = self.place(hash);
+        let file = match directory.open(name) {
+            // Something newer came: for the caller it is no longer what it was.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| self.state.io("open", &path, error))?,
+        };
+        match xattrs::read(&*file) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(xattrs::ReadError::Bad(why)) => self.distrust(&path, hash, &why).map(|()| None),
+            Err(xattrs::ReadError::Io(error)) => Err(self.state.io("read the metadata of", &path, error)),
+        }
     }
 
     pub(super) fn name_of(&self, hash: PathHash) -> Result<Option<String>, EngineError> {
@@ -70,16 +126,8 @@ impl Partition<'_> {
         let Some(at) = choice.data.or(choice.tombstone) else {
             return Ok(None);
         };
-        let file = match directory.open(&names[at]) {
-            // Something newer came: for the caller it is no longer what it was.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|error| self.state.io("open", &path, error))?,
-        };
-        match xattrs::read(&*file) {
-            Ok(metadata) => Ok(metadata.text("name").map(str::to_owned)),
-            Err(xattrs::ReadError::Bad(why)) => self.distrust(&path, hash, &why).map(|()| None),
-            Err(xattrs::ReadError::Io(error)) => Err(self.state.io("read the metadata of", &path, error)),
-        }
+        let metadata = self.metadata_of(&*directory, &names[at], hash)?;
+        Ok(metadata.and_then(|metadata| metadata.text("name").map(str::to_owned)))
     }
 
     pub(super) fn forget(&self, hash: PathHash, versions: &Versions) -> Result<bool, EngineError> {
@@ -88,7 +136,7 @@ impl Partition<'_> {
         };
         let path = self.place(hash);
         let listed = list(&*directory).map_err(|error| self.state.io("list", &path, error))?;
-        if Versions::of(&listed.files, &choose(&listed.files)).as_ref() != Some(versions) {
+        if Versions::of_whatever(&listed.files, &choose(&listed.files)).as_ref() != Some(versions) {
             return Ok(false);
         }
         write::announce(self.state, &path)?;
