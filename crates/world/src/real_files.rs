@@ -56,14 +56,14 @@ struct RealDirectory {
 
 impl FileSystem for RealFiles {
     fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>> {
-        let (flags, mode) = match purpose {
-            Purpose::Read => (OFlags::RDONLY, Mode::empty()),
-            Purpose::Change => (OFlags::RDWR, Mode::empty()),
-            Purpose::Append => (OFlags::RDWR | OFlags::CREATE | OFlags::APPEND, RECORD_MODE),
-            Purpose::Create => (OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OBJECT_MODE),
-            Purpose::Lock => (OFlags::WRONLY | OFlags::CREATE, OBJECT_MODE),
-        };
-        let fd = retry_on_intr(|| fs::openat(CWD, path, flags | PATIENT, mode))?;
+        let open = |flags, mode| retry_on_intr(|| fs::openat(CWD, path, flags | PATIENT, mode));
+        let fd = match purpose {
+            Purpose::Read => open_to_read(CWD, path, PATIENT),
+            Purpose::Change => open(OFlags::RDWR, Mode::empty()),
+            Purpose::Append => open(OFlags::RDWR | OFlags::CREATE | OFlags::APPEND, RECORD_MODE),
+            Purpose::Create => open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OBJECT_MODE),
+            Purpose::Lock => open(OFlags::WRONLY | OFlags::CREATE, OBJECT_MODE),
+        }?;
         let appends = purpose == Purpose::Append;
         Ok(Box::new(RealFile { fd, appends }))
     }
@@ -79,8 +79,7 @@ impl FileSystem for RealFiles {
     }
 
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = retry_on_intr(|| fs::openat(CWD, path, flags, Mode::empty()))?;
+        let fd = open_to_read(CWD, path, OFlags::DIRECTORY | OFlags::CLOEXEC)?;
         Ok(Box::new(RealDirectory {
             fd,
             listed: AtomicBool::new(false),
@@ -287,7 +286,7 @@ impl Directory for RealDirectory {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let fd = retry_on_intr(|| fs::openat(&self.fd, name, OFlags::RDONLY | PATIENT, Mode::empty()))?;
+        let fd = open_to_read(&self.fd, name, PATIENT)?;
         Ok(Box::new(RealFile { fd, appends: false }))
     }
 
@@ -318,6 +317,16 @@ static SYNCFS_TELLS: LazyLock<bool> = LazyLock::new(|| {
     let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
     (number(), number()) >= (5, 8)
 });
+
+/// Leaves the access time alone: on a file system that is not mounted with `noatime` the first read of every file would be a
+/// write, which waits when the file system's log is being written. Only an owner may (open(2)); others read as anyone does.
+fn open_to_read(at: impl AsFd, path: impl rustix::path::Arg + Copy, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let open = |flags| retry_on_intr(|| fs::openat(&at, path, OFlags::RDONLY | flags, Mode::empty()));
+    match open(flags | OFlags::NOATIME) {
+        Err(Errno::PERM) => open(flags),
+        other => other,
+    }
+}
 
 /// Opens what the kernel has in memory, to look at and not to read.
 fn open_cached(at: impl AsFd, path: impl rustix::path::Arg, flags: OFlags) -> Option<OwnedFd> {
@@ -352,6 +361,24 @@ mod tests {
             .unwrap();
         names.sort();
         names
+    }
+
+    #[test]
+    fn reading_leaves_the_access_time_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, b"content").unwrap();
+        let accessed = || std::fs::metadata(&path).unwrap().accessed().unwrap();
+        let before = accessed();
+        std::thread::sleep(Duration::from_millis(20)); // the clock of the file system's times goes on
+        std::fs::write(&path, b"newer").unwrap(); // "relatime" would take note of the first reader after this
+        for file in [
+            RealFiles.open(&path, Purpose::Read).unwrap(),
+            RealFiles.open_directory(place.path()).unwrap().open("file").unwrap(),
+        ] {
+            assert_eq!(read_bytes_at(&*file, 5, 0).unwrap(), b"newer"[..]);
+        }
+        assert_eq!(accessed(), before);
     }
 
     #[test]
