@@ -46,8 +46,14 @@ pub enum PeerError {
 /// All storage services, near and far.
 pub struct Peers {
     world: World,
-    local: HashMap<(String, u16), Arc<dyn Service>>,
+    known: HashMap<(String, u16), Known>,
     remote: HttpClient,
+}
+
+/// A service that needs no connection.
+struct Known {
+    service: Arc<dyn Service>,
+    is_local: bool,
 }
 
 impl Peers {
@@ -56,21 +62,30 @@ impl Peers {
         Self {
             remote: HttpClient::new(world.clone()),
             world,
-            local: HashMap::new(),
+            known: HashMap::new(),
         }
     }
 
-    /// `service` is what the rings know as `ip:port`.
+    /// `service`, in this process, is what the rings know as `ip:port`.
     pub fn register(&mut self, ip: &str, port: u16, service: Arc<dyn Service>) {
-        self.local.insert((ip.to_owned(), port), service);
+        self.know(ip, port, service, true);
+    }
+
+    /// What the rings know as `ip:port` is another process, and `way` leads there instead of HTTP: where networks are simulated.
+    pub fn register_way(&mut self, ip: &str, port: u16, way: Arc<dyn Service>) {
+        self.know(ip, port, way, false);
+    }
+
+    fn know(&mut self, ip: &str, port: u16, service: Arc<dyn Service>, is_local: bool) {
+        self.known.insert((ip.to_owned(), port), Known { service, is_local });
     }
 
     /// Sends `call` to the service at `ip:port`; answers with the response's head while its body streams.
     pub async fn send(&self, ip: &str, port: u16, call: Call, timeouts: Timeouts) -> Result<Response, PeerError> {
-        match self.local(ip, port) {
-            Some(service) => self
+        match self.known(ip, port) {
+            Some(known) => self
                 .world
-                .timeout(timeouts.response, service.call(call))
+                .timeout(timeouts.response, known.service.call(call))
                 .await
                 .map_err(|_| PeerError::ResponseTimeout),
             None => Box::pin(self.remote.send(ip, port, call, timeouts)).await,
@@ -79,14 +94,14 @@ impl Peers {
 
     /// Whether `ip:port` is in this process.
     pub fn is_local(&self, ip: &str, port: u16) -> bool {
-        self.local(ip, port).is_some()
+        self.known(ip, port).is_some_and(|known| known.is_local)
     }
 
-    fn local(&self, ip: &str, port: u16) -> Option<&Arc<dyn Service>> {
+    fn known(&self, ip: &str, port: u16) -> Option<&Known> {
         // One process has a handful of services: a scan beats building a key.
-        self.local
+        self.known
             .iter()
             .find(|((host, p), _)| *p == port && host == ip)
-            .map(|(_, service)| service)
+            .map(|(_, known)| known)
     }
 }

@@ -469,7 +469,7 @@ impl Cluster {
                     }),
                     _ => Arc::new(link),
                 };
-                peers.register(&ip, port, link);
+                peers.register_way(&ip, port, link);
             }
         }
         peers

@@ -103,7 +103,11 @@ impl History {
             .iter()
             .position(|write| write.verb == Verb::Put(bytes.clone()));
         match found.map(|number| (number, &self.writes[number])) {
-            None => Err(Violation(format!("{name:?}: {} bytes that nobody wrote", bytes.len()))),
+            None => Err(Violation(format!(
+                "{name:?}: {} bytes that nobody wrote{}",
+                bytes.len(),
+                self.likeness(bytes)
+            ))),
             Some((_, write)) if write.path != path => {
                 Err(Violation(format!("{name:?}: the body of {:?}", self.paths[write.path])))
             }
@@ -112,6 +116,25 @@ impl History {
             }
             Some((number, _)) => Ok(number),
         }
+    }
+
+    /// Which body of that length they come nearest to, and where they part.
+    fn likeness(&self, bytes: &Bytes) -> String {
+        let bodies = self
+            .writes
+            .iter()
+            .enumerate()
+            .filter_map(|(number, write)| match &write.verb {
+                Verb::Put(body) if body.len() == bytes.len() => Some((number, body)),
+                _ => None,
+            });
+        let alike = |body: &Bytes| body.iter().zip(bytes).filter(|(one, other)| one == other).count();
+        let Some((number, body)) = bodies.max_by_key(|(_, body)| alike(body)) else {
+            return String::new();
+        };
+        let parted: Vec<usize> = (0..body.len()).filter(|at| body[*at] != bytes[*at]).collect();
+        let (first, last) = (parted.first().unwrap_or(&0), parted.last().unwrap_or(&0));
+        format!(", like write {number} but for {} from {first} to {last}", parted.len())
     }
 
     /// Whether what is seen in the end is what was acknowledged, or something newer that was attempted.
