@@ -4,13 +4,14 @@
 //! disks and their workers are simulated, so that a seed decides everything and a run can be repeated to the
 //! last step. A [`plan::Plan`] drawn from the seed has clients write to few names through different gateways
 //! while replicators come by and nodes lose their power at any step of a write, drives fail, fill up, hang, lie,
-//! are pulled and replaced, ways are cut, answers get lost, clocks are off, objects come to belong elsewhere. Then
+//! are pulled and replaced, ways are cut, answers get lost, bodies break off, clocks are off, objects come to belong elsewhere. Then
 //! all is well again and everything is looked at ([`run::run`]): before replicators and auditors have come to
 //! rest, and after.
 //! Always holds: no thread, no real clock, file or socket. A broken promise comes with its seed.
-//! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite (it knows no seam:
-//! accounts and containers are played, without replicators), the program rsync, jobs that meet on one drive in
-//! the middle of each other.
+//! Accounts and containers are played there; `databases/` has runs of their own for container servers and their
+//! replicators.
+//! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite's own files, the program rsync, jobs
+//! that meet on one drive in the middle of each other.
 //!
 //! What must always hold (DESIGN §5), and the bugs ([`bugs::Bug`]) that show that its breach is found:
 //!
@@ -23,7 +24,7 @@
 //! | … deletions included | `ForgetsDeletions`, `KeepsDeletionsToItself` |
 //! | replicas converge, whatever the order of messages | `ForgetsHints`, `SyncsNoReplicas` |
 //! | upkeep never removes the last good copy | `ForgetsReplicas`, `RemovesHandoffsEarly` |
-//! | a handoff goes only after every primary has what it holds | `RemovesHandoffsEarly` |
+//! | a handoff goes only after every primary has what it holds | `RemovesHandoffsEarly`, `TrustsShortAnswers` |
 //! | rows reach the listings | `ForgetsRows` |
 //! | trouble with a drive is contained | `PanicsOnTrouble`, `KeepsTemporaries` |
 //! | no request leaves its account | `ForgetsAccounts` |
@@ -44,9 +45,10 @@
 //! | what becomes of a message | `net.rs` |
 //! | work that blocks | `pool.rs` |
 //! | does it find anything? | `bugs/` |
+//! | containers as databases, and their replicators | `databases/` |
 //!
 //! Tests: beside the code; `tests/seeds.rs` runs thousands of seeds and the planted bugs. One run in words:
-//! `make simulate SEED=17`.
+//! `make simulate SEED=17`. Page: `docs/simulation.md`.
 
 pub mod bugs;
 mod client;

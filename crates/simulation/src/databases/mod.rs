@@ -10,7 +10,7 @@
 //!
 //! | promise | planted bugs |
 //! |---|---|
-//! | an acknowledged row, deletion or item survives | `CommitsNothing` |
+//! | an acknowledged row, deletion or item survives | `CommitsNothing`, `ReplacesDatabases` |
 //! | the newest timestamp wins, of rows, items, the whole | `TakesOlderRows`, `TakesOlderMetadata` |
 //! | … deletions included | `ForgetsDeletedRows`, `ForgetsDeletedContainers` |
 //! | replicas become equal | `TrustsLostRows` |
