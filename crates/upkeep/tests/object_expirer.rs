@@ -298,23 +298,23 @@ async fn delayed_objects_stay_and_shares_are_kept_apart() {
 #[tokio::test]
 async fn what_all_servers_take_in_lots_does_not_go_through_the_gateway() {
     let due = ago(100);
-    let rows: Vec<(String, &str)> = (0..100)
+    let rows: Vec<(String, &str)> = (0..150)
         .map(|number| (format!("{due}-a/c/{number:03}"), "text/plain"))
         .collect();
     let servers = Arc::new(Servers::default());
     let mut site = with_servers(site(&rows, &[], |_| {}), &servers);
-    assert_eq!(pass(&mut site.expirer).await, (100, 0));
+    assert_eq!(pass(&mut site.expirer).await, (150, 0));
     assert!(site.cluster.deleted.lock().is_empty());
     assert_eq!(site.fake.lines().len(), 3);
     let told = std::mem::take(&mut *servers.told.lock());
     let mut asked: Vec<(&str, String)> = vec![];
     for (device, lot) in &told {
-        assert!(lot.len() <= 64);
+        assert!(lot.len() <= 128);
         asked.extend(lot.iter().map(|one| (device.as_str(), one.path.path())));
     }
     asked.sort();
     asked.dedup();
-    assert_eq!((asked.len(), told.len()), (300, 6));
+    assert_eq!((asked.len(), told.len()), (450, 6));
     let headers: BTreeMap<&str, &str> = told[0].1[0].headers.iter().map(|(k, v)| (&**k, &**v)).collect();
     let time = format!("{due}.00000");
     for (name, value) in [

@@ -37,9 +37,9 @@ const NAME: &str = "object-expirer";
 /// Tasks that wait to be done at most; more are listed when these are done.
 const MAX_WAITING: usize = 20_000;
 /// Tasks of one step.
-const MAX_BATCH: usize = 1000;
+const MAX_BATCH: usize = 4096;
 /// Tasks of one step for each deletion at the same time.
-const EACH: usize = 64;
+const EACH: usize = 512;
 
 /// What an operator can say.
 #[derive(Debug, Clone)]

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use vocabulary::{EntityPath, HashPrefix, PolicyIndex};
 
 /// Objects in one request.
-const LOT: usize = 64;
+const LOT: usize = 128;
 /// Containers remembered.
 const MOST_CONTAINERS: usize = 10_000;
 
@@ -261,28 +261,43 @@ impl Lot {
     }
 }
 
-/// Lots that are being filled, and full ones.
+/// What is to be deleted on each device of a server: which task, and how.
 #[derive(Default)]
-struct Lots {
-    open: BTreeMap<(Server, String, PolicyIndex), Lot>,
-    full: Vec<Lot>,
-}
+struct Lots(BTreeMap<(Server, String, PolicyIndex), Vec<(usize, OneDelete)>>);
 
 impl Lots {
     fn add(&mut self, device: &Device, policy: PolicyIndex, task: usize, delete: OneDelete) {
         let key = (server_of(device), device.device.clone(), policy);
-        let lot = self.open.entry(key).or_insert_with(|| Lot::new(device, policy));
-        lot.tasks.push(task);
-        lot.deletes.push(delete);
-        if lot.tasks.len() >= LOT {
-            self.full.push(std::mem::replace(lot, Lot::new(device, policy)));
-        }
+        self.0.entry(key).or_default().push((task, delete));
     }
 
-    /// Those of one device are not next to each other.
+    /// What is in one partition goes together, for the server takes the lock of a partition once for a lot; the lots of
+    /// one device are not next to each other.
     fn all(self) -> Vec<Lot> {
-        let rest = self.open.into_values().filter(|lot| !lot.tasks.is_empty());
-        self.full.into_iter().chain(rest).collect()
+        let mut in_turn = vec![];
+        for ((server, device, policy), mut deletes) in self.0 {
+            deletes.sort_by_key(|(_, delete)| delete.partition);
+            let mut deletes = deletes.into_iter();
+            for turn in 0_usize.. {
+                let (tasks, deletes): (Vec<_>, Vec<_>) = deletes.by_ref().take(LOT).unzip();
+                if tasks.is_empty() {
+                    break;
+                }
+                let (server, device) = (server.clone(), device.clone());
+                in_turn.push((
+                    turn,
+                    Lot {
+                        server,
+                        device,
+                        policy,
+                        tasks,
+                        deletes,
+                    },
+                ));
+            }
+        }
+        in_turn.sort_by_key(|(turn, _)| *turn);
+        in_turn.into_iter().map(|(_, lot)| lot).collect()
     }
 }
 
@@ -326,6 +341,29 @@ fn is_settled(task: &Task, statuses: &[u16], replicas: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lots_are_full_sorted_and_in_turn() {
+        let mut lots = Lots::default();
+        let on = |name: &str| Device {
+            device: name.into(),
+            ..Device::default()
+        };
+        let delete = |partition| OneDelete {
+            partition,
+            path: EntityPath::account("a").with_container("c").with_object("o"),
+            headers: vec![],
+        };
+        for task in 0..LOT + 1 {
+            lots.add(&on("sda"), PolicyIndex(0), task, delete(1000 - task as u32));
+            lots.add(&on("sdb"), PolicyIndex(0), task, delete(task as u32));
+        }
+        let lots = lots.all();
+        let told: Vec<_> = lots.iter().map(|lot| (lot.device.as_str(), lot.tasks.len())).collect();
+        assert_eq!(told, [("sda", LOT), ("sdb", LOT), ("sda", 1), ("sdb", 1)]);
+        assert_eq!((lots[0].tasks[0], lots[2].tasks[0]), (LOT, 0));
+        assert!(lots[0].deletes.is_sorted_by_key(|delete| delete.partition));
+    }
 
     #[test]
     fn most_replicas_must_say_the_same_good_thing() {
