@@ -3,8 +3,8 @@
 //! Only where all is as usual: the container is known and whole, every primary of the object is a server that takes such
 //! requests, and more than half of them say the same good thing, as the gateway would want it. Everything else is left
 //! to the gateway, which sees it as if nobody had tried.
-//! Always holds: no more than [`LOT`] objects in a request and no more requests than told at the same time; who fails once is
-//! not asked again in this pass; what is remembered of containers and servers ends with the pass.
+//! Always holds: no more than [`LOT`] objects in a request and no more requests to each of the replicas than told at the same
+//! time; who fails once is not asked again in this pass; what is remembered of containers and servers ends with the pass.
 //! Deliberately absent: rows of the queue, refusals and what they mean.
 
 use super::tasks::Task;
@@ -113,7 +113,9 @@ impl ObjectServers {
         }
         let sent = lots.all().into_iter().map(|lot| self.send(lot, &known.servers));
         let mut answers: Vec<Vec<u16>> = vec![vec![]; tasks.len()];
-        let mut sending = iter(sent).buffer_unordered(at_once.max(1));
+        // An object is at several servers, which are asked at the same time as those who are asked for each by itself.
+        let copies = replicas.iter().copied().max().unwrap_or_default().max(1);
+        let mut sending = iter(sent).buffer_unordered(at_once.saturating_mul(copies));
         while let Some((lot, statuses)) = sending.next().await {
             for (task, status) in lot.tasks.into_iter().zip(statuses) {
                 answers[task].push(status);
