@@ -8,6 +8,7 @@ use crate::staged::Staged;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use world::Random;
 use world::files::{Directory, FileSystem, Kind, Purpose};
@@ -27,6 +28,8 @@ pub struct Device {
     must_be_mounted: bool,
     health: Arc<Health>,
     pub(crate) fresh: Fresh,
+    /// A file has its name, and nobody knows whether the name is durable.
+    unsettled: AtomicBool,
 }
 
 impl Device {
@@ -49,6 +52,7 @@ impl Device {
             root: health.root().to_owned(),
             health,
             fresh: Fresh::default(),
+            unsettled: AtomicBool::new(false),
         })
     }
 
@@ -272,9 +276,30 @@ impl Device {
         renamed.map_err(FsError::io("name a file", to))
     }
 
+    /// To be called before others rely on what can be seen: a write that failed after its file had got its name was
+    /// acknowledged to nobody, but is there to be seen, and may not be durable. Then everything is synced.
+    pub fn settle_what_failed(&self) -> Result<(), FsError> {
+        if !self.unsettled.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let synced = self.files.sync_everything(&self.root);
+        synced.map_err(|error| {
+            self.left_unsettled();
+            FsError::io("sync what is on", &self.root)(error)
+        })
+    }
+
+    pub(crate) fn left_unsettled(&self) {
+        self.unsettled.store(true, Ordering::Release);
+    }
+
     /// Syncs a directory that got an entry, and the parents of every directory made for it unless the
     /// file system has done that along with it (each saves a flush of the drive).
     pub(crate) fn settle(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
+        self.try_settle(directory).inspect_err(|_| self.left_unsettled())
+    }
+
+    fn try_settle(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
         let fresh = self.fresh.chain(directory, &self.root);
         let opened = self.sync_directory(directory)?;
         let done = !fresh.is_empty() && self.files.syncs_ancestors(directory);

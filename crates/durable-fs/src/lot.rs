@@ -67,6 +67,7 @@ impl Lot {
         let made: Vec<Vec<(PathBuf, u64)>> = named.iter().map(|file| self.made_for(file)).collect();
         let everything = self.everything(named.iter().filter(|file| file.is_ok()).count());
         if let Some(Err(why)) = &everything {
+            self.device.left_unsettled();
             return self.all_failed(named, why);
         }
         let settle = |(file, made): (Result<Staged, FsError>, Vec<(PathBuf, u64)>)| {

@@ -157,6 +157,7 @@ impl FileSystem for Recorder {
         RealFiles.info(path)
     }
     fn sync_everything(&self, path: &Path) -> io::Result<()> {
+        self.step("sync-all", path)?;
         RealFiles.sync_everything(path)
     }
     fn space(&self, path: &Path) -> io::Result<Space> {
@@ -510,4 +511,21 @@ fn a_file_outside_any_device_is_replaced_whole() {
     let nowhere = place.path().join("nowhere");
     assert!(durable_fs::write_file_atomically(&world, &nowhere, "x", b"").is_err());
     assert!(!nowhere.exists());
+}
+
+/// A name that may not be durable is to be seen: before others rely on it, everything is synced, once.
+#[test]
+fn what_a_failed_write_left_to_be_seen_is_synced_before_others_rely_on_it() {
+    let bench = Bench::new();
+    bench.device.settle_what_failed().unwrap();
+    assert!(bench.recorder.steps().is_empty());
+    bench.recorder.0.lock().fail = Some(("sync-directory", rustix::io::Errno::IO.raw_os_error()));
+    bench.write(b"one").unwrap_err();
+    bench.recorder.0.lock().fail = Some(("sync-all", rustix::io::Errno::IO.raw_os_error()));
+    bench.recorder.steps();
+    assert!(bench.device.settle_what_failed().is_err());
+    bench.recorder.0.lock().fail = None;
+    bench.device.settle_what_failed().unwrap();
+    bench.device.settle_what_failed().unwrap();
+    assert_eq!(bench.recorder.steps(), ["sync-all dev"; 2]);
 }

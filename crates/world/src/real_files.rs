@@ -26,7 +26,8 @@ const OBJECT_MODE: Mode = Mode::from_raw_mode(0o777);
 const RECORD_MODE: Mode = Mode::from_raw_mode(0o666);
 /// File systems that write changes to directories to one log in the order they were made, so that a
 /// sync that reaches a later change has reached the earlier ones: ext4 (and 3), XFS; and btrfs, which
-/// logs new ancestors along with what is below them.
+/// logs new ancestors along with what is below them, as ext4 without a journal syncs the parents of what is new
+/// (`ext4_sync_parent`).
 const ONE_ORDERED_LOG: [u32; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
 /// File systems whose `fstat` neither takes locks nor reads: ext4, XFS, btrfs and tmpfs. Network file
 /// systems ask their server.

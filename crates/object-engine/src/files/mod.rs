@@ -101,6 +101,12 @@ impl State {
         }
     }
 
+    /// [`State::ready`], and what can be seen is durable: others are about to rely on it.
+    fn settled(&self) -> Result<(), EngineError> {
+        self.ready()?;
+        self.device.settle_what_failed().map_err(|error| self.blame(error))
+    }
+
     /// Whether the device itself is there, asked when something on it is not.
     fn present(&self) -> Result<(), EngineError> {
         let checked = self.device.check_present(self.config.mount_check);

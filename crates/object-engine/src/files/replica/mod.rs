@@ -261,7 +261,7 @@ impl Replica for FilesEngine {
     }
 
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
-        self.state.ready()?;
+        self.state.settled()?;
         Partition::new(&self.state, partition).hashes(rehash)
     }
 
@@ -286,17 +286,17 @@ impl Replica for FilesEngine {
     }
 
     fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError> {
-        self.state.ready()?;
+        self.state.settled()?;
         Partition::new(&self.state, partition).versions(hash)
     }
 
     fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError> {
-        self.state.ready()?;
+        self.state.settled()?;
         Partition::new(&self.state, partition).versions_under(suffix)
     }
 
     fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError> {
-        self.state.ready()?;
+        self.state.settled()?;
         Partition::new(&self.state, partition).name_of(hash)
     }
 
