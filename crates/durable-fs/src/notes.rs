@@ -31,6 +31,8 @@ use world::files::{File, Purpose, read_bytes_at};
 
 /// How the files are called. Sweeps take them for strangers' and remove them when they have become old.
 const PREFIX: &str = ".updates-";
+/// As all that waits in Swift: who compares drives passes over it.
+const ENDING: &str = ".pending";
 const UNIT: usize = 1024;
 const BEGINS: u8 = b'N';
 const GOES_ON: u8 = b'+';
@@ -148,7 +150,7 @@ impl Notes {
 
     fn new_sheet(&self) -> io::Result<Sheet> {
         for _ in 0..MADE_IN_VAIN {
-            let name = format!("{PREFIX}{:016x}", self.device.random().next_u64());
+            let name = format!("{PREFIX}{:016x}{ENDING}", self.device.random().next_u64());
             let path = self.directory.join(name);
             let file = match self.device.files().open(&path, Purpose::Create) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
