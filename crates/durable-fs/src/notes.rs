@@ -283,8 +283,12 @@ impl LeftBehind {
 
     /// The records that stand in it whole, those of notes that were dropped among them.
     pub fn records(&self) -> Result<Vec<Vec<u8>>, FsError> {
-        let bytes = read_bytes_at(&*self.file, MOST_UNITS * UNIT, 0);
-        Ok(unframe(&bytes.map_err(FsError::io("read", &self.path))?))
+        let most = MOST_UNITS * UNIT;
+        let read = self.file.info().and_then(|info| {
+            let length = usize::try_from(info.size).unwrap_or(most).min(most);
+            read_bytes_at(&*self.file, length, 0)
+        });
+        Ok(unframe(&read.map_err(FsError::io("read", &self.path))?))
     }
 
     /// Removes it: what it says has been done.

@@ -94,10 +94,19 @@ impl Device {
         }
     }
 
+    /// The task keeps nothing: a device that is given up takes its notes along.
     fn watch_notes(self: &Arc<Self>) {
         if self.has_notes() && !self.notes_watched.swap(true, Ordering::AcqRel) {
-            let device = self.clone();
-            self.world.spawn(async move { device.put_notes_away().await });
+            let (device, clock) = (Arc::downgrade(self), self.world.clock.clone());
+            self.world.spawn(async move {
+                loop {
+                    clock.sleep(NOTES_LOOKED_AT).await;
+                    match device.upgrade() {
+                        Some(device) if !device.put_notes_away().await => {}
+                        _ => return,
+                    }
+                }
+            });
         }
     }
 
@@ -105,21 +114,17 @@ impl Device {
         self.engine.under_way().is_some_and(UnderWay::is_open)
     }
 
-    async fn put_notes_away(&self) {
-        loop {
-            self.world.clock.sleep(NOTES_LOOKED_AT).await;
-            let engine = self.engine.clone();
-            let put_away = move || engine.under_way().map_or((), UnderWay::put_away);
-            // When its workers are too busy, then next time. Also when it is out of service: nothing is to keep it.
-            let _ = self.workers.run(put_away).await;
-            if self.has_notes() {
-                continue;
-            }
-            self.notes_watched.store(false, Ordering::Release);
-            if !self.has_notes() || self.notes_watched.swap(true, Ordering::AcqRel) {
-                return;
-            }
+    /// Whether nobody needs to look again.
+    async fn put_notes_away(&self) -> bool {
+        let engine = self.engine.clone();
+        let put_away = move || engine.under_way().map_or((), UnderWay::put_away);
+        // When its workers are too busy, then next time. Also when it is out of service: nothing is to keep it.
+        let _ = self.workers.run(put_away).await;
+        if self.has_notes() {
+            return false;
         }
+        self.notes_watched.store(false, Ordering::Release);
+        !self.has_notes() || self.notes_watched.swap(true, Ordering::AcqRel)
     }
 
     /// The object, when it is known without the workers. Does not block.
