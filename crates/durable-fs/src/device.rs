@@ -5,10 +5,11 @@ use crate::fresh::Fresh;
 use crate::health::Health;
 use crate::lock::{LOCK_NAME, Locked};
 use crate::staged::Staged;
+use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use world::Random;
 use world::files::{Directory, FileSystem, Kind, Purpose};
@@ -28,8 +29,10 @@ pub struct Device {
     must_be_mounted: bool,
     health: Arc<Health>,
     pub(crate) fresh: Fresh,
-    /// A file has its name, and nobody knows whether the name is durable.
-    unsettled: AtomicBool,
+    /// How often a file has got its name, and nobody knows whether the name is durable.
+    unsettled: AtomicU64,
+    /// Of those, how many have been settled since; held while the rest are.
+    settled: Mutex<u64>,
 }
 
 impl Device {
@@ -52,7 +55,8 @@ impl Device {
             root: health.root().to_owned(),
             health,
             fresh: Fresh::default(),
-            unsettled: AtomicBool::new(false),
+            unsettled: AtomicU64::new(0),
+            settled: Mutex::new(0),
         })
     }
 
@@ -279,18 +283,22 @@ impl Device {
     /// To be called before others rely on what can be seen: a write that failed after its file had got its name was
     /// acknowledged to nobody, but is there to be seen, and may not be durable. Then everything is synced.
     pub fn settle_what_failed(&self) -> Result<(), FsError> {
-        if !self.unsettled.swap(false, Ordering::AcqRel) {
+        // Where nothing ever failed nobody waits for anybody.
+        if self.unsettled.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let synced = self.files.sync_everything(&self.root);
-        synced.map_err(|error| {
-            self.left_unsettled();
-            FsError::io("sync what is on", &self.root)(error)
-        })
+        let mut settled = self.settled.lock();
+        let failed = self.unsettled.load(Ordering::Acquire);
+        if *settled < failed {
+            let synced = self.files.sync_everything(&self.root);
+            synced.map_err(FsError::io("sync what is on", &self.root))?;
+            *settled = failed;
+        }
+        Ok(())
     }
 
     pub(crate) fn left_unsettled(&self) {
-        self.unsettled.store(true, Ordering::Release);
+        self.unsettled.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Syncs a directory that got an entry, and the parents of every directory made for it unless the
