@@ -60,6 +60,8 @@ pub enum Command {
     ContainerSync(Upkeep),
     /// Delete objects whose time is over (CONF: object-expirer.conf or object-server.conf).
     ObjectExpirer(Expirer),
+    /// Sign an upload form for browsers and print it (for the formpost filter).
+    FormSignature(operator_tools::form_signature::Arguments),
 }
 
 /// `martlet up`.

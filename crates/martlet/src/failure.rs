@@ -44,6 +44,9 @@ pub enum Failure {
     /// The process that was to serve, which has said why.
     #[error("the worker ended with status {0}")]
     Worker(i32),
+    /// A tool that ended with an exit status of its own, and has said why.
+    #[error("ended with status {0}")]
+    Tool(u8),
     /// Something the command line got wrong.
     #[error("{0}")]
     Usage(String),

@@ -14,6 +14,7 @@
 //! | certificates | `tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
 //! | who goes first when processors are scarce | `priority.rs` |
+//! | the tools an operator calls | `tools.rs` |
 //! | logs | `logging.rs` |
 //! | why a start failed | `failure.rs` |
 
@@ -34,6 +35,7 @@ mod server;
 mod service_manager;
 mod storage;
 mod tls;
+mod tools;
 mod up;
 mod upkeep;
 mod worker;
@@ -71,11 +73,13 @@ fn main() -> ExitCode {
         Command::ContainerSync(upkeep) => upkeep::container_sync(&upkeep),
         Command::ContainerReconciler(upkeep) => upkeep::container_reconciler(&upkeep),
         Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),
+        Command::FormSignature(line) => tools::form_signature(&line),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // It has said why.
         Err(Failure::Worker(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        Err(Failure::Tool(status)) => ExitCode::from(status),
         Err(failure) => {
             eprintln!("martlet: {failure}");
             ExitCode::FAILURE

@@ -1,0 +1,19 @@
+//! The tools an operator calls: each is a function of `operator-tools` on this machine and this terminal.
+
+use crate::failure::Failure;
+use operator_tools::console::{Console, Status, run};
+use operator_tools::form_signature;
+use std::io;
+use world::World;
+
+/// `martlet form-signature`.
+pub fn form_signature(line: &form_signature::Arguments) -> Result<(), Failure> {
+    tool(|console| form_signature::run(line, &World::real(), console))
+}
+
+fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {
+    match run(work) {
+        Status::SUCCESS => Ok(()),
+        Status(status) => Err(Failure::Tool(status)),
+    }
+}

@@ -1,0 +1,64 @@
+//! Where a tool writes, and how it ends.
+//!
+//! Always holds: a reader that goes away (`… | head`) ends the tool quietly.
+
+use std::io::{self, Write};
+
+/// The two outputs of a tool.
+pub struct Console<'a> {
+    /// What was asked for.
+    pub out: &'a mut dyn Write,
+    /// What went wrong.
+    pub err: &'a mut dyn Write,
+}
+
+/// How a tool ends: the process's exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status(pub u8);
+
+impl Status {
+    /// All is well.
+    pub const SUCCESS: Status = Status(0);
+    /// It is not.
+    pub const FAILURE: Status = Status(1);
+    /// The command line makes no sense.
+    pub const USAGE: Status = Status(2);
+}
+
+impl Console<'_> {
+    /// A line of what was asked for.
+    pub fn say(&mut self, line: impl std::fmt::Display) -> io::Result<()> {
+        writeln!(self.out, "{line}")
+    }
+
+    /// A line about what went wrong.
+    pub fn complain(&mut self, line: impl std::fmt::Display) -> io::Result<()> {
+        writeln!(self.err, "{line}")
+    }
+
+    /// A line on what was asked for that could not be done; the tool ends with it.
+    pub fn fail(&mut self, line: impl std::fmt::Display) -> io::Result<Status> {
+        self.say(line)?;
+        Ok(Status::FAILURE)
+    }
+}
+
+/// Runs a tool on the process's own outputs.
+pub fn run(tool: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Status {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut err = io::stderr().lock();
+    let mut console = Console {
+        out: &mut out,
+        err: &mut err,
+    };
+    let ended = tool(&mut console).and_then(|status| console.out.flush().map(|()| status));
+    match ended {
+        Ok(status) => status,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::FAILURE,
+        Err(error) => {
+            // Nobody is left to hear that this failed too.
+            let _ = writeln!(err, "cannot write: {error}");
+            Status::FAILURE
+        }
+    }
+}

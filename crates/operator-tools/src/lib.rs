@@ -1,0 +1,25 @@
+//! The small programs an operator calls: OpenStack's names, flags, output and exit statuses.
+//!
+//! Each tool is one file or folder. It has `Arguments` (its command line, which `martlet` parses) and `run`, which does
+//! the work: it is given the [`world::World`] and a [`Console`] and answers with a [`Status`].
+//!
+//! Always holds: what is only looked at stays as it is, byte for byte; a damaged or hostile file is a line that names
+//! it and an exit status, never a crash.
+//! Deliberately absent: formats (they are read by `object-engine`, `listing-engine` and `placement`), the environment.
+//!
+//! | tool | file |
+//! |---|---|
+//! | `form-signature` | `form_signature.rs` |
+//!
+//! | what they share | file |
+//! |---|---|
+//! | where output goes, exit statuses | `console.rs` |
+//! | numbers and texts as Python reads and writes them | `python.rs` |
+//!
+//! Compared with OpenStack's programs, field by field, in `tests/operator`.
+
+pub mod console;
+pub mod form_signature;
+mod python;
+
+pub use console::{Console, Status};

@@ -1,0 +1,45 @@
+"""An operator's tool of either make, run on the same files: what it printed, and how it ended."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from harness.places import martlet, openstack
+
+# What pip makes of swift-form-signature cannot start: its main wants the arguments handed over.
+STARTERS = {"form-signature": "import sys; from swift.cli.form_signature import main; sys.exit(main(['swift-form-signature'] + sys.argv[1:]))"}
+
+
+@dataclass
+class Told:
+    """What a tool left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self):
+        return self.out.splitlines()
+
+
+def command(make, tool, arguments):
+    if make == "martlet":
+        return [martlet(), tool, *arguments]
+    if tool in STARTERS:
+        return [sys.executable, "-W", "ignore", "-c", STARTERS[tool], *arguments]
+    return [sys.executable, "-W", "ignore", openstack(f"swift-{tool}"), *arguments]
+
+
+def run(make, tool, *arguments, env=None, cwd=None, within=60, prefix=()):
+    """The tool of "martlet" or "openstack". `prefix` is a command that runs it, as `unshare` does."""
+    line = [*prefix, *command(make, tool, arguments)]
+    ended = subprocess.run([str(word) for word in line], capture_output=True, text=True, errors="surrogateescape", timeout=within,
+                           cwd=cwd, env={**os.environ, "COLUMNS": "80", **(env or {})}, stdin=subprocess.DEVNULL, check=False)
+    return Told(ended.returncode, ended.stdout, ended.stderr)
+
+
+def both(tool, *arguments, **options):
+    """(OpenStack's, ours)."""
+    return run("openstack", tool, *arguments, **options), run("martlet", tool, *arguments, **options)
