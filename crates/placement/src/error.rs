@@ -118,8 +118,8 @@ pub enum BuilderError {
         /// The field.
         field: &'static str,
     },
-    /// A part power outside 1 to 31.
-    #[error("part power {part_power} is impossible: choose 1 to 31 (10 for a laptop, 16 to 20 for a cluster)")]
+    /// A part power outside 0 to 31.
+    #[error("part power {part_power} is impossible: choose 0 to 31 (10 for a laptop, 16 to 20 for a cluster)")]
     PartPower {
         /// What was asked for.
         part_power: u32,
@@ -139,8 +139,10 @@ pub enum BuilderError {
         device: String,
     },
     /// The same address and name twice.
-    #[error("device {device} at {ip}:{port} is in the ring already")]
+    #[error("device {device} at {ip}:{port} is in the ring already, as device {id}")]
     Duplicate {
+        /// Who has them already.
+        id: u32,
         /// The device's name.
         device: String,
         /// Its address.
@@ -158,16 +160,101 @@ pub enum BuilderError {
         /// Devices with weight.
         devices: usize,
     },
-    /// More devices than ids of two bytes.
-    #[error("a ring of this builder holds at most 65535 devices")]
-    TooManyDevices,
     /// Partitions were placed before.
     #[error("partitions are placed already: moving them is the work of `swift-ring-builder FILE.builder rebalance`")]
     AlreadyPlaced,
+    /// An id beyond those a ring can hold.
+    #[error("device id {id} is out of range: a ring holds ids up to {most}")]
+    IdRange {
+        /// The id asked for.
+        id: u32,
+        /// The largest that is possible.
+        most: u32,
+    },
+    /// An id that is taken.
+    #[error("device id {id} is taken")]
+    IdTaken {
+        /// The id.
+        id: u32,
+    },
+    /// There is no device of that id.
+    #[error("there is no device {id} in the ring")]
+    NoDevice {
+        /// The id.
+        id: u32,
+    },
+    /// A device that leaves with the next rebalance cannot be changed.
+    #[error("cannot set {what} of device {id}: it is marked for removal")]
+    Removed {
+        /// What was to be changed.
+        what: &'static str,
+        /// The device.
+        id: u32,
+    },
+    /// An overload that is negative or no number.
+    #[error("overload {overload} is impossible: choose a fraction of 0 or more (0.1 for ten percent)")]
+    Overload {
+        /// What was asked for.
+        overload: f64,
+    },
+    /// A width of ids other than 2 or 4 bytes, or one too small for the ids there are.
+    #[error("device ids of {bytes} bytes are impossible here: choose 2 (ids up to 65534) or 4")]
+    DeviceIdBytes {
+        /// What was asked for.
+        bytes: u8,
+    },
+    /// No device has weight.
+    #[error("no device of the ring has weight: add devices, or give one weight")]
+    NoDevices,
+    /// A table that breaks a rule of rings.
+    #[error("ring is invalid: {0}")]
+    Invalid(#[from] Invalid),
     /// Nothing placed yet.
     #[error("no partitions are placed yet: rebalance first")]
     NotPlaced,
     /// What was placed makes no ring.
     #[error(transparent)]
     Ring(#[from] RingError),
+}
+
+/// Which rule of rings a builder's table breaks.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// What the devices say they hold is not what the table has.
+    #[error("the devices count {counted} replicas of partitions, the table has {cells}")]
+    Counts {
+        /// The sum over the devices.
+        counted: u64,
+        /// The cells of the table.
+        cells: u64,
+    },
+    /// A device holds a partition twice.
+    #[error("partition {partition} is assigned twice to device {device}")]
+    Doubled {
+        /// The partition.
+        partition: u32,
+        /// The device.
+        device: u32,
+        /// All devices of the partition, replica by replica.
+        devices: Vec<u32>,
+    },
+    /// A cell names no device of the ring.
+    #[error("partition {partition}, replica {replica} is assigned to no device")]
+    Unassigned {
+        /// The partition.
+        partition: u32,
+        /// The replica.
+        replica: usize,
+    },
+    /// The rows have not the lengths that the replica count asks for.
+    #[error("replica {replica} has {found} partitions where {wanted} belong")]
+    Length {
+        /// The row.
+        replica: usize,
+        /// Its length.
+        found: usize,
+        /// The length it should have.
+        wanted: usize,
+    },
 }

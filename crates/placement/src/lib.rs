@@ -30,9 +30,9 @@ mod ring;
 mod ring_data;
 mod table;
 
-pub use builder::RingBuilder;
+pub use builder::{Change, Rebalanced, RingBuilder};
 pub use device::Device;
-pub use error::{BuilderError, RingError};
+pub use error::{BuilderError, Invalid, RingError};
 pub use handoffs::Handoffs;
 pub use ring::Ring;
 pub use ring_data::RingData;

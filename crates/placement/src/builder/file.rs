@@ -12,6 +12,22 @@ use crate::error::BuilderError;
 
 use super::{Entry, RingBuilder};
 
+/// What OpenStack's builder knows of a device.
+const DEVICE_FIELDS: [&str; 12] = [
+    "region",
+    "zone",
+    "ip",
+    "port",
+    "device",
+    "replication_ip",
+    "replication_port",
+    "meta",
+    "weight",
+    "id",
+    "parts",
+    "parts_wanted",
+];
+
 impl RingBuilder {
     /// Reads a `.builder` file.
     ///
@@ -40,9 +56,9 @@ impl RingBuilder {
             }
         };
         keep("_dispersion_graph", &mut builder.dispersion_graph);
-        keep("_remove_devs", &mut builder.removed);
+        builder.removed = fields.removed(&builder.devices)?;
         builder.id = fields.optional("id", Value::text)?.map(str::to_owned);
-        if !matches!(builder.dev_id_bytes, 2 | 4 | 8) {
+        if !builder.ids_fit(builder.dev_id_bytes) {
             return Err(BuilderError::Field { field: "dev_id_bytes" });
         }
         Ok(builder)
@@ -67,6 +83,7 @@ impl RingBuilder {
             Value::Array(code, row.iter().map(|&id| u64::from(id)).collect())
         });
         let rows: Vec<Value> = rows.collect();
+        let removed = |&id: &u32| device_value(&self.devices[id as usize]);
         let mut moves: Vec<u64> = self.moves.iter().map(|&hours| u64::from(hours)).collect();
         moves.resize(1 << self.part_power, 0);
         dict([
@@ -96,13 +113,13 @@ impl RingBuilder {
             ("_last_part_gather_start", Value::Int(self.gather_start)),
             ("_dispersion_graph", self.dispersion_graph.clone()),
             ("dispersion", Value::Float(self.dispersion)),
-            ("_remove_devs", self.removed.clone()),
+            ("_remove_devs", Value::List(self.removed.iter().map(removed).collect())),
             ("id", Value::str(id)),
         ])
     }
 }
 
-fn dict<const N: usize>(fields: [(&str, Value); N]) -> Value {
+fn dict<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
     Value::Dict(
         fields
             .into_iter()
@@ -120,7 +137,7 @@ fn device_value(entry: &Option<Entry>) -> Value {
     else {
         return Value::None;
     };
-    dict([
+    let mut value = vec![
         ("region", Value::Int(i64::from(device.region))),
         ("zone", Value::Int(i64::from(device.zone))),
         ("ip", Value::str(&device.ip)),
@@ -132,8 +149,29 @@ fn device_value(entry: &Option<Entry>) -> Value {
         ("weight", Value::Float(device.weight)),
         ("id", Value::Int(i64::from(device.id))),
         ("parts", Value::Int(*parts)),
-        ("parts_wanted", Value::Int(*parts_wanted)),
-    ])
+    ];
+    value.extend(parts_wanted.map(|wanted| ("parts_wanted", Value::Int(wanted))));
+    value.extend(
+        device
+            .extra
+            .iter()
+            .map(|(name, value)| (name.as_str(), from_json(value))),
+    );
+    dict(value)
+}
+
+/// A plain value that another tool added.
+fn from_json(value: &serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Bool(flag) => Value::Bool(*flag),
+        serde_json::Value::String(text) => Value::str(text),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => Value::Int(number),
+            (None, Some(number)) => Value::Float(number),
+            (None, None) => Value::None,
+        },
+        _ => Value::None,
+    }
 }
 
 /// How many partitions have 0, 1, 2 … replicas in each region, zone, server and device.
@@ -248,7 +286,7 @@ impl<'v> Fields<'v> {
             port,
             device: self.string("device")?,
             meta: self.optional("meta", reads_text)?.unwrap_or_default(),
-            ..Device::default()
+            extra: self.unknown(),
         };
         if device.id as usize != place {
             return Err(BuilderError::Field { field: "devs" });
@@ -256,8 +294,45 @@ impl<'v> Fields<'v> {
         Ok(Entry {
             device,
             parts: self.optional("parts", Value::int)?.unwrap_or(0),
-            parts_wanted: self.optional("parts_wanted", Value::int)?.unwrap_or(0),
+            parts_wanted: self.optional("parts_wanted", Value::int)?,
         })
+    }
+
+    /// What other tools added to a device, as far as it is a plain value.
+    fn unknown(&self) -> serde_json::Map<String, serde_json::Value> {
+        let entries = self.0.entries().unwrap_or_default().iter();
+        let entries = entries.filter_map(|(name, value)| Some((name.text()?, value)));
+        let plain = |value: &Value| match value {
+            Value::None => Some(serde_json::Value::Null),
+            Value::Bool(flag) => Some((*flag).into()),
+            Value::Int(number) => Some((*number).into()),
+            Value::Float(number) => Some((*number).into()),
+            Value::Str(text) => Some(text.as_str().into()),
+            _ => None,
+        };
+        entries
+            .filter(|(name, _)| !DEVICE_FIELDS.contains(name))
+            .filter_map(|(name, value)| Some((name.to_owned(), plain(value)?)))
+            .collect()
+    }
+
+    /// Ids of the devices that are to go: all of them are in the list of devices.
+    fn removed(&self, devices: &[Option<Entry>]) -> Result<Vec<u32>, BuilderError> {
+        let wrong = BuilderError::Field { field: "_remove_devs" };
+        let items = self.optional("_remove_devs", Value::items)?.unwrap_or_default();
+        let mut removed = Vec::with_capacity(items.len());
+        for value in items {
+            let id: u32 = Fields(value).number("id")?;
+            let known = devices.get(id as usize).is_some_and(Option::is_some);
+            if !known {
+                return Err(wrong);
+            }
+            // OpenStack lists a device that was removed twice, twice.
+            if !removed.contains(&id) {
+                removed.push(id);
+            }
+        }
+        Ok(removed)
     }
 
     /// The table: full rows but for the last, and only devices that are there.

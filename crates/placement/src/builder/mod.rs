@@ -1,15 +1,31 @@
-//! [`RingBuilder`]: makes a new ring, and keeps it as a `.builder` file OpenStack's tools open.
+//! [`RingBuilder`]: makes rings and changes them, and keeps them as a `.builder` file that
+//! OpenStack's tools open.
 //!
-//! What always holds after [`RingBuilder::rebalance`]: every device holds its share by weight to
-//! within a partition or two; no partition twice on a device; replicas spread over regions, zones
-//! and servers as evenly as the weights allow. The same seed gives the same ring.
+//! | question | file |
+//! |---|---|
+//! | devices come, go and change | `devices.rs` |
+//! | the ring's own settings change | `settings.rs` |
+//! | whether a table is sound | `validate.rs` |
+//! | what a report prints: balance, holders, times | `reading.rs` |
+//! | the partition power grows | `power.rs` |
+//! | the `.builder` file | `file.rs` |
 //!
-//! What it does not do: move partitions that are placed. That is the work of the full ring tool.
+//! What always holds: an entry stands at the place of its id; every row but the last is as long as
+//! there are partitions; every cell names an entry (also one that is marked for removal). The same
+//! seed, time and history give the same ring.
+//!
+//! What it does not do: files, clocks, chance (the caller brings bytes, the time and a seed), and
+//! parsing what an operator types.
 
+mod devices;
 mod file;
+mod power;
 mod quota;
 mod random;
+mod reading;
+mod settings;
 mod spread;
+mod validate;
 
 use crate::device::Device;
 use crate::error::BuilderError;
@@ -17,8 +33,7 @@ use crate::ring_data::RingData;
 use crate::table::Table;
 use pickle::Value;
 
-/// Ids are two bytes wide, and the largest means "none".
-const MAX_DEVICES: usize = 65535;
+pub use devices::Change;
 
 /// A ring in the making.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,20 +44,22 @@ pub struct RingBuilder {
     min_part_hours: i64,
     devices: Vec<Option<Entry>>,
     devices_changed: bool,
+    /// 2 or 4.
     dev_id_bytes: u8,
     version: u64,
     overload: f64,
     /// Device ids by replica and partition; empty before the first rebalance.
     rows: Vec<Vec<u32>>,
-    /// When partitions were last moved, in seconds since 1970.
+    /// From when `moves` count, in seconds since 1970.
     moves_epoch: i64,
-    /// For each partition the hours before `moves_epoch` at which it moved; empty if all at once.
+    /// For each partition how many hours before `moves_epoch` it moved, at most 255; empty if all at once.
     moves: Vec<u8>,
     gather_start: i64,
     /// As Swift keeps it: for each tier, how many partitions have 0, 1, 2 … replicas in it.
     dispersion_graph: Value,
     dispersion: f64,
-    removed: Value,
+    /// Ids of devices that go with the next rebalance, in the order they were removed.
+    removed: Vec<u32>,
     id: Option<String>,
 }
 
@@ -51,21 +68,31 @@ pub struct RingBuilder {
 struct Entry {
     device: Device,
     parts: i64,
-    parts_wanted: i64,
+    /// How many more it should have; unknown before a rebalance has seen it.
+    parts_wanted: Option<i64>,
+}
+
+/// What a rebalance did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rebalanced {
+    /// Replicas of partitions that have another device than before.
+    pub moved: u64,
+    /// How far the worst device is from its share, in percent.
+    pub balance: f64,
+    /// Devices that are gone.
+    pub removed: usize,
 }
 
 impl RingBuilder {
     /// An empty builder for 2^`part_power` partitions.
     ///
     /// # Errors
-    /// For a part power outside 1 to 31, or fewer than one replica.
+    /// For a part power above 31, or fewer than one replica.
     pub fn new(part_power: u32, replicas: f64, min_part_hours: u32) -> Result<RingBuilder, BuilderError> {
-        if !(1..=31).contains(&part_power) {
+        if part_power > 31 {
             return Err(BuilderError::PartPower { part_power });
         }
-        if !(1.0..=1024.0).contains(&replicas) {
-            return Err(BuilderError::Replicas { replicas });
-        }
+        settings::check_replicas(replicas)?;
         Ok(RingBuilder {
             part_power,
             next_part_power: None,
@@ -82,38 +109,9 @@ impl RingBuilder {
             gather_start: 0,
             dispersion_graph: Value::Dict(Vec::new()),
             dispersion: 0.0,
-            removed: Value::List(Vec::new()),
+            removed: Vec::new(),
             id: None,
         })
-    }
-
-    /// Adds a device and returns its id; the one in `device` is not looked at.
-    ///
-    /// # Errors
-    /// For an impossible weight, and for a device that is in the ring.
-    pub fn add(&mut self, mut device: Device) -> Result<u32, BuilderError> {
-        if !device.weight.is_finite() || device.weight < 0.0 {
-            let Device { weight, device, .. } = device;
-            return Err(BuilderError::Weight { weight, device });
-        }
-        let same = |known: &Device| (&known.ip, known.port, &known.device) == (&device.ip, device.port, &device.device);
-        if self.devices().any(same) {
-            let Device { ip, port, device, .. } = device;
-            return Err(BuilderError::Duplicate { device, ip, port });
-        }
-        if self.devices.len() >= MAX_DEVICES {
-            return Err(BuilderError::TooManyDevices);
-        }
-        device.id = self.devices.len() as u32;
-        let id = device.id;
-        self.devices.push(Some(Entry {
-            device,
-            parts: 0,
-            parts_wanted: 0,
-        }));
-        self.devices_changed = true;
-        self.version += 1;
-        Ok(id)
     }
 
     /// Places all partitions. `now` is the time in seconds since 1970, from which `min_part_hours`
@@ -121,7 +119,7 @@ impl RingBuilder {
     ///
     /// # Errors
     /// When there are fewer devices with weight than replicas, or partitions are placed already.
-    pub fn rebalance(&mut self, seed: u64, now: i64) -> Result<(), BuilderError> {
+    pub fn rebalance(&mut self, seed: u64, now: i64) -> Result<Rebalanced, BuilderError> {
         if !self.rows.is_empty() {
             return Err(BuilderError::AlreadyPlaced);
         }
@@ -140,7 +138,11 @@ impl RingBuilder {
         self.version += 1;
         self.count_parts();
         self.dispersion_graph = file::dispersion_graph(self);
-        Ok(())
+        Ok(Rebalanced {
+            moved: self.rows.iter().map(|row| row.len() as u64).sum(),
+            balance: self.balance()?,
+            removed: 0,
+        })
     }
 
     /// Counts what each device holds and how far that is from its share.
@@ -152,7 +154,7 @@ impl RingBuilder {
         for entry in self.devices.iter_mut().flatten() {
             let share = (cells as f64 * entry.device.weight / total).round() as i64;
             entry.parts = parts[entry.device.id as usize];
-            entry.parts_wanted = share - entry.parts;
+            entry.parts_wanted = Some(share - entry.parts);
         }
     }
 
@@ -183,29 +185,12 @@ impl RingBuilder {
         Ok(ring.checked()?)
     }
 
-    /// All devices, by id.
-    pub fn devices(&self) -> impl Iterator<Item = &Device> {
-        self.devices.iter().flatten().map(|entry| &entry.device)
+    /// How many partitions there are.
+    fn partitions(&self) -> usize {
+        1 << self.part_power
     }
 
-    /// Partitions held by a device.
-    pub fn parts_of(&self, id: u32) -> Option<u64> {
-        let entry = self.devices.get(id as usize)?.as_ref()?;
-        u64::try_from(entry.parts).ok()
-    }
-
-    /// The builder's version: it grows with every change.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// The exact replica count.
-    pub fn replicas(&self) -> f64 {
-        self.replicas
-    }
-
-    /// The power of two of the partition count.
-    pub fn part_power(&self) -> u32 {
-        self.part_power
+    fn entry(&self, id: u32) -> Option<&Entry> {
+        self.devices.get(usize::try_from(id).ok()?)?.as_ref()
     }
 }
