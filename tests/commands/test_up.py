@@ -52,11 +52,12 @@ def test_the_shape_can_be_chosen_once(up):
     Client(up.auth_url).put("c")
     assert len(list(up.srv.glob("*/containers/**/*.db"))) == 2
     assert up.stop() == 0
-    up.arguments = ["--devices", "9", "--replicas", "2"]
+    up.arguments = ["--devices", "9", "--replicas", "2", "--tls-cert", "late.pem"]
     up.start()
     assert len(up.devices) == 3
     told = [line for line in up.log().splitlines() if "first start only" in line]
-    assert len(told) == 1 and "--devices 9 counts" in told[0] and "3 devices, 2 replicas and 2^6 partitions" in told[0], up.log()
+    assert len(told) == 2 and "--devices 9 counts" in told[0] and "3 devices, 2 replicas and 2^6 partitions" in told[0], up.log()
+    assert "--tls-cert late.pem counts" in told[1] and "proxy-server.conf has no cert_file" in told[1], up.log()
     Client(up.auth_url).do("HEAD", "c", expect=204)
 
 

@@ -109,6 +109,23 @@ pub fn asked_in_vain(up: &Up, ring: &Ring, etc: &Path) -> Option<String> {
     })
 }
 
+/// A certificate that the command line asks for in vain: the cluster has another, or none.
+pub fn certificate_asked_in_vain(up: &Up, configured: Option<&Path>, etc: &Path) -> Option<String> {
+    let asked = up.tls_cert.as_deref()?;
+    let is_served = configured.is_some_and(|have| have == asked || absolute(asked).is_ok_and(|asked| asked == have));
+    let have = configured.map_or_else(
+        || "no cert_file".to_owned(),
+        |path| format!("cert_file = {}", path.display()),
+    );
+    (!is_served).then(|| {
+        format!(
+            "--tls-cert {} counts on the first start only and is ignored: {} has {have}; change it there",
+            asked.display(),
+            etc.join("proxy-server.conf").display()
+        )
+    })
+}
+
 fn write_configuration(
     world: &World,
     up: &Up,

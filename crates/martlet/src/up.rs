@@ -7,7 +7,7 @@
 
 use crate::cli::Up;
 use crate::failure::Failure;
-use crate::first_start::{asked_in_vain, make_cluster};
+use crate::first_start::{asked_in_vain, certificate_asked_in_vain, make_cluster};
 use crate::rings::RingFiles;
 use crate::storage::{self, Storage};
 use crate::tls::Certificate;
@@ -154,8 +154,15 @@ async fn serve_cluster(
     let shutdown = Shutdown::default();
     let (rings, ring_files) = RingFiles::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
     world.spawn(ring_files.watch(world.clone()));
-    if let Some(asked) = later.and_then(|up| asked_in_vain(up, &rings.account.load(), etc)) {
-        tracing::warn!("{asked}");
+    if let Some(up) = later {
+        let certificate = cluster.proxy.common.cert_file.as_deref();
+        let shape = asked_in_vain(up, &rings.account.load(), etc);
+        for asked in [shape, certificate_asked_in_vain(up, certificate, etc)]
+            .into_iter()
+            .flatten()
+        {
+            tracing::warn!("{asked}");
+        }
     }
     let drives = Arc::new(Drives::default());
     let storage = Storage {
