@@ -9,6 +9,7 @@ use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, Open
 use crate::error::{EngineError, Fault};
 use crate::metadata::Metadata;
 use crate::replica::{PartitionKey, Rehash};
+use crate::suffixes::Suffix;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use vocabulary::{HashPrefix, PathHash, PolicyIndex, Timestamp};
@@ -82,7 +83,7 @@ fn replication(engine: &dyn ObjectEngine) {
     assert_eq!(replica.name_of(partition, key.hash).unwrap().as_deref(), Some("/a/c/o"));
     engine.delete(&key, at(2)).unwrap();
     let second = replica.suffix_hashes(partition, Rehash::default()).unwrap().hashes;
-    assert!(first != second && first[&other.hash.suffix()] == second[&other.hash.suffix()]);
+    assert!(first != second && first[&Suffix::of(other.hash)] == second[&Suffix::of(other.hash)]);
     assert!(!replica.forget(partition, key.hash, &seen).unwrap());
     let grave = replica.versions(partition, key.hash).unwrap().unwrap();
     assert!(grave.deleted && grave.data == at(2));

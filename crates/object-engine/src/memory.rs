@@ -8,10 +8,10 @@ use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, describe, named, update_metadata};
-use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};
+use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions, suffix_hash};
 use crate::rules::{self, FileName, Part};
+use crate::suffixes::{Hashes, Suffix};
 use bytes::Bytes;
-use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -210,13 +210,11 @@ impl Replica for MemoryEngine {
     }
 
     fn suffix_hashes(&self, partition: PartitionKey, _rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
-        let mut hashes = BTreeMap::new();
-        for suffix in self.suffixes(partition.policy, partition.partition)? {
-            let mut digest = Md5::new();
-            for (_, versions) in self.versions_under(partition, &suffix)? {
-                versions.digest(&mut digest);
-            }
-            hashes.insert(suffix, PathHash(digest.finalize().into()).hex());
+        let mut hashes = Hashes::new();
+        for name in self.suffixes(partition.policy, partition.partition)? {
+            let objects = self.versions_under(partition, &name)?;
+            let hash = suffix_hash(objects.iter().map(|(_, versions)| versions));
+            hashes.extend(Suffix::parse(&name).map(|suffix| (suffix, hash)));
         }
         let computed = hashes.len();
         Ok(SuffixHashes { hashes, computed })

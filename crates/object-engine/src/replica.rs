@@ -6,8 +6,8 @@
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::rules::{Choice, FileName, Part, lone_posts};
+use crate::suffixes::{Hashes, SuffixHash};
 use md5::{Digest, Md5};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 
@@ -23,8 +23,8 @@ pub struct PartitionKey {
 /// The digest of each suffix that holds anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SuffixHashes {
-    /// Three hexadecimal digits → MD5 of what is below, in hexadecimal.
-    pub hashes: BTreeMap<String, String>,
+    /// The hashes.
+    pub hashes: Hashes,
     /// How many of them had to be computed now.
     pub computed: usize,
 }
@@ -102,6 +102,14 @@ impl Versions {
             digest.update("_ctype");
         }
     }
+}
+
+/// The digest of a suffix that holds these objects, in ascending order, and nothing else; [`SuffixHashes`] has the same of one that is clean.
+pub fn suffix_hash<'a>(objects: impl IntoIterator<Item = &'a Versions>) -> SuffixHash {
+    let mut digest = Md5::new();
+    let counted = objects.into_iter().filter(|versions| !versions.is_lone());
+    counted.for_each(|versions| versions.digest(&mut digest));
+    SuffixHash(digest.finalize().into())
 }
 
 /// A partition that no other replication works on; until dropped.

@@ -10,7 +10,7 @@ use crate::request::policy;
 use crate::service::Shared;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use object_engine::{EngineError, ObjectEngine, PartitionKey, Rehash, SuffixHashes};
+use object_engine::{EngineError, ObjectEngine, PartitionKey, Rehash, SuffixHashes, encode_hashes};
 use peer::{Address, Body, Call, Response};
 use pickle::Value;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ pub(crate) async fn replicate(shared: &Arc<Shared>, call: Call) -> Result<Respon
     };
     let ran = shared.devices.run(&device, Lane::Replication, job).await;
     let (hashes, _) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &device))?;
-    let value = hashes.map_or(Value::None, told);
-    let body = Body::whole(pickle::dumps(&value));
+    let told = hashes.map(|found| encode_hashes(&found.hashes));
+    let body = Body::whole(told.unwrap_or_else(|| pickle::dumps(&Value::None)));
     let length = body.length().unwrap_or_default();
     let mut response = empty(StatusCode::OK).map(|_| body);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -71,13 +71,4 @@ fn compared(engine: &dyn ObjectEngine, key: PartitionKey) -> Result<SuffixHashes
         engine.replica().prepare(key.policy)?;
     }
     Ok(found)
-}
-
-fn told(found: SuffixHashes) -> Value {
-    let hashes = found.hashes.into_iter();
-    Value::Dict(
-        hashes
-            .map(|(suffix, hash)| (Value::from(suffix), Value::from(hash)))
-            .collect(),
-    )
 }

@@ -13,30 +13,37 @@ const BATCH: usize = 1000;
 
 /// Writes a value at protocol 2, byte for byte as CPython does.
 pub fn dumps(value: &Value) -> Vec<u8> {
-    let mut writer = Writer {
-        out: vec![op::PROTO, 2],
-        memo: Memo::default(),
-    };
+    let mut writer = Writer::new();
     writer.value(value);
-    writer.out.push(op::STOP);
-    writer.out
+    writer.finish()
 }
 
-struct Writer {
+pub(crate) struct Writer {
     out: Vec<u8>,
     memo: Memo,
 }
 
 impl Writer {
+    pub(crate) fn new() -> Self {
+        Self {
+            out: vec![op::PROTO, 2],
+            memo: Memo::default(),
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.out.push(op::STOP);
+        self.out
+    }
+
     fn value(&mut self, value: &Value) {
         match value {
-            Value::None => self.out.push(op::NONE),
-            Value::Bool(true) => self.out.push(op::NEWTRUE),
-            Value::Bool(false) => self.out.push(op::NEWFALSE),
+            Value::None => self.none(),
+            Value::Bool(yes) => self.bool(*yes),
             Value::Int(number) => self.int(*number),
             Value::Float(number) => self.float(*number),
             Value::Bytes(bytes) => self.bytes(bytes),
-            Value::Str(text) => self.text(text, Singleton::of_str(text)),
+            Value::Str(text) => self.str(text),
             Value::List(items) => self.list(items),
             Value::Tuple(items) => self.tuple(items),
             Value::Dict(entries) => self.dict(entries),
@@ -44,6 +51,18 @@ impl Writer {
             Value::Headers(entries) => self.headers(entries),
             Value::Array(code, items) => self.array(*code, items),
         }
+    }
+
+    pub(crate) fn none(&mut self) {
+        self.out.push(op::NONE);
+    }
+
+    pub(crate) fn bool(&mut self, yes: bool) {
+        self.out.push(if yes { op::NEWTRUE } else { op::NEWFALSE });
+    }
+
+    pub(crate) fn str(&mut self, text: &str) {
+        self.text(text, Singleton::of_str(text));
     }
 
     fn int(&mut self, number: i64) {
@@ -72,7 +91,7 @@ impl Writer {
         self.out.extend(&bytes[..len]);
     }
 
-    fn float(&mut self, number: f64) {
+    pub(crate) fn float(&mut self, number: f64) {
         self.out.push(op::BINFLOAT);
         self.out.extend(number.to_be_bytes());
     }
@@ -146,18 +165,34 @@ impl Writer {
     }
 
     fn dict(&mut self, entries: &[(Value, Value)]) {
+        self.begin_dict(entries.len());
+        for (written, (key, value)) in (1..).zip(entries) {
+            self.value(key);
+            self.value(value);
+            self.after_entry(written, entries.len());
+        }
+    }
+
+    /// A dict of `count` entries follows: its keys and values, and after each [`Writer::after_entry`].
+    pub(crate) fn begin_dict(&mut self, count: usize) {
         self.out.push(op::EMPTY_DICT);
         self.put(None);
-        match entries {
-            [] => {}
-            [only] => self.single(only),
-            _ => {
-                // One round more than full batches: after n thousand entries it stays empty.
-                for round in 0..=entries.len() / BATCH {
-                    let end = entries.len().min((round + 1) * BATCH);
-                    self.batch(&entries[round * BATCH..end]);
-                }
-            }
+        if count > 1 {
+            self.out.push(op::MARK);
+        }
+    }
+
+    /// `written` of `count` entries are written. One batch more begins than there are full ones: after n thousand entries it
+    /// stays empty.
+    pub(crate) fn after_entry(&mut self, written: usize, count: usize) {
+        if count == 1 {
+            return self.out.push(op::SETITEM);
+        }
+        if written.is_multiple_of(BATCH) {
+            self.out.extend([op::SETITEMS, op::MARK]);
+        }
+        if written == count {
+            self.out.push(op::SETITEMS);
         }
     }
 

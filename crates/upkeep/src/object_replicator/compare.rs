@@ -4,21 +4,20 @@
 //! out (507) is stood in for by a handoff, as for a client's write.
 
 use super::jobs::Job;
+use super::offers::Objects;
+use super::ssync::TOGETHER;
 use super::{Fate, NAME, Shared, place};
 use crate::circle::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use object_engine::{PartitionKey, Rehash, SuffixHashes};
+use object_engine::{Hashes, PartitionKey, Rehash, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash};
 use peer::{Address, Body, Call, Response, Timeouts};
-use pickle::Limits;
 use placement::Device;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Longer than the hashes of all suffixes there are.
 const LONGEST_ANSWER: u64 = 1 << 20;
-
-type Hashes = BTreeMap<String, String>;
 
 /// What a node holds of the partition.
 enum Theirs {
@@ -81,43 +80,57 @@ impl Shared {
         theirs: &Hashes,
         before: Fate,
     ) -> Fate {
-        // What we have recorded may be out of date, when something else than requests has been at work. Of what they have
-        // nothing of, all is sent that is found.
-        let doubtful = |suffix: &String| theirs.contains_key(suffix);
-        let rehashed = self.hash_again(job, ours, differing(ours, theirs), doubtful).await;
-        if let Err(error) = rehashed {
+        let (mut doubtful, mut sent) = (vec![], 0);
+        for suffixes in differing(ours, theirs).chunks(TOGETHER) {
+            match self
+                .settle_some(job, node, suffixes, (&*ours, theirs), &mut doubtful)
+                .await
+            {
+                Ok(count) => sent += count,
+                Err(error) => return self.failed(job, Some(node), &error),
+            }
+        }
+        if let Err(error) = self.hash_again(job, ours, doubtful).await {
             return self.failed(job, None, &error);
         }
-        let suffixes = differing(ours, theirs);
-        if suffixes.is_empty() {
-            self.tally.matched();
-            return before;
-        }
-        self.tally.synced(suffixes.len());
-        let sent = match self.send(job, node, &suffixes).await {
-            Ok(sent) => sent,
-            Err(error) => return self.failed(job, Some(node), &error),
-        };
-        let found: HashSet<String> = sent.keys().map(|hash| hash.suffix()).collect();
-        let rehashed = self
-            .hash_again(job, ours, suffixes, |suffix| !found.contains(suffix))
-            .await;
-        match (rehashed, before) {
-            (Err(error), _) => self.failed(job, None, &error),
-            (Ok(()), Fate::Left) => Fate::Left,
-            (Ok(()), _) => Fate::Done,
+        match (sent, before) {
+            (0, before) => {
+                self.tally.matched();
+                before
+            }
+            (_, Fate::Left) => Fate::Left,
+            _ => Fate::Done,
         }
     }
 
-    /// Hashes those of our suffixes once more that are doubtful.
-    async fn hash_again(
-        &self,
+    /// Sends what is under these suffixes, and notes those of which we have recorded something else than is there: something else
+    /// than requests may have been at work. How many were sent.
+    async fn settle_some(
+        self: &Arc<Self>,
         job: &Job,
-        ours: &mut Hashes,
-        mut suffixes: Vec<String>,
-        is_doubtful: impl Fn(&String) -> bool,
-    ) -> Result<(), String> {
-        suffixes.retain(is_doubtful);
+        node: &Device,
+        suffixes: &[Suffix],
+        (ours, theirs): (&Hashes, &Hashes),
+        doubtful: &mut Vec<String>,
+    ) -> Result<usize, String> {
+        let names: Vec<String> = suffixes.iter().map(Suffix::to_string).collect();
+        let mut objects = job.local.objects(job.key, &names, self.horizon()).await?;
+        let found = hashes_of(&objects);
+        let is_doubtful = |suffix: &&Suffix| found.get(suffix).is_none_or(|hash| ours.get(suffix) != Some(hash));
+        doubtful.extend(suffixes.iter().filter(is_doubtful).map(Suffix::to_string));
+        let lacking = differing(&found, theirs);
+        if lacking.is_empty() {
+            return Ok(0);
+        }
+        objects.retain(|hash, _| lacking.binary_search(&Suffix::of(*hash)).is_ok());
+        self.tally.synced(lacking.len());
+        let names: Vec<String> = lacking.iter().map(Suffix::to_string).collect();
+        self.transfer(job, node, &names, objects).await?;
+        Ok(lacking.len())
+    }
+
+    /// Hashes these suffixes once more.
+    async fn hash_again(&self, job: &Job, ours: &mut Hashes, suffixes: Vec<String>) -> Result<(), String> {
         if suffixes.is_empty() {
             return Ok(());
         }
@@ -149,12 +162,7 @@ impl Shared {
         let body = body
             .map_err(|late| late.to_string())?
             .map_err(|error| error.to_string())?;
-        let value = pickle::loads(&body, &Limits::default()).map_err(|error| error.to_string())?;
-        let entries = value.entries().ok_or("its hashes are not a dictionary")?;
-        let hash = |(suffix, hash): &(pickle::Value, pickle::Value)| {
-            Some((suffix.text()?.to_owned(), hash.text().unwrap_or_default().to_owned()))
-        };
-        Ok(Theirs::Hashes(entries.iter().filter_map(hash).collect()))
+        decode_hashes(&body).map(Theirs::Hashes)
     }
 
     /// Sends REPLICATE, with the suffixes that have been changed by other means than requests.
@@ -209,8 +217,18 @@ pub(super) fn headers(key: PartitionKey) -> HeaderMap {
     headers
 }
 
+/// The hashes of the suffixes in which there are objects.
+fn hashes_of(objects: &Objects) -> Hashes {
+    let mut suffixes: BTreeMap<Suffix, Vec<&Versions>> = BTreeMap::new();
+    for (hash, versions) in objects {
+        suffixes.entry(Suffix::of(*hash)).or_default().push(versions);
+    }
+    let hashed = suffixes.into_iter();
+    hashed.map(|(suffix, objects)| (suffix, suffix_hash(objects))).collect()
+}
+
 /// The suffixes of which a node has nothing, or something else.
-fn differing(ours: &Hashes, theirs: &Hashes) -> Vec<String> {
-    let differs = |(suffix, hash): &(&String, &String)| theirs.get(*suffix) != Some(hash);
-    ours.iter().filter(differs).map(|(suffix, _)| suffix.clone()).collect()
+fn differing(ours: &Hashes, theirs: &Hashes) -> Vec<Suffix> {
+    let differs = |(suffix, hash): &(&Suffix, &_)| theirs.get(*suffix) != Some(*hash);
+    ours.iter().filter(differs).map(|(suffix, _)| *suffix).collect()
 }

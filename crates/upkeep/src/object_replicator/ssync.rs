@@ -20,7 +20,7 @@ const PIECES: usize = 8;
 /// About so many bytes of lines go out together.
 const PIECE: usize = 64 * 1024;
 /// Suffixes that are offered together, so that an exchange stays within bounds.
-const TOGETHER: usize = 256;
+pub(super) const TOGETHER: usize = 256;
 
 /// The sender's end of an exchange.
 pub(super) struct Exchange<'a> {
@@ -41,20 +41,31 @@ impl Shared {
     ) -> Result<Objects, String> {
         let mut taken = Objects::new();
         for suffixes in suffixes.chunks(TOGETHER) {
-            let mut objects = job.local.objects(job.key, suffixes, self.horizon()).await?;
-            match &self.rsync {
-                Some(rsync) => self.by_rsync(rsync, job, node, suffixes).await?,
-                None => {
-                    let missed = self.by_ssync(job, node, &objects).await?;
-                    objects.retain(|hash, _| !missed.contains(hash));
-                }
-            }
-            taken.extend(objects);
+            let objects = job.local.objects(job.key, suffixes, self.horizon()).await?;
+            taken.extend(self.transfer(job, node, suffixes, objects).await?);
         }
         Ok(taken)
     }
 
-    fn horizon(&self) -> Timestamp {
+    /// Brings `node` these objects, which are all that is under these suffixes, no more than [`TOGETHER`]; what it has then.
+    pub(super) async fn transfer(
+        &self,
+        job: &Job,
+        node: &Device,
+        suffixes: &[String],
+        mut objects: Objects,
+    ) -> Result<Objects, String> {
+        match &self.rsync {
+            Some(rsync) => self.by_rsync(rsync, job, node, suffixes).await?,
+            None => {
+                let missed = self.by_ssync(job, node, &objects).await?;
+                objects.retain(|hash, _| !missed.contains(hash));
+            }
+        }
+        Ok(objects)
+    }
+
+    pub(super) fn horizon(&self) -> Timestamp {
         let now = self.world.clock.now().seconds();
         Timestamp::from_seconds(now.saturating_sub(self.options.reclaim_age.as_secs()))
     }

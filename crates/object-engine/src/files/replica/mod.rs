@@ -23,6 +23,7 @@ use super::{FilesEngine, State, write};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};
+use crate::suffixes::Suffix;
 use durable_fs::Locked;
 use record::Record;
 use std::io;
@@ -75,7 +76,7 @@ impl<'a> Partition<'a> {
             changed |= record.doubt(rehash.suffixes.iter().map(String::as_str));
             let mut computed = 0;
             for suffix in record.unknown() {
-                let hash = self.hash_suffix(&suffix)?;
+                let hash = self.hash_suffix(suffix)?;
                 computed += usize::from(hash.is_some());
                 record.know(suffix, hash);
                 changed = true;
@@ -91,12 +92,12 @@ impl<'a> Partition<'a> {
     }
 
     /// Announces a suffix whose recorded hash is not what its files amount to.
-    fn recheck(&self, suffix: &str) -> Result<(), EngineError> {
-        let Some(record) = self.recorded()?.record else {
+    fn recheck(&self, name: &str) -> Result<(), EngineError> {
+        let (Some(record), Some(suffix)) = (self.recorded().record, Suffix::parse(name)) else {
             return Ok(()); // everything is hashed anew
         };
         if !record.is_unknown(suffix) && self.differs(suffix, record.hash_of(suffix))? {
-            write::announce_suffix(self.state, &self.path, suffix)?;
+            write::announce_suffix(self.state, &self.path, name)?;
         }
         Ok(())
     }
@@ -108,14 +109,14 @@ impl<'a> Partition<'a> {
         // Looked at before the record is read: what another process moves there in between is then found.
         match files.info(&invalidations) {
             Ok(info) if info.size > 0 => {}
-            Ok(_) => return self.recorded(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.recorded(),
+            Ok(_) => return Ok(self.recorded()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.recorded()),
             // A file in the partition's place; said when it is to be listed.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Recorded::default()),
             Err(error) => return Err(self.state.io("look at", &invalidations, error)),
         }
         let locked = self.lock()?;
-        let mut recorded = self.recorded()?;
+        let mut recorded = self.recorded();
         let announced = match files.read(&invalidations, LONGEST_INVALIDATIONS) {
             Ok(announced) => announced,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -144,28 +145,34 @@ impl<'a> Partition<'a> {
         Ok(recorded)
     }
 
-    fn recorded(&self) -> Result<Recorded, EngineError> {
+    fn recorded(&self) -> Recorded {
+        let Some(bytes) = self.bytes() else {
+            return Recorded::default();
+        };
+        let record = match Record::decode(&bytes) {
+            Ok(record) => Some(record).filter(Record::is_valid),
+            Err(why) => {
+                let path = self.path.join(HASHES);
+                tracing::warn!("{}: {why}; all suffixes are hashed anew", path.display());
+                None
+            }
+        };
+        let bytes = Some(bytes);
+        Recorded { record, bytes }
+    }
+
+    /// What the record is read from; `None` where there is none, or none that can be read.
+    fn bytes(&self) -> Option<Vec<u8>> {
         let path = self.path.join(HASHES);
-        let nothing = |bytes| Recorded { record: None, bytes };
-        let bytes = match self.state.device.files().read(&path, LONGEST_HASHES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing(None)),
+        match self.state.device.files().read(&path, LONGEST_HASHES) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 tracing::warn!(
                     "{}: cannot be read: {error}; all suffixes are hashed anew",
                     path.display()
                 );
-                return Ok(nothing(None));
-            }
-        };
-        match Record::decode(&bytes) {
-            Ok(record) => Ok(Recorded {
-                record: Some(record).filter(Record::is_valid),
-                bytes: Some(bytes),
-            }),
-            Err(why) => {
-                tracing::warn!("{}: {why}; all suffixes are hashed anew", path.display());
-                Ok(nothing(Some(bytes)))
+                None
             }
         }
     }
@@ -174,7 +181,7 @@ impl<'a> Partition<'a> {
     /// nothing left to do. A device that takes no writes is no reason not to know.
     fn keep(&self, record: &Record, before: &Recorded, last: bool) -> Result<bool, EngineError> {
         let kept = self.lock().and_then(|_locked| {
-            let same = self.recorded()?.bytes == before.bytes;
+            let same = self.bytes() == before.bytes;
             if same {
                 self.write_result(record)?;
             }
@@ -212,13 +219,9 @@ impl<'a> Partition<'a> {
     }
 
     /// The suffix directories; `None` when there is no such partition.
-    fn suffixes(&self) -> Result<Option<Vec<String>>, EngineError> {
+    fn suffixes(&self) -> Result<Option<Vec<Suffix>>, EngineError> {
         let names = self.names(&self.path)?;
-        Ok(names.map(|names| {
-            let mut names = names;
-            names.retain(|name| super::layout::is_suffix(name));
-            names
-        }))
+        Ok(names.map(|names| names.iter().filter_map(|name| Suffix::parse(name)).collect()))
     }
 
     /// The names of directories in a directory; `None` when there is no such directory.

@@ -5,8 +5,8 @@
 //! neither of the two and count.
 //! Always holds: any bytes are read or refused.
 
-use crate::files::layout::is_suffix;
-use pickle::{Limits, Value};
+use crate::suffixes::{Hashes, Suffix, SuffixHash, write_entry};
+use pickle::{DictWriter, Flat, Limits, Value, loads_flat};
 use std::collections::BTreeMap;
 use vocabulary::Timestamp;
 
@@ -17,7 +17,7 @@ const UPDATED: &str = "updated";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     valid: bool,
-    suffixes: BTreeMap<String, Option<String>>,
+    suffixes: BTreeMap<Suffix, Option<SuffixHash>>,
 }
 
 impl Default for Record {
@@ -39,31 +39,48 @@ impl Record {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let mut record = Self::default();
+        if let Some(entries) = loads_flat(bytes) {
+            for (name, value) in entries {
+                let hash = match value {
+                    Flat::Text(hash) => SuffixHash::parse(hash),
+                    _ => None,
+                };
+                record.read(name, value == Flat::Bool(true), hash)?;
+            }
+            return Ok(record);
+        }
         let value = pickle::loads(bytes, &Limits::default()).map_err(|error| error.to_string())?;
         let entries = value.entries().ok_or("it is not a dictionary")?;
-        let mut record = Self::default();
         for (name, value) in entries {
-            match name {
-                Value::Str(name) if name == VALID => record.valid = value.int().is_some_and(|yes| yes != 0),
-                Value::Str(name) if name == UPDATED => {}
-                Value::Str(name) if is_suffix(name) => {
-                    let hash = value.text().filter(|hash| is_hash(hash)).map(str::to_owned);
-                    record.suffixes.insert(name.clone(), hash);
-                }
-                other => return Err(format!("{other:?} is no suffix")),
-            }
+            let Value::Str(name) = name else {
+                return Err(format!("{name:?} is no suffix"));
+            };
+            let is_true = value.int().is_some_and(|yes| yes != 0);
+            record.read(name, is_true, value.text().and_then(SuffixHash::parse))?;
         }
         Ok(record)
     }
 
+    /// Takes note of an entry; a hash that is none has to be computed again.
+    fn read(&mut self, name: &str, is_true: bool, hash: Option<SuffixHash>) -> Result<(), String> {
+        match (name, Suffix::parse(name)) {
+            (VALID, _) => self.valid = is_true,
+            (UPDATED, _) => {}
+            (_, Some(suffix)) => drop(self.suffixes.insert(suffix, hash)),
+            (other, None) => return Err(format!("{other:?} is no suffix")),
+        }
+        Ok(())
+    }
+
     pub(super) fn encode(&self, now: Timestamp) -> Vec<u8> {
-        let mut entries = vec![(Value::str(VALID), Value::Bool(self.valid))];
-        entries.extend(self.suffixes.iter().map(|(suffix, hash)| {
-            let hash = hash.as_ref().map_or(Value::None, Value::str);
-            (Value::str(suffix), hash)
-        }));
-        entries.push((Value::str(UPDATED), Value::Float(now.as_f64())));
-        pickle::dumps(&Value::Dict(entries))
+        let mut writer = DictWriter::new(self.suffixes.len() + 2);
+        writer.entry(VALID, Flat::Bool(self.valid));
+        for (suffix, hash) in &self.suffixes {
+            write_entry(&mut writer, *suffix, *hash);
+        }
+        writer.entry(UPDATED, Flat::Number(now.as_f64()));
+        writer.finish()
     }
 
     pub(super) fn is_valid(&self) -> bool {
@@ -71,7 +88,7 @@ impl Record {
     }
 
     /// Adds suffixes that may not be known yet; whether any was not.
-    pub(super) fn learn(&mut self, suffixes: Vec<String>) -> bool {
+    pub(super) fn learn(&mut self, suffixes: Vec<Suffix>) -> bool {
         let before = self.suffixes.len();
         for suffix in suffixes {
             self.suffixes.entry(suffix).or_insert(None);
@@ -82,51 +99,51 @@ impl Record {
     /// Takes hashes for unknown from now on; whether any counted before.
     pub(super) fn doubt<'a>(&mut self, suffixes: impl Iterator<Item = &'a str>) -> bool {
         let mut changed = false;
-        for suffix in suffixes.filter(|suffix| is_suffix(suffix)) {
-            let before = self.suffixes.insert(suffix.to_owned(), None);
+        for suffix in suffixes.filter_map(Suffix::parse) {
+            let before = self.suffixes.insert(suffix, None);
             changed |= before != Some(None);
         }
         changed
     }
 
     /// What is known of a suffix.
-    pub(super) fn hash_of(&self, suffix: &str) -> Option<&str> {
-        self.suffixes.get(suffix)?.as_deref()
+    pub(super) fn hash_of(&self, suffix: Suffix) -> Option<SuffixHash> {
+        *self.suffixes.get(&suffix)?
     }
 
     /// Whether its hash has to be computed.
-    pub(super) fn is_unknown(&self, suffix: &str) -> bool {
-        self.suffixes.get(suffix) == Some(&None)
+    pub(super) fn is_unknown(&self, suffix: Suffix) -> bool {
+        self.suffixes.get(&suffix) == Some(&None)
     }
 
     /// The suffixes whose hash has to be computed.
-    pub(super) fn unknown(&self) -> Vec<String> {
+    pub(super) fn unknown(&self) -> Vec<Suffix> {
         let unknown = self.suffixes.iter().filter(|(_, hash)| hash.is_none());
-        unknown.map(|(suffix, _)| suffix.clone()).collect()
+        unknown.map(|(suffix, _)| *suffix).collect()
     }
 
     /// The hash of a suffix, `None` when there is no such suffix.
-    pub(super) fn know(&mut self, suffix: String, hash: Option<String>) {
+    pub(super) fn know(&mut self, suffix: Suffix, hash: Option<SuffixHash>) {
         match hash {
             Some(hash) => self.suffixes.insert(suffix, Some(hash)),
             None => self.suffixes.remove(&suffix),
         };
     }
 
-    pub(super) fn into_hashes(self) -> BTreeMap<String, String> {
+    pub(super) fn into_hashes(self) -> Hashes {
         let known = self.suffixes.into_iter();
         known.filter_map(|(suffix, hash)| Some((suffix, hash?))).collect()
     }
-}
-
-fn is_hash(text: &str) -> bool {
-    text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn suffix(digits: &str) -> Suffix {
+        Suffix::parse(digits).unwrap()
+    }
 
     /// Written by OpenStack Swift 2.38.3.
     const WRITTEN: &[u8] = b"\x80\x02}q\x00(X\x05\x00\x00\x00validq\x01\x88X\x03\x00\x00\x00abcq\x02X \x00\x00\x00\
@@ -139,7 +156,10 @@ mod tests {
         let ours = record.encode(Timestamp::from_seconds(1_795_198_310));
         let (theirs, number) = WRITTEN.split_at(WRITTEN.len() - 9);
         assert_eq!((&ours[..theirs.len()], number.len()), (theirs, 9));
-        assert_eq!(record.into_hashes()["abc"], "d41d8cd98f00b204e9800998ecf8427e");
+        assert_eq!(
+            record.into_hashes()[&suffix("abc")].to_string(),
+            "d41d8cd98f00b204e9800998ecf8427e"
+        );
     }
 
     #[test]
@@ -159,7 +179,7 @@ mod tests {
             (Value::str("abc"), Value::Int(5)),
             (Value::str("abd"), Value::str("x")),
         ]);
-        assert_eq!(Record::decode(&odd).unwrap().unknown(), ["abc", "abd"]);
+        assert_eq!(Record::decode(&odd).unwrap().unknown(), [suffix("abc"), suffix("abd")]);
         let old = encode(vec![(Value::str(VALID), Value::Bool(false))]);
         assert!(!Record::decode(&old).unwrap().is_valid());
     }

@@ -10,6 +10,7 @@ use crate::error::EngineError;
 use crate::files::write::{clean, quarantine};
 use crate::replica::Versions;
 use crate::rules::{FileName, choose, reclaimable};
+use crate::suffixes::{Suffix, SuffixHash};
 use md5::{Digest, Md5};
 use std::io;
 use std::path::Path;
@@ -26,8 +27,8 @@ enum Place {
 
 impl Partition<'_> {
     /// The hash of a suffix; `None` when there is nothing in it.
-    pub(super) fn hash_suffix(&self, suffix: &str) -> Result<Option<String>, EngineError> {
-        let path = self.path.join(suffix);
+    pub(super) fn hash_suffix(&self, suffix: Suffix) -> Result<Option<SuffixHash>, EngineError> {
+        let path = self.path.join(suffix.to_string());
         let Some(mut names) = self.names(&path)? else {
             return Ok(None);
         };
@@ -49,12 +50,12 @@ impl Partition<'_> {
         if !occupied && self.is_gone(&path)? {
             return Ok(None);
         }
-        Ok(Some(PathHash(digest.finalize().into()).hex()))
+        Ok(Some(SuffixHash(digest.finalize().into())))
     }
 
     /// Whether the hash of a suffix is not what its files amount to; nothing is changed.
-    pub(super) fn differs(&self, suffix: &str, known: Option<&str>) -> Result<bool, EngineError> {
-        let path = self.path.join(suffix);
+    pub(super) fn differs(&self, suffix: Suffix, known: Option<SuffixHash>) -> Result<bool, EngineError> {
+        let path = self.path.join(suffix.to_string());
         let mut names = self.names(&path)?.unwrap_or_default();
         names.sort_unstable();
         let now = self.state.world.clock.now().seconds();
@@ -82,8 +83,8 @@ impl Partition<'_> {
                 versions.digest(&mut digest);
             }
         }
-        let hash = occupied.then(|| PathHash(digest.finalize().into()).hex());
-        Ok(hash.as_deref() != known)
+        let hash = occupied.then(|| SuffixHash(digest.finalize().into()));
+        Ok(hash != known)
     }
 
     fn look(&self, path: &Path, hash: PathHash) -> Result<Place, EngineError> {
