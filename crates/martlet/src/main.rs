@@ -10,6 +10,7 @@
 //! | from configuration to a gateway | `proxy.rs` |
 //! | from configuration to storage services | `storage.rs` |
 //! | from configuration to upkeep | `upkeep.rs`; what has a gateway of its own: `upkeep/through_gateway.rs` |
+//! | figures for Prometheus | `metrics.rs` |
 //! | ring files | `rings.rs` |
 //! | certificates | `tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
@@ -23,6 +24,7 @@ mod cli;
 mod failure;
 mod first_start;
 mod logging;
+mod metrics;
 mod overseer;
 mod priority;
 mod process;

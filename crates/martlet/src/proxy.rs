@@ -8,7 +8,7 @@ use features::registry::Parts;
 use features::{Feature, SharedCache};
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
-use peer::http_server::Linger;
+use peer::http_server::{Linger, Open};
 use peer::{Arrival, Peers, ServerOptions};
 use serde_json::Value;
 use settings::{CacheSettings, ProxyConf, SettingsError, SwiftConf};
@@ -87,6 +87,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
             require_proxy_protocol: conf.proxy.require_proxy_protocol,
         },
         linger: Linger::default(),
+        open: Open::default(),
     }
 }
 

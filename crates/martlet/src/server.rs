@@ -6,6 +6,7 @@
 
 use crate::cli::Server;
 use crate::failure::Failure;
+use crate::metrics::{Beginning, Connections, Devices, MeasuredGateway, MetricsDoor, ReconFigures, Who, own_port};
 use crate::program::Program;
 use crate::recon_door::ReconDoor;
 use crate::ring_ports::RingPorts;
@@ -24,6 +25,7 @@ use settings::gateway_filters::ReconSettings;
 use settings::server::ServerCommon;
 use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, SwiftConf};
 use std::sync::Arc;
+use telemetry::metrics::Role;
 use tokio::sync::oneshot;
 use world::World;
 
@@ -34,16 +36,21 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
         return Ok(());
     };
     let swift = read_swift_conf(&conf.common, &conf.warnings)?;
-    run(worker, &conf.common, |world| {
+    run(worker, &conf.common, |told| {
+        let world = &told.world.clone();
         let (rings, ring_files) = RingFiles::load(&conf.common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
         let peers = Arc::new(Peers::new(world.clone()));
         let gateway = proxy::build(world, &conf, &swift, rings, peers)?;
-        Ok((
-            gateway as Arc<dyn HttpService>,
-            proxy::server_options(&conf, &swift),
-            None,
-        ))
+        let service = MeasuredGateway::new(gateway, told.requests(Role::Proxy), world.clock.clone());
+        Ok(Ready {
+            service,
+            options: proxy::server_options(&conf, &swift),
+            ports: None,
+            role: Role::Proxy,
+            who: Who::From(conf.proxy.metrics_clients.clone()),
+            told,
+        })
     })
 }
 
@@ -113,17 +120,35 @@ fn run_storage<S>(
         return Ok(());
     };
     let swift = &read_swift_conf(common, &conf.warnings)?;
-    run(worker, common, |world| {
+    run(worker, common, |told| {
         let drives = &Arc::new(Drives::default());
-        let made = make(Storage { world, swift, drives })?;
+        let told = told.with_devices(Devices::new(drives));
+        let world = &told.world.clone();
+        let role = match cache {
+            Cache::Account => Role::Account,
+            Cache::Container => Role::Container,
+            Cache::Object => Role::Object,
+        };
+        told.add(Arc::new(ReconFigures {
+            world: world.clone(),
+            directory: conf.storage.recon_cache_path.clone(),
+            files: vec![cache.file()],
+        }));
+        let made = make(Storage { world, swift, drives })?.measured(world, told.requests(role));
         watch_drives(world, drives, &conf.storage, cache);
         let service = made.connect(Arc::new(Peers::new(world.clone())));
         let options = ServerOptions {
             max_clients: common.max_clients.0,
             ..ServerOptions::default()
         };
-        let door = door(world, swift, conf.recon.as_ref(), StorageDoor(service))?;
-        Ok((door, options, ports(world, swift)?))
+        Ok(Ready {
+            service: door(world, swift, conf.recon.as_ref(), StorageDoor(service))?,
+            options,
+            ports: ports(world, swift)?,
+            role,
+            who: Who::Anybody,
+            told,
+        })
     })
 }
 
@@ -141,27 +166,52 @@ fn door(
     Ok(Arc::new(ReconDoor { recon, storage }))
 }
 
-/// What a server needs to begin serving, and where it does so besides `bind_port`.
-type Ready = (Arc<dyn HttpService>, ServerOptions, Option<RingPorts>);
+/// What a server needs to begin serving.
+struct Ready {
+    service: Arc<dyn HttpService>,
+    options: ServerOptions,
+    /// Where it serves besides `bind_port`.
+    ports: Option<RingPorts>,
+    role: Role,
+    /// Who may see its figures.
+    who: Who,
+    told: Beginning,
+}
 
 fn run(
     worker: Worker,
     common: &ServerCommon,
-    prepare: impl FnOnce(&World) -> Result<Ready, Failure>,
+    prepare: impl FnOnce(Beginning) -> Result<Ready, Failure>,
 ) -> Result<(), Failure> {
     priority::take(common);
     process::run(process::threads(common.workers), process::PATIENCE, async {
-        let world = World::real();
+        let told = Beginning::new()?;
+        let world = told.world.clone();
         let listener = worker.listener()?;
         let certificate = Certificate::load(common)?;
         process::drop_privileges(common.user.as_deref())?;
         worker.end_with_overseer()?;
-        let (service, mut options, ports) = prepare(&world)?;
+        let Ready {
+            service,
+            mut options,
+            ports,
+            role,
+            who,
+            told,
+        } = prepare(told)?;
         if let Some(certificate) = certificate {
             options.arrival.tls = Some(certificate.tls());
             world.spawn(certificate.watch(world.clone()));
         }
         let (shutdown, linger) = (Shutdown::default(), options.linger.clone());
+        told.add(Arc::new(Connections {
+            role,
+            open: options.open.clone(),
+            limit: options.max_clients,
+        }));
+        let telling = told.ready();
+        own_port(&world, common, &telling, shutdown.watch());
+        let service: Arc<dyn HttpService> = Arc::new(MetricsDoor { telling, who, service });
         tracing::info!("serving on {}:{}", common.bind_ip, common.bind_port);
         if let Some(ports) = ports {
             world.spawn(ports.serve(world.clone(), service.clone(), options.clone(), shutdown.watch()));

@@ -4,6 +4,7 @@
 //! before a request does.
 
 use crate::failure::Failure;
+use crate::metrics::{Beginning, MeasuredService};
 use durable_fs::{Drives, Health};
 use features::container_sync::read_realms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
@@ -17,6 +18,7 @@ use settings::{AccountConf, ContainerConf, FallocateReserve, ObjectConf, ObjectS
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use telemetry::metrics::{Requests, Role};
 use world::{Listener, World};
 
 /// What all storage services of this process are made with.
@@ -38,6 +40,12 @@ pub struct Made {
 }
 
 impl Made {
+    /// With its requests counted.
+    pub fn measured(self, world: &World, requests: Arc<Requests>) -> Self {
+        let service = MeasuredService::new(self.service, requests, world.clock.clone());
+        Self { service, ..self }
+    }
+
     /// From now on the service informs others of what it stored.
     pub fn connect(self, peers: Arc<Peers>) -> Arc<dyn Service> {
         (self.set_peers)(peers);
@@ -52,13 +60,15 @@ impl Storage<'_> {
         object: &ObjectConf,
         container: &ContainerConf,
         account: &AccountConf,
+        told: &Beginning,
     ) -> Result<Arc<Peers>, Failure> {
         let mut peers = Peers::new(self.world.clone());
         let services = [
-            (&object.common, self.object_server(object)?),
-            (&container.common, self.container_server(container)?),
-            (&account.common, self.account_server(account)?),
-        ];
+            (&object.common, self.object_server(object)?, Role::Object),
+            (&container.common, self.container_server(container)?, Role::Container),
+            (&account.common, self.account_server(account)?, Role::Account),
+        ]
+        .map(|(common, made, role)| (common, made.measured(self.world, told.requests(role))));
         for (common, made) in &services {
             peers.register(&common.bind_ip, common.bind_port, made.service.clone());
         }

@@ -8,20 +8,25 @@
 use crate::cli::Up;
 use crate::failure::Failure;
 use crate::first_start::{asked_in_vain, certificate_asked_in_vain, make_cluster};
+use crate::metrics::{
+    Beginning, Connections, Devices, MeasuredGateway, MetricsDoor, ReconFigures, Telling, Who, own_port,
+};
 use crate::rings::RingFiles;
 use crate::storage::{self, Storage};
 use crate::tls::Certificate;
 use crate::{logging, proxy, upkeep};
 use crate::{priority, process};
+use ::upkeep::Cache;
 use durable_fs::Drives;
-use peer::HttpService;
 use peer::http_server::{Shutdown, serve};
+use peer::{HttpService, ServerOptions};
 use settings::tempauth::{TempAuthSettings, TempAuthUser};
 use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, SwiftConf};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use telemetry::metrics::Role;
 use world::World;
 
 /// What `DIR/etc` describes.
@@ -62,7 +67,7 @@ pub fn run(up: &Up) -> Result<(), Failure> {
     process::run(
         process::threads(cluster.proxy.common.workers),
         process::PATIENCE,
-        serve_cluster(world, &cluster, bind, &etc, (!first).then_some(up)),
+        serve_cluster(&cluster, bind, &etc, (!first).then_some(up)),
     )
 }
 
@@ -144,14 +149,11 @@ fn refuse_published_keys(bind: SocketAddr, users: &[TempAuthUser], etc: &Path) -
     }
 }
 
-async fn serve_cluster(
-    world: World,
-    cluster: &Cluster,
-    bind: SocketAddr,
-    etc: &Path,
-    later: Option<&Up>,
-) -> Result<(), Failure> {
+async fn serve_cluster(cluster: &Cluster, bind: SocketAddr, etc: &Path, later: Option<&Up>) -> Result<(), Failure> {
     let shutdown = Shutdown::default();
+    let drives = Arc::new(Drives::default());
+    let told = Beginning::new()?.with_devices(Devices::new(&drives));
+    let world = told.world.clone();
     let (rings, ring_files) = RingFiles::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
     world.spawn(ring_files.watch(world.clone()));
     if let Some(up) = later {
@@ -164,13 +166,12 @@ async fn serve_cluster(
             tracing::warn!("{asked}");
         }
     }
-    let drives = Arc::new(Drives::default());
     let storage = Storage {
         world: &world,
         swift: &cluster.swift,
         drives: &drives,
     };
-    let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account)?;
+    let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account, &told)?;
     let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings.clone(), peers.clone())?;
     let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
     let certificate = Certificate::load(&cluster.proxy.common)?;
@@ -183,10 +184,18 @@ async fn serve_cluster(
         options.arrival.tls = Some(certificate.tls());
         world.spawn(certificate.watch(world.clone()));
     }
+    let telling = tell(told, cluster, etc, &options);
+    own_port(&world, &cluster.proxy.common, &telling, shutdown.watch());
+    let requests = telling.requests(Role::Proxy);
+    let door = MetricsDoor {
+        telling: telling.clone(),
+        who: Who::From(cluster.proxy.proxy.metrics_clients.clone()),
+        service: MeasuredGateway::new(gateway.clone(), requests, world.clock.clone()),
+    };
     world.spawn(serve(
         world.clone(),
         listener,
-        gateway.clone() as Arc<dyn HttpService>,
+        Arc::new(door) as Arc<dyn HttpService>,
         options,
         shutdown.watch(),
     ));
@@ -197,8 +206,25 @@ async fn serve_cluster(
         gateway: &gateway,
         drives: &drives,
     };
-    upkeep::start_all(&world, &inner, &rings, peers, &shutdown)?;
+    telling.add(Arc::new(upkeep::start_all(&world, &inner, &rings, peers, &shutdown)?));
     process::until_asked_to_end(&world, &shutdown).await
+}
+
+/// What there is to tell before upkeep begins.
+fn tell(told: Beginning, cluster: &Cluster, etc: &Path, options: &ServerOptions) -> Arc<Telling> {
+    told.add(Arc::new(Connections {
+        role: Role::Proxy,
+        open: options.open.clone(),
+        limit: options.max_clients,
+    }));
+    told.add(Arc::new(ReconFigures {
+        world: told.world.clone(),
+        directory: upkeep::recon_directory(&cluster.object.storage, Some(&upkeep::own_recon(etc))).to_owned(),
+        files: [Cache::Object, Cache::Container, Cache::Account]
+            .map(Cache::file)
+            .to_vec(),
+    }));
+    told.ready()
 }
 
 /// The line scripts wait for, then who may log in. Keys are shown when they are the published ones or

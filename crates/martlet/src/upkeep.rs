@@ -13,6 +13,7 @@ pub use object_replicator::object_replicator;
 
 use crate::cli::Upkeep;
 use crate::failure::Failure;
+use crate::metrics::{self, Daemons};
 use crate::program::Program;
 use crate::rings::RingFiles;
 use crate::{logging, priority, process};
@@ -96,7 +97,7 @@ pub fn start_all(
     rings: &Rings,
     peers: Arc<Peers>,
     shutdown: &Shutdown,
-) -> Result<(), Failure> {
+) -> Result<Daemons, Failure> {
     let etc = inner.etc;
     let mut object = load::<ObjectUpdaterSettings>(etc, "object-server.conf", OBJECT_UPDATER)?;
     if !object.says("interval") {
@@ -117,7 +118,7 @@ pub fn start_all(
         swift: inner.swift,
         rings,
         peers,
-        recon: Some(etc.with_file_name("recon")),
+        recon: Some(own_recon(etc)),
         drives: inner.drives.clone(),
     };
     let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
@@ -130,10 +131,16 @@ pub fn start_all(
     daemons.extend(through_gateway::for_up(&way, inner)?);
     daemons.push(object_replicator::for_up(&way, etc)?);
     daemons.extend(database_replicators::for_up(&way, etc)?);
+    let told = Daemons::of(world, &daemons);
     for daemon in daemons {
         world.spawn(daemon.scattered().run_forever(shutdown.watch()));
     }
-    Ok(())
+    Ok(told)
+}
+
+/// Where a cluster in one process keeps the figures of its upkeep.
+pub fn own_recon(etc: &Path) -> PathBuf {
+    etc.with_file_name("recon")
 }
 
 /// What a file of the cluster in one process says of one kind of upkeep.
@@ -191,9 +198,14 @@ fn run_alone(
     // Two threads: it mostly waits, for disks and for others.
     process::run(2, STEP_PATIENCE, async {
         process::drop_privileges(common.user.as_deref())?;
-        let world = World::real();
+        let told = metrics::Beginning::new()?;
+        let world = told.world.clone();
         let shutdown = Shutdown::default();
         let daemons = make(&world, &swift)?;
+        if !once {
+            told.add(Arc::new(Daemons::of(&world, &daemons)));
+            metrics::own_port(&world, common, &told.ready(), shutdown.watch());
+        }
         Program::called().let_go_of_output()?;
         for daemon in daemons {
             world.spawn(work(daemon, once, shutdown.watch()));
@@ -303,7 +315,12 @@ fn drive_watch(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, tol
 
 /// Where figures go: where the file says, or else to `own`.
 fn recon(world: &World, storage: &StorageCommon, own: Option<&Path>) -> Recon {
+    Recon::new(world.clone(), recon_directory(storage, own))
+}
+
+/// The directory of that.
+pub fn recon_directory<'a>(storage: &'a StorageCommon, own: Option<&'a Path>) -> &'a Path {
     let chosen = storage.recon_cache_path.as_path();
     let is_default = chosen == StorageCommon::default().recon_cache_path;
-    Recon::new(world.clone(), own.filter(|_| is_default).unwrap_or(chosen))
+    own.filter(|_| is_default).unwrap_or(chosen)
 }

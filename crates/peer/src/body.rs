@@ -91,9 +91,16 @@ enum Item {
     Fail(BodyError),
 }
 
+/// Whoever counts what passes.
+pub trait Meter: Send + Sync {
+    /// So many more bytes have passed.
+    fn passed(&self, bytes: u64);
+}
+
 /// Bytes that stream; see the module header.
 pub struct Body {
     source: Source,
+    meter: Option<Arc<dyn Meter>>,
     /// Bytes to come, when known.
     length: Option<u64>,
     digest: Option<Digest>,
@@ -108,6 +115,7 @@ impl Body {
             length: Some(0),
             digest: None,
             footer: None,
+            meter: None,
         }
     }
 
@@ -119,6 +127,7 @@ impl Body {
             source: Source::Whole(bytes),
             digest: None,
             footer: None,
+            meter: None,
         }
     }
 
@@ -133,6 +142,7 @@ impl Body {
             length,
             digest: None,
             footer: None,
+            meter: None,
         }
     }
 
@@ -148,6 +158,7 @@ impl Body {
             length,
             digest: None,
             footer: None,
+            meter: None,
         }
     }
 
@@ -159,6 +170,7 @@ impl Body {
             length,
             digest: None,
             footer: None,
+            meter: None,
         }
     }
 
@@ -181,6 +193,7 @@ impl Body {
                 length,
                 digest: None,
                 footer: None,
+                meter: None,
             },
         )
     }
@@ -196,6 +209,21 @@ impl Body {
     /// The producer's digest, if the producer is in this process and computes one.
     pub fn digest(&self) -> Option<Digest> {
         self.digest.clone()
+    }
+
+    /// Has what passes counted: bytes in memory at once, others as they are taken.
+    pub fn metered(self, meter: &Arc<impl Meter + 'static>) -> Self {
+        match &self.source {
+            Source::Empty => self,
+            Source::Whole(bytes) => {
+                meter.passed(bytes.len() as u64);
+                self
+            }
+            _ => Self {
+                meter: Some(meter.clone()),
+                ..self
+            },
+        }
     }
 
     /// Attaches headers that the producer will know at the end.
@@ -276,6 +304,9 @@ impl Body {
                 Some(Ok(chunk)) if chunk.is_empty() => {}
                 Some(Ok(chunk)) => {
                     self.length = self.length.map(|l| l.saturating_sub(chunk.len() as u64));
+                    if let Some(meter) = &self.meter {
+                        meter.passed(chunk.len() as u64);
+                    }
                     return Poll::Ready(Some(Ok(chunk)));
                 }
                 Some(Err(error)) => {

@@ -49,6 +49,33 @@ pub struct ServerOptions {
     pub arrival: Arrival,
     /// How long idle connections stay after a shutdown has begun.
     pub linger: Linger,
+    /// Counts connections.
+    pub open: Open,
+}
+
+/// How many connections are open; clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct Open(Arc<AtomicU64>);
+
+impl Open {
+    /// Now.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn one_more(&self) -> OneOpen {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OneOpen(self.clone())
+    }
+}
+
+/// A connection that counts as long as this lives.
+struct OneOpen(Open);
+
+impl Drop for OneOpen {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How long idle connections are kept once a shutdown has begun; none unless told.
@@ -80,6 +107,7 @@ impl Default for ServerOptions {
             write_timeout: Duration::from_secs(60),
             arrival: Arrival::default(),
             linger: Linger::default(),
+            open: Open::default(),
         }
     }
 }
@@ -155,9 +183,10 @@ pub async fn serve(
                     mark: mark.clone(),
                 };
                 let connection = connection.receive(stream, from, shutdown.clone());
+                let counted = options.open.one_more();
                 world.spawn(async move {
                     connection.await;
-                    drop(seat);
+                    drop((seat, counted));
                 });
             }
             Err(error) => {

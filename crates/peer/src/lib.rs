@@ -39,7 +39,7 @@ pub mod ssync;
 pub mod tls;
 
 pub use arrival::{Arrival, Https};
-pub use body::{Body, BodyError, Digest, Feed};
+pub use body::{Body, BodyError, Digest, Feed, Meter};
 pub use call::{Address, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response, Service, Target};
 pub use footer::Footer;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};

@@ -56,6 +56,11 @@ options! {
         ionice_priority: Option<IoPriority> = "",
         /// Longest log line in characters; 0 for no limit.
         log_max_line_length: usize = "0",
+        /// Port with nothing but the figures for Prometheus (/metrics) of this process; none when empty. Processes that share a
+        /// file need ports of their own: say it in their sections. A storage server has them at its bind_port, too.
+        metrics_port: Option<u16> = "",
+        /// Address of metrics_port.
+        metrics_ip: String = "127.0.0.1",
     }
 }
 

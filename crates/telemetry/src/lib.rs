@@ -4,7 +4,7 @@
 //! ids that tie the lines of one request together across servers.
 //! Always holds: lines are OpenStack Swift's, so that its operators' tools read them; tokens and
 //! signatures are cut short in them; writing a line allocates nothing but the line.
-//! Deliberately absent: syslog, deciding what is worth logging, metrics of anything but requests to the proxy.
+//! Deliberately absent: syslog, deciding what is worth logging or counting.
 //!
 //! | question | file |
 //! |---|---|
@@ -13,12 +13,14 @@
 //! | metrics of the proxy's requests | `statsd.rs` |
 //! | a storage server's line per request | `storage.rs` |
 //! | ids of requests | `transaction.rs` |
+//! | figures for Prometheus | `metrics/` |
 //!
 //! Tests: beside the code, and `tests/` against OpenStack's own lines.
 
 pub mod access;
 mod fields;
 pub mod log;
+pub mod metrics;
 pub mod statsd;
 pub mod storage;
 pub mod template;

@@ -168,6 +168,11 @@ impl Daemon {
         }
     }
 
+    /// As in `[object-updater]`.
+    pub fn name(&self) -> &'static str {
+        self.chore.name()
+    }
+
     /// For watching it while it runs.
     pub fn status(&self) -> Status {
         self.status.clone()

@@ -8,12 +8,13 @@
 //! themselves for a moment each half minute, and a thread that only waits still holds memory.
 //! Threads for work that nobody waits for can be [nicer](NiceThreads): one of those makes room at once when a thread that
 //! serves wakes.
+//! Who wants to know how much waits where has them started by [`WatchedThreads`].
 //! A world that is not the machine's runs jobs its own way ([`Pools`]); [`crate::World::workers`] asks it.
 
 use parking_lot::{Condvar, Mutex};
 use rustix::process::{getpriority_process, setpriority_process};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -47,6 +48,46 @@ pub struct Threads;
 impl Pools for Threads {
     fn start(&self, name: &str, threads: usize, queue: usize) -> std::io::Result<Workers> {
         Workers::start(name, threads, queue)
+    }
+}
+
+/// Threads of this process, with a list of what works and waits.
+#[derive(Default)]
+pub struct WatchedThreads(Mutex<Vec<Weak<Shared>>>);
+
+/// How busy workers are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Load {
+    /// What they are named after.
+    pub name: String,
+    /// Jobs that run.
+    pub running: usize,
+    /// Jobs that wait.
+    pub waiting: usize,
+    /// Jobs that may wait.
+    pub limit: usize,
+}
+
+impl WatchedThreads {
+    /// Of all workers there are now.
+    pub fn loads(&self) -> Vec<Load> {
+        let mut all = self.0.lock();
+        all.retain(|shared| shared.strong_count() > 0);
+        let loads = all.iter().filter_map(Weak::upgrade).map(|shared| shared.load());
+        loads.collect()
+    }
+}
+
+impl Pools for WatchedThreads {
+    fn start(&self, name: &str, threads: usize, queue: usize) -> std::io::Result<Workers> {
+        let workers = Workers::start(name, threads, queue)?;
+        if let Kind::Threads(shared) = &workers.kind {
+            let mut all = self.0.lock();
+            // Daemons start and end workers all the time.
+            all.retain(|shared| shared.strong_count() > 0);
+            all.push(Arc::downgrade(shared));
+        }
+        Ok(workers)
     }
 }
 
@@ -84,6 +125,21 @@ struct Shared {
     niceness: Option<i32>,
 }
 
+impl Shared {
+    fn load(&self) -> Load {
+        let queue = self.queue.lock();
+        Load {
+            name: self.name.strip_prefix(PREFIX).unwrap_or(&self.name).to_owned(),
+            running: queue.living.saturating_sub(queue.waiting),
+            waiting: queue.jobs.len(),
+            limit: self.limit,
+        }
+    }
+}
+
+/// Names of threads begin with this.
+const PREFIX: &str = "io-";
+
 struct Queue {
     jobs: VecDeque<Job>,
     open: bool,
@@ -111,7 +167,7 @@ impl Workers {
 
     fn start_as(name: &str, threads: usize, queue: usize, niceness: Option<i32>) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
-            name: format!("io-{name}"),
+            name: format!("{PREFIX}{name}"),
             queue: Mutex::new(Queue {
                 jobs: VecDeque::new(),
                 open: true,
@@ -236,6 +292,38 @@ fn next(shared: &Shared) -> Option<Job> {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn the_watched_tell_what_runs_and_waits() {
+        let watched = WatchedThreads::default();
+        let workers = Arc::new(watched.start("sda", 1, 5).unwrap());
+        let (go, wait) = mpsc::channel::<()>();
+        let (began, begun) = oneshot::channel();
+        let its = workers.clone();
+        let first = tokio::spawn(async move {
+            its.run(move || {
+                let _ = began.send(());
+                wait.recv().is_ok()
+            })
+            .await
+        });
+        begun.await.unwrap();
+        workers.submit(Box::new(|| {})).unwrap();
+        let load = |running, waiting| Load {
+            name: "sda".into(),
+            running,
+            waiting,
+            limit: 5,
+        };
+        assert_eq!(watched.loads(), [load(1, 1)]);
+        go.send(()).unwrap();
+        assert!(first.await.unwrap().unwrap());
+        drop(workers);
+        // Its thread may still be about to end.
+        while !watched.loads().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
 
     #[tokio::test]
     async fn a_hung_device_refuses_instead_of_growing() {

@@ -1,0 +1,180 @@
+//! `/metrics`: who may see it, and where.
+//!
+//! Always holds: whoever may not see the page gets what he would get if there were none.
+
+use super::Telling;
+use features::tempurl::ip_range;
+use http::{HeaderValue, Method, StatusCode, header};
+use peer::http_server::{plain, serve};
+use peer::{Body, HttpService, Response, ServerOptions};
+use settings::server::ServerCommon;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::metrics::CONTENT_TYPE;
+use tokio::sync::watch;
+use world::{Listener, World};
+
+/// Where the page is.
+const PATH: &str = "/metrics";
+/// Clients of a port for monitors alone.
+const CLIENTS: usize = 16;
+/// How long until a port that was taken is tried again: a successor waits for its predecessor.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// Headers of those that pass on what others ask.
+const PASSED_ON: [&str; 3] = ["x-forwarded-for", "x-cluster-client-ip", "forwarded"];
+
+/// Who may see the page.
+#[derive(Debug, Clone)]
+pub enum Who {
+    /// Whoever reaches the port.
+    Anybody,
+    /// Who asks from these networks, and for himself.
+    From(Vec<String>),
+}
+
+impl Who {
+    fn may_see(&self, request: &http::Request<Body>, from: SocketAddr) -> bool {
+        match self {
+            Who::Anybody => true,
+            Who::From(networks) => {
+                let passed_on = PASSED_ON.iter().any(|name| request.headers().contains_key(*name));
+                !passed_on && networks.iter().any(|network| ip_range::contains(network, from.ip()))
+            }
+        }
+    }
+}
+
+/// A server with the page at [`PATH`].
+pub struct MetricsDoor {
+    /// What is told.
+    pub telling: Arc<Telling>,
+    /// To whom.
+    pub who: Who,
+    /// Answers everything else.
+    pub service: Arc<dyn HttpService>,
+}
+
+#[async_trait::async_trait]
+impl HttpService for MetricsDoor {
+    async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
+        let asked = request.uri().path() == PATH && matches!(*request.method(), Method::GET | Method::HEAD);
+        match asked && self.who.may_see(&request, from) {
+            true => answer(&self.telling).await,
+            false => self.service.serve(request, from).await,
+        }
+    }
+}
+
+async fn answer(telling: &Arc<Telling>) -> Response {
+    match telling.page().await {
+        Ok(page) => {
+            let mut response = Response::new(Body::whole(page));
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+            response
+        }
+        Err(why) => {
+            tracing::error!("metrics: {why}");
+            plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "no figures in time; the log says more\n",
+            )
+        }
+    }
+}
+
+/// Nothing but the page.
+struct Nothing;
+
+#[async_trait::async_trait]
+impl HttpService for Nothing {
+    async fn serve(&self, request: http::Request<Body>, _from: SocketAddr) -> Response {
+        match request.uri().path() {
+            "/healthcheck" => plain(StatusCode::OK, "OK"),
+            _ => plain(StatusCode::NOT_FOUND, "the figures are at /metrics\n"),
+        }
+    }
+}
+
+/// Serves the page at `metrics_port`, where the configuration has one, until `shutdown` begins.
+pub fn own_port(world: &World, common: &ServerCommon, telling: &Arc<Telling>, shutdown: watch::Receiver<bool>) {
+    let Some(port) = common.metrics_port else { return };
+    let (its, ip, backlog) = (world.clone(), common.metrics_ip.clone(), common.backlog);
+    let door = Arc::new(MetricsDoor {
+        telling: telling.clone(),
+        who: Who::Anybody,
+        service: Arc::new(Nothing),
+    });
+    world.spawn(async move {
+        let Some(listener) = listen(&its, &ip, port, backlog, shutdown.clone()).await else {
+            return;
+        };
+        let options = ServerOptions {
+            max_clients: CLIENTS,
+            ..ServerOptions::default()
+        };
+        serve(its, listener, door, options, shutdown).await;
+    });
+}
+
+/// Listens as soon as it can be done; says once what is in the way. `None` when the process ends first.
+async fn listen(
+    world: &World,
+    ip: &str,
+    port: u16,
+    backlog: u32,
+    mut shutdown: watch::Receiver<bool>,
+) -> Option<Box<dyn Listener>> {
+    let mut told = false;
+    loop {
+        match world.network.listen(ip, port, backlog) {
+            Ok(listener) => return Some(listener),
+            Err(error) if !told => {
+                tracing::warn!("metrics_port: cannot listen on {ip}:{port} yet, and goes on trying: {error}");
+                told = true;
+            }
+            Err(_) => {}
+        }
+        let begun = async { drop(shutdown.wait_for(|begun| *begun).await) };
+        if world.timeout(TRY_AGAIN, begun).await.is_ok() {
+            return None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_named_see_the_page_and_only_for_themselves() {
+        let who = Who::From(vec!["127.0.0.1".into(), "10.1.0.0/16".into(), "::1".into()]);
+        let request = |header: Option<&'static str>| {
+            let mut request = http::Request::new(Body::empty());
+            if let Some(header) = header {
+                request
+                    .headers_mut()
+                    .insert(header, HeaderValue::from_static("1.2.3.4"));
+            }
+            request
+        };
+        for (from, header, may) in [
+            ("127.0.0.1:1", None, true),
+            ("10.1.2.3:1", None, true),
+            ("[::1]:1", None, true),
+            ("[::ffff:127.0.0.1]:1", None, true),
+            ("10.2.0.1:1", None, false),
+            ("127.0.0.1:1", Some("x-forwarded-for"), false),
+            ("127.0.0.1:1", Some("x-cluster-client-ip"), false),
+            ("127.0.0.1:1", Some("forwarded"), false),
+        ] {
+            assert_eq!(
+                who.may_see(&request(header), from.parse().unwrap()),
+                may,
+                "{from} {header:?}"
+            );
+        }
+        assert!(Who::Anybody.may_see(&request(Some("forwarded")), "1.2.3.4:5".parse().unwrap()));
+    }
+}

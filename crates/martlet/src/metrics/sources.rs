@@ -1,0 +1,332 @@
+//! Figures that others have already: devices, pools, connections, upkeep, what daemons left in `recon_cache_path`.
+//!
+//! Always holds: a drive that hangs is asked for its room once, on a thread of its own, and nobody waits for it for longer
+//! than [`GLANCE`]; no two rows of a metric have the same labels.
+
+use durable_fs::{Drives, Service};
+use parking_lot::Mutex;
+use peer::http_server::Open;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::metrics::catalogue::{
+    ASYNC_PENDING, ASYNC_PENDING_AGE, CONNECTIONS, CONNECTIONS_LIMIT, DEVICE_BYTES, DEVICE_FREE_BYTES,
+    DEVICE_IN_SERVICE, EXPIRED_AGE, POOL_LIMIT, POOL_RUNNING, POOL_WAITING, RECON_AGE, RECON_SECONDS, UPKEEP_DONE,
+    UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES, UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
+};
+use telemetry::metrics::{Page, Role, Source};
+use upkeep::{Daemon, Status};
+use world::files::Space;
+use world::workers::Load;
+use world::{Clock, WatchedThreads, Workers, World};
+
+/// How long a page waits for drives to say how full they are.
+const GLANCE: Duration = Duration::from_millis(300);
+/// A larger file holds no figures.
+const LIMIT: u64 = 16 << 20;
+
+/// The drives that somebody in this process works on.
+pub struct Devices {
+    drives: Arc<Drives>,
+    known: Arc<Mutex<BTreeMap<PathBuf, Space>>>,
+    threads: Mutex<HashMap<PathBuf, Arc<Workers>>>,
+}
+
+impl Devices {
+    /// Nothing is known of their room yet.
+    pub fn new(drives: &Arc<Drives>) -> Self {
+        Self {
+            drives: drives.clone(),
+            known: Arc::default(),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Asks those that serve for their room, for a moment.
+    pub(super) async fn survey(&self, world: &World) {
+        let serving = self.drives.all().into_iter().filter(|health| health.check().is_ok());
+        let asked = serving.filter_map(|health| {
+            let root = health.root().to_owned();
+            let (thread, files, known) = (self.thread(world, &root)?, world.files.clone(), self.known.clone());
+            Some(async move {
+                let job = move || {
+                    if let Ok(space) = files.space(&root) {
+                        known.lock().insert(root, space);
+                    }
+                };
+                // One that is busy hangs since it was asked before.
+                let _ = thread.run(job).await;
+            })
+        });
+        drop(world.timeout(GLANCE, futures_util::future::join_all(asked)).await);
+    }
+
+    fn thread(&self, world: &World, root: &Path) -> Option<Arc<Workers>> {
+        let mut threads = self.threads.lock();
+        if let Some(thread) = threads.get(root) {
+            return Some(thread.clone());
+        }
+        let thread = Arc::new(world.workers(&format!("room-{}", name(root)), 1, 1).ok()?);
+        threads.insert(root.to_owned(), thread.clone());
+        Some(thread)
+    }
+
+    /// For the page.
+    pub(super) fn source(&self) -> Arc<dyn Source> {
+        Arc::new(OfDevices {
+            drives: self.drives.clone(),
+            known: self.known.clone(),
+        })
+    }
+}
+
+struct OfDevices {
+    drives: Arc<Drives>,
+    known: Arc<Mutex<BTreeMap<PathBuf, Space>>>,
+}
+
+impl Source for OfDevices {
+    fn tell(&self, page: &mut Page) {
+        let known = self.known.lock();
+        let mut told = HashMap::new();
+        for health in self.drives.all() {
+            let device = name(health.root());
+            if told.insert(device.clone(), ()).is_some() {
+                continue;
+            }
+            let service = match health.service().0 {
+                Service::Full => 1.0,
+                Service::ReadOnly => 0.5,
+                Service::Out => 0.0,
+            };
+            page.real(&DEVICE_IN_SERVICE, &[&device], service);
+            if let Some(space) = known.get(health.root()) {
+                page.whole(&DEVICE_BYTES, &[&device], space.total);
+                page.whole(&DEVICE_FREE_BYTES, &[&device], space.available);
+            }
+        }
+    }
+}
+
+fn name(root: &Path) -> String {
+    root.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Threads for what blocks.
+pub(super) struct Pools(pub(super) Arc<WatchedThreads>);
+
+impl Source for Pools {
+    fn tell(&self, page: &mut Page) {
+        let mut by_name: BTreeMap<String, Load> = BTreeMap::new();
+        for load in self.0.loads() {
+            match by_name.get_mut(&load.name) {
+                Some(sum) => {
+                    sum.running += load.running;
+                    sum.waiting += load.waiting;
+                    sum.limit = sum.limit.saturating_add(load.limit);
+                }
+                None => drop(by_name.insert(load.name.clone(), load)),
+            }
+        }
+        for (name, load) in by_name {
+            page.whole(&POOL_RUNNING, &[&name], load.running as u64);
+            page.whole(&POOL_WAITING, &[&name], load.waiting as u64);
+            page.whole(&POOL_LIMIT, &[&name], load.limit as u64);
+        }
+    }
+}
+
+/// Connections of a role.
+pub struct Connections {
+    /// Whose.
+    pub role: Role,
+    /// How many.
+    pub open: Open,
+    /// How many there may be.
+    pub limit: usize,
+}
+
+impl Source for Connections {
+    fn tell(&self, page: &mut Page) {
+        page.whole(&CONNECTIONS, &[self.role.word()], self.open.count());
+        page.whole(&CONNECTIONS_LIMIT, &[self.role.word()], self.limit as u64);
+    }
+}
+
+/// Upkeep of this process.
+pub struct Daemons {
+    clock: Arc<dyn Clock>,
+    all: Vec<(String, Status)>,
+}
+
+impl Daemons {
+    /// These, under names of their own.
+    pub fn of<'a>(world: &World, daemons: impl IntoIterator<Item = &'a Daemon>) -> Self {
+        let mut times: HashMap<&str, u32> = HashMap::new();
+        let named = daemons.into_iter().map(|daemon| {
+            let time = times.entry(daemon.name()).or_default();
+            *time += 1;
+            let name = match time {
+                1 => daemon.name().to_owned(),
+                time => format!("{}-{time}", daemon.name()),
+            };
+            (name, daemon.status())
+        });
+        Self {
+            clock: world.clock.clone(),
+            all: named.collect(),
+        }
+    }
+}
+
+impl Source for Daemons {
+    fn tell(&self, page: &mut Page) {
+        let now = self.clock.now().as_f64();
+        for (name, status) in &self.all {
+            let progress = status.progress();
+            let labels: &[&str] = &[name];
+            page.whole(&UPKEEP_PASSES, labels, progress.passes);
+            page.whole(&UPKEEP_UNDER_WAY, labels, progress.since.is_some().into());
+            page.whole(&UPKEEP_DONE, labels, progress.done);
+            page.whole(&UPKEEP_FAILED, labels, progress.failed);
+            if progress.last_pass.is_some() {
+                page.real(&UPKEEP_SECONDS, labels, progress.seconds());
+            }
+            if let Some(oldest) = progress.oldest {
+                page.real(&UPKEEP_OLDEST, labels, (now - oldest.as_f64()).max(0.0));
+            }
+        }
+    }
+}
+
+/// What daemons of this machine left for monitors.
+pub struct ReconFigures {
+    /// Reads the files.
+    pub world: World,
+    /// `recon_cache_path`.
+    pub directory: PathBuf,
+    /// Which of the files.
+    pub files: Vec<&'static str>,
+}
+
+/// File, daemon, name of when its last pass ended, of how long that took, and seconds in a unit of the latter.
+type Row = (&'static str, &'static str, &'static str, &'static str, f64);
+
+const DAEMONS: &[Row] = &[
+    (
+        "object.recon",
+        "object-replicator",
+        "object_replication_last",
+        "object_replication_time",
+        60.0,
+    ),
+    (
+        "object.recon",
+        "object-updater",
+        "object_updater_last",
+        "object_updater_sweep",
+        1.0,
+    ),
+    (
+        "object.recon",
+        "object-reconstructor",
+        "object_reconstruction_last",
+        "object_reconstruction_time",
+        60.0,
+    ),
+    (
+        "container.recon",
+        "container-replicator",
+        "replication_last",
+        "replication_time",
+        1.0,
+    ),
+    (
+        "container.recon",
+        "container-sharder",
+        "sharding_last",
+        "sharding_time",
+        1.0,
+    ),
+    (
+        "account.recon",
+        "account-replicator",
+        "replication_last",
+        "replication_time",
+        1.0,
+    ),
+];
+
+impl ReconFigures {
+    fn read(&self, file: &str) -> Map<String, Value> {
+        let read = self.world.files.read(&self.directory.join(file), LIMIT);
+        let parsed = read.map(|bytes| serde_json::from_slice(&bytes).unwrap_or_default());
+        parsed.unwrap_or_default()
+    }
+}
+
+impl Source for ReconFigures {
+    fn tell(&self, page: &mut Page) {
+        let now = self.world.clock.now().as_f64();
+        for file in &self.files {
+            let figures = self.read(file);
+            let number = |name: &str| figures.get(name).and_then(Value::as_f64);
+            for (_, daemon, last, took, unit) in DAEMONS.iter().filter(|row| row.0 == *file) {
+                if let Some(last) = number(last) {
+                    page.real(&RECON_AGE, &[daemon], (now - last).max(0.0));
+                }
+                if let Some(took) = number(took) {
+                    page.real(&RECON_SECONDS, &[daemon], took * unit);
+                }
+            }
+            if let Some(stats) = figures.get("object_updater_stats") {
+                let stat = |name: &str| stats.get(name).and_then(Value::as_f64);
+                // The record's own time: an age was true when it was written.
+                let age = stat("failures_oldest_timestamp").map_or(0.0, |oldest| (now - oldest).max(0.0));
+                page.real(&ASYNC_PENDING_AGE, &[], age);
+                if let Some(count) = stat("failures_account_container_count") {
+                    page.real(&ASYNC_PENDING, &[], count);
+                }
+            }
+            if let Some(age) = number("object_expiration_oldest_age") {
+                page.real(&EXPIRED_AGE, &[], age);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_daemons_left_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let oldest = World::real().clock.now().as_f64() - 50.0;
+        let figures = format!(
+            "{{\"object_updater_stats\": {{\"failures_oldest_timestamp\": {oldest}, \"failures_account_container_count\": 2}}, \
+             \"object_replication_time\": 0.5, \"object_replication_last\": {oldest}, \"object_expiration_oldest_age\": 3.5}}"
+        );
+        std::fs::write(root.path().join("object.recon"), figures).unwrap();
+        std::fs::write(root.path().join("account.recon"), "rubbish").unwrap();
+        let source = ReconFigures {
+            world: World::real(),
+            directory: root.path().to_owned(),
+            files: vec!["object.recon", "container.recon", "account.recon"],
+        };
+        let mut page = Page::default();
+        source.tell(&mut page);
+        let text = page.write();
+        for line in [
+            "martlet_async_pending_oldest_seconds 5",
+            "martlet_async_pending_containers 2",
+            "martlet_daemon_last_pass_seconds{daemon=\"object-replicator\"} 30",
+            "martlet_daemon_last_pass_age_seconds{daemon=\"object-replicator\"} 5",
+            "martlet_expired_oldest_seconds 3.5",
+        ] {
+            assert!(text.lines().any(|there| there.starts_with(line)), "{line}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The catalogue: every metric that Martlet tells Prometheus, declared once.
+//!
+//! Always holds: names follow Prometheus' rules (base units, `_total` on what only grows); docs/reference/metrics.md
+//! is written from here, and a test compares the two.
+
+use std::fmt::Write;
+
+/// How a metric behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows while the process lives.
+    Counter,
+    /// It is what it is now.
+    Gauge,
+    /// How values are distributed.
+    Histogram,
+}
+
+impl Kind {
+    /// As the page has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// As it is scraped; a histogram's without `_bucket`, `_sum` and `_count`.
+    pub name: &'static str,
+    /// How it behaves.
+    pub kind: Kind,
+    /// Its labels, in their order.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+macro_rules! catalogue {
+    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub static $constant: Metric = Metric { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help };
+        )*
+        /// All of them, in the order of the page.
+        pub static ALL: &[&Metric] = &[$(&$constant),*];
+    };
+}
+
+catalogue! {
+    BUILD = Gauge "martlet_build" ["version"] "Always 1; the version that runs";
+    REQUESTS = Counter "martlet_requests_total" ["role", "verb", "status"] "Requests that are over, by the class of their status (2xx); gone: whoever asked did not wait for an answer";
+    REQUEST_SECONDS = Histogram "martlet_request_seconds" ["role", "verb"] "Seconds from a request's head to that of its answer";
+    REQUESTS_UNDER_WAY = Gauge "martlet_requests_under_way" ["role"] "Requests that have no answer yet";
+    BODY_BYTES = Counter "martlet_body_bytes_total" ["role", "direction"] "Bytes of bodies, received and sent";
+    CONNECTIONS = Gauge "martlet_connections" ["role"] "Connections that are open";
+    CONNECTIONS_LIMIT = Gauge "martlet_connections_limit" ["role"] "Connections that may be open at a time (max_clients)";
+    DEVICE_IN_SERVICE = Gauge "martlet_device_in_service" ["device"] "1: serves everything; 0.5: reads only; 0: out of service";
+    DEVICE_BYTES = Gauge "martlet_device_bytes" ["device"] "Room on a device";
+    DEVICE_FREE_BYTES = Gauge "martlet_device_free_bytes" ["device"] "Room that is left for us on a device";
+    POOL_WAITING = Gauge "martlet_io_waiting" ["pool"] "Blocking jobs that wait for a thread of their device (or of what else the pool is for)";
+    POOL_RUNNING = Gauge "martlet_io_running" ["pool"] "Blocking jobs that run";
+    POOL_LIMIT = Gauge "martlet_io_waiting_limit" ["pool"] "Blocking jobs that may wait before further ones are refused";
+    UPKEEP_PASSES = Counter "martlet_upkeep_passes_total" ["daemon"] "Passes that are over";
+    UPKEEP_UNDER_WAY = Gauge "martlet_upkeep_under_way" ["daemon"] "1 while a pass is under way, 0 between passes";
+    UPKEEP_DONE = Gauge "martlet_upkeep_pass_done" ["daemon"] "What was dealt with in the pass under way, or in the last one";
+    UPKEEP_FAILED = Gauge "martlet_upkeep_pass_failed" ["daemon"] "What the pass under way, or the last one, left for a later one";
+    UPKEEP_SECONDS = Gauge "martlet_upkeep_last_pass_seconds" ["daemon"] "How long the last whole pass took";
+    UPKEEP_OLDEST = Gauge "martlet_upkeep_oldest_seconds" ["daemon"] "Age of the oldest thing that waits: of an object that should have expired (object-expirer), of an entry of the queue (container-reconciler)";
+    RECON_AGE = Gauge "martlet_daemon_last_pass_age_seconds" ["daemon"] "Seconds since a daemon beside this server last said in recon_cache_path that a pass was over";
+    RECON_SECONDS = Gauge "martlet_daemon_last_pass_seconds" ["daemon"] "How long that pass took";
+    ASYNC_PENDING = Gauge "martlet_async_pending_containers" [] "Containers that lack updates which the object-updater could not bring to their servers in its last pass";
+    ASYNC_PENDING_AGE = Gauge "martlet_async_pending_oldest_seconds" [] "Age of the oldest such update; 0 when there is none";
+    EXPIRED_AGE = Gauge "martlet_expired_oldest_seconds" [] "How long the oldest object that the object-expirer left in its last pass should have been gone";
+    STARTED = Gauge "process_start_time_seconds" [] "When the process began, in seconds since 1970";
+    CPU = Counter "process_cpu_seconds_total" [] "Processor time that the process used";
+    RESIDENT = Gauge "process_resident_memory_bytes" [] "Memory that is resident";
+    THREADS = Gauge "process_threads" [] "Threads of the process";
+    OPEN_FILES = Gauge "process_open_fds" [] "File descriptors that are open";
+    MOST_FILES = Gauge "process_max_fds" [] "File descriptors that may be open";
+}
+
+/// The page of the documentation.
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Metrics for Prometheus\n\nWritten from `crates/telemetry/src/metrics/catalogue.rs`. How to scrape them: \
+         [monitoring](../operating/monitoring.md).\n\n| metric | kind | labels | what it says |\n|---|---|---|---|\n",
+    );
+    for metric in ALL {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind, labels) = (metric.name, metric.kind.word(), labels.join(", "));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| `{name}` | {kind} | {labels} | {} |", metric.help);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_prometheus_wants_them() {
+        for (index, metric) in ALL.iter().enumerate() {
+            let name = metric.name;
+            assert!(
+                name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
+                "{name}"
+            );
+            assert_eq!(name.ends_with("_total"), metric.kind == Kind::Counter, "{name}");
+            assert!(
+                ALL.iter().skip(index + 1).all(|other| other.name != name),
+                "{name} twice"
+            );
+            assert!(!metric.help.ends_with('.'), "{name}: the page puts a full stop");
+        }
+    }
+
+    #[test]
+    fn the_reference_page_is_as_declared() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+        if std::env::var_os("MARTLET_WRITE").is_some() {
+            std::fs::write(path, reference()).unwrap();
+        }
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap_or_default(),
+            reference(),
+            "MARTLET_WRITE=1 cargo test -p telemetry writes it anew"
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The page that Prometheus scrapes, in the OpenMetrics text format.
+//!
+//! Always holds: what belongs to one metric stands together, whoever told it; labels are escaped; a value for a metric
+//! with the wrong number of labels is left out.
+//! The text itself is `prometheus-client`'s; its own counters are not used, as its histograms take a lock and its families
+//! look a label up for each request.
+
+use super::catalogue::{ALL, Kind, Metric};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use std::fmt;
+
+/// Of the page.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What a metric says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Of a counter or a gauge that counts.
+    Whole(u64),
+    /// Of one that measures.
+    Real(f64),
+    /// Of a histogram.
+    Spread {
+        /// All values added up.
+        sum: f64,
+        /// Up to which value, and how many since the bound before.
+        buckets: Vec<(f64, u64)>,
+    },
+}
+
+/// What will be on the page.
+#[derive(Debug, Default)]
+pub struct Page(Vec<Row>);
+
+type Row = (&'static Metric, Vec<String>, Value);
+
+impl Page {
+    /// Says a value of a metric, with the values of its labels in their order.
+    pub fn put(&mut self, metric: &'static Metric, labels: &[&str], value: Value) {
+        debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
+        if metric.labels.len() == labels.len() {
+            let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+            self.0.push((metric, labels, value));
+        }
+    }
+
+    /// A number.
+    pub fn whole(&mut self, metric: &'static Metric, labels: &[&str], value: u64) {
+        self.put(metric, labels, Value::Whole(value));
+    }
+
+    /// A measure.
+    pub fn real(&mut self, metric: &'static Metric, labels: &[&str], value: f64) {
+        self.put(metric, labels, Value::Real(value));
+    }
+
+    /// Its text.
+    pub fn write(self) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self));
+        let mut text = String::with_capacity(16 << 10);
+        // Writing to a String cannot fail.
+        let _ = encode(&mut text, &registry);
+        text
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in ALL {
+            let mut rows = self.0.iter().filter(|row| std::ptr::eq(row.0, *metric)).peekable();
+            if rows.peek().is_none() {
+                continue;
+            }
+            let (name, kind) = match metric.kind {
+                Kind::Counter => (metric.name.trim_end_matches("_total"), MetricType::Counter),
+                Kind::Gauge => (metric.name, MetricType::Gauge),
+                Kind::Histogram => (metric.name, MetricType::Histogram),
+            };
+            let help = format!("{}.", metric.help);
+            let mut family = encoder.encode_descriptor(name, &help, None, kind)?;
+            for (metric, labels, value) in rows {
+                let labels: Vec<(&str, &str)> = metric
+                    .labels
+                    .iter()
+                    .copied()
+                    .zip(labels.iter().map(String::as_str))
+                    .collect();
+                match labels.is_empty() {
+                    true => encode_value(&mut family, metric.kind, value)?,
+                    false => encode_value(&mut family.encode_family(&labels)?, metric.kind, value)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode_value(encoder: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> fmt::Result {
+    match (kind, value) {
+        (Kind::Counter, Value::Whole(count)) => encoder.encode_counter::<NoLabelSet, _, u64>(count, None),
+        (Kind::Counter, Value::Real(count)) => encoder.encode_counter::<NoLabelSet, _, u64>(count, None),
+        (Kind::Gauge, Value::Whole(now)) => encoder.encode_gauge(now),
+        (Kind::Gauge, Value::Real(now)) => encoder.encode_gauge(now),
+        (_, Value::Spread { sum, buckets }) => {
+            let count = buckets.iter().map(|bucket| bucket.1).sum();
+            encoder.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
+        }
+        (Kind::Histogram, _) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalogue::{BUILD, DEVICE_BYTES, REQUEST_SECONDS, REQUESTS, THREADS};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_whole_page() {
+        let mut page = Page::default();
+        page.whole(&REQUESTS, &["proxy", "GET", "2xx"], 7);
+        page.real(&DEVICE_BYTES, &["sda"], 1.5);
+        page.whole(&THREADS, &[], 9);
+        page.whole(&REQUESTS, &["proxy", "GET", "4xx"], 1);
+        let buckets = vec![(0.1, 2), (f64::INFINITY, 1)];
+        page.put(
+            &REQUEST_SECONDS,
+            &["proxy", "GET"],
+            Value::Spread { sum: 0.75, buckets },
+        );
+        assert_eq!(
+            page.write(),
+            "# HELP martlet_requests Requests that are over, by the class of their status (2xx); gone: whoever asked did \
+             not wait for an answer.\n\
+             # TYPE martlet_requests counter\n\
+             martlet_requests_total{role=\"proxy\",verb=\"GET\",status=\"2xx\"} 7\n\
+             martlet_requests_total{role=\"proxy\",verb=\"GET\",status=\"4xx\"} 1\n\
+             # HELP martlet_request_seconds Seconds from a request's head to that of its answer.\n\
+             # TYPE martlet_request_seconds histogram\n\
+             martlet_request_seconds_sum{role=\"proxy\",verb=\"GET\"} 0.75\n\
+             martlet_request_seconds_count{role=\"proxy\",verb=\"GET\"} 3\n\
+             martlet_request_seconds_bucket{le=\"0.1\",role=\"proxy\",verb=\"GET\"} 2\n\
+             martlet_request_seconds_bucket{le=\"+Inf\",role=\"proxy\",verb=\"GET\"} 3\n\
+             # HELP martlet_device_bytes Room on a device.\n\
+             # TYPE martlet_device_bytes gauge\n\
+             martlet_device_bytes{device=\"sda\"} 1.5\n\
+             # HELP process_threads Threads of the process.\n\
+             # TYPE process_threads gauge\n\
+             process_threads 9\n\
+             # EOF\n"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_label_is_one_line_whatever_it_holds(label in "\\PC*|[\\n\"\\\\a]*") {
+            let mut page = Page::default();
+            page.whole(&BUILD, &[&label], 1);
+            let text = page.write();
+            prop_assert_eq!(text.lines().count(), 4, "{}", text);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+"""`/metrics` of every role and daemon: who may see it, what it counts, and that it names no client's thing."""
+
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from harness.client import Client
+from harness.layout import ROLES
+from harness.places import REPOSITORY, martlet
+from harness.process import Process
+from harness.waiting import free_port, until
+
+SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
+CATALOGUE = {name: kind for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", (REPOSITORY / "docs/reference/metrics.md").read_text(), re.M)}
+
+
+def scrape(port, headers=(), host="127.0.0.1", path="/metrics"):
+    request = urllib.request.Request(f"http://{host}:{port}{path}", headers=dict(headers))
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        assert reply.headers["Content-Type"].startswith("application/openmetrics-text"), reply.headers
+        return reply.read().decode()
+
+
+def status(port, headers=(), host="127.0.0.1"):
+    try:
+        scrape(port, headers, host)
+        return 200
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def samples(page):
+    """(name, {label: value}) → value; the page must be what the catalogue says."""
+    lines = page.splitlines()
+    assert lines[-1] == "# EOF", lines[-1]
+    found = {}
+    for line in lines[:-1]:
+        if line.startswith("#"):
+            continue
+        name, labels, value = SAMPLE.fullmatch(line).groups()
+        family = name if name in CATALOGUE else re.sub("_(bucket|sum|count)$", "", name)
+        assert family in CATALOGUE, line
+        key = name, frozenset(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or ""))
+        assert key not in found, line
+        found[key] = float(value)
+    return found
+
+
+def figure(page, name, **labels):
+    return samples(page).get((name, frozenset(labels.items())), 0)
+
+
+def own_ip():
+    """An address of this machine that is not loopback's."""
+    told = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout.split()
+    return next((ip for ip in told if ":" not in ip), None)
+
+
+def fill(system):
+    client = Client(system.auth_url)
+    client.put("secretcontainer")
+    for number in range(5):
+        client.put("secretcontainer", f"secretobject{number}", body=b"x" * 1000)
+        client.do("GET", "secretcontainer", f"secretobject{number}", expect=200)
+    client.do("GET", "secretcontainer", "missing", expect=404)
+    client.close()
+
+
+def test_up_has_one_page_for_all_of_itself(make_system):
+    up = make_system("up", overrides={"proxy": {"app:proxy-server": {"metrics_clients": "127.0.0.1/32"}}}).start()
+    fill(up)
+    page = until(lambda: (text := scrape(up.port)) and "martlet_upkeep_passes_total" in text and text, what="upkeep on the page")
+    assert figure(page, "martlet_requests_total", role="proxy-server", verb="PUT", status="2xx") == 6
+    assert figure(page, "martlet_requests_total", role="proxy-server", verb="GET", status="4xx") >= 1
+    assert figure(page, "martlet_requests_total", role="object-server", verb="PUT", status="2xx") == 15
+    assert figure(page, "martlet_request_seconds_count", role="object-server", verb="PUT") == 15
+    assert figure(page, "martlet_body_bytes_total", role="proxy-server", direction="received") >= 5000
+    assert figure(page, "martlet_body_bytes_total", role="proxy-server", direction="sent") >= 5000
+    assert figure(page, "martlet_connections", role="proxy-server") >= 1
+    for device in up.devices:
+        assert figure(page, "martlet_device_in_service", device=device) == 1
+        assert figure(page, "martlet_device_bytes", device=device) > figure(page, "martlet_device_free_bytes", device=device) > 0
+    assert "secret" not in page and "AUTH_test" not in page
+    assert scrape(up.port, path="/metrics?x=y")
+    # A client behind somebody who passes requests on is not who asks.
+    assert status(up.port, {"X-Forwarded-For": "1.2.3.4"}) == 412
+
+
+def test_a_client_elsewhere_sees_no_page(make_system):
+    ip = own_ip()
+    if not ip:
+        pytest.skip("this machine has no address but loopback's")
+    system = make_system("separate", overrides={"proxy": {"DEFAULT": {"bind_ip": "0.0.0.0"}}}).start()
+    assert status(system.port) == 200
+    assert status(system.port, host=ip) == 412
+
+
+def test_each_server_has_its_page(make_system):
+    own = free_port()
+    system = make_system("separate", overrides={"proxy": {"DEFAULT": {"metrics_port": own}}}).start()
+    fill(system)
+    assert figure(scrape(own), "martlet_requests_total", role="proxy-server", verb="PUT", status="2xx") == 6
+    for role in ROLES:
+        page = scrape(system.layout.ports[role, 0])
+        assert {dict(key[1])["role"] for key in samples(page) if key[0] == "martlet_requests_total"} == {f"{role}-server"}
+        assert "secret" not in page and "AUTH_test" not in page
+    page = scrape(system.layout.ports["object", 0])
+    assert figure(page, "martlet_requests_total", role="object-server", verb="PUT", status="2xx") == 15
+    assert figure(page, "martlet_request_seconds_bucket", role="object-server", verb="PUT", le="+Inf") == 15
+
+
+def test_a_daemon_has_a_port_of_its_own(make_system, tmp_path):
+    port = free_port()
+    system = make_system("separate", overrides={"object": {"object-updater": {"metrics_port": port, "interval": 1}}}).start()
+    fill(system)
+    daemon = Process([martlet(), "object-updater", system.etc / "object-server.conf"], tmp_path / "updater.log")
+    try:
+        page = until(lambda: reached(port), what="a pass of the updater")
+        assert figure(page, "martlet_upkeep_pass_failed", daemon="object-updater") == 0
+        told = until(lambda: (text := scrape(system.layout.ports["object", 0])) and "martlet_async_pending_oldest" in text and text,
+                     what="the updater's figures at the server")
+        assert figure(told, "martlet_async_pending_oldest_seconds") == 0
+        assert figure(told, "martlet_daemon_last_pass_age_seconds", daemon="object-updater") < 60
+        # A second process on the port goes on without it.
+        other = Process([martlet(), "object-updater", system.etc / "object-server.conf"], tmp_path / "other.log")
+        other.wait_for(lambda: "metrics_port: cannot listen" in other.text(), within=20)
+        assert other.stop() == 0
+    finally:
+        assert daemon.stop() == 0
+
+
+def reached(port):
+    try:
+        page = scrape(port)
+    except (OSError, urllib.error.URLError):
+        return None
+    return page if figure(page, "martlet_upkeep_passes_total", daemon="object-updater") >= 1 else None
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
+def test_promtool_finds_nothing_to_object_to(make_system):
+    up = make_system("up").start()
+    done = subprocess.run(["promtool", "check", "metrics"], input=scrape(up.port), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
