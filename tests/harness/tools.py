@@ -1,9 +1,11 @@
 """An operator's tool of either make, run on the same files: what it printed, and how it ended."""
 
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.places import martlet, openstack
 
@@ -38,6 +40,15 @@ def run(make, tool, *arguments, env=None, cwd=None, within=60, prefix=()):
     ended = subprocess.run([str(word) for word in line], capture_output=True, text=True, errors="surrogateescape", timeout=within,
                            cwd=cwd, env={**os.environ, "COLUMNS": "80", **(env or {})}, stdin=subprocess.DEVNULL, check=False)
     return Told(ended.returncode, ended.stdout, ended.stderr)
+
+
+def many(tool, calls, swift_dir=None):
+    """What OpenStack's tool says to each of many lists of arguments; it is imported once, and forked for each."""
+    script = Path(__file__).with_name("openstack_many.py")
+    words = [[str(word) for word in call] for call in calls]
+    line = [sys.executable, "-W", "ignore", script, str(swift_dir or ""), openstack(f"swift-{tool}")]
+    ended = subprocess.run(line, input=json.dumps(words), capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "80"}, check=True)
+    return [Told(**told) for told in json.loads(ended.stdout)]
 
 
 def both(tool, *arguments, **options):

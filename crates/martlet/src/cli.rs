@@ -62,6 +62,8 @@ pub enum Command {
     ObjectExpirer(Expirer),
     /// Sign an upload form for browsers and print it (for the formpost filter).
     FormSignature(operator_tools::form_signature::Arguments),
+    /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.
+    ObjectInfo(operator_tools::object_info::Arguments),
 }
 
 /// `martlet up`.

@@ -76,6 +76,7 @@ fn main() -> ExitCode {
         Command::ContainerReconciler(upkeep) => upkeep::container_reconciler(&upkeep),
         Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),
         Command::FormSignature(line) => tools::form_signature(&line),
+        Command::ObjectInfo(line) => tools::object_info(&line),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

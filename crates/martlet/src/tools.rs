@@ -2,13 +2,18 @@
 
 use crate::failure::Failure;
 use operator_tools::console::{Console, Status, run};
-use operator_tools::form_signature;
+use operator_tools::{form_signature, object_info};
 use std::io;
 use world::World;
 
 /// `martlet form-signature`.
 pub fn form_signature(line: &form_signature::Arguments) -> Result<(), Failure> {
     tool(|console| form_signature::run(line, &World::real(), console))
+}
+
+/// `martlet object-info`.
+pub fn object_info(line: &object_info::Arguments) -> Result<(), Failure> {
+    tool(|console| object_info::run(line, &World::real(), console))
 }
 
 fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {

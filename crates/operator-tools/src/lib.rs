@@ -10,16 +10,24 @@
 //! | tool | file |
 //! |---|---|
 //! | `form-signature` | `form_signature.rs` |
+//! | `object-info` | `object_info.rs` |
 //!
 //! | what they share | file |
 //! |---|---|
 //! | where output goes, exit statuses | `console.rs` |
+//! | a cluster's secrets, policies and rings | `swift_dir.rs` |
+//! | where a ring says something is | `locations.rs` |
+//! | foreign text on a terminal | `text.rs` |
 //! | numbers and texts as Python reads and writes them | `python.rs` |
 //!
 //! Compared with OpenStack's programs, field by field, in `tests/operator`.
 
 pub mod console;
 pub mod form_signature;
+mod locations;
+pub mod object_info;
 mod python;
+mod swift_dir;
+mod text;
 
 pub use console::{Console, Status};

@@ -139,7 +139,7 @@ fn key(number: usize) -> String {
 }
 
 /// Reads the metadata of a file and checks them against their checksum.
-pub(crate) fn read(file: &dyn File) -> Result<Metadata, ReadError> {
+pub fn read(file: &dyn File) -> Result<Metadata, ReadError> {
     let mut checksum_buffer = [0; 32];
     let stored = match file.get_attribute(CHECKSUM_KEY, &mut checksum_buffer) {
         Ok(length) => Some(&checksum_buffer[..length]),
