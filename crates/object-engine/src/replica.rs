@@ -136,6 +136,11 @@ pub trait Replica: Send + Sync {
     /// computed, and obsolete files met on the way are removed. Empty when there is no such partition.
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError>;
 
+    /// Whether a change has been announced in the partition that its hashes do not know of yet; no when that cannot be told.
+    fn is_changed(&self, _partition: PartitionKey) -> bool {
+        false
+    }
+
     /// Notes that these suffixes have changed.
     fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError>;
 

@@ -1,7 +1,8 @@
 //! Which partitions there are to look at, and in which order.
 //!
 //! Partitions of different devices take turns, so that no device has all the work at a time; handoffs come
-//! first when the operator says so.
+//! first when the operator says so. Partitions in which something has changed come before those in which nothing has: what is new
+//! is soon where it belongs, and who has it offers it before others offer what they have instead.
 
 use super::local::Local;
 use super::{NAME, Shared};
@@ -18,6 +19,8 @@ pub(super) struct Job {
     pub(super) key: PartitionKey,
     /// Whether the device is one of its primaries.
     pub(super) belongs_here: bool,
+    /// Whether something has changed here since its suffixes were last hashed.
+    pub(super) is_changed: bool,
 }
 
 /// What is left of a pass.
@@ -25,6 +28,7 @@ pub(super) struct Jobs {
     handoffs_first: bool,
     /// Handoffs that go before everything else, device by device.
     early: VecDeque<VecDeque<Job>>,
+    changed: VecDeque<VecDeque<Job>>,
     rest: VecDeque<VecDeque<Job>>,
 }
 
@@ -33,26 +37,27 @@ impl Jobs {
         Self {
             handoffs_first,
             early: VecDeque::new(),
+            changed: VecDeque::new(),
             rest: VecDeque::new(),
         }
     }
 
     /// The jobs of a device.
     pub(super) fn add(&mut self, jobs: Vec<Job>) {
-        let (early, rest) = jobs
+        let (early, others): (Vec<Job>, Vec<Job>) = jobs
             .into_iter()
             .partition(|job| self.handoffs_first && !job.belongs_here);
-        self.early.push_back(early);
+        let (changed, rest) = others.into_iter().partition(|job| job.is_changed);
+        self.early.push_back(early.into());
+        self.changed.push_back(changed);
         self.rest.push_back(rest);
     }
 
     /// The next `count`, in turns.
     pub(super) fn take(&mut self, count: usize) -> Vec<Job> {
-        let mut taken = take_turns(&mut self.early, count);
-        if taken.is_empty() {
-            taken = take_turns(&mut self.rest, count);
-        }
-        taken
+        let queues = [&mut self.early, &mut self.changed, &mut self.rest];
+        let taken = queues.into_iter().map(|queues| take_turns(queues, count));
+        taken.into_iter().find(|taken| !taken.is_empty()).unwrap_or_default()
     }
 }
 
@@ -83,7 +88,11 @@ pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<
         };
         let listing = move |engine: &dyn ObjectEngine| {
             engine.replica().prepare(policy)?;
-            engine.partitions(policy)
+            let partitions = engine.partitions(policy)?.into_iter();
+            let is_changed = |partition| engine.replica().is_changed(PartitionKey { policy, partition });
+            Ok(partitions
+                .map(|partition| (partition, is_changed(partition)))
+                .collect::<Vec<_>>())
         };
         let partitions = match local.run(listing).await {
             Ok(partitions) => partitions,
@@ -92,8 +101,9 @@ pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<
                 continue;
             }
         };
-        let chosen = |partition: &u32| options.partitions.is_empty() || options.partitions.contains(partition);
-        for partition in partitions.into_iter().filter(chosen) {
+        let chosen =
+            |(partition, _): &(u32, bool)| options.partitions.is_empty() || options.partitions.contains(partition);
+        for (partition, is_changed) in partitions.into_iter().filter(chosen) {
             if partition >= ring.partition_count() {
                 let directory = policy.directory("objects");
                 let name = &local.name;
@@ -106,6 +116,7 @@ pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<
                 own: device.clone(),
                 key: PartitionKey { policy, partition },
                 belongs_here,
+                is_changed,
             });
         }
     }

@@ -268,6 +268,12 @@ impl Replica for FilesEngine {
         Partition::new(&self.state, partition).hashes(rehash)
     }
 
+    fn is_changed(&self, partition: PartitionKey) -> bool {
+        let invalidations = Partition::new(&self.state, partition).path.join(write::INVALIDATIONS);
+        let info = self.state.device.files().info(&invalidations);
+        info.is_ok_and(|info| info.size > 0)
+    }
+
     fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError> {
         self.state.ready()?;
         let partition = Partition::new(&self.state, partition);

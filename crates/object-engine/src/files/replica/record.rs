@@ -39,38 +39,39 @@ impl Record {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let mut record = Self::default();
         if let Some(entries) = loads_flat(bytes) {
-            for (name, value) in entries {
-                let hash = match value {
-                    Flat::Text(hash) => SuffixHash::parse(hash),
-                    _ => None,
-                };
-                record.read(name, value == Flat::Bool(true), hash)?;
-            }
-            return Ok(record);
+            return Self::of(entries.into_iter().map(|(name, value)| match value {
+                Flat::Text(hash) => Ok((name, false, SuffixHash::parse(hash))),
+                other => Ok((name, other == Flat::Bool(true), None)),
+            }));
         }
         let value = pickle::loads(bytes, &Limits::default()).map_err(|error| error.to_string())?;
         let entries = value.entries().ok_or("it is not a dictionary")?;
-        for (name, value) in entries {
+        Self::of(entries.iter().map(|(name, value)| {
             let Value::Str(name) = name else {
                 return Err(format!("{name:?} is no suffix"));
             };
             let is_true = value.int().is_some_and(|yes| yes != 0);
-            record.read(name, is_true, value.text().and_then(SuffixHash::parse))?;
-        }
-        Ok(record)
+            Ok((name.as_str(), is_true, value.text().and_then(SuffixHash::parse)))
+        }))
     }
 
-    /// Takes note of an entry; a hash that is none has to be computed again.
-    fn read(&mut self, name: &str, is_true: bool, hash: Option<SuffixHash>) -> Result<(), String> {
-        match (name, Suffix::parse(name)) {
-            (VALID, _) => self.valid = is_true,
-            (UPDATED, _) => {}
-            (_, Some(suffix)) => drop(self.suffixes.insert(suffix, hash)),
-            (other, None) => return Err(format!("{other:?} is no suffix")),
+    /// Of entries, each with whether it is true, and the hash that it is; a hash that is none has to be computed again.
+    fn of<'a>(
+        entries: impl Iterator<Item = Result<(&'a str, bool, Option<SuffixHash>), String>>,
+    ) -> Result<Self, String> {
+        let (mut valid, mut suffixes) = (true, vec![]);
+        for entry in entries {
+            let (name, is_true, hash) = entry?;
+            match Suffix::parse(name) {
+                Some(suffix) => suffixes.push((suffix, hash)),
+                None if name == VALID => valid = is_true,
+                None if name == UPDATED => {}
+                None => return Err(format!("{name:?} is no suffix")),
+            }
         }
-        Ok(())
+        let suffixes = suffixes.into_iter().collect();
+        Ok(Self { valid, suffixes })
     }
 
     pub(super) fn encode(&self, now: Timestamp) -> Vec<u8> {
