@@ -60,6 +60,12 @@ pub enum Command {
     ContainerSync(Upkeep),
     /// Delete objects whose time is over (CONF: object-expirer.conf or object-server.conf).
     ObjectExpirer(Expirer),
+    /// Make and change rings: FILE SUBCOMMAND …; without words, all subcommands are explained.
+    #[command(disable_help_flag = true)]
+    RingBuilder(Words),
+    /// The ring builder under OpenStack's other name: it takes the directory's lock even for looking.
+    #[command(disable_help_flag = true, hide = true)]
+    RingBuilderSafe(Words),
     /// Sign an upload form for browsers and print it (for the formpost filter).
     FormSignature(operator_tools::form_signature::Arguments),
     /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.
@@ -182,6 +188,14 @@ pub struct ObjectReplicatorLine {
     /// Replicate only these policies, separated by commas; only with --once.
     #[arg(short = 'i', long, value_delimiter = ',', value_name = "POLICIES")]
     pub policies: Vec<u32>,
+}
+
+/// Words that the command reads itself, because OpenStack's program has its own way with them.
+#[derive(Debug, Args)]
+pub struct Words {
+    /// What to do.
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 impl Upkeep {

@@ -12,6 +12,7 @@
 //! | from configuration to upkeep | `upkeep.rs`; what has a gateway of its own: `upkeep/through_gateway.rs` |
 //! | figures for Prometheus | `metrics.rs` |
 //! | ring files | `rings.rs` |
+//! | the operator's ring commands | `ring_tools.rs` |
 //! | certificates | `tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
 //! | who goes first when processors are scarce | `priority.rs` |
@@ -32,6 +33,7 @@ mod program;
 mod proxy;
 mod recon_door;
 mod ring_ports;
+mod ring_tools;
 mod rings;
 mod server;
 mod service_manager;
@@ -75,6 +77,8 @@ fn main() -> ExitCode {
         Command::ContainerSync(upkeep) => upkeep::container_sync(&upkeep),
         Command::ContainerReconciler(upkeep) => upkeep::container_reconciler(&upkeep),
         Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),
+        Command::RingBuilder(line) => return ring_tools::ring_builder("ring-builder", &line),
+        Command::RingBuilderSafe(line) => return ring_tools::ring_builder("ring-builder-safe", &line),
         Command::FormSignature(line) => tools::form_signature(&line),
         Command::ObjectInfo(line) => tools::object_info(&line),
     };

@@ -94,6 +94,11 @@ impl Program {
         Ok(())
     }
 
+    /// Whether it was called by the name of a link.
+    pub fn is_link(&self) -> bool {
+        self.link.is_some()
+    }
+
     /// Whether it is to behave as a daemon of OpenStack's.
     pub fn is_quiet(&self) -> bool {
         self.link.is_some() && !self.verbose

@@ -40,6 +40,19 @@ impl RingData {
         }
     }
 
+    /// The format of a `*.ring.gz` file, whether or not this version reads it.
+    ///
+    /// # Errors
+    /// When it is no ring.
+    pub fn format_of(file: &[u8]) -> Result<u16, RingError> {
+        let content = gzip::inflate(file)?;
+        let rest = content.strip_prefix(b"R1NG").ok_or(RingError::NotARing)?;
+        let version = rest.first_chunk::<2>().ok_or(RingError::Truncated {
+            what: "there is no format version",
+        })?;
+        Ok(u16::from_be_bytes(*version))
+    }
+
     /// The ring as a `*.ring.gz` file of format 1, which every OpenStack Swift reads.
     ///
     /// # Errors
@@ -102,6 +115,28 @@ impl RingData {
     /// The builder's version that wrote this ring.
     pub fn version(&self) -> Option<u64> {
         self.version
+    }
+
+    /// The width of device ids in bytes.
+    pub fn dev_id_bytes(&self) -> u8 {
+        self.dev_id_bytes
+    }
+
+    /// Whether another ring says the same, in whatever format.
+    pub fn same_as(&self, other: &RingData) -> bool {
+        let known = |device: Option<&Device>| {
+            device.map(|device| Device {
+                extra: Default::default(),
+                ..device.clone()
+            })
+        };
+        let most = self.devices.len().max(other.devices.len()) as u32;
+        self.part_power == other.part_power
+            && self.next_part_power == other.next_part_power
+            && self.version == other.version
+            && (0..most).all(|id| known(self.device(id)) == known(other.device(id)))
+            && self.table.partitions() == other.table.partitions()
+            && self.table.ids().eq(other.table.ids())
     }
 
     /// The power the ring is moving to, while a partition power increase is on its way.

@@ -9,6 +9,7 @@
 //! | what a report prints: balance, holders, times | `reading.rs` |
 //! | the partition power grows | `power.rs` |
 //! | the `.builder` file | `file.rs` |
+//! | a builder made of a ring | `from_ring.rs` |
 //!
 //! What always holds: an entry stands at the place of its id; every row but the last is as long as
 //! there are partitions; every cell names an entry (also one that is marked for removal). The same
@@ -19,6 +20,7 @@
 
 mod devices;
 mod file;
+mod from_ring;
 mod power;
 mod quota;
 mod random;

@@ -153,6 +153,11 @@ impl RingBuilder {
         }
     }
 
+    /// Device ids by replica and partition; nothing before the first rebalance.
+    pub fn assignments(&self) -> &[Vec<u32>] {
+        &self.rows
+    }
+
     /// The devices that hold a partition, each once.
     pub fn part_devices(&self, partition: u32) -> Vec<&Device> {
         let mut devices: Vec<&Device> = Vec::with_capacity(self.rows.len());

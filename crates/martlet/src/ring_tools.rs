@@ -1,0 +1,45 @@
+//! The operator's ring commands: words and standard streams go to `ring-builder`, its status comes back.
+
+use crate::cli::Words;
+use crate::program::Program;
+use ring_builder::{Call, Status, Terminal};
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+use world::World;
+
+/// `ring-builder`, or another name for it.
+pub fn ring_builder(command: &str, line: &Words) -> ExitCode {
+    let program = name_of(command);
+    let words = in_text(line);
+    at_terminal(|terminal| Call::new(&program, &words).run(&World::real(), terminal))
+}
+
+/// The name to speak of the program by: that of the link, or our own with the command.
+fn name_of(command: &str) -> String {
+    match Program::called().is_link() {
+        true => format!("swift-{command}"),
+        false => format!("martlet {command}"),
+    }
+}
+
+/// What is no UTF-8 names no device and no file of a ring.
+fn in_text(line: &Words) -> Vec<String> {
+    line.words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn at_terminal(run: impl FnOnce(&mut Terminal<'_>) -> Status) -> ExitCode {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut err = std::io::stderr().lock();
+    let mut input = std::io::stdin().lock();
+    let status = run(&mut Terminal {
+        out: &mut out,
+        err: &mut err,
+        input: &mut input,
+    });
+    // Who does not read does not need to know.
+    let _ = out.flush();
+    ExitCode::from(status.code())
+}

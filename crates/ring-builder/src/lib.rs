@@ -1,0 +1,35 @@
+//! The operator's ring commands: the ring builder, with OpenStack's commands.
+//!
+//! Comes in: the words of a command line, a [`world::World`], the standard streams. Goes out: builder and ring
+//! files, text in OpenStack's form, an exit status ([`Status`]).
+//!
+//! What always holds: OpenStack's program and this one read each other's files and can take turns; a command that
+//! fails leaves the files as they were; nothing an operator types or a file holds makes it panic.
+//!
+//! Deliberately absent: how partitions are placed (`placement`), how files become durable (`durable-fs`), the
+//! environment.
+//!
+//! | question | file |
+//! |---|---|
+//! | the commands, and how one is run | `command/` |
+//! | how a command is said | `usage.rs`, `options.rs`, `device_options.rs` |
+//! | the values that name devices | `add_value.rs`, `search_value.rs`, `change_value.rs`, `address.rs`, `number.rs` |
+//! | how devices are shown | `tables.rs`, `describe.rs` |
+//! | which files, locks, backups | `files.rs` |
+
+mod add_value;
+mod address;
+mod change_value;
+mod command;
+mod describe;
+mod device_options;
+mod files;
+mod number;
+mod options;
+mod search_value;
+mod tables;
+mod terminal;
+mod usage;
+
+pub use command::Call;
+pub use terminal::{Status, Terminal};

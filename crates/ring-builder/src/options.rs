@@ -1,0 +1,318 @@
+//! Options on a command line as OpenStack's programs take them: short and long ones anywhere between the other
+//! words, long ones shortened as far as they stay clear, values in the same word or the next.
+//!
+//! Comes in: what is declared, and words. Goes out: [`Said`], or why not, in the words of OpenStack's programs.
+//! What the options mean is the commands' own affair.
+
+use crate::number::{float, quoted, whole};
+
+/// What an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// Any text.
+    Text,
+    /// A whole number.
+    Whole,
+    /// A number.
+    Float,
+    /// One of these.
+    OneOf(&'static [&'static str]),
+}
+
+/// An option that may be said.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// Its letter, if it has one.
+    pub short: Option<char>,
+    /// Its name, without dashes.
+    pub long: &'static str,
+    /// What follows it.
+    pub takes: Takes,
+    /// What it is for.
+    pub help: &'static str,
+}
+
+/// Declares an option.
+pub const fn option(short: char, long: &'static str, takes: Takes, help: &'static str) -> Declared {
+    Declared {
+        short: Some(short),
+        long,
+        takes,
+        help,
+    }
+}
+
+/// Declares an option that has no letter.
+pub const fn long(long: &'static str, takes: Takes, help: &'static str) -> Declared {
+    Declared {
+        short: None,
+        long,
+        takes,
+        help,
+    }
+}
+
+/// A value that was given.
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Flag,
+    Text(String),
+    Whole(i64),
+    Float(f64),
+}
+
+/// Options that were given, and the words between them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Said {
+    values: Vec<(&'static str, Value)>,
+    /// The words that are no options.
+    pub words: Vec<String>,
+}
+
+/// Why there are no options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotSaid {
+    /// Help was asked for.
+    Help,
+    /// Something is wrong with them.
+    Wrong(String),
+}
+
+impl Said {
+    /// Reads a command line.
+    pub fn read(declared: &[Declared], words: &[String]) -> Result<Said, NotSaid> {
+        let mut said = Said::default();
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            if word == "--" {
+                said.words.extend(rest.by_ref().cloned());
+            } else if let Some(name) = word.strip_prefix("--") {
+                said.read_long(declared, name, &mut rest)?;
+            } else if word.len() > 1 && word.starts_with('-') {
+                said.read_short(declared, &word[1..], &mut rest)?;
+            } else {
+                said.words.push(word.clone());
+            }
+        }
+        Ok(said)
+    }
+
+    fn read_long<'w>(
+        &mut self,
+        declared: &[Declared],
+        word: &str,
+        rest: &mut impl Iterator<Item = &'w String>,
+    ) -> Result<(), NotSaid> {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word, None),
+        };
+        if name == "help" {
+            return Err(NotSaid::Help);
+        }
+        let found = full_name(declared, name)?;
+        let shown = format!("--{}", found.long);
+        let value = match (found.takes, value) {
+            (Takes::Nothing, Some(_)) => return wrong(format!("{shown} option does not take a value")),
+            (Takes::Nothing, None) => String::new(),
+            (_, Some(value)) => value,
+            (_, None) => next_word(&shown, rest)?,
+        };
+        self.keep(found, &shown, value)
+    }
+
+    fn read_short<'w>(
+        &mut self,
+        declared: &[Declared],
+        letters: &str,
+        rest: &mut impl Iterator<Item = &'w String>,
+    ) -> Result<(), NotSaid> {
+        let mut letters = letters.chars();
+        while let Some(letter) = letters.next() {
+            let shown = format!("-{letter}");
+            let found = declared.iter().find(|it| it.short == Some(letter));
+            let found = match (found, letter) {
+                (Some(found), _) => found,
+                (None, 'h') => return Err(NotSaid::Help),
+                (None, _) => return wrong(format!("no such option: {shown}")),
+            };
+            if found.takes == Takes::Nothing {
+                self.keep(found, &shown, String::new())?;
+                continue;
+            }
+            let value = match letters.as_str() {
+                "" => next_word(&shown, rest)?,
+                value => value.to_owned(),
+            };
+            return self.keep(found, &shown, value);
+        }
+        Ok(())
+    }
+
+    /// The last of several values counts.
+    fn keep(&mut self, option: &Declared, shown: &str, text: String) -> Result<(), NotSaid> {
+        let refuse = |kind: &str| NotSaid::Wrong(format!("option {shown}: invalid {kind} value: {}", quoted(&text)));
+        let value = match option.takes {
+            Takes::Nothing => Value::Flag,
+            Takes::Whole => Value::Whole(whole(&text).map_err(|_| refuse("integer"))?),
+            Takes::Float => Value::Float(float(&text).map_err(|_| refuse("floating-point"))?),
+            Takes::OneOf(choices) if !choices.contains(&text.as_str()) => {
+                let choices: Vec<String> = choices.iter().map(|it| quoted(it)).collect();
+                let (text, choices) = (quoted(&text), choices.join(", "));
+                return wrong(format!(
+                    "option {shown}: invalid choice: {text} (choose from {choices})"
+                ));
+            }
+            Takes::Text | Takes::OneOf(_) => Value::Text(text),
+        };
+        self.values.push((option.long, value));
+        Ok(())
+    }
+
+    fn last(&self, name: &str) -> Option<&Value> {
+        let mut given = self.values.iter().rev();
+        given.find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Whether an option was given at all.
+    pub fn has(&self, name: &str) -> bool {
+        self.last(name).is_some()
+    }
+
+    /// The text of an option.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.last(name)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The whole number of an option.
+    pub fn whole(&self, name: &str) -> Option<i64> {
+        match self.last(name)? {
+            Value::Whole(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The number of an option.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.last(name)? {
+            Value::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+fn wrong<T>(text: String) -> Result<T, NotSaid> {
+    Err(NotSaid::Wrong(text))
+}
+
+fn next_word<'w>(shown: &str, rest: &mut impl Iterator<Item = &'w String>) -> Result<String, NotSaid> {
+    let value = rest.next().cloned();
+    value.ok_or_else(|| NotSaid::Wrong(format!("{shown} option requires 1 argument")))
+}
+
+/// The option a long name, perhaps shortened, stands for.
+fn full_name<'d>(declared: &'d [Declared], name: &str) -> Result<&'d Declared, NotSaid> {
+    if let Some(exact) = declared.iter().find(|it| it.long == name) {
+        return Ok(exact);
+    }
+    let mut candidates: Vec<&Declared> = declared.iter().filter(|it| it.long.starts_with(name)).collect();
+    match candidates[..] {
+        [] => wrong(format!("no such option: --{name}")),
+        [one] => Ok(one),
+        _ => {
+            candidates.sort_by_key(|it| it.long);
+            let names: Vec<String> = candidates.iter().map(|it| format!("--{}", it.long)).collect();
+            wrong(format!("ambiguous option: --{name} ({}?)", names.join(", ")))
+        }
+    }
+}
+
+/// The options in a table, as `--help` shows them.
+pub fn help(declared: &[Declared]) -> String {
+    let mut out = String::from("Options:\n");
+    let width = 26;
+    let asked = option('h', "help", Takes::Nothing, "show this help message and exit");
+    for option in std::iter::once(&asked).chain(declared) {
+        let value = match option.takes {
+            Takes::Nothing => String::new(),
+            Takes::OneOf(choices) => format!("={}", choices.join("|")),
+            _ => format!("={}", option.long.to_uppercase().replace('-', "_")),
+        };
+        let letter = option.short.map_or(String::new(), |letter| format!("-{letter}, "));
+        let name = format!("  {letter}--{}{value}", option.long);
+        let gap = if name.len() + 2 > width {
+            format!("\n{:width$}", "")
+        } else {
+            " ".repeat(width - name.len())
+        };
+        out.push_str(&format!("{name}{gap}{}\n", option.help));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DECLARED: [Declared; 6] = [
+        option('u', "id", Takes::Whole, ""),
+        option('i', "ip", Takes::Text, ""),
+        option('w', "weight", Takes::Float, ""),
+        option('y', "yes", Takes::Nothing, ""),
+        option('r', "region", Takes::Whole, ""),
+        long("format-version", Takes::OneOf(&["1", "2"]), ""),
+    ];
+
+    fn read(line: &str) -> Result<Said, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Said::read(&DECLARED, &words).map_err(|error| match error {
+            NotSaid::Help => "help".to_owned(),
+            NotSaid::Wrong(why) => why,
+        })
+    }
+
+    #[test]
+    fn options_stand_anywhere() {
+        let said = read("d0 -y 5 --id=3 --weight 2.5 -r1 --for 2").unwrap();
+        assert_eq!(said.words, ["d0", "5"]);
+        assert_eq!((said.whole("id"), said.whole("region")), (Some(3), Some(1)));
+        assert_eq!(said.float("weight"), Some(2.5));
+        assert!(said.has("yes") && !said.has("ip"));
+        assert_eq!(said.text("format-version"), Some("2"));
+        assert_eq!(read("--id 0 -- -5").unwrap().words, ["-5"]);
+        assert_eq!(read("--id 0 --id 1").unwrap().whole("id"), Some(1));
+    }
+
+    #[test]
+    fn mistakes_are_named_in_openstacks_words() {
+        let wrong = |line: &str| read(line).unwrap_err();
+        assert_eq!(wrong("--foo"), "no such option: --foo");
+        assert_eq!(wrong("-1"), "no such option: -1");
+        assert_eq!(wrong("--i 1"), "ambiguous option: --i (--id, --ip?)");
+        assert_eq!(wrong("--ip"), "--ip option requires 1 argument");
+        assert_eq!(wrong("-ux"), "option -u: invalid integer value: 'x'");
+        assert_eq!(
+            wrong("--weight x"),
+            "option --weight: invalid floating-point value: 'x'"
+        );
+        assert_eq!(
+            wrong("--format-version 3"),
+            "option --format-version: invalid choice: '3' (choose from '1', '2')"
+        );
+        assert_eq!(wrong("--yes=1"), "--yes option does not take a value");
+        assert_eq!(wrong("x --help"), "help");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(words in proptest::collection::vec("-{0,2}[a-z=ü1 ]{0,8}", 0..6)) {
+            let _ = Said::read(&DECLARED, &words);
+        }
+    }
+}
