@@ -5,10 +5,14 @@ Nothing they look at may change; OpenStack's own look at databases through a cop
 
 import os
 import pickle
+import re
 import shutil
 
 import pytest
+from swift.account.backend import AccountBroker
 from swift.common.ring import RingBuilder
+from swift.common.utils import ShardRange, Timestamp
+from swift.container.backend import ContainerBroker
 
 from harness import disk, layout
 from harness.tools import both, many, run
@@ -147,3 +151,163 @@ def test_what_cannot_be_looked_at(etc, tmp_path):
         assert ours.status == theirs.status == 0 and ours.out.startswith("Usage: swift-object-info [options] OBJECT_FILE")
     theirs, ours = both("object-info", "--nonsense", path)
     assert ours.status == theirs.status == 2
+
+
+def at(seconds):
+    return Timestamp(1_700_000_000 + seconds)
+
+
+def ranges(*states, **more):
+    """Shard ranges next to each other, in these states."""
+    last = len(states) - 1
+    return [ShardRange(f".shards_a/c-{i}", at(i), lower=f"o{i:02}" if i else "", upper=f"o{i + 1:02}" if i < last else "",
+                       object_count=i, bytes_used=i * 10, state=state, **more) for i, state in enumerate(states)]
+
+
+class Databases:
+    """Databases that OpenStack's brokers made, each with a story."""
+
+    def __init__(self, root):
+        self.root, self.files = root, {}
+
+    def make(self, name, kind=ContainerBroker):
+        folder = self.root / name / "sda" / ("containers" if kind is ContainerBroker else "accounts") / "12/abc" / ("0" * 29 + "abc")
+        folder.mkdir(parents=True)
+        self.files[name] = (kind, folder / f"{folder.name}.db")
+        broker = kind(str(self.files[name][1]), account="a", **({"container": "c"} if kind is ContainerBroker else {}))
+        broker.initialize(Timestamp(1700000000.12345).internal, *([1] if kind is ContainerBroker else []))
+        return broker
+
+    def shard(self, name, states, upto):
+        """A container with rows and ranges, as far as being sharded."""
+        broker = self.make(name)
+        for row in "xy":
+            broker.put_object(row, at(3).internal, 100, "t/p", "e", storage_policy_index=1)
+        broker.get_info()
+        broker.merge_shard_ranges(ranges(*states))
+        if upto != "unsharded":
+            broker.enable_sharding(at(70))
+            broker.set_sharding_state()
+            broker.put_object("z", at(80).internal, 1000, "t", "e", storage_policy_index=1)
+        if upto == "sharded":
+            broker.set_sharded_state()
+        return broker
+
+    def tell(self):
+        items = {"X-Container-Meta-Z": "z", "x-container-meta-a": "a", "X-Container-Sysmeta-Foo": "s", "X-Container-Meta-Gone": "", "X-Versions-Location": "v",
+                 "some-other-thing": "o", "X-Container-Read": "", "X-Container-Meta-Ü": "ö", "X-Account-Meta-Q": "q"}
+        broker = self.make("metadata")
+        broker.update_metadata({name: (value, at(1).internal) for name, value in items.items()})
+        for number in range(3):
+            broker.put_object(f"o{number}", at(number).internal, 10, "t/p", "etag", storage_policy_index=1)
+        broker.get_info()
+        broker.put_object("p0", at(5).internal, 7, "t/p", "etag", storage_policy_index=0)
+        broker.put_object("o0", at(6).internal, 7, "t/p", "etag", storage_policy_index=1)
+        broker.delete_object("o1", at(9).internal, storage_policy_index=1)  # these wait
+        broker = self.make("syncs")
+        broker.merge_syncs([{"sync_point": 5, "remote_id": "r1"}, {"sync_point": 7, "remote_id": "r2-with-a-long-name"}], incoming=True)
+        broker.merge_syncs([{"sync_point": 12345678901, "remote_id": "r3"}], incoming=False)
+        self.make("deleted").delete_db(at(50).internal)
+        broker = self.make("reported")
+        broker.reported(at(1).internal, at(0).internal, 5, 6)
+        broker.set_x_container_sync_points(3, 4)
+        mixed = (ShardRange.ACTIVE, ShardRange.SHARDING, ShardRange.CLEAVED, ShardRange.SHRINKING, ShardRange.CREATED, ShardRange.FOUND, ShardRange.SHARDED)
+        for upto in ("unsharded", "sharding", "sharded"):
+            self.shard(upto, mixed, upto)
+        self.make("many ranges").merge_shard_ranges(ranges(*[ShardRange.FOUND] * 30))
+        self.make("quotes").merge_shard_ranges([ShardRange(".shards_a/c-1", at(1), lower="o'q", upper="p\"'\n\\ü")])
+        self.make("gone range").merge_shard_ranges([ShardRange(".shards_a/c-d", at(1), lower="x", upper="y", deleted=1, state=ShardRange.SHRUNK)])
+        for name, item, value in (("shard", "Quoted-Root", "a/%C3%B6"), ("old shard", "Root", "a/other"), ("own root", "Quoted-Root", "a/c")):
+            self.make(name).set_sharding_sysmeta(item, value)
+        self.make("own range").merge_shard_ranges([ShardRange("a/c", at(1), lower="x", upper="y", object_count=2, state=ShardRange.ACTIVE)])
+        self.make("collapsed").enable_sharding(at(70))
+        collapsed = ContainerBroker(str(self.files["collapsed"][1]), account="a", container="c")
+        collapsed.set_sharding_state()
+        collapsed.set_sharded_state()
+        broker = self.make("account", AccountBroker)
+        broker.put_container("c1", at(1).internal, 0, 5, 50, 0)
+        broker.put_container("c2", at(1).internal, 0, 7, 70, 1)
+        broker.get_info()
+        broker.put_container("c2", at(1).internal, at(2).internal, 0, 0, 1)
+        broker.put_container("c3", at(3).internal, 0, 9, 90, 1)
+        broker.update_metadata({name: (value, at(1).internal) for name, value in {"X-Account-Meta-Z": "z", "X-Account-Sysmeta-Foo": "s", "X-Account-Access-Control": "{}"}.items()})
+        self.make("deleted account", AccountBroker).delete_db(at(50).internal)
+        return self
+
+
+HASH = re.compile(r"^  (Account|Container) Hash: .*$", re.MULTILINE)
+
+
+def look_at_databases(files, etc, copy, options):
+    """`files` are pairs of "account" or "container" and a path. Theirs look at copies, for they merge what waits. Their
+    "Container Hash" is made before they read the secrets; ours is what their ring locations say too."""
+    for kind in ("account", "container"):
+        mine = [path for word, path in files if word == kind]
+        theirs = []
+        for number, path in enumerate(mine):
+            shutil.copytree(path.parent, copy / kind / str(number))
+            theirs.append(("-d", etc, *options, copy / kind / str(number) / path.name))
+        for path, told in zip(mine, many(f"{kind}-info", theirs, etc), strict=True):
+            before = contents(path.parent)
+            ours = run("martlet", f"{kind}-info", "-d", etc, *options, path)
+            assert contents(path.parent) == before, "looking has changed something"
+            assert HASH.sub("HASH", ours.out) == HASH.sub("HASH", told.out), path
+            assert (ours.err, ours.status) == (told.err, told.status) == ("", 0)
+            found = HASH.search(ours.out).group(0).split()[-1]
+            assert f"Hash     \t{found}" in ours.lines
+
+
+def contents(folder):
+    return {path.name: (path.read_bytes(), path.stat().st_ctime_ns) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("options", [(), ("-s", "--drop-prefixes")], ids=["plain", "all"])
+def test_databases_with_a_story(etc, tmp_path, options):
+    made = Databases(tmp_path / "made").tell()
+    found = [("account" if kind is AccountBroker else "container", max(path.parent.glob("*.db"))) for kind, path in made.files.values()]
+    assert len(found) == 17
+    look_at_databases(found, etc, tmp_path / "copies", options)
+    shards = [("container", path) for word, path in found if word == "container" and "range" in str(path) or "shard" in str(path) or "quotes" in str(path)]
+    look_at_databases(shards, etc, tmp_path / "verbose", ("-v",))
+    plain = made.files["sharding"][1]
+    assert run("martlet", "container-info", "-d", etc, plain) == run("martlet", "container-info", "-d", etc, max(plain.parent.glob("*.db")))
+
+
+def test_databases_of_clusters(our_files, their_files, tmp_path):
+    for number, made in enumerate((our_files, their_files)):
+        files = [(kind.removesuffix("s"), path) for kind in ("accounts", "containers") for path in disk.databases(made.srv, kind)]
+        once = {(kind, path.name): (kind, path) for kind, path in files}
+        assert len(once) >= 4
+        look_at_databases(list(once.values()), made.etc, tmp_path / str(number), ("-s",))
+
+
+def test_what_is_no_database(etc, our_files, tmp_path):
+    account = disk.databases(our_files.srv, "accounts")[0]
+    container = disk.databases(our_files.srv, "containers")[0]
+    whole = container.read_bytes()
+    files = {"empty.db": b"", "junk.db": b"junk", "half.db": whole[:5000], "zeros.db": bytes(8192), "torn.db": whole[:4096] + bytes(len(whole) - 4096)}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    calls = [("container-info", ("-d", etc, account)), ("account-info", ("-d", etc, container)), ("account-info", ("-d", etc, tmp_path / "nosuch.db")),
+             ("account-info", ("-d", etc, tmp_path)), ("container-info", ("-d", etc, tmp_path / "empty.db"))]
+    for tool, call in calls:
+        theirs, ours = run("openstack", tool, *call), run("martlet", tool, *call)
+        assert ours.status == theirs.status == 1
+        assert CRASH in theirs.err and ours.err or ours.out == theirs.out
+    for name in ("junk.db", "half.db", "torn.db", "zeros.db"):
+        for tool in ("account-info", "container-info"):
+            said = run("martlet", tool, "-d", etc, tmp_path / name)
+            assert said.status == 1 and (said.err or "Does not appear to be" in said.out) and "panicked" not in said.err
+    assert {name: (tmp_path / name).read_bytes() for name in files} == files
+    for tool in ("account-info", "container-info"):
+        theirs, ours = both(tool)
+        assert ours.status == theirs.status == 0 and ours.out.split("(--help")[0].strip() == theirs.lines[0]
+
+
+def test_stale_reads(etc, tmp_path):
+    made = Databases(tmp_path)
+    broker = made.make("waits")
+    broker.put_object("o", at(1).internal, 10, "t/p", "etag", storage_policy_index=1)
+    path = made.files["waits"][1]
+    assert "  Object Count: 1" in run("martlet", "container-info", "-d", etc, path).lines
+    assert "  Object Count: 0" in run("martlet", "container-info", "-d", etc, "--stale-reads-ok", path).lines

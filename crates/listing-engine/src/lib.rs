@@ -21,6 +21,7 @@
 //! | what happens to a row that arrives | `broker.rs` → `queue.rs` → `pending.rs` → `absorb.rs` → `merge.rs` |
 //! | how do two rows merge | `merge.rs`, `composite.rs`, `content_type.rs` |
 //! | what does it say about itself | `info.rs`, `metadata.rs` |
+//! | how is it looked at without being changed | `look/` |
 //! | create, delete, recreate | `create.rs`, `lifecycle.rs` |
 //! | listings | `listing.rs` (database) and `query.rs` (what is asked) |
 //! | what replicas tell each other | `wire.rs`; `replication.rs`, `sync_points.rs`, `shard_ranges.rs` |
@@ -51,6 +52,7 @@ mod info;
 mod lifecycle;
 mod listing;
 mod location;
+mod look;
 mod merge;
 mod metadata;
 mod migrate;
@@ -80,6 +82,7 @@ pub use files::DeviceRoot;
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};
 pub use location::{Kind, Location};
+pub use look::{SyncNote, Waiting};
 pub use metadata::{Metadata, MetadataItem};
 pub use policy_choice::better_policy;
 pub use query::{Deleted, ListQuery};

@@ -16,7 +16,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    fn table(self) -> &'static str {
+    pub(crate) fn table(self) -> &'static str {
         match self {
             Self::Incoming => "incoming_sync",
             Self::Outgoing => "outgoing_sync",

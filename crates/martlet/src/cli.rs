@@ -70,6 +70,10 @@ pub enum Command {
     FormSignature(operator_tools::form_signature::Arguments),
     /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.
     ObjectInfo(operator_tools::object_info::Arguments),
+    /// Say what an account's database holds, and where it belongs.
+    AccountInfo(operator_tools::database_info::Arguments),
+    /// Say what a container's database holds, how far it is sharded, and where it belongs.
+    ContainerInfo(operator_tools::database_info::ContainerArguments),
 }
 
 /// `martlet up`.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use operator_tools::console::{Console, Status, run};
-use operator_tools::{form_signature, object_info};
+use operator_tools::{database_info, form_signature, object_info};
 use std::io;
 use world::World;
 
@@ -14,6 +14,16 @@ pub fn form_signature(line: &form_signature::Arguments) -> Result<(), Failure> {
 /// `martlet object-info`.
 pub fn object_info(line: &object_info::Arguments) -> Result<(), Failure> {
     tool(|console| object_info::run(line, &World::real(), console))
+}
+
+/// `martlet account-info`.
+pub fn account_info(line: &database_info::Arguments) -> Result<(), Failure> {
+    tool(|console| database_info::run_account(line, &World::real(), console))
+}
+
+/// `martlet container-info`.
+pub fn container_info(line: &database_info::ContainerArguments) -> Result<(), Failure> {
+    tool(|console| database_info::run_container(line, &World::real(), console))
 }
 
 fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `form-signature` | `form_signature.rs` |
 //! | `object-info` | `object_info.rs` |
+//! | `account-info`, `container-info` | `database_info.rs`, `shard_info.rs` |
 //!
 //! | what they share | file |
 //! |---|---|
@@ -23,10 +24,12 @@
 //! Compared with OpenStack's programs, field by field, in `tests/operator`.
 
 pub mod console;
+pub mod database_info;
 pub mod form_signature;
 mod locations;
 pub mod object_info;
 mod python;
+mod shard_info;
 mod swift_dir;
 mod text;
 
