@@ -160,9 +160,6 @@ pub enum BuilderError {
         /// Devices with weight.
         devices: usize,
     },
-    /// Partitions were placed before.
-    #[error("partitions are placed already: moving them is the work of `swift-ring-builder FILE.builder rebalance`")]
-    AlreadyPlaced,
     /// An id beyond those a ring can hold.
     #[error("device id {id} is out of range: a ring holds ids up to {most}")]
     IdRange {

@@ -30,7 +30,7 @@ mod ring;
 mod ring_data;
 mod table;
 
-pub use builder::{Change, Rebalanced, RingBuilder};
+pub use builder::{Change, DispersionReport, Rebalanced, RingBuilder, TierRow};
 pub use device::Device;
 pub use error::{BuilderError, Invalid, RingError};
 pub use handoffs::Handoffs;

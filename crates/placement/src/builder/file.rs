@@ -2,8 +2,6 @@
 //!
 //! Reading takes what 2.38 and its forebears wrote; writing gives all fields of 2.38.
 
-use std::collections::BTreeMap;
-
 use md5::{Digest, Md5};
 use pickle::{ArrayCode, Limits, Value};
 
@@ -172,58 +170,6 @@ fn from_json(value: &serde_json::Value) -> Value {
         },
         _ => Value::None,
     }
-}
-
-/// How many partitions have 0, 1, 2 … replicas in each region, zone, server and device.
-pub(super) fn dispersion_graph(builder: &RingBuilder) -> Value {
-    let tiers: Vec<Vec<Value>> = builder.devices.iter().map(tiers).collect();
-    let mut numbers = BTreeMap::new();
-    let mut names: Vec<&Value> = Vec::new();
-    let mut places: Vec<Vec<usize>> = Vec::with_capacity(tiers.len());
-    for tiers in &tiers {
-        let number = |tier| {
-            *numbers.entry(format!("{tier:?}")).or_insert_with(|| {
-                names.push(tier);
-                names.len() - 1
-            })
-        };
-        places.push(tiers.iter().map(number).collect());
-    }
-    let rows = &builder.rows;
-    let partitions = 1usize << builder.part_power;
-    let mut graph = vec![vec![0i64; rows.len() + 1]; names.len()];
-    graph.iter_mut().for_each(|counts| counts[0] = partitions as i64);
-    let mut here = vec![0usize; names.len()];
-    for partition in 0..partitions {
-        let ids = || rows.iter().filter_map(|row| row.get(partition));
-        for &tier in ids().flat_map(|&id| &places[id as usize]) {
-            // One replica more: the partition moves up by one in this tier's counts.
-            graph[tier][here[tier]] -= 1;
-            here[tier] += 1;
-            graph[tier][here[tier]] += 1;
-        }
-        ids()
-            .flat_map(|&id| &places[id as usize])
-            .for_each(|&tier| here[tier] = 0);
-    }
-    let counts = |counts: Vec<i64>| Value::List(counts.into_iter().map(Value::Int).collect());
-    Value::Dict(names.into_iter().cloned().zip(graph.into_iter().map(counts)).collect())
-}
-
-/// The tiers a device is in, as Swift names them: tuples that grow by a member each.
-fn tiers(entry: &Option<Entry>) -> Vec<Value> {
-    let Some(Entry { device, .. }) = entry else {
-        return Vec::new();
-    };
-    let whole = [
-        Value::Int(i64::from(device.region)),
-        Value::Int(i64::from(device.zone)),
-        Value::str(&device.ip),
-        Value::Int(i64::from(device.id)),
-    ];
-    (1..=whole.len())
-        .map(|len| Value::Tuple(whole[..len].to_vec()))
-        .collect()
 }
 
 /// The dict, asked by name; a wrong answer is an error that names the field.

@@ -6,6 +6,9 @@
 //! | devices come, go and change | `devices.rs` |
 //! | the ring's own settings change | `settings.rs` |
 //! | whether a table is sound | `validate.rs` |
+//! | where devices stand, and what each place should hold | `tree.rs`, `plan.rs` |
+//! | what a rebalance moves, and how | `rebalance.rs`, `quota.rs`, `spread.rs`, `moving.rs`, `chains.rs` |
+//! | how far apart replicas are | `dispersion.rs` |
 //! | what a report prints: balance, holders, times | `reading.rs` |
 //! | the partition power grows | `power.rs` |
 //! | the `.builder` file | `file.rs` |
@@ -18,15 +21,21 @@
 //! What it does not do: files, clocks, chance (the caller brings bytes, the time and a seed), and
 //! parsing what an operator types.
 
+mod chains;
 mod devices;
+mod dispersion;
 mod file;
 mod from_ring;
+mod moving;
+mod plan;
 mod power;
 mod quota;
 mod random;
 mod reading;
+mod rebalance;
 mod settings;
 mod spread;
+mod tree;
 mod validate;
 
 use crate::device::Device;
@@ -36,6 +45,7 @@ use crate::table::Table;
 use pickle::Value;
 
 pub use devices::Change;
+pub use dispersion::{DispersionReport, TierRow};
 
 /// A ring in the making.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,50 +124,6 @@ impl RingBuilder {
             removed: Vec::new(),
             id: None,
         })
-    }
-
-    /// Places all partitions. `now` is the time in seconds since 1970, from which `min_part_hours`
-    /// count.
-    ///
-    /// # Errors
-    /// When there are fewer devices with weight than replicas, or partitions are placed already.
-    pub fn rebalance(&mut self, seed: u64, now: i64) -> Result<Rebalanced, BuilderError> {
-        if !self.rows.is_empty() {
-            return Err(BuilderError::AlreadyPlaced);
-        }
-        let weighted = self.devices().filter(|device| device.weight > 0.0).count();
-        if weighted < self.replicas.ceil() as usize {
-            return Err(BuilderError::TooFewDevices {
-                replicas: self.replicas,
-                devices: weighted,
-            });
-        }
-        let devices: Vec<&Device> = self.devices().collect();
-        self.rows = spread::rows(&devices, self.replicas, 1 << self.part_power, seed);
-        self.moves_epoch = now;
-        self.moves.clear();
-        self.devices_changed = false;
-        self.version += 1;
-        self.count_parts();
-        self.dispersion_graph = file::dispersion_graph(self);
-        Ok(Rebalanced {
-            moved: self.rows.iter().map(|row| row.len() as u64).sum(),
-            balance: self.balance()?,
-            removed: 0,
-        })
-    }
-
-    /// Counts what each device holds and how far that is from its share.
-    fn count_parts(&mut self) {
-        let mut parts = vec![0i64; self.devices.len()];
-        self.rows.iter().flatten().for_each(|&id| parts[id as usize] += 1);
-        let total: f64 = self.devices().map(|device| device.weight).sum();
-        let cells: usize = self.rows.iter().map(Vec::len).sum();
-        for entry in self.devices.iter_mut().flatten() {
-            let share = (cells as f64 * entry.device.weight / total).round() as i64;
-            entry.parts = parts[entry.device.id as usize];
-            entry.parts_wanted = Some(share - entry.parts);
-        }
     }
 
     /// The ring as placed.

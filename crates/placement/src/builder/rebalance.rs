@@ -1,0 +1,264 @@
+//! [`RingBuilder::rebalance`]: partitions go where they belong now.
+//!
+//! 1. What every device should hold is computed from weights, places and overload (`plan.rs`) and
+//!    rounded to whole partitions (`quota.rs`).
+//! 2. A ring without partitions is dealt out at once (`spread.rs`).
+//! 3. Otherwise what stood on removed devices, and what a larger replica count adds, is placed;
+//!    then replicas that stand too close together move apart, then devices that hold too much give
+//!    to those that hold too little, at last by way of others (`moving.rs`, `chains.rs`).
+//!
+//! What always holds: at most one replica of a partition moves, and only `min_part_hours` after
+//! the last move, but for what stood on removed devices; a device never holds a partition twice;
+//! an error leaves the builder as it was.
+
+use crate::error::BuilderError;
+
+use super::moving::Moving;
+use super::plan::Plan;
+use super::quota::{Apportion, bounds};
+use super::random::Random;
+use super::spread::Spreader;
+use super::tree::{NOWHERE, Tree};
+use super::{Rebalanced, RingBuilder, dispersion};
+
+/// With no hours to wait, a partition may move again at once: so many replicas of it.
+const ROUNDS_WITHOUT_HOURS: usize = 8;
+
+impl RingBuilder {
+    /// Places all partitions, moving as few as possible. `now` is the time in seconds since 1970.
+    ///
+    /// # Errors
+    /// When there are fewer devices with weight than replicas.
+    pub fn rebalance(&mut self, seed: u64, now: i64) -> Result<Rebalanced, BuilderError> {
+        self.rebalance_where(seed, now, |_| true)
+    }
+
+    /// The same, where a partition moves only if `may_move` agrees: the parts of a composite ring
+    /// ask each other.
+    ///
+    /// # Errors
+    /// When there are fewer devices with weight than replicas.
+    pub fn rebalance_where(
+        &mut self,
+        seed: u64,
+        now: i64,
+        may_move: impl Fn(u32) -> bool,
+    ) -> Result<Rebalanced, BuilderError> {
+        let staying = self.devices().filter(|device| !self.is_removed(device.id));
+        let tree = Tree::new(staying, self.devices.len());
+        let plan = Plan::new(&tree, self.replicas)?;
+        let mut random = Random::new(seed);
+        let targets = plan.target(self.overload);
+        let moved = if self.rows.is_empty() {
+            self.place_all(&tree, &targets, &mut random, now)
+        } else {
+            self.update_moves(now);
+            self.move_some(&tree, &targets, &mut random, may_move)
+        };
+        let removed = std::mem::take(&mut self.removed);
+        for &id in &removed {
+            self.devices[id as usize] = None;
+        }
+        self.devices_changed = false;
+        self.version += 1;
+        let (graph, dispersion) = dispersion::spread(self, &tree, &plan);
+        self.dispersion = dispersion;
+        self.dispersion_graph = dispersion::graph_value(self, &tree, graph);
+        Ok(Rebalanced {
+            moved,
+            balance: self.balance()?,
+            removed: removed.len(),
+        })
+    }
+
+    /// How long the rows are: the last one ends early when the replica count is a fraction.
+    fn row_lengths(&self) -> Vec<usize> {
+        let partitions = self.partitions();
+        let mut lengths = vec![partitions; self.replicas.floor() as usize];
+        if self.replicas.fract() > 0.0 {
+            lengths.push((self.replicas.fract() * partitions as f64) as usize);
+        }
+        lengths
+    }
+
+    /// Counts hours since the last move up to now.
+    pub(super) fn update_moves(&mut self, now: i64) {
+        let elapsed = now.saturating_sub(self.moves_epoch) / 3600;
+        if elapsed <= 0 {
+            return;
+        }
+        let elapsed = u8::try_from(elapsed).unwrap_or(u8::MAX);
+        self.moves.resize(self.partitions(), 0);
+        for hours in &mut self.moves {
+            *hours = hours.saturating_add(elapsed);
+        }
+        self.moves_epoch = now;
+    }
+
+    /// What each node gets, in whole cells.
+    fn quotas(&self, tree: &Tree, targets: &[f64], held: &[u64], random: &mut Random) -> Vec<u64> {
+        let cells: usize = self.row_lengths().iter().sum();
+        let total_weight = tree.weights[0];
+        let exact = self.partitions() as f64 * self.replicas;
+        let shares: Vec<f64> = tree.weights.iter().map(|it| it / total_weight * exact).collect();
+        Apportion {
+            tree,
+            bounds: bounds(targets, self.partitions() as f64),
+            total: cells as u64,
+            held,
+            shares: &shares,
+        }
+        .solve(random)
+    }
+
+    /// The first placement.
+    fn place_all(&mut self, tree: &Tree, targets: &[f64], random: &mut Random, now: i64) -> u64 {
+        let quotas = self.quotas(tree, targets, &vec![0; tree.nodes()], random);
+        let lengths = self.row_lengths();
+        let partitions = self.partitions();
+        // The first partitions have one replica more where the count is a fraction.
+        let more = lengths.last().copied().filter(|&last| last < partitions).unwrap_or(0);
+        let whole = self.replicas.floor() as usize;
+        let mut rows: Vec<Vec<u32>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
+        let mut first = first_quotas(tree, &quotas, (more, lengths.len()), (partitions - more, whole), random);
+        let mut rest: Vec<u64> = quotas.iter().zip(&first).map(|(all, first)| all - first).collect();
+        let mut spreader = Spreader::new(tree, random);
+        spreader.fill(&mut rows, &mut first, more);
+        spreader.fill(&mut rows[..whole], &mut rest, partitions - more);
+        self.rows = rows;
+        self.moves_epoch = now;
+        self.moves = vec![0; partitions];
+        self.count_parts(tree, &quotas);
+        quotas[0]
+    }
+
+    /// Moves what has to move; returns how many cells changed.
+    fn move_some(&mut self, tree: &Tree, targets: &[f64], random: &mut Random, may_move: impl Fn(u32) -> bool) -> u64 {
+        self.moves.resize(self.partitions(), 0);
+        let before = std::mem::take(&mut self.rows);
+        let lengths = self.row_lengths();
+        let hours = self.min_part_hours;
+        let moves = &self.moves;
+        let may_move = |partition: usize| i64::from(moves[partition]) >= hours && may_move(partition as u32);
+        let mut moving = Moving::new(tree, &before, &lengths, self.partitions(), targets, may_move);
+        let quotas = self.quotas(tree, targets, &moving.held(), random);
+        moving.set_quotas(&quotas);
+        moving.run(random);
+        for _ in 1..ROUNDS_WITHOUT_HOURS {
+            if hours > 0 || !moving.begin_again() {
+                break;
+            }
+            moving.run(random);
+        }
+        self.rows = moving.into_rows(&lengths);
+        let moved = self.note_moves(&before);
+        self.count_parts(tree, &quotas);
+        moved
+    }
+
+    /// Notes which partitions moved just now.
+    fn note_moves(&mut self, before: &[Vec<u32>]) -> u64 {
+        let mut moved = 0;
+        for (place, row) in self.rows.iter().enumerate() {
+            let old = before.get(place).map_or([].as_slice(), Vec::as_slice);
+            for (partition, id) in row.iter().enumerate() {
+                if old.get(partition) != Some(id) {
+                    moved += 1;
+                    self.moves[partition] = 0;
+                }
+            }
+        }
+        moved
+    }
+
+    /// Counts what each device holds and what it misses.
+    fn count_parts(&mut self, tree: &Tree, quotas: &[u64]) {
+        let mut parts = vec![0i64; self.devices.len()];
+        self.rows.iter().flatten().for_each(|&id| parts[id as usize] += 1);
+        for (id, entry) in self.devices.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            entry.parts = parts[id];
+            let leaf = tree.places[id][super::tree::LEVELS - 1];
+            let quota = if leaf == NOWHERE {
+                0
+            } else {
+                quotas[leaf as usize] as i64
+            };
+            entry.parts_wanted = Some(quota - parts[id]);
+        }
+    }
+}
+
+/// What each node gets of the first partitions, which have more replicas than the others; `first`
+/// and `rest` are how many partitions there are and how many replicas each has.
+fn first_quotas(
+    tree: &Tree,
+    quotas: &[u64],
+    first: (usize, usize),
+    rest: (usize, usize),
+    random: &mut Random,
+) -> Vec<u64> {
+    let (here, there) = (first.0 * first.1, rest.0 * rest.1);
+    if here == 0 || there == 0 {
+        return if there == 0 {
+            quotas.to_vec()
+        } else {
+            vec![0; quotas.len()]
+        };
+    }
+    let ideal = first_shares(tree, quotas, (first.0, here), rest.0);
+    let left: Vec<f64> = quotas
+        .iter()
+        .zip(&ideal)
+        .map(|(&quota, ideal)| quota as f64 - ideal)
+        .collect();
+    let (here_bounds, there_bounds) = (bounds(&ideal, 1.0), bounds(&left, 1.0));
+    let both = |node: usize| {
+        let quota = quotas[node];
+        let (least, most) = here_bounds[node];
+        let least = least.max(quota.saturating_sub(there_bounds[node].1));
+        let most = most.min(quota.saturating_sub(there_bounds[node].0)).max(least);
+        if node < tree.first_leaf() {
+            return (least, most);
+        }
+        // No device more than once per partition, here or there.
+        let least = least.max(quota.saturating_sub(rest.0 as u64));
+        let most = most.min(first.0 as u64);
+        (least.min(most), most)
+    };
+    Apportion {
+        tree,
+        bounds: (0..tree.nodes()).map(both).collect(),
+        total: here as u64,
+        held: &vec![0; tree.nodes()],
+        shares: &[],
+    }
+    .solve(random)
+}
+
+/// The same before rounding: in proportion, but no device more than once per partition, here or there.
+fn first_shares(tree: &Tree, quotas: &[u64], (partitions, cells): (usize, usize), others: usize) -> Vec<f64> {
+    let leaves = tree.first_leaf()..tree.nodes();
+    let share = |leaf: usize, part: f64| {
+        let quota = quotas[leaf] as f64;
+        (quota * part).max(quota - others as f64).min(partitions as f64)
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        let sum: f64 = leaves.clone().map(|leaf| share(leaf, middle)).sum();
+        if sum < cells as f64 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let mut shares = vec![0.0; tree.nodes()];
+    for node in (1..tree.nodes()).rev() {
+        if node >= tree.first_leaf() {
+            shares[node] = share(node, high);
+        }
+        shares[tree.parents[node] as usize] += shares[node];
+    }
+    shares
+}
