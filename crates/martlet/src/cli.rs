@@ -66,6 +66,8 @@ pub enum Command {
     /// The ring builder under OpenStack's other name: it takes the directory's lock even for looking.
     #[command(disable_help_flag = true, hide = true)]
     RingBuilderSafe(Words),
+    /// Ask the storage servers of a cluster how they are (their pipelines have recon).
+    Recon(operator_tools::recon::Arguments),
     /// Sign an upload form for browsers and print it (for the formpost filter).
     FormSignature(operator_tools::form_signature::Arguments),
     /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.

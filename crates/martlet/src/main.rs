@@ -79,6 +79,7 @@ fn main() -> ExitCode {
         Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),
         Command::RingBuilder(line) => return ring_tools::ring_builder("ring-builder", &line),
         Command::RingBuilderSafe(line) => return ring_tools::ring_builder("ring-builder-safe", &line),
+        Command::Recon(line) => tools::recon(&line),
         Command::FormSignature(line) => tools::form_signature(&line),
         Command::ObjectInfo(line) => tools::object_info(&line),
         Command::AccountInfo(line) => tools::account_info(&line),

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use operator_tools::console::{Console, Status, run};
-use operator_tools::{database_info, form_signature, object_info};
+use operator_tools::{database_info, form_signature, object_info, recon};
 use std::io;
 use world::World;
 
@@ -24,6 +24,18 @@ pub fn account_info(line: &database_info::Arguments) -> Result<(), Failure> {
 /// `martlet container-info`.
 pub fn container_info(line: &database_info::ContainerArguments) -> Result<(), Failure> {
     tool(|console| database_info::run_container(line, &World::real(), console))
+}
+
+/// `martlet recon`.
+pub fn recon(line: &recon::Arguments) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    tool(|console| runtime.block_on(recon::run(line, &World::real(), console)))
+}
+
+/// For tools that speak to servers.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let made = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    made.map_err(Failure::io("start", std::path::Path::new("the runtime")))
 }
 
 fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {

@@ -12,6 +12,7 @@
 //! | `form-signature` | `form_signature.rs` |
 //! | `object-info` | `object_info.rs` |
 //! | `account-info`, `container-info` | `database_info.rs`, `shard_info.rs` |
+//! | `recon` | `recon/` |
 //!
 //! | what they share | file |
 //! |---|---|
@@ -29,6 +30,7 @@ pub mod form_signature;
 mod locations;
 pub mod object_info;
 mod python;
+pub mod recon;
 mod shard_info;
 mod swift_dir;
 mod text;

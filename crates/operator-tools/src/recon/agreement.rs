@@ -1,0 +1,218 @@
+//! Do all say the same: rings and `swift.conf`, clocks, versions, and what they are.
+//!
+//! A `swift.conf` or a clock that differs is no "error" in the last line, a ring that differs is: as OpenStack counts.
+
+use super::Checks;
+use super::summary::date;
+use md5::{Digest, Md5};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+/// A larger file is none of ours.
+const LIMIT: u64 = 1 << 30;
+
+impl Checks<'_, '_, '_> {
+    pub(super) async fn rings(&mut self) -> io::Result<()> {
+        self.begin("ringmd5", "Checking ring md5sums")?;
+        let own = self.own_rings();
+        if self.arguments.verbose {
+            for (name, sum) in &own {
+                self.teller.line(format_args!("-> On disk {name} md5sum: {sum}"))?;
+            }
+        }
+        let (mut matched, mut wrong) = (0, 0);
+        for answer in self.ask("ringmd5").await? {
+            let Ok(said) = answer.said else {
+                wrong += 1;
+                continue;
+            };
+            let mut differs = false;
+            for (path, sum) in said.as_object().into_iter().flatten() {
+                let name = file_name(path);
+                let Some(expected) = own.get(name) else { continue };
+                if sum.as_str() != Some(expected) {
+                    differs = true;
+                    let sum = sum.as_str().unwrap_or("None");
+                    self.teller.line(format_args!(
+                        "!! {} ({name} => {sum}) doesn't match on disk md5sum",
+                        answer.url
+                    ))?;
+                }
+            }
+            match differs {
+                true => wrong += 1,
+                false => {
+                    matched += 1;
+                    self.matches(&answer.url)?;
+                }
+            }
+        }
+        self.verdict(matched, wrong)
+    }
+
+    pub(super) async fn swift_conf(&mut self) -> io::Result<()> {
+        self.begin("swiftconfmd5", "Checking swift.conf md5sum")?;
+        let path = self.arguments.swiftdir.join("swift.conf");
+        let own = self.checksum(&path);
+        if self.arguments.verbose {
+            let sum = own.as_deref().unwrap_or("None");
+            self.teller.line(format_args!("-> On disk swift.conf md5sum: {sum}"))?;
+        }
+        let (mut matched, mut wrong) = (0, 0);
+        for answer in self.ask("swiftconfmd5").await? {
+            let Ok(said) = answer.said else {
+                wrong += 1;
+                continue;
+            };
+            // Under whatever name the other has it.
+            let sum = said.as_object().into_iter().flatten();
+            let sum = sum.map(|(_, sum)| sum.as_str()).next().flatten();
+            match sum.is_some() && sum == own.as_deref() {
+                true => {
+                    matched += 1;
+                    self.matches(&answer.url)?;
+                }
+                false => {
+                    let sum = sum.unwrap_or("None");
+                    self.teller
+                        .line(format_args!("!! {} ({sum}) doesn't match on disk md5sum", answer.url))?;
+                }
+            }
+        }
+        self.verdict(matched, wrong)
+    }
+
+    pub(super) async fn time(&mut self) -> io::Result<()> {
+        self.begin("time", "Checking time-sync")?;
+        let jitter = self.arguments.jitter;
+        let (mut matched, mut wrong) = (0, 0);
+        for answer in self.ask("time").await? {
+            let Some(remote) = answer.said.ok().and_then(|said| said.as_f64()) else {
+                wrong += 1;
+                continue;
+            };
+            let (asked, answered) = answer.when;
+            match remote + jitter < asked || remote - jitter > answered {
+                true => {
+                    let (here, there, off) = (date(answered), date(remote), (answered - remote).abs());
+                    self.teller.line(format_args!(
+                        "!! {} current time is {here}, but remote is {there}, differs by {off:.4} sec",
+                        answer.url
+                    ))?;
+                }
+                false => {
+                    matched += 1;
+                    self.matches(&answer.url)?;
+                }
+            }
+        }
+        self.verdict(matched, wrong)
+    }
+
+    pub(super) async fn versions(&mut self) -> io::Result<()> {
+        self.begin("version", "Checking versions")?;
+        let (mut versions, mut wrong) = (BTreeSet::new(), 0);
+        for answer in self.ask("version").await? {
+            let said = answer.said.ok();
+            let Some(version) = said.as_ref().and_then(|said| said.get("version")?.as_str()) else {
+                wrong += 1;
+                continue;
+            };
+            if self.arguments.verbose {
+                self.teller
+                    .line(format_args!("-> {} installed version {version}", answer.url))?;
+            }
+            versions.insert(version.to_owned());
+        }
+        let all: Vec<String> = versions.into_iter().collect();
+        let word = if all.len() == 1 { "matched" } else { "not matched" };
+        self.teller.summary("versions", json!(all));
+        self.teller.summary("errors", json!(wrong));
+        let all = all.join(", ");
+        self.teller.line(format_args!(
+            "Versions {word} ({all}), {wrong} error[s] while checking hosts."
+        ))?;
+        self.teller.rule()
+    }
+
+    pub(super) async fn validate(&mut self) -> io::Result<()> {
+        let (hosts, kind) = (self.scout.hosts.len(), self.scout.kind.word());
+        self.begin(
+            "validate",
+            &format!("Validating server type '{kind}' on {hosts} hosts..."),
+        )?;
+        let right = format!("{kind}-server");
+        let mut wrong = vec![];
+        for (url, said) in self.scout.identities().await {
+            match said {
+                Err(silence) => self.silent(&url, &silence)?,
+                Ok(Some(name)) if name.split('/').next() == Some(&right) => {}
+                Ok(name) => wrong.push(format!("{url} is {}", name.as_deref().unwrap_or("None"))),
+            }
+        }
+        // Who does not answer is neither.
+        let (good, errors) = (hosts - wrong.len(), wrong.len());
+        self.teller.summary("ok", json!(good));
+        self.teller.summary("invalid", json!(wrong));
+        self.teller.line(format_args!(
+            "{good}/{hosts} hosts ok, {errors} error[s] while checking hosts."
+        ))?;
+        for line in wrong {
+            self.teller.line(format_args!("Invalid: {line}"))?;
+        }
+        self.teller.rule()
+    }
+
+    fn matches(&mut self, url: &str) -> io::Result<()> {
+        match self.arguments.verbose {
+            true => self.teller.line(format_args!("-> {url} matches.")),
+            false => Ok(()),
+        }
+    }
+
+    fn verdict(&mut self, matched: usize, wrong: usize) -> io::Result<()> {
+        let hosts = self.scout.hosts.len();
+        self.teller.summary("matched", json!(matched));
+        self.teller.summary("hosts", json!(hosts));
+        self.teller.summary("errors", json!(wrong));
+        self.teller.line(format_args!(
+            "{matched}/{hosts} hosts matched, {wrong} error[s] while checking hosts."
+        ))?;
+        self.teller.rule()
+    }
+
+    /// The rings of the kind that are here, by their names.
+    fn own_rings(&self) -> BTreeMap<String, String> {
+        let kind = self.scout.kind.word();
+        let mut names = vec![];
+        let directory = self.scout.world.files.open_directory(&self.arguments.swiftdir);
+        let listed = directory.and_then(|directory| directory.list(&mut |name| names.push(name.to_owned())));
+        if listed.is_err() {
+            return BTreeMap::new();
+        }
+        let names = names.into_iter().filter_map(|name| name.into_string().ok());
+        let of_kind = names.filter(|name| {
+            let stem = name.strip_suffix(".ring.gz");
+            let policy = stem.and_then(|stem| stem.strip_prefix(kind));
+            policy.is_some_and(|policy| policy.is_empty() || policy.starts_with('-'))
+        });
+        of_kind
+            .filter_map(|name| {
+                let sum = self.checksum(&self.arguments.swiftdir.join(&name))?;
+                Some((name, sum))
+            })
+            .collect()
+    }
+
+    fn checksum(&self, path: &Path) -> Option<String> {
+        let bytes = self.scout.world.files.read(path, LIMIT).ok()?;
+        let sum = Md5::digest(&bytes);
+        Some(sum.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

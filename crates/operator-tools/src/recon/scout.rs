@@ -1,0 +1,286 @@
+//! Who is asked, and how: all at once, a bounded number at a time.
+//!
+//! Always holds: an answer is bounded in size and in time; what is no answer is an [`Silence`] with the words of it.
+
+use super::{Arguments, Checks};
+use crate::python;
+use futures_util::StreamExt;
+use http::{HeaderMap, Method, StatusCode};
+use peer::{Address, Body, Call, PeerError, Peers, Timeouts};
+use placement::Ring;
+use serde_json::{Value, json};
+use settings::SwiftConf;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use vocabulary::{Policies, PolicyIndex};
+use world::World;
+
+/// Hosts asked at the same time.
+const AT_ONCE: usize = 30;
+/// A longer answer is none.
+const LIMIT: u64 = 64 << 20;
+/// A larger file is no ring.
+const RING_LIMIT: u64 = 1 << 30;
+
+/// A kind of server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Account,
+    Container,
+    Object,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 3] = [Kind::Account, Kind::Container, Kind::Object];
+
+    pub(super) fn named(word: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Kind::Account => "account",
+            Kind::Container => "container",
+            Kind::Object => "object",
+        }
+    }
+}
+
+/// Why nobody can be asked.
+pub(super) enum Unfit {
+    /// There is no such storage policy.
+    Policy(String),
+    /// A file is wanting or wrong.
+    Files(String),
+}
+
+/// Whom to ask.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Host {
+    pub(super) ip: String,
+    pub(super) port: u16,
+}
+
+impl Host {
+    /// As in URLs.
+    pub(super) fn name(&self) -> String {
+        match self.ip.contains(':') {
+            true => format!("[{}]:{}", self.ip, self.port),
+            false => format!("{}:{}", self.ip, self.port),
+        }
+    }
+}
+
+/// Why there is no answer, as OpenStack's program words it.
+#[derive(Debug)]
+pub(super) struct Silence(String);
+
+/// What a host answered.
+pub(super) struct Answer {
+    pub(super) host: Host,
+    pub(super) url: String,
+    pub(super) said: Result<Value, Silence>,
+    /// When it was asked, and when it had answered.
+    pub(super) when: (f64, f64),
+}
+
+/// Asks hosts.
+pub(super) struct Scout<'a> {
+    pub(super) kind: Kind,
+    pub(super) hosts: Vec<Host>,
+    pub(super) world: &'a World,
+    peers: Peers,
+    patience: Duration,
+}
+
+impl<'a> Scout<'a> {
+    pub(super) fn new(arguments: &Arguments, world: &'a World, kind: Kind) -> Result<Self, Unfit> {
+        let policies = policies(&arguments.swiftdir)?;
+        let mut hosts = BTreeSet::new();
+        for name in rings(kind, &policies, arguments.policy.as_deref())? {
+            let ring = read(world, &arguments.swiftdir.join(format!("{name}.ring.gz")))?;
+            let asked = ring.devices().filter(|device| {
+                let region = arguments.region.is_none_or(|region| region == device.region);
+                region && arguments.zone.is_none_or(|zone| zone == device.zone)
+            });
+            hosts.extend(asked.map(|device| Host {
+                ip: device.ip.clone(),
+                port: device.port,
+            }));
+        }
+        Ok(Self {
+            kind,
+            hosts: hosts.into_iter().collect(),
+            world,
+            peers: Peers::new(world.clone()),
+            patience: Duration::from_secs(arguments.timeout.max(1)),
+        })
+    }
+
+    /// Seconds since 1970.
+    pub(super) fn now(&self) -> f64 {
+        self.world.clock.now().as_f64()
+    }
+
+    /// What every host says to a question of `/recon/`.
+    async fn ask(&self, question: &str) -> Vec<Answer> {
+        let path = format!("/recon/{question}");
+        let asking = self.hosts.iter().map(|host| self.ask_one(host, &path));
+        futures_util::stream::iter(asking).buffered(AT_ONCE).collect().await
+    }
+
+    async fn ask_one(&self, host: &Host, path: &str) -> Answer {
+        let began = self.now();
+        let said = self
+            .world
+            .timeout(self.patience, self.exchange(host, Method::GET, path))
+            .await;
+        let said = match said {
+            Err(_) => Err(Silence("<urlopen error timed out>".into())),
+            Ok(Err(silence)) => Err(silence),
+            Ok(Ok((_, body))) => serde_json::from_slice(&body).map_err(|error| Silence(format!("no JSON: {error}"))),
+        };
+        Answer {
+            host: host.clone(),
+            url: format!("http://{}{path}", host.name()),
+            said,
+            when: (began, self.now()),
+        }
+    }
+
+    /// What hosts are: the names they answer OPTIONS with.
+    pub(super) async fn identities(&self) -> Vec<(String, Result<Option<String>, Silence>)> {
+        let asking = self.hosts.iter().map(|host| async move {
+            let asked = self.exchange(host, Method::OPTIONS, "/");
+            let said = match self.world.timeout(self.patience, asked).await {
+                Err(_) => Err(Silence("<urlopen error timed out>".into())),
+                Ok(said) => said.map(|(headers, _)| {
+                    let name = headers.get(http::header::SERVER)?;
+                    Some(String::from_utf8_lossy(name.as_bytes()).into_owned())
+                }),
+            };
+            (format!("http://{}/", host.name()), said)
+        });
+        futures_util::stream::iter(asking).buffered(AT_ONCE).collect().await
+    }
+
+    async fn exchange(&self, host: &Host, method: Method, path: &str) -> Result<(HeaderMap, bytes::Bytes), Silence> {
+        let call = Call {
+            method,
+            address: Address::Plain(path.to_owned()),
+            query: String::new(),
+            headers: HeaderMap::new(),
+            body: Body::empty(),
+            interim: None,
+        };
+        let timeouts = Timeouts {
+            connect: self.patience,
+            response: self.patience,
+        };
+        let response = self
+            .peers
+            .send(&host.ip, host.port, call, timeouts)
+            .await
+            .map_err(silence)?;
+        let (head, body) = response.into_parts();
+        match head.status {
+            StatusCode::OK | StatusCode::NO_CONTENT => {}
+            status => {
+                let reason = status.canonical_reason().unwrap_or_default();
+                return Err(Silence(format!("HTTP Error {}: {reason}", status.as_u16())));
+            }
+        }
+        let body = body.collect(LIMIT).await.map_err(|error| Silence(error.to_string()))?;
+        Ok((head.headers, body))
+    }
+}
+
+/// As Python's urllib says it.
+fn silence(error: PeerError) -> Silence {
+    let text = match error {
+        PeerError::Connect(why) => {
+            let refused = why.contains("os error 111");
+            match refused {
+                true => "<urlopen error [Errno 111] ECONNREFUSED>".to_owned(),
+                false => format!("<urlopen error {why}>"),
+            }
+        }
+        PeerError::ConnectTimeout | PeerError::ResponseTimeout => "<urlopen error timed out>".to_owned(),
+        other => other.to_string(),
+    };
+    Silence(text)
+}
+
+/// The storage policies of the cluster; the usual one when nothing is said of them.
+fn policies(swift_dir: &Path) -> Result<Policies, Unfit> {
+    if !swift_dir.join("swift.conf").exists() {
+        return Ok(Policies::default());
+    }
+    let conf = SwiftConf::load_from_dir(swift_dir).map_err(|error| Unfit::Files(error.to_string()))?;
+    Ok(conf.policies)
+}
+
+/// The names of a kind's rings.
+fn rings(kind: Kind, policies: &Policies, policy: Option<&str>) -> Result<Vec<String>, Unfit> {
+    let chosen = |name: &str| {
+        let index = name.parse().ok().map(PolicyIndex);
+        let found = policies.by_name(name).or_else(|| policies.get(index?));
+        found.ok_or_else(|| Unfit::Policy(name.to_owned()))
+    };
+    let policy = policy.map(chosen).transpose()?;
+    Ok(match (kind, policy) {
+        (Kind::Object, Some(policy)) => vec![policy.index.ring_name()],
+        (Kind::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
+        (kind, _) => vec![kind.word().to_owned()],
+    })
+}
+
+fn read(world: &World, path: &Path) -> Result<Ring, Unfit> {
+    let unfit = |why: String| Unfit::Files(format!("{}: {why}", path.display()));
+    let bytes = world
+        .files
+        .read(path, RING_LIMIT)
+        .map_err(|error| unfit(error.to_string()))?;
+    Ring::from_bytes(&bytes).map_err(|error| unfit(error.to_string()))
+}
+
+impl Checks<'_, '_, '_> {
+    /// What every host says, told line by line as was asked for.
+    pub(super) async fn ask(&mut self, question: &str) -> io::Result<Vec<Answer>> {
+        let answers = self.scout.ask(question).await;
+        for answer in &answers {
+            let told = match &answer.said {
+                Ok(said) => said.clone(),
+                Err(silence) => json!({ "error": silence.0 }),
+            };
+            self.teller.answer(&answer.host.name(), told);
+            match &answer.said {
+                Ok(said) if self.arguments.verbose => {
+                    let said = python::repr(said);
+                    self.teller.line(format_args!("-> {}: {said}", answer.url))?;
+                }
+                Err(silence) => self.silent(&answer.url, silence)?,
+                Ok(_) => {}
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The same without those who did not answer.
+    pub(super) async fn answers(&mut self, question: &str) -> io::Result<Vec<(Host, Value)>> {
+        let answers = self.ask(question).await?.into_iter();
+        Ok(answers
+            .filter_map(|answer| Some((answer.host, answer.said.ok()?)))
+            .collect())
+    }
+
+    /// The line of somebody who did not answer.
+    pub(super) fn silent(&mut self, url: &str, silence: &Silence) -> io::Result<()> {
+        match self.arguments.suppress {
+            true => Ok(()),
+            false => self.teller.line(format_args!("-> {url}: {}", silence.0)),
+        }
+    }
+}

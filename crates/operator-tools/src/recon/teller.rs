@@ -1,0 +1,96 @@
+//! Where lines go: to the console, or into one JSON document.
+//!
+//! ```json
+//! {"object": {"hosts": 3, "async": {"answers": {"10.0.0.1:6200": {"async_pending": 0}, "10.0.0.2:6200": {"error": "…"}},
+//!                                   "summary": {"async_pending": {"low": 0.0, "high": 0.0, …}}}}}
+//! ```
+//! Always holds: with JSON nothing else is printed, refusals excepted, which go to standard error.
+
+use crate::console::Console;
+use serde_json::{Map, Value, json};
+use std::fmt::Display;
+use std::io;
+
+/// As long as a line of OpenStack's.
+const RULE: usize = 79;
+
+/// Tells a person, or a program.
+pub(super) struct Teller<'c, 'w> {
+    console: &'c mut Console<'w>,
+    document: Option<Map<String, Value>>,
+    kind: String,
+    check: &'static str,
+}
+
+impl<'c, 'w> Teller<'c, 'w> {
+    pub(super) fn new(console: &'c mut Console<'w>, json: bool) -> Self {
+        Self {
+            console,
+            document: json.then(Map::new),
+            kind: String::new(),
+            check: "",
+        }
+    }
+
+    /// A line for people.
+    pub(super) fn line(&mut self, line: impl Display) -> io::Result<()> {
+        match self.document {
+            Some(_) => Ok(()),
+            None => self.console.say(line),
+        }
+    }
+
+    /// The line between checks.
+    pub(super) fn rule(&mut self) -> io::Result<()> {
+        self.line("=".repeat(RULE))
+    }
+
+    /// Why nothing is asked.
+    pub(super) fn refuse(&mut self, why: &str) -> io::Result<()> {
+        match self.document {
+            Some(_) => self.console.complain(why),
+            None => {
+                self.console.say(why)?;
+                self.console
+                    .say("Usage: recon [SERVER_TYPE]... [OPTION]...; --help says what there is")
+            }
+        }
+    }
+
+    pub(super) fn begin_kind(&mut self, kind: &str, hosts: usize) -> io::Result<()> {
+        kind.clone_into(&mut self.kind);
+        if let Some(document) = &mut self.document {
+            document.insert(kind.to_owned(), json!({ "hosts": hosts }));
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_check(&mut self, check: &'static str) {
+        self.check = check;
+    }
+
+    /// What a host answered, for programs.
+    pub(super) fn answer(&mut self, host: &str, answer: Value) {
+        self.put("answers", host, answer);
+    }
+
+    /// What comes of all answers, for programs.
+    pub(super) fn summary(&mut self, name: &str, value: Value) {
+        self.put("summary", name, value);
+    }
+
+    fn put(&mut self, part: &str, name: &str, value: Value) {
+        if let Some(document) = &mut self.document {
+            // Making room in what has been made an object by `begin_kind` and by this line alone.
+            document[&self.kind][self.check][part][name] = value;
+        }
+    }
+
+    /// Nothing more will be told.
+    pub(super) fn end(self) -> io::Result<()> {
+        match self.document {
+            Some(document) => self.console.say(format_args!("{:#}", Value::Object(document))),
+            None => Ok(()),
+        }
+    }
+}

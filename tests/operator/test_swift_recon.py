@@ -1,0 +1,219 @@
+"""`martlet recon` beside `swift-recon`: the same lines of the same servers, told ones and real ones of both makes."""
+
+import difflib
+import hashlib
+import json
+import re
+import socket
+import time
+
+import pytest
+
+from harness.cluster import Cluster
+from harness.layout import ROLES, Layout
+from harness.places import martlet, openstack_command
+from harness.process import run
+from harness.told_recon import ToldServer, write_rings
+
+SCAN = {"errors": 1, "passes": 4, "quarantined": 2, "bytes_processed": 120000, "start_time": 1.0, "audit_time": 2.5}
+
+
+def both(etc, *arguments):
+    """What both programs print and how they end, OpenStack's first."""
+    theirs = run(openstack_command(etc, "swift-recon", *arguments, "--swiftdir", etc), timeout=60, check=False)
+    ours = run([martlet(), "recon", *arguments, "--swiftdir", etc], timeout=60, check=False)
+    assert "Traceback" not in theirs.stderr, theirs.stderr
+    assert not ours.stderr, ours.stderr
+    return [(done.returncode, comparable(done.stdout)) for done in (theirs, ours)]
+
+
+def comparable(text):
+    """Without what differs from one moment to the next; hosts come in any order within a check of OpenStack's."""
+    text = re.sub(r"^\[\d{4}-.*?\] ", "[now] ", text, flags=re.M)
+    text = re.sub(r"current time is .*, but remote is .*, differs", "current time is now, but remote is then, differs", text)
+    text = re.sub(r"differs by [\d.]+", lambda found: f"differs by {float(found.group().split()[-1]):.1f}", text)
+    text = re.sub(r"\((-?\d+) seconds ago\)", "(seconds ago)", text)
+    text = re.sub(r"(recon/time: )[\d.]+", r"\1N", text)
+    parts = [sorted(part.splitlines()) for part in text.removesuffix("=" * 79 + "\n").split("=" * 79 + "\n")]
+    kinds, begins = [], [at for at, part in enumerate(parts) if part and part[0].startswith("--> Starting")]
+    for begin, end in zip(begins, [*begins[1:], None]):
+        kinds.append(parts[begin:end])
+    kinds.sort()  # these come in any order, too
+    return [line for kind in kinds or [parts] for part in kind for line in [*part, "=" * 9]]
+
+
+def same(etc, *arguments):
+    theirs, ours = both(etc, *arguments)
+    assert theirs[0] == ours[0], (arguments, theirs, ours)
+    differing = [line for line in difflib.ndiff(theirs[1], ours[1]) if not line.startswith(" ")]
+    assert not differing, "\n".join([f"{arguments}: - only OpenStack's, + only ours", *differing])
+    return ours
+
+
+def full(k, now):
+    """Everything that may be asked of server `k`."""
+    stats = {"attempted": 4 + k, "failure": 1, "success": 3, "hashmatch": 3, "start": now - 100, "failure_nodes": {"127.0.0.1": {"it's": 1}}}
+    scan = {**SCAN, "errors": k, "bytes_processed": 120000 + k * 7777, "audit_time": 0.015625 + k}
+    audits = {"audits_passed": 3 * k, "auditor_pass_completed": 1.5 + k, "audits_since": now - 1000 * k, "audits_failed": k}
+    replicated = {"replication_time": 0.25 + k, "replication_last": now - 90 - 4000 * k, "replication_stats": stats}
+    return {
+        "/recon/async": {"async_pending": 7 * k, "async_pending_last": 1.5},
+        "/recon/replication/object": {**replicated, "object_replication_time": 0.25 + k * 3, "object_replication_last": now - 100 * k - 5},
+        "/recon/replication/account": replicated, "/recon/replication/container": replicated,
+        "/recon/reconstruction/object": {"object_reconstruction_last": now - 100_000 * k - 90, "object_reconstruction_time": 1.5 + k},
+        **{f"/recon/auditor/{kind}": {f"{kind}_{name}": value for name, value in audits.items()} for kind in ("account", "container")},
+        "/recon/auditor/object": {"object_auditor_stats_ALL": {"sda": scan, "sdb": SCAN} if k == 1 else scan, "object_auditor_stats_ZBF": scan},
+        "/recon/updater/container": {"container_updater_sweep": 0.5 + k},
+        "/recon/updater/object": {"object_updater_sweep": 0.75 + k},
+        "/recon/expirer/object": {"object_expiration_pass": 1.5 + k, "expired_last_pass": 12 * k},
+        "/recon/sharding": {"sharding_stats": {"attempted": 3, "failure": k, "success": 2, "sharding": {}}, "sharding_time": 3.5, "sharding_last": now - 90 * (k + 1)},
+        "/recon/unmounted": [{"device": f"sd{k}", "mounted": False}, {"device": "sdx", "mounted": "[Errno 5] I/O"}] if k else [],
+        "/recon/diskusage": [{"device": f"sd{k}", "mounted": True, "size": 1000000 * (k + 1), "used": 123456 + 11111 * k, "avail": 876544},
+                             {"device": "sdx", "mounted": False, "size": "", "used": "", "avail": ""},
+                             {"device": "sdy", "mounted": "[Errno 5]", "size": "", "used": "", "avail": ""},
+                             {"device": "sdz", "mounted": True, "size": 500000000000, "used": 450000000000 + k * 10**10, "avail": 50000000000 - k * 10**10}],
+        "/recon/load": {"1m": 0.5 + k, "5m": 1.25, "15m": -2.0, "tasks": "3/456", "processes": 7890},
+        "/recon/quarantined": {"objects": k + 5, "containers": k, "accounts": 0, "policies": {"0": {"objects": k + 3}, "1": {"objects": 2}}},
+        "/recon/sockstat": {"tcp_in_use": 10 + k, "orphan": k, "time_wait": 3, "tcp_mem_allocated_bytes": 4096 * k, "tcp6_in_use": 6},
+        "/recon/driveaudit": {"drive_audit_errors": k},
+        "/recon/time": lambda: time.time() + (0 if k < 2 else 500),
+        "/recon/version": {"version": "2.38.3" if k < 2 else "2.30.0"},
+        "OPTIONS": "object-server" if k < 2 else "account-server",
+    }
+
+
+def sums(etc):
+    return {str(path): hashlib.md5(path.read_bytes()).hexdigest() for path in [*etc.glob("*.ring.gz"), etc / "swift.conf"]}
+
+
+class Told:
+    """Servers that say things, one that says nothing of value, one that fails, and one that is not there."""
+
+    def __init__(self, etc, answers, dead=True):
+        self.etc, self.servers = etc, [ToldServer(said, f"127.0.0.{number + 1}") for number, said in enumerate(answers)]
+        self.nobody = socket.socket()
+        self.nobody.bind(("127.0.0.99", 0))
+        places = [(server.ip, server.port) for server in self.servers] + ([self.nobody.getsockname()] if dead else [])
+        write_rings(etc, places)
+        right = sums(etc)
+        conf = str(etc / "swift.conf")
+        for server in self.servers:
+            if 500 not in server.answers.values():
+                server.answers["/recon/swiftconfmd5"] = {conf: right[conf]}
+                server.answers["/recon/ringmd5"] = {path: value for path, value in right.items() if path != conf}
+        last = self.servers[-1].answers
+        last["/recon/ringmd5"] = {**right, str(etc / "object-1.ring.gz"): "abc", str(etc / "object.ring.gz"): None, str(etc / "account.ring.gz"): "abc"}
+        last["/recon/swiftconfmd5"] = {conf: "abc"}
+
+    def stop(self):
+        self.nobody.close()
+        for server in self.servers:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    now = round(time.time(), 3)
+    null = {path: {name: None for name in said} if isinstance(said, dict) else said for path, said in full(1, now).items()}
+    null["/recon/quarantined"] = {"objects": 5, "containers": 1, "accounts": 0}
+    null["/recon/version"] = {"version": "2.38.3"}
+    null["OPTIONS"] = "object-server"
+    broken = dict.fromkeys(full(0, now), 500)
+    kept = Told(tmp_path_factory.mktemp("told") / "etc", [full(0, now), null, broken, full(1, now), full(2, now)])
+    yield kept
+    kept.stop()
+
+
+CHECKS = ["-a", "-r", "-R", "--auditor", "--updater", "--expirer", "--sharding", "-u", "-d", "-l", "-q", "--validate-servers", "--md5",
+          "--sockstat", "--driveaudit", "-T", "-T --jitter 1000", "-d --human-readable"]
+
+
+@pytest.mark.parametrize("kind", ROLES)
+def test_every_check_says_the_same(told, kind):
+    if kind == "object":
+        for check in CHECKS:
+            same(told.etc, *check.split())
+    same(told.etc, kind, *" ".join(CHECKS).replace("--jitter 1000", "").split())
+
+
+def test_verbose_shows_what_each_said(told):
+    arguments = " ".join(check for check in CHECKS if "jitter" not in check).split()
+    status, said = same(told.etc, "object", "-v", *arguments)
+    assert status == 0 and "it's" in "".join(said)
+    same(told.etc, "object", "--suppress", *arguments)
+
+
+@pytest.mark.parametrize("arguments", ["--region 1 -a", "--zone 1 -a -l", "-z 77 -a -r -d -q --sharding -T --md5 --validate-servers", "-p silver -a", "-p 1 -a",
+                                       "account -p 1 -l", "", "account", "object object -l", "container account --sharding -r"])
+def test_choices(told, arguments):
+    same(told.etc, *arguments.split())
+
+
+def test_ranks_and_graph(tmp_path):
+    devices = [{"device": f"sd{number}", "mounted": True, "size": 1000, "used": used, "avail": 1000 - used}
+               for number, used in enumerate([100, 205, 300, 301, 302, 409, 995, 1000, 1, 0] * 3)]
+    for number, disk in enumerate(devices):
+        disk["used"] = min(disk["used"] + number // 10, 1000)  # few alike: their order would be anybody's
+        disk["avail"] = 1000 - disk["used"]
+    told = Told(tmp_path / "etc", [{"/recon/diskusage": devices}, {"/recon/diskusage": [{"device": "big", "mounted": True, "size": 3 * 10**18, "used": 10**12, "avail": 10**18}]},
+                                   {"/recon/diskusage": []}], dead=False)
+    try:
+        for arguments in ("-d", "-d --human-readable", "-d --top 4 --lowest 5", "-d --top 200"):
+            same(told.etc, *arguments.split())
+    finally:
+        told.stop()
+
+
+def test_one_that_never_ended_a_pass(tmp_path):
+    stats = {"attempted": 4, "failure": 1, "success": 2}
+    told = Told(tmp_path / "etc", [{"/recon/replication/object": {"replication_time": 3.75, "replication_last": 0, "replication_stats": stats},
+                                    "/recon/reconstruction/object": {"object_reconstruction_last": None, "object_reconstruction_time": None},
+                                    "/recon/auditor/object": {"object_auditor_stats_ALL": {}, "object_auditor_stats_ZBF": {"errors": 3}}, "/recon/version": {"version": "x"}}],
+                dead=False)
+    try:
+        same(told.etc, "-r", "-R", "--auditor", "--swift-versions")
+    finally:
+        told.stop()
+
+
+def test_what_makes_no_sense_is_refused(told):
+    for arguments, status, line in ((["nosuch", "-a"], 1, "Invalid Server Type"), (["-p", "nosuch", "-a"], 0, "Invalid Storage Policy: nosuch"),
+                                    (["-p", "7", "-a"], 0, "Invalid Storage Policy: 7")):
+        theirs, ours = both(told.etc, *arguments)
+        assert theirs[0] == ours[0] == status
+        assert all(line in str(said) for _, said in (theirs, ours)), (theirs, ours)
+    assert run([martlet(), "recon", "--nosuch"], check=False).returncode == 2
+    done = run([martlet(), "recon", "-a", "--swiftdir", "/nowhere"], check=False)
+    assert done.returncode == 1 and "/nowhere/object.ring.gz" in done.stdout
+
+
+def test_garbage_costs_a_line_about_its_server(tmp_path):
+    told = Told(tmp_path / "etc", [{path: garbage for path in full(0, 0)} for garbage in ("text", [1], {"a": [{}]}, [{"device": 5, "mounted": True, "size": -1}], None)], dead=False)
+    try:
+        done = run([martlet(), "recon", *ROLES, "--all", "-v", "--swiftdir", told.etc], timeout=60)
+        assert done.returncode == 0 and "panicked" not in done.stderr, done.stderr
+    finally:
+        told.stop()
+
+
+def test_json_has_answers_and_summaries(told):
+    done = run([martlet(), "recon", "--all", "account", "object", "--json", "--swiftdir", told.etc], timeout=60)
+    said = json.loads(done.stdout)
+    assert done.returncode == 0 and list(said) == ["account", "object"]
+    pendings = said["object"]["async"]
+    assert pendings["summary"]["async_pending"] == {"low": 0.0, "high": 14.0, "average": 7.0, "total": 21.0, "no_result": 1, "reported": 3}
+    assert len(pendings["answers"]) == said["object"]["hosts"] == 6
+    assert sum("error" in answer for answer in pendings["answers"].values()) == 2
+    assert said["object"]["ringmd5"]["summary"] == {"matched": 3, "hosts": 6, "errors": 3}
+    assert said["object"]["diskusage"]["summary"]["diskusage"]["highest"] == 94.0
+
+
+@pytest.mark.parametrize("make", ["openstack", "martlet"])
+def test_real_servers_of_either_make(tmp_path, make):
+    cluster = Cluster(Layout(tmp_path / "cluster").write(), make)
+    try:
+        for role in ROLES:
+            cluster.start_service(role)
+        same(cluster.etc, *ROLES, "-a", "-r", "-R", "--auditor", "--updater", "--expirer", "-u", "-q", "--validate-servers", "--md5", "-T", "--driveaudit", "--swift-versions")
+    finally:
+        cluster.stop()
