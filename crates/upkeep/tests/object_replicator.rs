@@ -491,7 +491,7 @@ async fn a_peer_that_says_rubbish_costs_nothing_else() {
     for name in &names {
         site.put(&site.nodes(name)[0], name, 1, b"x").await;
     }
-    site.misbehave("sd2", Mischief::Rubbish("REPLICATE"));
+    site.misbehave(&site.nodes(&names[0])[1], Mischief::Rubbish("REPLICATE"));
     let mut replicator = site.replicator(|_| {});
     let (_, failed) = pass(&mut replicator).await;
     assert!(failed > 0);
