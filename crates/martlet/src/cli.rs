@@ -70,6 +70,8 @@ pub enum Command {
     Recon(operator_tools::recon::Arguments),
     /// Sign an upload form for browsers and print it (for the formpost filter).
     FormSignature(operator_tools::form_signature::Arguments),
+    /// Show which nodes are responsible for an account, a container, an object or a partition.
+    GetNodes(operator_tools::get_nodes::Arguments),
     /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.
     ObjectInfo(operator_tools::object_info::Arguments),
     /// Say what an account's database holds, and where it belongs.

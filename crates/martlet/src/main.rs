@@ -81,6 +81,7 @@ fn main() -> ExitCode {
         Command::RingBuilderSafe(line) => return ring_tools::ring_builder("ring-builder-safe", &line),
         Command::Recon(line) => tools::recon(&line),
         Command::FormSignature(line) => tools::form_signature(&line),
+        Command::GetNodes(line) => tools::get_nodes(&line),
         Command::ObjectInfo(line) => tools::object_info(&line),
         Command::AccountInfo(line) => tools::account_info(&line),
         Command::ContainerInfo(line) => tools::container_info(&line),

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use operator_tools::console::{Console, Status, run};
-use operator_tools::{database_info, form_signature, object_info, recon};
+use operator_tools::{database_info, form_signature, get_nodes, object_info, recon};
 use std::io;
 use world::World;
 
@@ -36,6 +36,11 @@ pub fn recon(line: &recon::Arguments) -> Result<(), Failure> {
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let made = tokio::runtime::Builder::new_current_thread().enable_all().build();
     made.map_err(Failure::io("start", std::path::Path::new("the runtime")))
+}
+
+/// `martlet get-nodes`.
+pub fn get_nodes(line: &get_nodes::Arguments) -> Result<(), Failure> {
+    tool(|console| get_nodes::run(line, &World::real(), console))
 }
 
 fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {

@@ -10,6 +10,7 @@
 //! | tool | file |
 //! |---|---|
 //! | `form-signature` | `form_signature.rs` |
+//! | `get-nodes` | `get_nodes.rs` |
 //! | `object-info` | `object_info.rs` |
 //! | `account-info`, `container-info` | `database_info.rs`, `shard_info.rs` |
 //! | `recon` | `recon/` |
@@ -27,6 +28,7 @@
 pub mod console;
 pub mod database_info;
 pub mod form_signature;
+pub mod get_nodes;
 mod locations;
 pub mod object_info;
 mod python;

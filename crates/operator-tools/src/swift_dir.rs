@@ -13,7 +13,7 @@ use world::World;
 /// Where it is unless told otherwise.
 pub(crate) const DEFAULT: &str = "/etc/swift";
 /// No ring is larger: 2^32 partitions do not fit a format 1 file.
-const LARGEST_RING: u64 = 8 << 30;
+pub(crate) const LARGEST_RING: u64 = 8 << 30;
 
 /// What is read of it.
 pub(crate) struct SwiftDir {
