@@ -50,6 +50,7 @@ def test_a_ring_is_made_and_shown(tmp_path):
     compare(tmp_path, "b.builder\nb.builder create\nb.builder create 8 3\nb.builder create 6 3 1\nb.builder\n" + PLACED + """
 b.builder
 b.builder default
+b.builder rebalance
 b.ring.gz
 b.ring.gz version
 b.builder version
@@ -60,6 +61,8 @@ b.builder write_ring
 b.builder
 b.builder pretend_min_part_hours_passed
 b.builder
+b.builder rebalance
+b.builder rebalance --force
 b.builder unknown
 nothing.ring.gz
 nothing.ring.gz rebalance
@@ -228,6 +231,7 @@ b.builder set_info d3 _y
 b.builder
 y\\n |> b.builder remove d0 d1 d2
 b.builder
+b.builder rebalance
 """)
 
 
@@ -266,6 +270,7 @@ e.builder write_ring
 e.builder write_ring --format-version=2 --dev-id-bytes 4
 e.builder version
 e.builder validate
+e.builder dispersion
 """ + PLACED + """
 b.builder write_ring --format-version 2
 b.builder version
@@ -335,6 +340,45 @@ object.builder validate
 """)
 
 
+def test_second_rebalances(tmp_path):
+    """Where who gets what is no matter of chance: one device more than replicas, then one less."""
+    compare(tmp_path, """
+c.builder create 8 3 0
+c.builder add r1z1-127.0.0.1:1/a 100 r1z2-127.0.0.2:1/b 100 r1z3-127.0.0.3:1/c 100
+c.builder rebalance
+c.builder rebalance -f
+c.builder add r1z1-127.0.0.1:1/d 100
+c.builder remove d0
+c.builder rebalance
+c.builder
+c.builder rebalance
+c.builder set_info d1 _there
+c.builder rebalance
+c.builder pretend_min_part_hours_passed
+c.builder rebalance 3
+""")
+
+
+def test_dispersion(tmp_path):
+    """Measured on the same builder: OpenStack's own, rebalanced into two zones of unequal size."""
+    made = """
+d.builder create 8 3 0
+d.builder add r1z1-127.0.0.1:1/a1 1 r1z1-127.0.0.1:1/a2 1 r1z1-127.0.0.1:1/a3 1 r1z1-127.0.0.1:1/a4 1
+d.builder add --region 1 --zone 2 --ip a-rather-long-host.name.example.org --port 1 --device b1 --weight 1
+d.builder rebalance --seed 1
+"""
+    asked = ["d.builder dispersion", "d.builder dispersion -v", "d.builder dispersion 'r\\d+z\\d+$' -v", "d.builder dispersion r1z2 -v", "d.builder dispersion nothing -v",
+             "d.builder dispersion z2", "d.builder dispersion '(' -v", "d.builder dispersion --recalculate", "d.builder dispersion --verbose '.*\\-[^/]*$'", "d.builder set_overload 0.1",
+             "d.builder dispersion", "d.builder"]
+    for folder in (tmp_path / "theirs", tmp_path / "ours"):
+        folder.mkdir()
+        builders.openstack(folder, steps(made))
+    (tmp_path / "ours" / "d.builder").write_bytes((tmp_path / "theirs" / "d.builder").read_bytes())
+    for theirs, ours in zip(builders.openstack(tmp_path / "theirs", asked), builders.ours(tmp_path / "ours", asked)):
+        assert ours.status == theirs.status, ours
+        assert theirs.crashed or shown(ours.out) == shown(theirs.out)
+
+
 def test_impossible_rebalances(tmp_path):
     compare(tmp_path, """
 c.builder create 4 3 0
@@ -344,9 +388,12 @@ c.builder rebalance
 c.builder rebalance --badopt
 c.builder add r1z1-127.0.0.1:1/b 1 r1z1-127.0.0.1:1/c 1
 c.builder rebalance 5
+c.builder rebalance
 c.builder remove d0 d1 --yes
+c.builder rebalance
 c.builder remove d2 --yes
 c.builder
+c.builder rebalance
 """)
 
 

@@ -173,6 +173,16 @@ impl<'w> Shelf<'w> {
         write_file_atomically(self.world, directory_of(path), name, bytes).map_err(refused)
     }
 
+    /// Another file that the operator named.
+    pub fn read_other(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+        self.world.files.read(path, limit)
+    }
+
+    /// Writes another file that the operator named, in place of one that is there.
+    pub fn write_other(&self, path: &Path, bytes: &[u8]) -> Result<(), Stop> {
+        self.write(path, bytes)
+    }
+
     /// Seconds since 1970.
     pub fn now(&self) -> i64 {
         i64::try_from(self.world.clock.now().seconds()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! The operator's ring commands: the ring builder, with OpenStack's commands.
+//! The operator's ring commands: the ring builder, OpenStack's commands and advice beyond them.
 //!
 //! Comes in: the words of a command line, a [`world::World`], the standard streams. Goes out: builder and ring
 //! files, text in OpenStack's form, an exit status ([`Status`]).
@@ -16,9 +16,11 @@
 //! | the values that name devices | `add_value.rs`, `search_value.rs`, `change_value.rs`, `address.rs`, `number.rs` |
 //! | how devices are shown | `tables.rs`, `describe.rs` |
 //! | which files, locks, backups | `files.rs` |
+//! | advice: plan, ramp, simulate, pictures | `advice/` |
 
 mod add_value;
 mod address;
+mod advice;
 mod change_value;
 mod command;
 mod describe;

@@ -189,6 +189,14 @@ impl Said {
         }
     }
 
+    /// Every text of an option that may be said several times.
+    pub fn texts<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s str> {
+        self.values.iter().filter_map(move |(known, value)| match value {
+            Value::Text(text) if *known == name => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     /// The whole number of an option.
     pub fn whole(&self, name: &str) -> Option<i64> {
         match self.last(name)? {

@@ -87,7 +87,7 @@ fn wrapped(words: &[&str], indent: usize, width: usize) -> String {
     out
 }
 
-const PAGES: [Page; 23] = [
+const PAGES: [Page; 27] = [
     Page::new(
         "",
         "PROGRAM <builder_file>
@@ -127,7 +127,27 @@ PROGRAM <builder_file> add
         "PROGRAM <builder_file> create <part_power> <replicas> <min_part_hours>
     Makes a builder for 2^<part_power> partitions with <replicas> copies each.
     A partition moves again no sooner than <min_part_hours> hours after its last
-    move: choose more than a pass of the replicators takes.",
+    move: choose more than a pass of the replicators takes. The command `plan`
+    proposes all three.",
+    ),
+    Page::new(
+        "dispersion",
+        "PROGRAM <builder_file> dispersion <search_filter> [options]
+    Shows how many partitions have more replicas in one place (region, zone,
+    server, device) than they should.
+
+    --verbose (-v)  a line for each place, by the number of replicas in it
+    --recalculate   counts anew and saves the result in the builder
+    --svg FILE      draws how full devices are and how replicas are spread
+
+    <search_filter> is a regular expression for the beginning of place names:
+    \"r\\d+z\\d+$\" selects zones, \".*\\-[^/]*$\" servers.
+
+    Tier   the place
+    Parts  replicas of partitions in it
+    %      how many of them are too many
+    Max    how many replicas of a partition it should have at most
+    0 - N  partitions that have so many replicas there",
     ),
     Page::new(
         "finish_increase_partition_power",
@@ -160,6 +180,22 @@ PROGRAM <builder_file> list_parts
     devices hold each; those with most come first.",
     ),
     Page::new(
+        "plan",
+        "PROGRAM <builder_file> plan [--drives N] [--drive-size SIZE] [--servers N]
+    [--zones N] [--regions N] [--replicas N] [--final-drives N] [--inventory FILE]
+    [--min-part-hours N] [--json]
+    Proposes part power, replicas and zones and says why, and prints the commands
+    that make the ring. Asks what it is not told. FILE is TOML:
+
+        final_drives = 200
+        [[server]]
+        region = 1
+        zone = 2
+        ip = \"10.0.2.1\"
+        drives = 12
+        drive_size = \"16TB\"",
+    ),
+    Page::new(
         "prepare_increase_partition_power",
         "PROGRAM <builder_file> prepare_increase_partition_power
     Announces that the number of partitions will be doubled. Run write_ring
@@ -172,6 +208,15 @@ PROGRAM <builder_file> list_parts
     Lets the next rebalance move partitions that moved a short while ago.
     WITH CARE: if replicators have not brought these to where they moved, a
     second move makes objects unavailable until they have.",
+    ),
+    Page::searching(
+        "ramp",
+        "PROGRAM <builder_file> ramp <search-value> --max-move <SIZE>/h
+    [--target-weight WEIGHT] [--stored SIZE | --used PERCENT] [--weight-unit SIZE]
+    [--step-hours HOURS] [--json] [--svg FILE]
+    Lays out the steps in which the devices found come in (or go out, with
+    --target-weight 0) without more than SIZE moving per hour: the weights of each
+    step, the bytes it moves and when the last one ends. Changes nothing.",
     ),
     Page::new(
         "rebalance",
@@ -268,7 +313,8 @@ PROGRAM <builder_file> set_weight [--region <region>] [--zone <zone>] ...
     [--weight <weight>] <new_weight> [--yes]
 
     How much devices should hold compared with others; --weight searches for
-    devices that have that weight now. Partitions move with the next rebalance.",
+    devices that have that weight now. Partitions move with the next rebalance.
+    The command `ramp` proposes steps.",
     ),
     Page::searching(
         "set_zone",
@@ -282,6 +328,15 @@ PROGRAM <builder_file> set_zone [--region <region>] [--ip <ip or hostname>] ...
 
     Says that devices stand in another zone. Partitions move with the next
     rebalance.",
+    ),
+    Page::new(
+        "simulate",
+        "PROGRAM <builder_file> simulate --lose <place> [--lose <place>] ...
+    [--bandwidth <SIZE>/s] [--stored SIZE | --used PERCENT] [--weight-unit SIZE]
+    [--json] [--svg FILE]
+    Says what is at risk when places fail (`region:1`, `zone:3`, `zone:1/3`,
+    `server:10.0.0.1`, `device:7`, or a search value) and how long repair takes.
+    Changes nothing.",
     ),
     Page::new(
         "validate",

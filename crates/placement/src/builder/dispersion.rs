@@ -77,7 +77,7 @@ impl RingBuilder {
         Ok(report)
     }
 
-    /// Computes graph and dispersion anew from the table.
+    /// Computes graph and dispersion anew from the table, which raises the version.
     ///
     /// # Errors
     /// When no device has weight, or fewer than there are replicas.
@@ -87,6 +87,7 @@ impl RingBuilder {
         let (graph, dispersion) = spread(self, &tree, &plan);
         self.dispersion = dispersion;
         self.dispersion_graph = graph_value(self, &tree, graph);
+        self.version += 1;
         Ok(())
     }
 

@@ -12,14 +12,17 @@
 //! | partitions move | `rebalance.rs` |
 //! | the ring file is written; a builder made of it | `rings.rs` |
 //! | the partition power grows | `power.rs` |
+//! | how well replicas are spread | `dispersion.rs` |
 
 mod devices;
+mod dispersion;
 mod power;
 mod rebalance;
 mod rings;
 mod settings;
 mod show;
 
+use crate::advice;
 use crate::device_options::{self, DeviceLine};
 use crate::files::{PATIENCE, RingFiles, Shelf};
 use crate::options::{self, Declared, NotSaid, Said};
@@ -28,6 +31,8 @@ use crate::usage;
 use placement::{BuilderError, RingBuilder};
 use std::time::Duration;
 use world::World;
+
+pub(crate) use show::matching;
 
 /// How a command ends.
 pub type Outcome = Result<Status, Stop>;
@@ -139,11 +144,19 @@ const fn changes(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> 
     }
 }
 
-const COMMANDS: [Command; 23] = [
+const COMMANDS: [Command; 27] = [
     looks("default", show::ring),
     looks("search", show::search),
     looks("list_parts", show::list_parts),
     looks("validate", show::validate),
+    changes("dispersion", dispersion::report),
+    looks("ramp", advice::ramp),
+    looks("simulate", advice::simulate),
+    Command {
+        name: "plan",
+        changes: false,
+        run: Run::Anything(advice::plan),
+    },
     changes("add", devices::add),
     changes("remove", devices::remove),
     changes("set_weight", devices::set_weight),

@@ -76,10 +76,12 @@ pub(super) fn rebalance(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Ou
     }
     let seed = said.text("seed").or(said.words.first().map(String::as_str));
     let seed = seed.map_or_else(|| desk.shelf.dice(), as_seed);
-    let change = apply(&mut builder, seed, desk.shelf.now())?;
+    let now = desk.shelf.now();
+    let seconds_left = builder.min_part_seconds_left(now);
+    let change = apply(&mut builder, seed, now)?;
     let force = said.has("force");
     if change.parts == 0 && change.removed == 0 && !force {
-        let why = nothing_moves(&builder, desk.shelf.now());
+        let why = nothing_moves(&builder, seconds_left);
         desk.terminal
             .say(format_args!("No partitions could be reassigned.\n{why}"));
         return Ok(Status::Warning);
@@ -144,8 +146,8 @@ fn boxed(error: &BuilderError) -> Stop {
     ))
 }
 
-fn nothing_moves(builder: &RingBuilder, now: i64) -> String {
-    match builder.min_part_seconds_left(now) {
+fn nothing_moves(builder: &RingBuilder, seconds_left: i64) -> String {
+    match seconds_left {
         0 => "There is no need to do so at this time".to_owned(),
         left => format!(
             "The time between rebalances must be at least min_part_hours: {} hours ({} remaining)",

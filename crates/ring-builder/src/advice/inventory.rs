@@ -1,0 +1,185 @@
+//! What a cluster is or will be made of, from a TOML file or from what the operator says.
+//!
+//! Always holds: numbers are bounded before anything is allocated for them.
+
+use super::size;
+use serde::Deserialize;
+
+/// More drives than any cluster has.
+const MOST_DRIVES: u32 = 1_000_000;
+/// More servers than an inventory lists.
+const MOST_SERVERS: usize = 100_000;
+/// Where object servers listen unless told otherwise.
+const PORT: u16 = 6200;
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    final_drives: Option<u32>,
+    replicas: Option<f64>,
+    min_part_hours: Option<u32>,
+    #[serde(default)]
+    server: Vec<FileServer>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileServer {
+    #[serde(default = "one")]
+    region: u32,
+    zone: u32,
+    ip: String,
+    #[serde(default = "port")]
+    port: u16,
+    replication_ip: Option<String>,
+    replication_port: Option<u16>,
+    drives: Option<u32>,
+    #[serde(default)]
+    devices: Vec<String>,
+    drive_size: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn port() -> u16 {
+    PORT
+}
+
+/// A server and its drives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    /// Where it stands.
+    pub region: u32,
+    /// Where it stands within the region.
+    pub zone: u32,
+    /// How it is reached, as an add value says it: `10.0.0.1:6200R10.1.0.1:6200`.
+    pub address: String,
+    /// The names of its drives.
+    pub devices: Vec<String>,
+    /// What each holds, in bytes; none when nobody said.
+    pub drive_size: Option<f64>,
+}
+
+/// A cluster.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Inventory {
+    /// Its servers; none when only numbers are known.
+    pub servers: Vec<Server>,
+    /// Drives at its final size.
+    pub final_drives: Option<u32>,
+    /// Copies of everything.
+    pub replicas: Option<f64>,
+    /// How long a partition stays.
+    pub min_part_hours: Option<u32>,
+}
+
+impl Inventory {
+    /// Reads a TOML file's text.
+    pub fn read(text: &str) -> Result<Inventory, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        if file.server.len() > MOST_SERVERS {
+            return Err(format!("more than {MOST_SERVERS} servers"));
+        }
+        let mut drives = 0u32;
+        let servers = file.server.into_iter().map(|server| {
+            let count = server.drives.unwrap_or(server.devices.len() as u32);
+            drives = drives.saturating_add(count);
+            if count == 0 || drives > MOST_DRIVES {
+                return Err(format!(
+                    "server {}: say `drives` (up to {MOST_DRIVES} in all) or `devices`",
+                    server.ip
+                ));
+            }
+            server.known()
+        });
+        let servers = servers.collect::<Result<_, _>>()?;
+        Ok(Inventory {
+            servers,
+            final_drives: file.final_drives.map(bounded).transpose()?,
+            replicas: file.replicas,
+            min_part_hours: file.min_part_hours,
+        })
+    }
+
+    /// How many drives it has.
+    pub fn drives(&self) -> u32 {
+        self.servers.iter().map(|server| server.devices.len() as u32).sum()
+    }
+}
+
+/// A number of drives that some cluster has.
+pub fn bounded(drives: u32) -> Result<u32, String> {
+    match drives {
+        1..=MOST_DRIVES => Ok(drives),
+        _ => Err(format!("{drives} drives: choose 1 to {MOST_DRIVES}")),
+    }
+}
+
+impl FileServer {
+    fn known(self) -> Result<Server, String> {
+        let show = |ip: &str| crate::address::address(ip).map(|ip| crate::address::before_port(&ip));
+        let mut address = format!("{}:{}", show(&self.ip)?, self.port);
+        if let Some(ip) = &self.replication_ip {
+            address.push_str(&format!(
+                "R{}:{}",
+                show(ip)?,
+                self.replication_port.unwrap_or(self.port)
+            ));
+        }
+        let devices = match self.devices.is_empty() {
+            false => self.devices,
+            true => (0..self.drives.unwrap_or(0))
+                .map(|number| format!("d{}", number + 1))
+                .collect(),
+        };
+        Ok(Server {
+            region: self.region,
+            zone: self.zone,
+            address,
+            devices,
+            drive_size: self.drive_size.as_deref().map(size::bytes).transpose()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_file_is_read() {
+        let inventory = Inventory::read(
+            "final_drives = 200\n[[server]]\nzone = 2\nip = \"10.0.2.1\"\ndrives = 3\ndrive_size = \"16TB\"\n\
+             [[server]]\nregion = 2\nzone = 1\nip = \"::1\"\nport = 7\nreplication_ip = \"::2\"\ndevices = [\"sdb\"]\n",
+        )
+        .unwrap();
+        assert_eq!((inventory.drives(), inventory.final_drives), (4, Some(200)));
+        assert_eq!(inventory.servers[0].devices, ["d1", "d2", "d3"]);
+        assert_eq!(inventory.servers[1].address, "[::1]:7R[::2]:7");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for wrong in [
+            "x",
+            "servers = 3",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"",
+            "[[server]]\nzone = 1\nip = \"$\"\ndrives = 1",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 4000000000",
+            "final_drives = 0",
+        ] {
+            assert!(Inventory::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in ".*") {
+            let _ = Inventory::read(&text);
+        }
+    }
+}

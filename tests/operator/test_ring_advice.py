@@ -1,0 +1,116 @@
+"""plan, ramp and simulate: what they say comes true when it is done."""
+
+import json
+import re
+import shlex
+import xml.dom.minidom
+
+import pytest
+
+from harness import ring_builder as builders
+
+FIVE_ZONES = ["o.builder create 10 3 1",
+              "o.builder add " + " ".join(f"r1z{zone}-10.0.{zone}.1:6200/d{drive} 16000" for zone in range(1, 6) for drive in range(1, 5)),
+              "o.builder rebalance --seed 1"]
+
+
+@pytest.fixture
+def ring(tmp_path):
+    assert [step.status for step in builders.ours(tmp_path, FIVE_ZONES)] == [0, 0, 0]
+    return tmp_path
+
+
+def told(folder, line, status=0):
+    [step] = builders.ours(folder, [f"o.builder {line}"])
+    assert step.status == status, step
+    return step.out
+
+
+def unchanged(folder, line, status=0):
+    before = (folder / "o.builder").read_bytes()
+    out = told(folder, line, status)
+    assert (folder / "o.builder").read_bytes() == before
+    return out
+
+
+@pytest.mark.parametrize("drives, power", [(1, 7), (5, 9), (10, 10), (48, 13), (5000, 19)])
+def test_a_hundred_partitions_for_each_drive_in_the_end(tmp_path, drives, power):
+    plan = json.loads(told(tmp_path, f"plan --drives 1 --final-drives {drives} --zones 5 --replicas 1 --json"))
+    assert plan["part_power"] == power and plan["partitions"] == 2 ** power >= 100 * drives > 2 ** (power - 1)
+
+
+def test_the_commands_of_a_plan_make_the_ring(tmp_path):
+    (tmp_path / "inventory.toml").write_text("final_drives = 40\n" + "".join(
+        f'[[server]]\nzone = {zone}\nip = "{ip}"\ndrives = 2\ndrive_size = "4TB"\n' for zone, ip in enumerate(["10.0.0.1", "node2.example.com", "2001:db8::3", "10.0.0.4", "10.0.0.5"])), encoding="utf-8")
+    plan = json.loads(told(tmp_path, "plan --inventory inventory.toml --json"))
+    for line in plan["commands"]:
+        [step] = builders.ours(tmp_path, [shlex.join(shlex.split(line)[1:])])
+        assert step.status == 0, step
+    shown = told(tmp_path, "")
+    assert "4096 partitions, 3.000000 replicas, 1 regions, 5 zones, 10 devices" in shown and " 0.00 dispersion" in shown
+
+
+def test_a_plan_asks_for_what_it_is_not_told(tmp_path):
+    [step] = builders.ours(tmp_path, ["12\\n48\\n3\\n |> o.builder plan"])
+    assert step.status == 0 and "2^13" in step.out and "12 drives in 3 zone(s)" in step.out
+    assert told(tmp_path, "plan", status=2)
+    assert "WARNING" in told(tmp_path, "plan --drives 12 --zones 1 --no-questions", status=1)
+    for wrong in ("--drives 0", "--drives x", "--drives 2 --no-questions", "--drives 9999999999", "--inventory absent.toml"):
+        assert told(tmp_path, f"plan {wrong}", status=2) is not None
+
+
+def moved_in(folder, weights, seed):
+    """What a step of a ramp really moves."""
+    told(folder, "set_weight " + " ".join(f"d{device} {weight}" for device, weight in weights.items()))
+    told(folder, "pretend_min_part_hours_passed")
+    [step] = builders.ours(folder, [f"o.builder rebalance --seed {seed} --force"])
+    assert step.status in (0, 1), step
+    return int(re.search(r"Reassigned (\d+)", step.out)[1])
+
+
+@pytest.mark.parametrize("search, extra", [("z6", ""), ("z2", "--target-weight 0"), ("z2", "--target-weight 32000"), ("d3", "--target-weight 1000")])
+def test_a_ramp_moves_what_it_says(ring, search, extra):
+    told(ring, "add " + " ".join(f"r1z6-10.0.6.1:6200/d{drive} 16000" for drive in range(1, 5)))
+    if search != "z6":
+        told(ring, "rebalance --seed 2", status=1)
+        told(ring, "pretend_min_part_hours_passed")
+        told(ring, "rebalance --seed 2 --force")
+    ramp = json.loads(unchanged(ring, f"ramp {search} --max-move 10TiB/h --json {extra}"))
+    assert "steps" in ramp and ramp["steps"], ramp
+    for number, step in enumerate(ramp["steps"]):
+        assert step["bytes"] <= ramp["max_move_bytes_per_hour"] * max(1, step["hours"]) * 1.001
+        assert moved_in(ring, step["weights"], number) <= step["partitions"] * 1.1 + 4
+
+
+def test_a_ramp_says_when_it_ends(ring):
+    told(ring, "add r1z6-10.0.6.1:6200/d1 16000")
+    out = unchanged(ring, "ramp z6 --max-move 1TiB/h --svg ramp.svg")
+    assert re.search(r"1 devices, \d+ steps, .* move in all, done after", out) and "set_weight d20" in out
+    xml.dom.minidom.parse(str(ring / "ramp.svg"))
+    for wrong in ("ramp z6", "ramp z9 --max-move 1TiB/h", "ramp z1 --max-move 1TiB/h", "ramp z6 --max-move fast", "ramp z1 --max-move 1kB/h --target-weight 0",
+                  "ramp r1 --max-move 1TiB/h --target-weight 1", "ramp z1 --max-move 1TiB/h --target-weight nan", "ramp z6 --max-move 1TiB/h --used 200"):
+        assert unchanged(ring, wrong, status=2)
+
+
+def test_what_is_at_risk_is_counted(ring):
+    """Against the partitions that list_parts lists."""
+    listed = [line.split() for line in told(ring, "list_parts z3").splitlines()[1:]]
+    said = json.loads(unchanged(ring, "simulate --lose zone:3 --stored 30TB --bandwidth 100MB/s --json"))
+    assert said["devices"] == 4 and said["lost_partition_replicas"] == sum(int(count) for _, count in listed)
+    assert said["partitions_by_replicas_left"] == {"0": 0, "1": 0, "2": len(listed)}
+    assert said["lost_bytes"] == pytest.approx(30e12 * len(listed) / 3072, rel=1e-3)
+    assert said["repair_hours"] > said["lost_bytes"] / 16 / 100e6 / 3600
+    two = json.loads(unchanged(ring, "simulate --lose zone:1/3 --lose server:10.0.1.1 --lose d5 --json", status=1))
+    both = [line.split() for line in told(ring, "list_parts z3 z1 d5").splitlines()[1:]]
+    assert two["partitions_by_replicas_left"] == {str(3 - lost): sum(int(count) == lost for _, count in both) for lost in (3, 2, 1)}
+
+
+def test_simulations_for_people(ring):
+    out = unchanged(ring, "simulate --lose zone:3 --svg lost.svg")
+    assert "replicas left" in out and "Repair copies" in out and "Assumed: devices are 70% full" in out
+    xml.dom.minidom.parse(str(ring / "lost.svg"))
+    assert "UNAVAILABLE" in unchanged(ring, "simulate --lose region:1", status=1)
+    for wrong in ("simulate", "simulate --lose zone:9", "simulate --lose zone:x", "simulate --lose z3 --bandwidth 0/s", "simulate --lose z3 x"):
+        assert unchanged(ring, wrong, status=2)
+    told(ring, "dispersion --svg spread.svg")
+    xml.dom.minidom.parse(str(ring / "spread.svg"))
