@@ -9,6 +9,7 @@ import time
 import pytest
 
 from harness import ring_builder as builders
+from harness.places import martlet
 from harness.ring_builder import shown
 
 FOUR = """
@@ -155,7 +156,7 @@ def test_search(tmp_path):
 
 
 def test_list_parts(tmp_path):
-    """One partition for each device: who holds it is no matter of chance."""
+    """Each device holds every partition: only the order is a matter of chance."""
     compare(tmp_path, """
 l.builder create 3 3 1
 l.builder list_parts d0
@@ -168,7 +169,18 @@ l.builder list_parts --region 1
 l.builder list_parts --region 1 x
 l.builder list_parts d9
 l.builder list_parts foo
-""")
+""", hide=lambda text: "\n".join(sorted(text.splitlines())))
+
+
+def test_list_parts_in_order(tmp_path):
+    """On the same builder: OpenStack's, whose order is that of its table."""
+    for folder in (tmp_path / "theirs", tmp_path / "ours"):
+        folder.mkdir()
+        builders.openstack(folder, steps(PLACED))
+    (tmp_path / "ours" / "b.builder").write_bytes((tmp_path / "theirs" / "b.builder").read_bytes())
+    asked = ["b.builder list_parts d0", "b.builder list_parts r0 z1", "b.builder list_parts --meta meta", "b.builder list_parts d0 d0"]
+    theirs, ours = builders.openstack(tmp_path / "theirs", asked), builders.ours(tmp_path / "ours", asked)
+    assert [(step.out, step.status) for step in ours] == [(step.out, step.status) for step in theirs]
 
 
 def test_devices_change(tmp_path):
@@ -493,6 +505,17 @@ def test_who_changes_waits_for_the_lock(tmp_path):
         time.sleep(0.5)
         assert changing.poll() is None
     assert changing.wait(10) == 0
+
+
+def test_the_safe_program_locks_for_looking_too(tmp_path):
+    builders.ours(tmp_path, steps(FOUR))
+    with open(tmp_path / ".lock", "a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (tmp_path / "swift-ring-builder-safe").symlink_to(martlet())
+        looking = subprocess.Popen([tmp_path / "swift-ring-builder-safe", "b.builder", "search", "d0"], cwd=tmp_path, stdout=subprocess.PIPE)
+        time.sleep(0.5)
+        assert looking.poll() is None
+    assert b"sd0" in looking.communicate(timeout=10)[0] and looking.returncode == 0
 
 
 def test_remove_without_a_value_removes_nothing(tmp_path):

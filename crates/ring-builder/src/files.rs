@@ -101,6 +101,12 @@ impl<'w> Shelf<'w> {
         })
     }
 
+    /// Whether there is a builder, of whatever kind.
+    pub fn has_builder(&self) -> bool {
+        let info = self.world.files.info(&self.files.builder);
+        !info.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
     /// The builder; none when there is no such file.
     pub fn read_builder(&self) -> Result<Option<RingBuilder>, Stop> {
         let path = self.files.builder.display();

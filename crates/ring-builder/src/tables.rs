@@ -12,17 +12,42 @@ struct Row<'b> {
     removed: bool,
 }
 
-impl<'b> Row<'b> {
-    fn new(builder: &'b RingBuilder, device: &'b Device) -> Row<'b> {
-        Row {
-            device,
-            parts: builder.parts_of(device.id).unwrap_or(0),
-            // No weight at all: nothing is out of balance then.
-            balance: builder.balance_of(device.id).unwrap_or(0.0),
-            removed: builder.is_removed(device.id),
+/// The balance of a device that should hold nothing and does.
+const HOLDS_TOO_MUCH: f64 = 999.99;
+
+/// Makes rows: what a weight asks for is the same for all of them.
+struct Rows<'b> {
+    builder: &'b RingBuilder,
+    /// Nothing when no device has weight: nothing is out of balance then.
+    parts_per_weight: Option<f64>,
+}
+
+impl<'b> Rows<'b> {
+    fn of(builder: &'b RingBuilder) -> Rows<'b> {
+        Rows {
+            builder,
+            parts_per_weight: builder.weight_of_one_part().ok(),
         }
     }
 
+    fn row(&self, device: &'b Device) -> Row<'b> {
+        let parts = self.builder.parts_of(device.id).unwrap_or(0);
+        let balance = match self.parts_per_weight {
+            None => 0.0,
+            Some(_) if device.weight == 0.0 && parts == 0 => 0.0,
+            Some(_) if device.weight == 0.0 => HOLDS_TOO_MUCH,
+            Some(per_weight) => 100.0 * parts as f64 / (device.weight * per_weight) - 100.0,
+        };
+        Row {
+            device,
+            parts,
+            balance,
+            removed: self.builder.is_removed(device.id),
+        }
+    }
+}
+
+impl Row<'_> {
     fn weight(&self) -> String {
         fixed(self.device.weight, 2)
     }
@@ -56,7 +81,8 @@ impl Addresses {
 
 /// All devices of a builder, by where they are.
 pub fn devices(builder: &RingBuilder) -> String {
-    let mut rows: Vec<Row<'_>> = builder.devices().map(|device| Row::new(builder, device)).collect();
+    let all = Rows::of(builder);
+    let mut rows: Vec<Row<'_>> = builder.devices().map(|device| all.row(device)).collect();
     rows.sort_by(|left, right| {
         let key = |row: &Row<'_>| (row.device.region, row.device.zone);
         let names = |row: &Row<'_>| (row.device.ip.clone(), row.device.device.clone());
@@ -125,8 +151,9 @@ pub fn found(builder: &RingBuilder, devices: &[Device]) -> String {
         "partitions",
         "balance",
     );
+    let all = Rows::of(builder);
     for device in devices {
-        let row = Row::new(builder, device);
+        let row = all.row(device);
         out.push_str(&format!(
             "{:>14} {:>7} {:>5} {:>15} {:>5} {:>15} {:>17} {:>9} {:>6} {:>10} {:>7} {}\n",
             device.id,

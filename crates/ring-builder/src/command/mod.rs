@@ -244,7 +244,7 @@ impl<'c> Call<'c> {
             terminal.say(format_args!("Note: using {builder} instead of {ring} as builder file"));
         }
         // Looked at before the lock is taken, which is a file in the directory: a mistyped name leaves none behind.
-        if !anything && shelf.read_builder()?.is_none() {
+        if !anything && !shelf.has_builder() {
             let why = format!("Ring Builder file does not exist: {}", files.builder.display());
             return Err(Stop::Refused(why));
         }

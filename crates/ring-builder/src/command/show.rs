@@ -136,12 +136,35 @@ pub(super) fn list_parts(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outco
     for value in words {
         find(Wanted::read(value)?);
     }
-    let parts = builder.list_parts(&ids);
+    let parts = partitions_of(&builder, &ids);
     if parts.is_empty() {
         return Err(Stop::Refused("No matching devices found".to_owned()));
     }
     desk.terminal.put(&tables::partitions(&parts));
     Ok(Status::Success)
+}
+
+/// The partitions that devices hold and how many of them do: most first, else in the order OpenStack's program meets
+/// them, replica by replica.
+fn partitions_of(builder: &RingBuilder, ids: &[u32]) -> Vec<(u32, u32)> {
+    let most = builder.slots().count();
+    let mut is_asked = vec![false; most];
+    ids.iter().for_each(|id| is_asked[*id as usize] = true);
+    let mut matches = vec![0u32; builder.partition_count() as usize];
+    let mut met = Vec::new();
+    for row in builder.assignments() {
+        for ((partition, id), count) in (0u32..).zip(row).zip(&mut matches) {
+            if is_asked[*id as usize] {
+                if *count == 0 {
+                    met.push(partition);
+                }
+                *count += 1;
+            }
+        }
+    }
+    let mut parts: Vec<(u32, u32)> = met.into_iter().map(|it| (it, matches[it as usize])).collect();
+    parts.sort_by_key(|(_, count)| u32::MAX - count);
+    parts
 }
 
 /// Whether the ring breaks a rule.
