@@ -42,11 +42,11 @@ def run(make, tool, *arguments, env=None, cwd=None, within=60, prefix=()):
     return Told(ended.returncode, ended.stdout, ended.stderr)
 
 
-def many(tool, calls, swift_dir=None):
-    """What OpenStack's tool says to each of many lists of arguments; it is imported once, and forked for each."""
+def many(tool, calls, swift_dir=None, prefix=()):
+    """What OpenStack's tool says to each of many lists of arguments; it is imported once, and forked for each. `prefix` as in `run`."""
     script = Path(__file__).with_name("openstack_many.py")
     words = [[str(word) for word in call] for call in calls]
-    line = [sys.executable, "-W", "ignore", script, str(swift_dir or ""), openstack(f"swift-{tool}")]
+    line = [*prefix, sys.executable, "-W", "ignore", script, str(swift_dir or ""), openstack(f"swift-{tool}")]
     ended = subprocess.run(line, input=json.dumps(words), capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "80"}, check=True)
     return [Told(**told) for told in json.loads(ended.stdout)]
 

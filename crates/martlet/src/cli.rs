@@ -74,6 +74,12 @@ pub enum Command {
     GetNodes(operator_tools::get_nodes::Arguments),
     /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.
     ObjectInfo(operator_tools::object_info::Arguments),
+    /// Print what a server's configuration says, defaults filled in.
+    Config(operator_tools::config::Arguments),
+    /// List Swift's processes that have run for long.
+    Oldies(operator_tools::oldies::Arguments),
+    /// List Swift's processes that no pid file knows, and signal them when asked.
+    Orphans(operator_tools::orphans::Arguments),
     /// Say what an account's database holds, and where it belongs.
     AccountInfo(operator_tools::database_info::Arguments),
     /// Say what a container's database holds, how far it is sharded, and where it belongs.

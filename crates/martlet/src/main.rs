@@ -83,6 +83,9 @@ fn main() -> ExitCode {
         Command::FormSignature(line) => tools::form_signature(&line),
         Command::GetNodes(line) => tools::get_nodes(&line),
         Command::ObjectInfo(line) => tools::object_info(&line),
+        Command::Config(line) => tools::config(&line),
+        Command::Oldies(line) => tools::oldies(&line),
+        Command::Orphans(line) => tools::orphans(&line),
         Command::AccountInfo(line) => tools::account_info(&line),
         Command::ContainerInfo(line) => tools::container_info(&line),
     };

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use operator_tools::console::{Console, Status, run};
-use operator_tools::{database_info, form_signature, get_nodes, object_info, recon};
+use operator_tools::{config, database_info, form_signature, get_nodes, object_info, oldies, orphans, recon};
 use std::io;
 use world::World;
 
@@ -41,6 +41,21 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// `martlet get-nodes`.
 pub fn get_nodes(line: &get_nodes::Arguments) -> Result<(), Failure> {
     tool(|console| get_nodes::run(line, &World::real(), console))
+}
+
+/// `martlet oldies`.
+pub fn oldies(line: &oldies::Arguments) -> Result<(), Failure> {
+    tool(|console| oldies::run(line, &World::real(), console))
+}
+
+/// `martlet orphans`.
+pub fn orphans(line: &orphans::Arguments) -> Result<(), Failure> {
+    tool(|console| orphans::run(line, &World::real(), console))
+}
+
+/// `martlet config`.
+pub fn config(line: &config::Arguments) -> Result<(), Failure> {
+    tool(|console| config::run(line, &World::real(), console))
 }
 
 fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {

@@ -276,7 +276,7 @@ impl Database {
             }
             let cut = if arguments.drop_prefixes { prefix.len() } else { 0 };
             for (name, item) in group {
-                let (name, value) = (shown(name[cut..].as_bytes()), shown(item.value.as_bytes()));
+                let (name, value) = (shown(&name.as_bytes()[cut..]), shown(item.value.as_bytes()));
                 console.say(format_args!("    {name}: {value}"))?;
             }
         }

@@ -12,6 +12,8 @@
 //! | `form-signature` | `form_signature.rs` |
 //! | `get-nodes` | `get_nodes.rs` |
 //! | `object-info` | `object_info.rs` |
+//! | `config` | `config.rs` |
+//! | `oldies`, `orphans` | `oldies.rs`, `orphans.rs`; what runs: `processes.rs` |
 //! | `account-info`, `container-info` | `database_info.rs`, `shard_info.rs` |
 //! | `recon` | `recon/` |
 //!
@@ -25,12 +27,16 @@
 //!
 //! Compared with OpenStack's programs, field by field, in `tests/operator`.
 
+pub mod config;
 pub mod console;
 pub mod database_info;
 pub mod form_signature;
 pub mod get_nodes;
 mod locations;
 pub mod object_info;
+pub mod oldies;
+pub mod orphans;
+mod processes;
 mod python;
 pub mod recon;
 mod shard_info;

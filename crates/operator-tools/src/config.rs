@@ -1,0 +1,254 @@
+//! `config`: what a server's configuration says, defaults filled in and values expanded.
+//!
+//! Compared with `swift-config` in `tests/operator/test_small_tools.py`. OpenStack's program looks in /etc/swift only;
+//! here `--swift-dir` may name another place. With `--wsgi` filters and applications must say `use = egg:swift#name`.
+
+use crate::console::{Console, Status};
+use crate::swift_dir::DEFAULT;
+use clap::Args;
+use settings::Document;
+use settings::ini::{DEFAULT as DEFAULTS, Section};
+use settings::interpolate::expand;
+use std::io;
+use std::path::{Path, PathBuf};
+use world::World;
+use world::files::Kind;
+
+/// Servers whose configuration is named as they are, not as the server of their kind.
+const ALONE: [&str; 2] = ["object-expirer", "container-reconciler"];
+
+/// The command line of `config`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// A server (object, proxy-server, object-replicator; object.2 for its configuration object-server/2.conf), or the path of
+    /// a configuration.
+    #[arg(value_name = "SERVER")]
+    pub servers: Vec<String>,
+    /// Only the Nth configuration of the server.
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub config_num: usize,
+    /// Only sections of this name.
+    #[arg(short, long, value_name = "SECTION")]
+    pub section: Option<String>,
+    /// As servers of requests read it: the pipeline, and what it is made of.
+    #[arg(short, long)]
+    pub wsgi: bool,
+    /// Where the configurations are.
+    #[arg(long, value_name = "DIR", default_value = DEFAULT)]
+    pub swift_dir: PathBuf,
+}
+
+/// A section as it is printed.
+struct Shown {
+    name: String,
+    options: Vec<(String, String)>,
+}
+
+/// Finds and prints them.
+pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+    if arguments.servers.is_empty() {
+        console.complain("ERROR: specify type of server or conf_path")?;
+        return Ok(Status::FAILURE);
+    }
+    let mut status = Status::SUCCESS;
+    for server in &arguments.servers {
+        for file in find(server, arguments, world, console)? {
+            console.say(format_args!("# {}", file.display()))?;
+            if let Err(reason) = print(&file, arguments, console)? {
+                console.complain(reason)?;
+                status = Status::FAILURE;
+            }
+        }
+    }
+    Ok(status)
+}
+
+fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Vec<PathBuf>> {
+    if world.files.info(Path::new(server)).is_ok() {
+        return Ok(vec![PathBuf::from(server)]);
+    }
+    let (server, named) = server.rsplit_once('.').unwrap_or((server, ""));
+    let first = server.split('-').next().unwrap_or_default();
+    let told = if server.contains('-') {
+        server.to_owned()
+    } else {
+        format!("{server}-server")
+    };
+    let base = if ALONE.contains(&server) {
+        told.clone()
+    } else {
+        format!("{first}-server")
+    };
+    let mut found = configurations(&base, arguments, world);
+    if !named.is_empty() {
+        found.retain(|file| file.file_stem().is_some_and(|stem| stem == named));
+    }
+    if arguments.config_num > 0 {
+        found = found.into_iter().skip(arguments.config_num - 1).take(1).collect();
+    }
+    if found.is_empty() {
+        match arguments.config_num {
+            0 => console.say(format_args!("Unable to locate config for {told}"))?,
+            number => console.say(format_args!("Unable to locate config number {number} for {told}"))?,
+        }
+    }
+    Ok(found)
+}
+
+/// `object-server.conf`, `object-server.conf.d`, and what is called so in `object-server`, in order of names.
+fn configurations(base: &str, arguments: &Arguments, world: &World) -> Vec<PathBuf> {
+    let is = |path: &Path, kind| world.files.info(path).is_ok_and(|info| info.kind == kind);
+    let counts = |path: &Path| match path.extension().and_then(|ending| ending.to_str()) {
+        Some("conf") => is(path, Kind::File),
+        Some("d") => path.to_string_lossy().ends_with(".conf.d") && is(path, Kind::Directory),
+        _ => false,
+    };
+    let folder = arguments.swift_dir.join(base);
+    let mut found = vec![];
+    if let Ok(directory) = world.files.open_directory(&folder) {
+        // What cannot be listed holds nothing that could be read.
+        let _ = directory.list(&mut |name| found.push(folder.join(name)));
+    }
+    found.push(arguments.swift_dir.join(format!("{base}.conf")));
+    found.push(arguments.swift_dir.join(format!("{base}.conf.d")));
+    found.retain(|path| counts(path));
+    found.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    found
+}
+
+fn print(file: &Path, arguments: &Arguments, console: &mut Console<'_>) -> io::Result<Result<(), String>> {
+    let sections = Document::load(file).map_err(|error| error.to_string());
+    let sections = sections.and_then(|document| match arguments.wsgi {
+        true => pipeline(&document, file),
+        false => all(&document),
+    });
+    let sections = match sections {
+        Ok(sections) => sections,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    for section in sections {
+        if arguments.section.as_ref().is_some_and(|wanted| *wanted != section.name) {
+            continue;
+        }
+        console.say(format_args!("[{}]", section.name))?;
+        for (name, value) in &section.options {
+            console.say(format_args!("{name} = {value}"))?;
+        }
+        console.say("")?;
+    }
+    if !arguments.wsgi && arguments.section.is_none() {
+        console.say("# log_name = None")?;
+        console.say(format_args!("# __file__ = {}", file.display()))?;
+    }
+    console.say("")?;
+    Ok(Ok(()))
+}
+
+/// Each section with the defaults it does not set.
+fn all(document: &Document) -> Result<Vec<Shown>, String> {
+    let named = document.sections.iter().filter(|section| section.name != DEFAULTS);
+    named
+        .map(|section| {
+            let mut options = defaults(document, &section.name)?;
+            for option in &section.options {
+                let value = expand(document, &section.name, option).map_err(|error| error.to_string())?;
+                set(&mut options, &option.name, value);
+            }
+            Ok(Shown {
+                name: section.name.clone(),
+                options,
+            })
+        })
+        .collect()
+}
+
+fn defaults(document: &Document, section: &str) -> Result<Vec<(String, String)>, String> {
+    let of = document.section(DEFAULTS).map_or(&[][..], |defaults| &defaults.options);
+    of.iter()
+        .map(|option| {
+            let value = expand(document, section, option).map_err(|error| error.to_string())?;
+            Ok((option.name.clone(), value))
+        })
+        .collect()
+}
+
+fn set(options: &mut Vec<(String, String)>, name: &str, value: String) {
+    match options.iter_mut().find(|(known, _)| known == name) {
+        Some((_, known)) => *known = value,
+        None => options.push((name.to_owned(), value)),
+    }
+}
+
+/// The pipeline, or the application where there is none, as whoever serves requests puts them together.
+fn pipeline(document: &Document, file: &Path) -> Result<Vec<Shown>, String> {
+    let Some(main) = document.section("pipeline:main") else {
+        let (application, _) = part(document, file, "app", "main")?;
+        return Ok(vec![application]);
+    };
+    let line = main.get("pipeline").ok_or("[pipeline:main] has no pipeline")?;
+    let line = expand(document, &main.name, line).map_err(|error| error.to_string())?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (last, filters) = words.split_last().ok_or("[pipeline:main] has an empty pipeline")?;
+    let mut parts = vec![];
+    for filter in filters {
+        parts.push(part(document, file, "filter", filter)?);
+    }
+    parts.push(part(document, file, "app", last)?);
+    let names: Vec<&str> = parts.iter().map(|(_, name)| name.as_str()).collect();
+    let mut options = begin(document, file, main)?;
+    options.push(("__name__".into(), "main".into()));
+    options.push(("pipeline".into(), names.join(" ")));
+    let first = Shown {
+        name: "pipeline:main".into(),
+        options,
+    };
+    Ok([first]
+        .into_iter()
+        .chain(parts.into_iter().map(|(part, _)| part))
+        .collect())
+}
+
+/// What every part is told.
+fn begin(document: &Document, file: &Path, section: &Section) -> Result<Vec<(String, String)>, String> {
+    let file = std::path::absolute(file).map_err(|error| error.to_string())?;
+    // A directory of files is where it is itself.
+    let here = if file.is_dir() {
+        Some(file.as_path())
+    } else {
+        file.parent()
+    };
+    let here = here.unwrap_or(&file).display().to_string();
+    let mut options = vec![
+        ("here".to_owned(), here),
+        ("__file__".to_owned(), file.display().to_string()),
+    ];
+    options.extend(defaults(document, &section.name)?);
+    Ok(options)
+}
+
+/// A filter or an application of the pipeline, and its name in OpenStack's egg.
+fn part(document: &Document, file: &Path, kind: &str, name: &str) -> Result<(Shown, String), String> {
+    let section = document.section(&format!("{kind}:{name}")).ok_or_else(|| {
+        format!(
+            "No section '{name}' (prefixed by '{kind}') found in config {}",
+            file.display()
+        )
+    })?;
+    let mut options = begin(document, file, section)?;
+    let (mut own, mut egg) = (vec![], None);
+    for option in &section.options {
+        let value = expand(document, &section.name, option).map_err(|error| error.to_string())?;
+        match option.name.strip_prefix("set ") {
+            Some(name) => set(&mut options, name.trim(), value),
+            None if option.name == "use" => egg = value.rsplit_once('#').map(|(_, name)| name.to_owned()),
+            None => own.push((option.name.clone(), value)),
+        }
+    }
+    options.push(("__name__".into(), name.to_owned()));
+    own.into_iter()
+        .for_each(|(name, value)| set(&mut options, &name, value));
+    let egg = egg.ok_or_else(|| format!("[{}] does not say use = egg:swift#…", section.name))?;
+    let kind = if kind == "app" { "application" } else { kind };
+    let name = format!("{kind}:{name}");
+    Ok((Shown { name, options }, egg))
+}

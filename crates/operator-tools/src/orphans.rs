@@ -1,0 +1,217 @@
+//! `orphans`: Swift's processes that no pid file knows, listed, and sent a signal when asked.
+//!
+//! A process is known when its number stands in a `.pid` file below the run directory, or an ancestor's does (OpenStack's
+//! program asks for parents only). Those that run `once` are no orphans.
+//! Compared with `swift-orphans` in `tests/operator/test_small_tools.py`; `--wide` is wide here.
+
+use crate::console::{Console, Status};
+use crate::processes::{PROC, Process, Processes, print};
+use crate::python;
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use world::World;
+use world::files::{Kind, Purpose, read_bytes_at};
+
+/// A pid file holds a number.
+const LONGEST: usize = 1 << 10;
+/// Pid files lie in the run directory or one below.
+const DEEPEST: usize = 8;
+/// Generations from a process to the first; more are a circle that changed while it was looked at.
+const ANCESTORS: usize = 64;
+
+/// The command line of `orphans`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Look for processes at least so many hours old.
+    #[arg(
+        short,
+        long,
+        value_name = "HOURS",
+        default_value_t = 24,
+        allow_negative_numbers = true
+    )]
+    pub age: i64,
+    /// Send the processes this signal (TERM, SIGKILL, 15); else they are only listed.
+    #[arg(short, long, value_name = "SIGNAL", allow_hyphen_values = true)]
+    pub kill: Option<String>,
+    /// Do not cut lines at 80 columns.
+    #[arg(short, long)]
+    pub wide: bool,
+    /// Where running servers keep their pid files.
+    #[arg(short, long, value_name = "RUN_DIR", default_value = "/var/run/swift")]
+    pub run_dir: PathBuf,
+    /// What OpenStack's program overlooks too.
+    #[arg(hide = true)]
+    pub overlooked: Vec<String>,
+}
+
+/// Lists them, and sends the signal.
+pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+    let processes = Processes {
+        world,
+        root: Path::new(PROC),
+    };
+    let found = find(arguments, world, &processes)?;
+    if found.is_empty() {
+        return Ok(Status::SUCCESS);
+    }
+    print(&found, arguments.wide, console)?;
+    match arguments.kill.as_deref() {
+        None | Some("") => Ok(Status::SUCCESS),
+        Some(word) => send(word, &found, &processes, console),
+    }
+}
+
+fn find(arguments: &Arguments, world: &World, processes: &Processes<'_>) -> io::Result<Vec<Process>> {
+    let mut known = HashSet::new();
+    collect_pids(world, &arguments.run_dir, DEEPEST, &mut known);
+    let (mut found, parents) = processes.swift()?;
+    found.retain(|process| {
+        let words = || process.command.split(' ');
+        process.hours >= arguments.age
+            && words().next() != Some("orphans")
+            && !words().skip(1).any(|word| word == "once" || word == "--once")
+            && !ancestry(process.pid, &parents).any(|pid| known.contains(&pid))
+    });
+    Ok(found)
+}
+
+/// A process, its parent, and so on.
+fn ancestry(pid: u32, parents: &HashMap<u32, u32>) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(ANCESTORS)
+}
+
+/// The numbers in all pid files below a directory; one that cannot be read knows nobody.
+fn collect_pids(world: &World, directory: &Path, depth: usize, known: &mut HashSet<u32>) {
+    let mut names = vec![];
+    let listed = world
+        .files
+        .open_directory(directory)
+        .and_then(|opened| opened.list_links(&mut |name, is_link| names.push((name.to_owned(), is_link))));
+    if listed.is_err() {
+        return;
+    }
+    for (name, is_link) in names {
+        let path = directory.join(name);
+        if path.extension().is_some_and(|ending| ending == "pid") {
+            let read = world.files.open(&path, Purpose::Read);
+            let text = read
+                .and_then(|file| read_bytes_at(&*file, LONGEST, 0))
+                .unwrap_or_default();
+            known.extend(String::from_utf8_lossy(&text).trim().parse::<u32>());
+        } else if depth > 0 && !is_link && world.files.info(&path).is_ok_and(|info| info.kind == Kind::Directory) {
+            collect_pids(world, &path, depth - 1, known);
+        }
+    }
+}
+
+fn send(word: &str, found: &[Process], processes: &Processes<'_>, console: &mut Console<'_>) -> io::Result<Status> {
+    let Some((number, signal)) = signal(word) else {
+        console.complain(format_args!("Could not translate '{word}' to a signal number."))?;
+        return Ok(Status::FAILURE);
+    };
+    write!(console.out, "Sending processes {word} ({number}) signal...")?;
+    let mut failed = false;
+    for process in found.iter().filter(|process| processes.still_runs(process)) {
+        let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+        let sent = pid.map_or(Ok(()), |pid| kill_process(pid, signal));
+        if let Err(error) = sent {
+            console.complain(format_args!("\ncannot signal process {}: {error}", process.pid))?;
+            failed = true;
+        }
+    }
+    console.say("Done.")?;
+    Ok(if failed { Status::FAILURE } else { Status::SUCCESS })
+}
+
+/// A signal by name, with or without SIG, or by number.
+fn signal(word: &str) -> Option<(i128, Signal)> {
+    const NAMED: [(&str, Signal); 21] = [
+        ("HUP", Signal::HUP),
+        ("INT", Signal::INT),
+        ("QUIT", Signal::QUIT),
+        ("ILL", Signal::ILL),
+        ("TRAP", Signal::TRAP),
+        ("ABRT", Signal::ABORT),
+        ("BUS", Signal::BUS),
+        ("FPE", Signal::FPE),
+        ("KILL", Signal::KILL),
+        ("USR1", Signal::USR1),
+        ("SEGV", Signal::SEGV),
+        ("USR2", Signal::USR2),
+        ("PIPE", Signal::PIPE),
+        ("ALRM", Signal::ALARM),
+        ("TERM", Signal::TERM),
+        ("CHLD", Signal::CHILD),
+        ("CONT", Signal::CONT),
+        ("STOP", Signal::STOP),
+        ("TSTP", Signal::TSTP),
+        ("TTIN", Signal::TTIN),
+        ("TTOU", Signal::TTOU),
+    ];
+    if let Some(number) = python::int(word) {
+        let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw)?;
+        return Some((number, signal));
+    }
+    let upper = word.to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let (_, signal) = NAMED.iter().find(|(known, _)| *known == name)?;
+    Some((i128::from(signal.as_raw()), *signal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes::tests::fake;
+    use std::fs;
+
+    #[test]
+    fn those_whom_a_pid_file_knows_and_their_children_are_no_orphans() {
+        let root = fake(&[
+            (10, 1, 30, "martlet proxy-server p.conf"),
+            (11, 10, 30, "martlet proxy-server p.conf"),
+            (12, 11, 30, "martlet proxy-server p.conf"),
+            (20, 1, 30, "/usr/bin/python3 /usr/bin/swift-object-server o.conf"),
+            (21, 1, 23, "/usr/bin/python3 /usr/bin/swift-object-server o.conf"),
+            (22, 1, 30, "/usr/bin/python3 /usr/bin/swift-object-auditor o.conf once"),
+            (30, 1, 30, "/usr/bin/python3 /usr/bin/swift-account-server a.conf"),
+        ]);
+        let run = tempfile::tempdir().unwrap();
+        fs::create_dir(run.path().join("account-server")).unwrap();
+        for (name, text) in [
+            ("proxy.pid", "10\n"),
+            ("account-server/1.pid", "30"),
+            ("junk.pid", "x"),
+            ("o.txt", "20"),
+        ] {
+            fs::write(run.path().join(name), text).unwrap();
+        }
+        let world = World::real();
+        let arguments = Arguments {
+            age: 24,
+            kill: None,
+            wide: false,
+            run_dir: run.path().to_owned(),
+            overlooked: vec![],
+        };
+        let processes = Processes {
+            world: &world,
+            root: root.path(),
+        };
+        let found = find(&arguments, &world, &processes).unwrap();
+        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [20]);
+    }
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for (word, number) in [("TERM", 15), ("sigterm", 15), ("15", 15), ("USR1", 10), ("KILL", 9)] {
+            assert_eq!(signal(word).map(|(number, _)| number), Some(number), "{word}");
+        }
+        for word in ["XX", "0", "-1", "99999", "SIG"] {
+            assert!(signal(word).is_none(), "{word}");
+        }
+    }
+}

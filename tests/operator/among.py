@@ -1,0 +1,54 @@
+"""Starts processes in an empty process namespace, runs tools among them, tells what they print: JSON in, JSON out.
+
+See `among` in test_small_tools.py.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+told = json.load(sys.stdin)
+folder, processes = Path(told["run"]), {}
+for name, line in told["lines"].items():
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        words = line.split(" ")
+        os.execv(told["pause"], words)
+    processes[name] = child
+    if not name.startswith("no "):
+        path = folder / f"{name}.pid"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{child}\n")
+
+
+def wait_for_exec():
+    for pid in processes.values():
+        while b"among.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.sched_yield()
+
+
+def alive(pid):
+    try:
+        return os.waitpid(pid, os.WNOHANG) == (0, 0)
+    except ChildProcessError:
+        return False
+
+
+def named(text):
+    """Names for numbers, which differ from run to run; what they take of the line's width stays."""
+    names = {str(pid): f"<{name}>" for name, pid in processes.items()}
+    return re.sub(r"^((?: *\d+ )? *)(\d+)\b", lambda found: found[1] + names.get(found[2], found[2]), text, flags=re.MULTILINE)
+
+
+wait_for_exec()
+answers = []
+for tool in told["tools"]:
+    ended = subprocess.run(tool, capture_output=True, text=True, check=False)
+    os.sched_yield()
+    answers.append({"status": ended.returncode, "out": named(ended.stdout), "err": ended.stderr, "alive": [name for name, pid in processes.items() if alive(pid)]})
+print(json.dumps(answers))
