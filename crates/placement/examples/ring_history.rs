@@ -43,6 +43,8 @@ fn run(builder: &mut RingBuilder, step: &Value) -> Result<Value, Box<dyn Error>>
         "grid" => grid(builder, small("devices"), small("zones"), small("disks"))?,
         "remove" => builder.remove(small("id"))?,
         "weight" => builder.set_weight(small("id"), float("weight"))?,
+        "weights" => (small("from")..small("to")).try_for_each(|id| builder.set_weight(id, float("weight")))?,
+        "removes" => (small("from")..small("to")).try_for_each(|id| builder.remove(id))?,
         "zone" => builder.set_zone(small("id"), small("zone"))?,
         "region" => builder.set_region(small("id"), small("region"))?,
         "overload" => builder.set_overload(float("overload"))?,

@@ -106,22 +106,15 @@ impl Moving<'_> {
     /// Where a replica must go if it goes at all, as the partition's move may only be changed: no
     /// answer where it is free, none inside where it must stay.
     fn only_way(&self, partition: usize, replica: usize) -> Option<Option<u32>> {
-        if self.is_fresh(partition, replica) {
+        if self.is_free(partition, replica) {
             return None;
         }
         if self.fixed[partition] {
             return Some(None);
         }
-        match usize::from(self.moved[partition]) {
-            0 => None,
-            moved if moved == replica + 1 => None,
-            // Another replica moved: this one may go instead, to where that one came from.
-            moved => Some(Some(self.origin[partition * self.width + moved - 1])),
-        }
-    }
-
-    fn is_fresh(&self, partition: usize, replica: usize) -> bool {
-        self.origin[partition * self.width + replica] == NOWHERE
+        // Another replica moved: this one may go instead, to where that one came from.
+        let moved = usize::from(self.moved[partition]);
+        Some(Some(self.origin[partition * self.width + moved - 1]))
     }
 
     fn fits(&self, partition: usize, replica: usize, to: u32) -> bool {
@@ -153,25 +146,18 @@ impl Moving<'_> {
     fn hop(&mut self, hop: Hop) {
         let Hop { partition, replica, to } = hop;
         let start = partition * self.width;
-        if self.is_fresh(partition, replica) {
+        if self.is_free(partition, replica) {
             self.put(partition, replica, to);
+            self.note(partition, replica, to);
             return;
         }
-        match usize::from(self.moved[partition]) {
-            moved if moved > 0 && moved != replica + 1 => {
-                // This replica goes to where the moved one is, and that one back.
-                let there = self.cell(partition, moved - 1);
-                self.parts[self.cells[start + replica] as usize] -= 1;
-                self.parts[to as usize] += 1;
-                self.cells[start + replica] = there;
-                self.cells[start + moved - 1] = to;
-                self.moved[partition] = replica as u16 + 1;
-            }
-            _ => {
-                self.put(partition, replica, to);
-                let moved = to != self.origin[start + replica];
-                self.moved[partition] = if moved { replica as u16 + 1 } else { 0 };
-            }
-        }
+        // This replica goes to where the moved one is, and that one back.
+        let moved = usize::from(self.moved[partition]);
+        let there = self.cell(partition, moved - 1);
+        self.parts[self.cells[start + replica] as usize] -= 1;
+        self.parts[to as usize] += 1;
+        self.cells[start + replica] = there;
+        self.cells[start + moved - 1] = to;
+        self.moved[partition] = replica as u16 + 1;
     }
 }

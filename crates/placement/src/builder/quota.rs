@@ -2,13 +2,17 @@
 //!
 //! Every region, zone, server and device gets its target rounded down or up, and what stands below
 //! a node adds up to what the node has. Among all such roundings those are taken that keep the
-//! worst device closest to its share by weight, and among these the one that moves least.
+//! worst device closest to its share by weight, among these those that put replicas farthest apart,
+//! and among these the one that moves least.
 
 use super::random::Random;
 use super::tree::Tree;
 
 /// What rounding of floats may do to a count.
 const EPSILON: f64 = 1e-6;
+
+/// A replica that stands too close weighs more than any number of moves.
+const CLOSE: i64 = 1 << 32;
 
 /// Least and most for each node.
 pub(super) type Bounds = Vec<(u64, u64)>;
@@ -32,6 +36,8 @@ pub(super) struct Apportion<'a> {
     pub(super) held: &'a [u64],
     /// What each device should hold by weight; empty when that does not matter.
     pub(super) shares: &'a [f64],
+    /// What each node can hold before replicas of a partition stand too close there.
+    pub(super) room: &'a [u64],
 }
 
 impl Apportion<'_> {
@@ -131,14 +137,16 @@ impl Apportion<'_> {
         tight
     }
 
-    /// What must leave each node if it gets its least, and what one more saves.
+    /// What it costs if a node gets its least, and what one more costs: replicas that stand too
+    /// close, and then what must leave.
     fn costs(&self, bounds: &Bounds) -> Vec<(i64, i64)> {
         let mut costs = vec![(0i64, 0i64); bounds.len()];
         for node in (0..bounds.len()).rev() {
             let (least, most) = bounds[node];
+            let close = |count: u64| CLOSE * count.saturating_sub(self.room[node]) as i64;
             if node >= self.tree.first_leaf() {
-                let leaves = |count: u64| self.held[node].saturating_sub(count) as i64;
-                costs[node] = (leaves(least), leaves(most) - leaves(least));
+                let cost = |count: u64| close(count) + self.held[node].saturating_sub(count) as i64;
+                costs[node] = (cost(least), cost(most) - cost(least));
                 continue;
             }
             let children = self.tree.children[node].clone();
@@ -147,7 +155,8 @@ impl Apportion<'_> {
             let open = children.filter(|&child| bounds[child].1 > bounds[child].0);
             let mut savings: Vec<i64> = open.map(|child| costs[child].1).collect();
             savings.sort_unstable();
-            let cost = |count: u64| base + savings.iter().take((count - low) as usize).sum::<i64>();
+            let dealt = |count: u64| savings.iter().take((count - low) as usize).sum::<i64>();
+            let cost = |count: u64| close(count) + base + dealt(count);
             costs[node] = (cost(least), cost(most) - cost(least));
         }
         costs
@@ -218,6 +227,7 @@ mod tests {
             total,
             held: &by_node,
             shares: &shares,
+            room: &vec![u64::MAX; tree.nodes()],
         }
         .solve(&mut Random::new(1));
         assert_eq!(solved[0], total);

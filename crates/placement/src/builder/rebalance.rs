@@ -18,11 +18,14 @@ use super::plan::Plan;
 use super::quota::{Apportion, bounds};
 use super::random::Random;
 use super::spread::Spreader;
-use super::tree::{NOWHERE, Tree};
+use super::tree::{LEVELS, NOWHERE, Tree};
 use super::{Rebalanced, RingBuilder, dispersion};
 
 /// With no hours to wait, a partition may move again at once: so many replicas of it.
 const ROUNDS_WITHOUT_HOURS: usize = 8;
+
+/// How often what some devices cannot get is shared anew by the others.
+const SHARINGS: usize = 3;
 
 impl RingBuilder {
     /// Places all partitions, moving as few as possible. `now` is the time in seconds since 1970.
@@ -48,12 +51,15 @@ impl RingBuilder {
         let tree = Tree::new(staying, self.devices.len());
         let plan = Plan::new(&tree, self.replicas)?;
         let mut random = Random::new(seed);
-        let targets = plan.target(self.overload);
+        let goal = Goal {
+            targets: plan.target(self.overload),
+            most: plan.most.clone(),
+        };
         let moved = if self.rows.is_empty() {
-            self.place_all(&tree, &targets, &mut random, now)
+            self.place_all(&tree, &goal, &mut random, now)
         } else {
             self.update_moves(now);
-            self.move_some(&tree, &targets, &mut random, may_move)
+            self.move_some(&tree, &goal, &mut random, may_move)
         };
         let removed = std::mem::take(&mut self.removed);
         for &id in &removed {
@@ -96,31 +102,33 @@ impl RingBuilder {
     }
 
     /// What each node gets, in whole cells.
-    fn quotas(&self, tree: &Tree, targets: &[f64], held: &[u64], random: &mut Random) -> Vec<u64> {
+    fn quotas(&self, tree: &Tree, goal: &Goal, held: &[u64], random: &mut Random) -> Vec<u64> {
         let cells: usize = self.row_lengths().iter().sum();
         let total_weight = tree.weights[0];
         let exact = self.partitions() as f64 * self.replicas;
         let shares: Vec<f64> = tree.weights.iter().map(|it| it / total_weight * exact).collect();
         Apportion {
             tree,
-            bounds: bounds(targets, self.partitions() as f64),
+            bounds: bounds(&goal.targets, self.partitions() as f64),
             total: cells as u64,
             held,
             shares: &shares,
+            room: &goal.room(self.partitions()),
         }
         .solve(random)
     }
 
     /// The first placement.
-    fn place_all(&mut self, tree: &Tree, targets: &[f64], random: &mut Random, now: i64) -> u64 {
-        let quotas = self.quotas(tree, targets, &vec![0; tree.nodes()], random);
+    fn place_all(&mut self, tree: &Tree, goal: &Goal, random: &mut Random, now: i64) -> u64 {
+        let quotas = self.quotas(tree, goal, &vec![0; tree.nodes()], random);
         let lengths = self.row_lengths();
         let partitions = self.partitions();
         // The first partitions have one replica more where the count is a fraction.
         let more = lengths.last().copied().filter(|&last| last < partitions).unwrap_or(0);
         let whole = self.replicas.floor() as usize;
         let mut rows: Vec<Vec<u32>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
-        let mut first = first_quotas(tree, &quotas, (more, lengths.len()), (partitions - more, whole), random);
+        let groups = [(more, lengths.len()), (partitions - more, whole)];
+        let mut first = first_quotas(tree, &quotas, &goal.room(more), groups, random);
         let mut rest: Vec<u64> = quotas.iter().zip(&first).map(|(all, first)| all - first).collect();
         let mut spreader = Spreader::new(tree, random);
         spreader.fill(&mut rows, &mut first, more);
@@ -133,15 +141,15 @@ impl RingBuilder {
     }
 
     /// Moves what has to move; returns how many cells changed.
-    fn move_some(&mut self, tree: &Tree, targets: &[f64], random: &mut Random, may_move: impl Fn(u32) -> bool) -> u64 {
+    fn move_some(&mut self, tree: &Tree, goal: &Goal, random: &mut Random, may_move: impl Fn(u32) -> bool) -> u64 {
         self.moves.resize(self.partitions(), 0);
         let before = std::mem::take(&mut self.rows);
         let lengths = self.row_lengths();
         let hours = self.min_part_hours;
         let moves = &self.moves;
         let may_move = |partition: usize| i64::from(moves[partition]) >= hours && may_move(partition as u32);
-        let mut moving = Moving::new(tree, &before, &lengths, self.partitions(), targets, may_move);
-        let quotas = self.quotas(tree, targets, &moving.held(), random);
+        let mut moving = Moving::new(tree, &before, &lengths, self.partitions(), &goal.targets, may_move);
+        let quotas = self.quotas(tree, goal, &moving.held(), random);
         moving.set_quotas(&quotas);
         moving.run(random);
         for _ in 1..ROUNDS_WITHOUT_HOURS {
@@ -150,10 +158,57 @@ impl RingBuilder {
             }
             moving.run(random);
         }
+        self.share_rest(tree, &mut moving, random);
         self.rows = moving.into_rows(&lengths);
         let moved = self.note_moves(&before);
         self.count_parts(tree, &quotas);
         moved
+    }
+
+    /// What devices that lack partitions cannot get now is shared by the others.
+    fn share_rest(&self, tree: &Tree, moving: &mut Moving<'_>, random: &mut Random) {
+        let exact = self.partitions() as f64 * self.replicas;
+        let leaf = |id: usize| tree.places[id][LEVELS - 1];
+        let ids = 0..tree.places.len();
+        let share = |id: usize| match leaf(id) {
+            NOWHERE => 0.0,
+            leaf => tree.weights[leaf as usize] / tree.weights[0] * exact,
+        };
+        let shares: Vec<f64> = ids.clone().map(share).collect();
+        for _ in 0..SHARINGS {
+            let missing = |id: &usize| (moving.quota[*id] - moving.parts[*id]).max(0);
+            let lack: i64 = ids.clone().map(|id| missing(&id)).sum();
+            let open: f64 = ids.clone().filter(|id| missing(id) == 0).map(|id| shares[id]).sum();
+            if lack == 0 || open <= 0.0 {
+                return;
+            }
+            let mut targets = vec![0.0; tree.nodes()];
+            for id in ids.clone().filter(|&id| leaf(id) != NOWHERE) {
+                targets[leaf(id) as usize] = match missing(&id) {
+                    0 => (moving.quota[id] as f64 + lack as f64 * shares[id] / open).min(self.partitions() as f64),
+                    _ => moving.parts[id] as f64,
+                };
+            }
+            for node in (1..tree.nodes()).rev() {
+                targets[tree.parents[node] as usize] += targets[node];
+            }
+            let counts = Apportion {
+                tree,
+                bounds: bounds(&targets, 1.0),
+                total: moving.parts.iter().sum::<i64>() as u64,
+                held: &moving.held(),
+                shares: &[],
+                room: &vec![u64::MAX; tree.nodes()],
+            }
+            .solve(random);
+            let quota = |id: usize| match leaf(id) {
+                NOWHERE => 0,
+                leaf => counts[leaf as usize] as i64,
+            };
+            if !moving.share_rest(&shares, ids.clone().map(quota).collect(), random) {
+                return;
+            }
+        }
     }
 
     /// Notes which partitions moved just now.
@@ -178,7 +233,7 @@ impl RingBuilder {
         for (id, entry) in self.devices.iter_mut().enumerate() {
             let Some(entry) = entry else { continue };
             entry.parts = parts[id];
-            let leaf = tree.places[id][super::tree::LEVELS - 1];
+            let leaf = tree.places[id][LEVELS - 1];
             let quota = if leaf == NOWHERE {
                 0
             } else {
@@ -189,13 +244,29 @@ impl RingBuilder {
     }
 }
 
-/// What each node gets of the first partitions, which have more replicas than the others; `first`
-/// and `rest` are how many partitions there are and how many replicas each has.
+/// What is to be reached.
+struct Goal {
+    /// What each node should hold, in replicas per partition.
+    targets: Vec<f64>,
+    /// The most replicas of a partition that each node should have.
+    most: Vec<u32>,
+}
+
+impl Goal {
+    /// What each node can hold of so many partitions before replicas stand too close there.
+    fn room(&self, partitions: usize) -> Vec<u64> {
+        let room = self.most.iter();
+        room.map(|&most| u64::from(most) * partitions as u64).collect()
+    }
+}
+
+/// What each node gets of the first partitions, which have more replicas than the others: of both
+/// groups, how many partitions there are and how many replicas each has.
 fn first_quotas(
     tree: &Tree,
     quotas: &[u64],
-    first: (usize, usize),
-    rest: (usize, usize),
+    room: &[u64],
+    [first, rest]: [(usize, usize); 2],
     random: &mut Random,
 ) -> Vec<u64> {
     let (here, there) = (first.0 * first.1, rest.0 * rest.1);
@@ -232,6 +303,7 @@ fn first_quotas(
         total: here as u64,
         held: &vec![0; tree.nodes()],
         shares: &[],
+        room,
     }
     .solve(random)
 }

@@ -107,6 +107,19 @@ impl Tree {
         self.levels[LEVELS].start
     }
 
+    /// The ids of all devices below a node.
+    pub(super) fn devices_below(&self, node: usize) -> &[u32] {
+        let (mut first, mut last) = (node, node);
+        while first < self.first_leaf() {
+            let (children, more) = (&self.children[first], &self.children[last]);
+            if children.is_empty() || more.is_empty() {
+                return &[];
+            }
+            (first, last) = (children.start, more.end - 1);
+        }
+        &self.leaves[first - self.first_leaf()..=last - self.first_leaf()]
+    }
+
     /// The children that have weight.
     pub(super) fn weighted_children(&self, node: usize) -> impl Iterator<Item = usize> + Clone + '_ {
         self.children[node].clone().filter(|&child| self.weighted[child] > 0)
