@@ -16,6 +16,7 @@ use placement::{Device, Ring, RingBuilder};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use upkeep::{Disks, ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, Own, SyncMethod};
 use vocabulary::{EntityPath, HashPrefix, Policies, PolicyIndex, Timestamp};
@@ -52,6 +53,7 @@ enum Mischief {
 struct Door {
     server: Arc<ObjectServer>,
     mischief: Mutex<HashMap<String, Mischief>>,
+    exchanges: AtomicUsize,
 }
 
 #[async_trait::async_trait]
@@ -62,6 +64,8 @@ impl Service for Door {
             Address::Entity(target) => target.device.clone(),
             Address::Plain(_) => String::new(),
         };
+        self.exchanges
+            .fetch_add(usize::from(call.method.as_str() == "SSYNC"), Ordering::Relaxed);
         let mischief = self.mischief.lock().get(&device).copied();
         let says = |text: Bytes| Response::new(Body::whole(text));
         match mischief {
@@ -121,6 +125,7 @@ impl Site {
         let door = Door {
             server,
             mischief: Mutex::default(),
+            exchanges: AtomicUsize::default(),
         };
         Self {
             dir,
@@ -469,6 +474,30 @@ async fn a_post_whose_body_nobody_has_is_kept_until_it_is_too_old() {
     assert_eq!(pass(&mut replicator).await.1, 0);
     let left = site.dir.path().join(&handoff).join("objects");
     assert!(!left.join(site.partition(&name).to_string()).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_something_new_offers_it_before_others_offer_what_they_have() {
+    let site = Site::new();
+    let names = names(12);
+    for name in &names {
+        for node in &site.nodes(name)[..3] {
+            site.put(node, name, 1, b"old").await;
+        }
+    }
+    let mut replicator = site.replicator(|_| {});
+    assert_eq!(pass(&mut replicator).await.1, 0);
+    let mut partitions: Vec<u32> = names.iter().map(|name| site.partition(name)).collect();
+    partitions.sort_unstable();
+    partitions.dedup();
+    for name in &names {
+        site.put(&site.nodes(name)[2], name, 2, b"new").await;
+    }
+    let before = site.door.exchanges.load(Ordering::Relaxed);
+    assert_eq!(pass(&mut replicator).await.1, 0);
+    site.assert_whole(&names);
+    let exchanges = site.door.exchanges.load(Ordering::Relaxed) - before;
+    assert_eq!(exchanges, 2 * partitions.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
