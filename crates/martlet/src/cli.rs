@@ -68,6 +68,10 @@ pub enum Command {
     RingBuilderSafe(Words),
     /// Ask the storage servers of a cluster how they are (their pipelines have recon).
     Recon(operator_tools::recon::Arguments),
+    /// Make containers and objects on a sample of all partitions, for dispersion-report.
+    DispersionPopulate(operator_tools::dispersion::PopulateArguments),
+    /// Say how many copies of what dispersion-populate made are where the rings say.
+    DispersionReport(operator_tools::dispersion::ReportArguments),
     /// Sign an upload form for browsers and print it (for the formpost filter).
     FormSignature(operator_tools::form_signature::Arguments),
     /// Show which nodes are responsible for an account, a container, an object or a partition.

@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use operator_tools::console::{Console, Status, run};
-use operator_tools::{config, database_info, form_signature, get_nodes, object_info, oldies, orphans, recon};
+use operator_tools::{
+    config, database_info, dispersion, form_signature, get_nodes, object_info, oldies, orphans, recon,
+};
 use std::io;
 use world::World;
 
@@ -30,6 +32,18 @@ pub fn container_info(line: &database_info::ContainerArguments) -> Result<(), Fa
 pub fn recon(line: &recon::Arguments) -> Result<(), Failure> {
     let runtime = runtime()?;
     tool(|console| runtime.block_on(recon::run(line, &World::real(), console)))
+}
+
+/// `martlet dispersion-populate`.
+pub fn dispersion_populate(line: &dispersion::PopulateArguments) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    tool(|console| runtime.block_on(dispersion::populate(line, &World::real(), console)))
+}
+
+/// `martlet dispersion-report`.
+pub fn dispersion_report(line: &dispersion::ReportArguments) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    tool(|console| runtime.block_on(dispersion::report(line, &World::real(), console)))
 }
 
 /// For tools that speak to servers.

@@ -16,6 +16,7 @@
 //! | `oldies`, `orphans` | `oldies.rs`, `orphans.rs`; what runs: `processes.rs` |
 //! | `account-info`, `container-info` | `database_info.rs`, `shard_info.rs` |
 //! | `recon` | `recon/` |
+//! | `dispersion-populate`, `dispersion-report` | `dispersion/` |
 //!
 //! | what they share | file |
 //! |---|---|
@@ -30,6 +31,7 @@
 pub mod config;
 pub mod console;
 pub mod database_info;
+pub mod dispersion;
 pub mod form_signature;
 pub mod get_nodes;
 mod locations;

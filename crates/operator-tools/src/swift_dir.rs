@@ -63,11 +63,16 @@ impl SwiftDir {
         if self.conf.is_none() {
             return Ok(None);
         }
-        let bytes = match world.files.read(&path, LARGEST_RING) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|error| format!("cannot read {}: {error}", path.display()))?,
-        };
-        let ring = Ring::from_bytes(&bytes).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Some(ring))
+        match world.files.info(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            _ => read_ring(world, &path).map(Some),
+        }
     }
+}
+
+/// The ring in a file.
+pub(crate) fn read_ring(world: &World, path: &Path) -> Result<Ring, String> {
+    let bytes = world.files.read(path, LARGEST_RING);
+    let bytes = bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Ring::from_bytes(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -28,6 +28,7 @@ pub mod auditors;
 pub mod check;
 pub mod database_replicators;
 pub mod declare;
+pub mod dispersion;
 pub mod filters;
 pub mod gateway_filters;
 pub mod ini;

@@ -5,6 +5,7 @@
 use crate::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use crate::database_replicators::DatabaseReplicatorSettings;
 use crate::declare::{OptionDecl, Options};
+use crate::dispersion::{self, DispersionSettings};
 use crate::filters::{FILTERS, FULL_PIPELINE, Support, full_pipeline};
 use crate::gateway_filters::{HealthcheckSettings, ReconSettings};
 use crate::object_replicator::ObjectReplicatorSettings;
@@ -41,17 +42,20 @@ pub enum Kind {
     Account,
     /// `container-reconciler.conf`.
     Reconciler,
+    /// `dispersion.conf`.
+    Dispersion,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 7] = [
         Kind::Swift,
         Kind::Proxy,
         Kind::Object,
         Kind::Container,
         Kind::Account,
         Kind::Reconciler,
+        Kind::Dispersion,
     ];
 
     /// The usual file name.
@@ -63,6 +67,7 @@ impl Kind {
             Kind::Container => "container-server.conf",
             Kind::Account => "account-server.conf",
             Kind::Reconciler => "container-reconciler.conf",
+            Kind::Dispersion => dispersion::FILE,
         }
     }
 
@@ -80,6 +85,7 @@ impl Kind {
                 part("DEFAULT", &[], &[ServerCommon::TABLE]),
                 part("container-reconciler", &[], &[ContainerReconcilerSettings::TABLE]),
             ],
+            Kind::Dispersion => vec![part(dispersion::SECTION, &[], &[DispersionSettings::TABLE])],
         }
     }
 }
@@ -246,6 +252,7 @@ pub fn reference() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::declare::Scope;
     use crate::ini::Document;
     use crate::load::{AccountConf, ContainerConf, ObjectConf, ProxyConf};
     use crate::swift_conf::SwiftConf;
@@ -262,6 +269,11 @@ mod tests {
             Kind::Account => AccountConf::from_document(&document).unwrap().warnings,
             Kind::Reconciler => {
                 UpkeepConf::<ContainerReconcilerSettings>::from_document(&document, "container-reconciler").unwrap();
+                vec![]
+            }
+            Kind::Dispersion => {
+                let scope = Scope::plain(&document, dispersion::SECTION).unwrap();
+                assert_eq!(DispersionSettings::read(&scope).unwrap(), DispersionSettings::default());
                 vec![]
             }
         };

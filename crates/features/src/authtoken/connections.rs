@@ -25,27 +25,31 @@ const USUAL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unreachable {
+pub enum Unreachable {
+    /// To whom, and why not.
     #[error("no connection to {0}: {1}")]
     Connect(String, String),
+    /// It took too long.
     #[error("no answer in time")]
     Late,
+    /// Or it was not HTTP.
     #[error("the connection broke: {0}")]
     Broken(String),
+    /// The caller's fault.
     #[error("what is to be sent is no request")]
     Unspeakable,
 }
 
 impl Unreachable {
     /// Whether another try could do better. What is late has been waited for long enough.
-    pub(super) fn may_retry(&self) -> bool {
+    pub fn may_retry(&self) -> bool {
         matches!(self, Self::Connect(..) | Self::Broken(_))
     }
 }
 
 /// An address of a server and a path there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Url {
+pub struct Url {
     tls: bool,
     host: String,
     port: u16,
@@ -54,7 +58,7 @@ pub(super) struct Url {
 
 impl Url {
     /// Reads `http://host:port/path`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let uri: Uri = text.trim().parse().ok()?;
         let tls = match uri.scheme_str()? {
             "https" => true,
@@ -70,7 +74,7 @@ impl Url {
     }
 
     /// With `/v3` at the end.
-    pub(super) fn versioned(mut self) -> Self {
+    pub fn versioned(mut self) -> Self {
         if let Some(rest) = self.path.strip_suffix("/v2.0") {
             self.path.truncate(rest.len());
         }
@@ -81,7 +85,7 @@ impl Url {
     }
 
     /// Something below it.
-    pub(super) fn with(&self, more: &str) -> Self {
+    pub fn with(&self, more: &str) -> Self {
         Self {
             path: format!("{}{more}", self.path),
             ..self.clone()
@@ -98,27 +102,33 @@ impl Url {
 }
 
 /// A question.
-pub(super) struct Ask<'a> {
-    pub(super) method: Method,
-    pub(super) url: &'a Url,
-    pub(super) headers: &'a [(&'static str, &'a str)],
+pub struct Ask<'a> {
+    /// The verb.
+    pub method: Method,
+    /// What it is about.
+    pub url: &'a Url,
+    /// Besides the usual ones.
+    pub headers: &'a [(&'static str, &'a str)],
     /// JSON.
-    pub(super) body: Option<Vec<u8>>,
+    pub body: Option<Vec<u8>>,
 }
 
 /// The answer to it.
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
     headers: HeaderMap,
     body: Bytes,
 }
 
 impl Answer {
-    pub(super) fn json(&self) -> Result<Value, TokenError> {
+    /// Its body, understood.
+    pub fn json(&self) -> Result<Value, TokenError> {
         serde_json::from_slice(&self.body).map_err(|_| TokenError::Shape)
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    /// One of its headers, when it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
@@ -126,7 +136,7 @@ impl Answer {
 type Sender = SendRequest<Full<Bytes>>;
 
 /// The connections.
-pub(super) struct Connections {
+pub struct Connections {
     world: World,
     tls: Option<TlsConnector>,
     patience: Duration,
@@ -134,7 +144,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(settings: &AuthTokenSettings, world: &World, options: &Scope) -> Result<Self, SettingsError> {
+    /// As configured; none is made yet.
+    pub fn new(settings: &AuthTokenSettings, world: &World, options: &Scope) -> Result<Self, SettingsError> {
         Ok(Self {
             world: world.clone(),
             tls: Some(tls::connector(settings, &*world.files, options)?),
@@ -144,7 +155,7 @@ impl Connections {
     }
 
     /// Asks, on a connection that is open or on a new one.
-    pub(super) async fn send(&self, ask: &Ask<'_>) -> Result<Answer, Unreachable> {
+    pub async fn send(&self, ask: &Ask<'_>) -> Result<Answer, Unreachable> {
         let place = (ask.url.tls, ask.url.authority());
         let work = async {
             while let Some(sender) = self.take_idle(&place) {

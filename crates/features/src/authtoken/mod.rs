@@ -18,7 +18,7 @@
 //! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone and OpenStack's own filter.
 
 mod cache;
-mod connections;
+pub mod connections;
 mod keystone;
 mod tls;
 

@@ -4,10 +4,10 @@
 
 use super::{Arguments, Checks};
 use crate::python;
+use crate::swift_dir::read_ring;
 use futures_util::StreamExt;
 use http::{HeaderMap, Method, StatusCode};
 use peer::{Address, Body, Call, PeerError, Peers, Timeouts};
-use placement::Ring;
 use serde_json::{Value, json};
 use settings::SwiftConf;
 use std::collections::BTreeSet;
@@ -21,8 +21,6 @@ use world::World;
 const AT_ONCE: usize = 30;
 /// A longer answer is none.
 const LIMIT: u64 = 64 << 20;
-/// A larger file is no ring.
-const RING_LIMIT: u64 = 1 << 30;
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +98,7 @@ impl<'a> Scout<'a> {
         let policies = policies(&arguments.swiftdir)?;
         let mut hosts = BTreeSet::new();
         for name in rings(kind, &policies, arguments.policy.as_deref())? {
-            let ring = read(world, &arguments.swiftdir.join(format!("{name}.ring.gz")))?;
+            let ring = read_ring(world, &arguments.swiftdir.join(format!("{name}.ring.gz"))).map_err(Unfit::Files)?;
             let asked = ring.devices().filter(|device| {
                 let region = arguments.region.is_none_or(|region| region == device.region);
                 region && arguments.zone.is_none_or(|zone| zone == device.zone)
@@ -235,15 +233,6 @@ fn rings(kind: Kind, policies: &Policies, policy: Option<&str>) -> Result<Vec<St
         (Kind::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
         (kind, _) => vec![kind.word().to_owned()],
     })
-}
-
-fn read(world: &World, path: &Path) -> Result<Ring, Unfit> {
-    let unfit = |why: String| Unfit::Files(format!("{}: {why}", path.display()));
-    let bytes = world
-        .files
-        .read(path, RING_LIMIT)
-        .map_err(|error| unfit(error.to_string()))?;
-    Ring::from_bytes(&bytes).map_err(|error| unfit(error.to_string()))
 }
 
 impl Checks<'_, '_, '_> {

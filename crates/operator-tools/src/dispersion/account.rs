@@ -1,0 +1,244 @@
+//! The account of the tools: how its token is had, and requests with it.
+//!
+//! Always holds: a request that failed is repeated as often as `retries` says, a little later each time, and counted; tokens
+//! and passwords are in no message.
+
+use features::authtoken::connections::{Answer, Ask, Connections, Url};
+use http::Method;
+use serde_json::{Value, json};
+use settings::AuthTokenSettings;
+use settings::declare::Scope;
+use settings::dispersion::DispersionSettings;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use vocabulary::names::{quote, unquote};
+use world::World;
+
+/// As long as a page of a listing may be.
+const PAGE: usize = 10_000;
+
+/// One account, and the way to it.
+pub(super) struct Account {
+    world: World,
+    connections: Connections,
+    storage: Url,
+    token: String,
+    retries: u32,
+    retried: AtomicU64,
+    /// Its name, decoded.
+    pub(super) name: String,
+}
+
+impl Account {
+    /// Asks for a token.
+    pub(super) async fn open(world: &World, settings: &DispersionSettings) -> Result<Self, String> {
+        let secure = AuthTokenSettings {
+            insecure: settings.keystone_api_insecure,
+            ..AuthTokenSettings::default()
+        };
+        let connections = Connections::new(&secure, world, &Scope::empty()).map_err(|error| error.to_string())?;
+        let url = Url::parse(&settings.auth_url).ok_or_else(|| {
+            format!(
+                "auth_url = {}: expected an address like http://host:port/auth/v1.0",
+                settings.auth_url
+            )
+        })?;
+        let (storage, token) = match settings.auth_version.trim().trim_end_matches(".0") {
+            "1" => tempauth(&connections, &url, settings).await?,
+            "2" => keystone_2(&connections, &url, settings).await?,
+            "3" => keystone_3(&connections, url.versioned(), settings).await?,
+            other => return Err(format!("auth_version = {other}: expected 1.0, 2.0 or 3")),
+        };
+        let name = storage.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let name = unquote(name).map_err(|_| format!("{storage} names no account"))?;
+        Ok(Self {
+            world: world.clone(),
+            storage: Url::parse(&storage).ok_or_else(|| format!("{storage} is no address"))?,
+            connections,
+            token,
+            retries: settings.retries,
+            retried: AtomicU64::new(0),
+            name,
+        })
+    }
+
+    /// Requests that had to be repeated until now.
+    pub(super) fn retried(&self) -> u64 {
+        self.retried.load(Ordering::Relaxed)
+    }
+
+    /// Makes a container of a policy, or what is one already its own.
+    pub(super) async fn make_container(&self, container: &str, policy: &str) -> Result<(), String> {
+        self.put(&format!("/{}", quote(container)), &[("x-storage-policy", policy)], None)
+            .await
+    }
+
+    /// Makes an object that holds its name.
+    pub(super) async fn make_object(&self, container: &str, name: &str) -> Result<(), String> {
+        let path = format!("/{}/{}", quote(container), quote(name));
+        self.put(&path, &[("x-object-meta-dispersion", name)], Some(name)).await
+    }
+
+    async fn put(&self, path: &str, headers: &[(&'static str, &str)], body: Option<&str>) -> Result<(), String> {
+        let body = body.map(|text| text.as_bytes().to_vec());
+        let answer = self.send(Method::PUT, path, headers, body).await?;
+        match answer.status {
+            200..=299 => Ok(()),
+            status => Err(format!("PUT {path}: {status}")),
+        }
+    }
+
+    /// Names below `path` ("" or "/container") that begin with `prefix`; none where there is no such container.
+    pub(super) async fn names(&self, path: &str, prefix: &str) -> Result<Vec<String>, String> {
+        let (mut names, mut marker): (Vec<String>, String) = (vec![], String::new());
+        loop {
+            let (prefix, after) = (quote(prefix), quote(&marker));
+            let target = format!("{path}?format=json&limit={PAGE}&prefix={prefix}&marker={after}");
+            let answer = self.send(Method::GET, &target, &[], None).await?;
+            let page = match answer.status {
+                200 => answer.json().map_err(|error| format!("GET {path}: {error}"))?,
+                204 | 404 => return Ok(names),
+                status => return Err(format!("GET {path}: {status}")),
+            };
+            let rows = page.as_array().map(Vec::as_slice).unwrap_or_default();
+            let found = rows
+                .iter()
+                .filter_map(|row| Some(row.get("name")?.as_str()?.to_owned()));
+            let before = names.len();
+            names.extend(found);
+            match names.last() {
+                Some(last) if names.len() > before => marker.clone_from(last),
+                _ => return Ok(names),
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Answer, String> {
+        let url = self.storage.with(path);
+        let headers = [headers, &[("x-auth-token", self.token.as_str())]].concat();
+        for attempt in 0.. {
+            let ask = Ask {
+                method: method.clone(),
+                url: &url,
+                headers: &headers,
+                body: body.clone(),
+            };
+            let failed = match self.connections.send(&ask).await {
+                Ok(answer) if answer.status < 500 => return Ok(answer),
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(error.to_string()),
+            };
+            if attempt >= self.retries {
+                return failed.map_err(|error| format!("{method} {path}: {error}"));
+            }
+            self.retried.fetch_add(1, Ordering::Relaxed);
+            self.world.clock.sleep(Duration::from_secs(1 << attempt.min(5))).await;
+        }
+        Err(String::new()) // the loop has no end of its own
+    }
+}
+
+/// Storage URL and token, or why there is none.
+type Opened = Result<(String, String), String>;
+
+async fn tempauth(connections: &Connections, url: &Url, settings: &DispersionSettings) -> Opened {
+    let headers = [
+        ("x-auth-user", settings.auth_user.as_str()),
+        ("x-auth-key", settings.auth_key.0.as_str()),
+    ];
+    let answer = ask(connections, Method::GET, url, &headers, None, &settings.auth_url).await?;
+    match (answer.header("x-storage-url"), answer.header("x-auth-token")) {
+        (Some(storage), Some(token)) => Ok((storage.to_owned(), token.to_owned())),
+        _ => Err(format!("{}: the answer has no token", settings.auth_url)),
+    }
+}
+
+async fn keystone_2(connections: &Connections, url: &Url, settings: &DispersionSettings) -> Opened {
+    let (tenant, user) = settings
+        .auth_user
+        .split_once(':')
+        .ok_or("auth_user: expected tenant:user with auth_version = 2.0")?;
+    let body = json!({"auth": {"tenantName": tenant,
+        "passwordCredentials": {"username": user, "password": settings.auth_key.0}}});
+    let url = url.with("/tokens");
+    let answer = ask(connections, Method::POST, &url, &[], Some(&body), &settings.auth_url).await?;
+    let said = answer
+        .json()
+        .map_err(|error| format!("{}: {error}", settings.auth_url))?;
+    let access = &said["access"];
+    let services = access["serviceCatalog"].as_array().into_iter().flatten();
+    let stores = services.filter(|service| service["type"] == "object-store");
+    let endpoints = stores.flat_map(|service| service["endpoints"].as_array().into_iter().flatten());
+    let mut fitting = endpoints.filter(|endpoint| in_region(endpoint, settings));
+    let storage = fitting.find_map(|endpoint| endpoint[&settings.endpoint_type].as_str());
+    opened(storage, access["token"]["id"].as_str(), settings)
+}
+
+async fn keystone_3(connections: &Connections, url: Url, settings: &DispersionSettings) -> Opened {
+    let domain = |name: &str| match name {
+        "" => json!({"id": "default"}),
+        name => json!({"name": name}),
+    };
+    let body = json!({"auth": {
+        "identity": {"methods": ["password"], "password": {"user": {
+            "name": settings.auth_user, "password": settings.auth_key.0, "domain": domain(&settings.user_domain_name)}}},
+        "scope": {"project": {"name": settings.project_name, "domain": domain(&settings.project_domain_name)}}}});
+    let url = url.with("/auth/tokens");
+    let answer = ask(connections, Method::POST, &url, &[], Some(&body), &settings.auth_url).await?;
+    let said = answer
+        .json()
+        .map_err(|error| format!("{}: {error}", settings.auth_url))?;
+    let interface = settings.endpoint_type.trim_end_matches("URL");
+    let services = said["token"]["catalog"].as_array().into_iter().flatten();
+    let stores = services.filter(|service| service["type"] == "object-store");
+    let endpoints = stores.flat_map(|service| service["endpoints"].as_array().into_iter().flatten());
+    let mut fitting = endpoints.filter(|endpoint| endpoint["interface"] == interface && in_region(endpoint, settings));
+    let storage = fitting.find_map(|endpoint| endpoint["url"].as_str());
+    opened(storage, answer.header("x-subject-token"), settings)
+}
+
+fn in_region(endpoint: &Value, settings: &DispersionSettings) -> bool {
+    settings.region_name.is_empty() || endpoint["region"] == settings.region_name.as_str()
+}
+
+fn opened(storage: Option<&str>, token: Option<&str>, settings: &DispersionSettings) -> Opened {
+    let (kind, place) = (&settings.endpoint_type, &settings.auth_url);
+    let storage = storage.ok_or_else(|| format!("{place}: the catalogue has no {kind} of an object-store"))?;
+    let token = token.ok_or_else(|| format!("{place}: the answer has no token"))?;
+    Ok((storage.to_owned(), token.to_owned()))
+}
+
+async fn ask(
+    connections: &Connections,
+    method: Method,
+    url: &Url,
+    headers: &[(&'static str, &str)],
+    body: Option<&Value>,
+    place: &str,
+) -> Result<Answer, String> {
+    let body = body.map(|body| body.to_string().into_bytes());
+    let ask = Ask {
+        method,
+        url,
+        headers,
+        body,
+    };
+    let answer = connections
+        .send(&ask)
+        .await
+        .map_err(|error| format!("{place}: {error}"))?;
+    match answer.status {
+        200..=299 => Ok(answer),
+        401 | 403 => Err(format!(
+            "{place}: no token for auth_user and auth_key ({})",
+            answer.status
+        )),
+        status => Err(format!("{place}: {status}")),
+    }
+}

@@ -1,0 +1,152 @@
+//! `dispersion-populate` and `dispersion-report`: containers and objects all over the rings, and how many of their copies
+//! are where they belong.
+//!
+//! Comes in: `dispersion.conf`, the rings. Goes out: `dispersion_<policy>_<n>` (containers) and
+//! `dispersion_objects_<policy>/dispersion_<n>` (objects), as OpenStack's programs name them, so that each program reports on
+//! what the other one made.
+//! Always holds: nothing but what has these names is made; a report changes nothing. Storage servers are asked directly.
+//!
+//! | question | file |
+//! |---|---|
+//! | who may ask the gateway, and what it says | `account.rs` |
+//! | making containers and objects | `populate.rs` |
+//! | counting copies | `report.rs` |
+//!
+//! Compared with OpenStack's in `tests/operator/test_dispersion.py`.
+
+mod account;
+mod populate;
+mod report;
+
+pub use populate::{Arguments as PopulateArguments, run as populate};
+pub use report::{Arguments as ReportArguments, run as report};
+
+use crate::console::{Console, Status};
+use crate::swift_dir::read_ring;
+use account::Account;
+use clap::Args;
+use placement::Ring;
+use settings::SwiftConf;
+use settings::dispersion::DispersionSettings;
+use std::io;
+use std::path::PathBuf;
+use vocabulary::{HashPrefix, Policy};
+use world::World;
+
+/// What both programs are told.
+#[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
+pub struct Common {
+    /// The configuration.
+    #[arg(value_name = "CONF", default_value = "/etc/swift/dispersion.conf")]
+    pub conf: PathBuf,
+    /// Containers alone.
+    #[arg(long)]
+    pub container_only: bool,
+    /// Objects alone.
+    #[arg(long)]
+    pub object_only: bool,
+    /// Do not verify Keystone's certificate.
+    #[arg(long)]
+    pub insecure: bool,
+    /// The storage policy; the default one unless told.
+    #[arg(short = 'P', long, value_name = "POLICY")]
+    pub policy_name: Option<String>,
+}
+
+/// What both programs work with.
+struct Ground<'a> {
+    world: &'a World,
+    settings: DispersionSettings,
+    policy: Policy,
+    hash: HashPrefix,
+    containers: Ring,
+    objects: Ring,
+}
+
+/// Why there is nothing to work with.
+enum Unfit {
+    /// The line to end with.
+    Line(String),
+    /// Likewise, while writing.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Unfit {
+    fn from(error: io::Error) -> Self {
+        Unfit::Io(error)
+    }
+}
+
+impl Unfit {
+    fn end(self, console: &mut Console<'_>) -> io::Result<Status> {
+        match self {
+            Unfit::Line(line) => {
+                console.complain(line)?;
+                Ok(Status::FAILURE)
+            }
+            Unfit::Io(error) => Err(error),
+        }
+    }
+}
+
+impl<'a> Ground<'a> {
+    fn read(world: &'a World, common: &Common) -> Result<Self, Unfit> {
+        let line = |error: &dyn std::fmt::Display| Unfit::Line(error.to_string());
+        if !common.conf.exists() {
+            return Err(Unfit::Line(format!(
+                "Unable to read config file: {}",
+                common.conf.display()
+            )));
+        }
+        let mut settings = DispersionSettings::load(&common.conf).map_err(|error| line(&error))?;
+        settings.keystone_api_insecure |= common.insecure;
+        let swift = SwiftConf::load_from_dir(&settings.swift_dir).map_err(|error| line(&error))?;
+        let policy = match &common.policy_name {
+            None => swift.policies.default_policy(),
+            Some(name) => {
+                (swift.policies.by_name(name)).ok_or_else(|| Unfit::Line(format!("Unable to find policy: {name}")))?
+            }
+        };
+        let ring = |name: &str| {
+            let path = settings.swift_dir.join(format!("{name}.ring.gz"));
+            read_ring(world, &path).map_err(Unfit::Line)
+        };
+        Ok(Self {
+            world,
+            containers: ring("container")?,
+            objects: ring(&policy.index.ring_name())?,
+            policy: policy.clone(),
+            hash: swift.hash,
+            settings,
+        })
+    }
+
+    async fn account(&self) -> Result<Account, Unfit> {
+        Account::open(self.world, &self.settings).await.map_err(Unfit::Line)
+    }
+
+    /// What the names of containers begin with.
+    fn container_prefix(&self) -> String {
+        format!("dispersion_{}_", self.policy.index.0)
+    }
+
+    /// Where objects are.
+    fn objects_container(&self) -> String {
+        format!("dispersion_objects_{}", self.policy.index.0)
+    }
+
+    fn partition_of_container(&self, account: &str, container: &str) -> u32 {
+        self.hash
+            .container(account, container)
+            .partition(self.containers.part_power())
+    }
+
+    fn partition_of_object(&self, account: &str, name: &str) -> u32 {
+        let hash = self.hash.object(account, &self.objects_container(), name);
+        hash.partition(self.objects.part_power())
+    }
+}
+
+/// The beginning of a line that takes the place of what the terminal showed.
+const ANEW: &str = "\r\x1b[K";

@@ -1,0 +1,367 @@
+//! `dispersion-report`: how many copies of what `dispersion-populate` made are where the rings say.
+
+use super::account::Account;
+use super::{ANEW, Common, Ground, Unfit};
+use crate::console::{Console, Status};
+use crate::python;
+use clap::Args;
+use futures_util::StreamExt;
+use http::{HeaderMap, HeaderValue, Method};
+use peer::{Call, Peers, Target, Timeouts};
+use placement::{Device, Ring};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use vocabulary::EntityPath;
+use world::World;
+
+/// As OpenStack's direct client waits.
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(5),
+    response: Duration::from_secs(15),
+};
+
+/// The command line.
+#[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    common: Common,
+    /// The report as JSON.
+    #[arg(short = 'j', long)]
+    dump_json: bool,
+    /// Say on standard error who has no copy.
+    #[arg(short, long)]
+    debug: bool,
+    /// Say on standard error which partitions have fewer copies than they should.
+    #[arg(short, long)]
+    partitions: bool,
+}
+
+/// Asks, and says what is wanting.
+pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+    match report(arguments, world, console).await {
+        Ok(()) => Ok(Status::SUCCESS),
+        Err(unfit) => unfit.end(console),
+    }
+}
+
+async fn report(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> Result<(), Unfit> {
+    let common = &arguments.common;
+    let ground = Ground::read(world, common)?;
+    let json = arguments.dump_json || ground.settings.dump_json;
+    if !json {
+        console.say(format_args!("Using storage policy: {} ", ground.policy.name))?;
+    }
+    let containers = ground.settings.container_report && !common.object_only;
+    let objects = ground.settings.object_report && !common.container_only;
+    if !containers && !objects {
+        return Err(Unfit::Line("Neither container or object report is set to run".into()));
+    }
+    let account = ground.account().await?;
+    let reporting = Reporting {
+        ground: &ground,
+        account: &account,
+        peers: Peers::new(world.clone()),
+        arguments,
+        json,
+        retried: AtomicU64::new(0),
+    };
+    let mut told = Map::new();
+    if containers {
+        told.insert("container".into(), reporting.containers(console).await?);
+    }
+    if objects {
+        told.insert("object".into(), reporting.objects(console).await?);
+    }
+    if json {
+        console.say(dumps(&told))?;
+    }
+    Ok(())
+}
+
+/// As Python's `json.dumps` spaces it.
+fn dumps(told: &Map<String, Value>) -> String {
+    let value = |value: &Value| match value.as_f64() {
+        Some(real) if value.is_f64() => python::float(real),
+        _ => value.to_string(),
+    };
+    let part = |part: &Value| match part.as_object() {
+        None => "null".to_owned(),
+        Some(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(name, field)| format!("\"{name}\": {}", value(field)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let parts = told
+        .iter()
+        .map(|(name, fields)| format!("\"{name}\": {}", part(fields)));
+    format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
+}
+
+struct Reporting<'a> {
+    ground: &'a Ground<'a>,
+    account: &'a Account,
+    peers: Peers,
+    arguments: &'a Arguments,
+    json: bool,
+    retried: AtomicU64,
+}
+
+/// One thing whose copies are counted.
+struct Thing {
+    partition: u32,
+    path: Arc<EntityPath>,
+}
+
+/// What came of it.
+struct Copies {
+    partition: u32,
+    expected: usize,
+    found: usize,
+    complaints: Vec<String>,
+}
+
+impl Reporting<'_> {
+    async fn containers(&self, console: &mut Console<'_>) -> Result<Value, Unfit> {
+        let (ground, account) = (self.ground, &self.account.name);
+        let listed = self.account.names("", &ground.container_prefix()).await;
+        let things = listed.map_err(Unfit::Line)?.into_iter().map(|name| Thing {
+            partition: ground.partition_of_container(account, &name),
+            path: Arc::new(EntityPath {
+                account: account.clone(),
+                container: Some(name),
+                object: None,
+            }),
+        });
+        self.copies("container", &ground.containers, things.collect(), console)
+            .await
+    }
+
+    async fn objects(&self, console: &mut Console<'_>) -> Result<Value, Unfit> {
+        let (ground, account) = (self.ground, &self.account.name);
+        let container = ground.objects_container();
+        let listed = self.account.names(&format!("/{container}"), "dispersion_").await;
+        let things = listed.map_err(Unfit::Line)?.into_iter().map(|name| Thing {
+            partition: ground.partition_of_object(account, &name),
+            path: Arc::new(EntityPath {
+                account: account.clone(),
+                container: Some(container.clone()),
+                object: Some(name),
+            }),
+        });
+        self.copies("object", &ground.objects, things.collect(), console).await
+    }
+
+    async fn copies(
+        &self,
+        kind: &str,
+        ring: &Ring,
+        things: Vec<Thing>,
+        console: &mut Console<'_>,
+    ) -> Result<Value, Unfit> {
+        let listed = things.len();
+        let mut seen = HashSet::new();
+        let things: Vec<Thing> = things
+            .into_iter()
+            .filter(|thing| seen.insert(thing.partition))
+            .collect();
+        if things.is_empty() {
+            console.complain(format_args!(
+                "No {kind}s to query. Has swift-dispersion-populate been run?"
+            ))?;
+            return Ok(Value::Null);
+        }
+        let (began, retried) = (self.ground.world.clock.elapsed(), self.retried.load(Ordering::Relaxed));
+        let counting = things.iter().map(|thing| self.count(ring, thing));
+        let at_once = self.ground.settings.concurrency.max(1);
+        let counted: Vec<Copies> = futures_util::stream::iter(counting).buffered(at_once).collect().await;
+        let mut sum = Sum {
+            kind,
+            objects: kind == "object",
+            listed,
+            overlapping: listed - things.len(),
+            retries: self.retried.load(Ordering::Relaxed) - retried,
+            seconds: self.ground.world.clock.elapsed().saturating_sub(began).as_secs_f64(),
+            partitions: ring.partition_count(),
+            replicas: ring.replica_count(),
+            ..Sum::default()
+        };
+        let mut told = BTreeSet::new();
+        for copies in counted {
+            for complaint in copies.complaints {
+                if told.insert(complaint.clone()) {
+                    console.complain(complaint)?;
+                }
+            }
+            let missing = copies.expected - copies.found;
+            sum.add(copies.expected, copies.found);
+            if missing > 0 && self.arguments.partitions {
+                let (mut first, partition) = (kind.to_owned(), copies.partition);
+                first[..1].make_ascii_uppercase();
+                let plural = if missing == 1 { "copy" } else { "copies" };
+                write!(console.out, "{ANEW}")?;
+                console.complain(format_args!(
+                    "# {first} partition {partition} missing {missing} {plural}"
+                ))?;
+            }
+        }
+        match self.json {
+            true => {}
+            false => sum.tell(console)?,
+        }
+        Ok(sum.json())
+    }
+
+    /// Asks every primary of a thing.
+    async fn count(&self, ring: &Ring, thing: &Thing) -> Copies {
+        let mut copies = Copies {
+            partition: thing.partition,
+            expected: 0,
+            found: 0,
+            complaints: vec![],
+        };
+        for device in ring.primaries(thing.partition) {
+            copies.expected += 1;
+            match self.ask(device, thing).await {
+                Ok(()) => copies.found += 1,
+                Err(complaint) => copies.complaints.extend(complaint),
+            }
+        }
+        copies
+    }
+
+    /// Whether a device has it; else what there is to say of that.
+    async fn ask(&self, device: &Device, thing: &Thing) -> Result<(), Option<String>> {
+        let place = format!("{}:{}/{}", device.ip, device.port, device.device);
+        for attempt in 0.. {
+            let mut headers = HeaderMap::new();
+            headers.insert(
+                "x-backend-storage-policy-index",
+                HeaderValue::from(self.ground.policy.index.0),
+            );
+            let target = Target {
+                device: device.device.clone(),
+                partition: thing.partition,
+                path: thing.path.clone(),
+            };
+            let call = Call::new(Method::HEAD, target, headers);
+            let why = match self.peers.send(&device.ip, device.port, call, TIMEOUTS).await {
+                Ok(response) => match response.status().as_u16() {
+                    200..=299 => return Ok(()),
+                    404 => {
+                        return Err(self.arguments.debug.then(|| format!("ERROR: {place} returned a 404")));
+                    }
+                    507 => {
+                        return Err(Some(format!(
+                            "ERROR: {place} is unmounted -- This will cause replicas designated for that device to be \
+                             considered missing until resolved or the ring is updated."
+                        )));
+                    }
+                    status => format!("answered {status}"),
+                },
+                Err(error) => error.to_string(),
+            };
+            if attempt >= self.ground.settings.retries {
+                return Err(Some(format!("ERROR: {place}: {why}")));
+            }
+            self.retried.fetch_add(1, Ordering::Relaxed);
+            self.ground
+                .world
+                .clock
+                .sleep(Duration::from_secs(1 << attempt.min(5)))
+                .await;
+        }
+        Err(None) // the loop has no end of its own
+    }
+}
+
+/// All copies of one kind of thing.
+#[derive(Default)]
+struct Sum<'k> {
+    kind: &'k str,
+    objects: bool,
+    listed: usize,
+    overlapping: usize,
+    retries: u64,
+    seconds: f64,
+    partitions: u32,
+    replicas: usize,
+    expected: usize,
+    found: usize,
+    /// Copies that are missing → of how many partitions.
+    missing: BTreeMap<usize, usize>,
+}
+
+impl Sum<'_> {
+    fn add(&mut self, expected: usize, found: usize) {
+        self.expected += expected;
+        self.found += found;
+        let missing = expected - found;
+        // OpenStack's counts whole objects among those with something missing, and whole containers not.
+        if missing > 0 || self.objects {
+            *self.missing.entry(missing).or_default() += 1;
+        }
+    }
+
+    fn percent(&self) -> f64 {
+        100.0 * self.found as f64 / self.expected as f64
+    }
+
+    fn json(&self) -> Value {
+        let mut fields = Map::new();
+        fields.insert("retries".into(), json!(self.retries));
+        fields.insert("overlapping".into(), json!(self.overlapping));
+        fields.insert("pct_found".into(), json!(self.percent()));
+        fields.insert("copies_found".into(), json!(self.found));
+        fields.insert("copies_expected".into(), json!(self.expected));
+        for (missing, count) in &self.missing {
+            fields.insert(format!("missing_{missing}"), json!(count));
+        }
+        Value::Object(fields)
+    }
+
+    fn tell(&self, console: &mut Console<'_>) -> io::Result<()> {
+        let (kind, listed, retries) = (self.kind, self.listed, self.retries);
+        let took = self.seconds.round();
+        console.say(format_args!(
+            "{ANEW}Queried {listed} {kind}s for dispersion reporting, {took}s, {retries} retries"
+        ))?;
+        if self.overlapping > 0 {
+            console.say(format_args!("There were {} overlapping partitions", self.overlapping))?;
+        }
+        for (missing, count) in &self.missing {
+            console.say(self.wanting(*missing, *count))?;
+        }
+        let (percent, found, expected) = (self.percent(), self.found, self.expected);
+        console.say(format_args!(
+            "{percent:.2}% of {kind} copies found ({found} of {expected})"
+        ))?;
+        let sample = (listed - self.overlapping) as f64 / f64::from(self.partitions) * 100.0;
+        console.say(format_args!(
+            "Sample represents {sample:.2}% of the {kind} partition space"
+        ))
+    }
+
+    fn wanting(&self, missing: usize, count: usize) -> String {
+        match missing {
+            missing if missing == self.replicas => {
+                format!("!!! There were {count} partitions missing all copies.")
+            }
+            1 => format!("There were {count} partitions missing 1 copy."),
+            missing => {
+                let mark = if missing + 1 == self.replicas && missing > 0 {
+                    "! "
+                } else {
+                    ""
+                };
+                format!("{mark}There were {count} partitions missing {missing} copies.")
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `dispersion.conf`: what `dispersion-populate` and `dispersion-report` work with.
+
+use crate::declare::{Options, Scope, options};
+use crate::ini::Document;
+use crate::kinds::Secret;
+use crate::report::SettingsError;
+use std::path::{Path, PathBuf};
+
+options! {
+    /// `[dispersion]`. The tools need an account that is used for nothing else.
+    pub struct DispersionSettings {
+        /// Where a token is to be had: TempAuth's address, or Keystone's.
+        auth_url: String = "http://localhost:8080/auth/v1.0",
+        /// Who asks: account:user for TempAuth, tenant:user for Keystone 2.0, user for Keystone 3.
+        auth_user: String = "",
+        /// The password.
+        auth_key: Secret = "",
+        /// 1.0 (TempAuth), 2.0 or 3 (Keystone).
+        auth_version: String = "1.0",
+        /// The project, for Keystone 3.
+        project_name: String = "",
+        /// The project's domain, for Keystone 3.
+        project_domain_name: String = "",
+        /// The user's domain, for Keystone 3.
+        user_domain_name: String = "",
+        /// Which of Keystone's endpoints is used.
+        endpoint_type: String = "publicURL",
+        /// Its region, when there are several.
+        region_name: String = "",
+        /// Do not verify Keystone's certificate.
+        keystone_api_insecure: bool = "no",
+        /// Directory of swift.conf and the rings.
+        swift_dir: PathBuf = "/etc/swift",
+        /// Share of the partitions that are looked at, in per cent.
+        dispersion_coverage: f64 = "1.0",
+        /// How often a request that failed is repeated.
+        retries: u32 = "5",
+        /// Requests under way at the same time.
+        concurrency: usize = "25",
+        /// Whether dispersion-populate makes containers.
+        container_populate: bool = "yes",
+        /// Whether it makes objects.
+        object_populate: bool = "yes",
+        /// Whether dispersion-report looks at containers.
+        container_report: bool = "yes",
+        /// Whether it looks at objects.
+        object_report: bool = "yes",
+        /// Report in JSON.
+        dump_json: bool = "no",
+    }
+}
+
+/// The section.
+pub const SECTION: &str = "dispersion";
+/// The usual name of the file.
+pub const FILE: &str = "dispersion.conf";
+
+impl DispersionSettings {
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self, SettingsError> {
+        Self::read(&Scope::plain(&Document::load(path)?, SECTION)?)
+    }
+}
