@@ -66,6 +66,9 @@ pub enum Command {
     /// The ring builder under OpenStack's other name: it takes the directory's lock even for looking.
     #[command(disable_help_flag = true, hide = true)]
     RingBuilderSafe(Words),
+    /// Make one ring of several builders: COMPOSITE_FILE show | compose BUILDER BUILDER … --output RING.
+    #[command(disable_help_flag = true)]
+    RingComposer(Words),
     /// Ask the storage servers of a cluster how they are (their pipelines have recon).
     Recon(operator_tools::recon::Arguments),
     /// Make containers and objects on a sample of all partitions, for dispersion-report.

@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         Command::ContainerReconciler(upkeep) => upkeep::container_reconciler(&upkeep),
         Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),
         Command::RingBuilder(line) => return ring_tools::ring_builder("ring-builder", &line),
+        Command::RingComposer(line) => return ring_tools::ring_composer(&line),
         Command::RingBuilderSafe(line) => return ring_tools::ring_builder("ring-builder-safe", &line),
         Command::Recon(line) => tools::recon(&line),
         Command::DispersionPopulate(line) => tools::dispersion_populate(&line),

@@ -2,7 +2,7 @@
 
 use crate::cli::Words;
 use crate::program::Program;
-use ring_builder::{Call, Status, Terminal};
+use ring_builder::{Call, Composing, Status, Terminal};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use world::World;
@@ -12,6 +12,20 @@ pub fn ring_builder(command: &str, line: &Words) -> ExitCode {
     let program = name_of(command);
     let words = in_text(line);
     at_terminal(|terminal| Call::new(&program, &words).run(&World::real(), terminal))
+}
+
+/// `ring-composer`.
+pub fn ring_composer(line: &Words) -> ExitCode {
+    let program = name_of("ring-composer");
+    let words = in_text(line);
+    // Without a working directory paths stay as they are.
+    let here = std::env::current_dir().unwrap_or_default();
+    let composing = Composing {
+        program: &program,
+        words: &words,
+        here: &here,
+    };
+    at_terminal(|terminal| composing.run(&World::real(), terminal))
 }
 
 /// The name to speak of the program by: that of the link, or our own with the command.

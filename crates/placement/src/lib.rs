@@ -14,11 +14,13 @@
 //! | who holds a partition | `ring.rs` |
 //! | who stands in | `handoffs.rs` |
 //! | what a ring file holds, and its two formats | `ring_data.rs`, `format_v1.rs`, `format_v2.rs` |
+//! | one ring of several | `composite.rs` |
 //! | how a new ring is made | `builder/` |
 //!
 //! Bytes drawn in `docs/formats/ring.md`; golden files by OpenStack Swift in `tests/golden`.
 
 pub mod builder;
+mod composite;
 mod device;
 mod error;
 mod format_v1;

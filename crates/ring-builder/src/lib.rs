@@ -12,6 +12,7 @@
 //! | question | file |
 //! |---|---|
 //! | the commands, and how one is run | `command/` |
+//! | one ring of several | `composer/` |
 //! | how a command is said | `usage.rs`, `options.rs`, `device_options.rs` |
 //! | the values that name devices | `add_value.rs`, `search_value.rs`, `change_value.rs`, `address.rs`, `number.rs` |
 //! | how devices are shown | `tables.rs`, `describe.rs` |
@@ -23,6 +24,7 @@ mod address;
 mod advice;
 mod change_value;
 mod command;
+mod composer;
 mod describe;
 mod device_options;
 mod files;
@@ -34,4 +36,5 @@ mod terminal;
 mod usage;
 
 pub use command::Call;
+pub use composer::Composing;
 pub use terminal::{Status, Terminal};

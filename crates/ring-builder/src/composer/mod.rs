@@ -1,0 +1,229 @@
+//! `ring-composer`: one ring made of several builders, each with regions of its own.
+//!
+//! Comes in: the words of a command line. Goes out: the composite ring and, beside it, a file that remembers of which
+//! builders in which versions it was made. Always holds: the ring is written before the file that remembers it, so that
+//! a crash between them is mended by composing again; both are written whole.
+//!
+//! | question | file |
+//! |---|---|
+//! | which builders may be joined, and after which | `components.rs` |
+//! | what the composite file remembers | `record.rs` |
+
+mod components;
+mod record;
+
+use crate::files::{PATIENCE, RingFiles, Shelf};
+use crate::number::quoted;
+use crate::terminal::{Status, Stop, Terminal};
+use components::Component;
+use placement::RingData;
+use record::Record;
+use std::path::{Path, PathBuf};
+use world::World;
+
+const NOTE: &str = "\nNOTE: This tool is for experimental use and may be\n      removed in future versions of Swift.\n";
+const USAGE: &str = "[-h] composite_builder_file {show,compose} ...";
+const COMPOSE_USAGE: &str = "composite_builder_file compose [-h] [builder_file builder_file [builder_file ...] --output ring_file \
+                             [--force]";
+const HELP: &str = "
+Makes one ring of several builders. All have the same partition power; no device and no region is in two of
+them. Each component is changed and rebalanced by itself.
+
+  show      what the composite ring was made of
+  compose   [builder_file builder_file ...] --output ring_file [--force]
+            makes the ring, of the same builders as last time when none are named.
+            --force  even when nothing changed, or the builders are others than last time
+";
+
+/// The ring composer, as it was called.
+pub struct Composing<'c> {
+    /// The name of the program.
+    pub program: &'c str,
+    /// The words after its name.
+    pub words: &'c [String],
+    /// The working directory: component files are remembered by their whole paths.
+    pub here: &'c Path,
+}
+
+/// What to do.
+enum Task {
+    Show,
+    Compose(Order),
+}
+
+/// A ring to be made.
+struct Order {
+    /// Of these; none: of those of the last time.
+    builders: Vec<String>,
+    output: String,
+    force: bool,
+}
+
+/// Why it was not done: a step, in OpenStack's words, and the reason.
+struct Failed(&'static str, String);
+
+impl Composing<'_> {
+    /// Runs it; the exit status says how it ended.
+    pub fn run(&self, world: &World, terminal: &mut Terminal<'_>) -> Status {
+        terminal.warn(NOTE);
+        let (file, task) = match self.read() {
+            Ok(read) => read,
+            Err(stop) => return self.tell(stop, terminal),
+        };
+        match self.perform(world, &file, task, terminal) {
+            Ok(()) => Status::Success,
+            Err(Failed(step, why)) => {
+                terminal.warn(format_args!(
+                    "An error occurred while {step}.\nOriginal exception message:\n{why}"
+                ));
+                Status::Error
+            }
+        }
+    }
+
+    fn tell(&self, stop: Stop, terminal: &mut Terminal<'_>) -> Status {
+        match stop {
+            Stop::Option { usage, why } => {
+                let command = if usage == COMPOSE_USAGE {
+                    " composite_builder_file compose"
+                } else {
+                    ""
+                };
+                let program = self.program;
+                terminal.warn(format_args!(
+                    "usage: {program} {usage}\n{program}{command}: error: {why}"
+                ));
+                Status::Error
+            }
+            other => other.tell(self.program, terminal),
+        }
+    }
+
+    fn read(&self) -> Result<(String, Task), Stop> {
+        let wrong = |why: String| Stop::Option {
+            usage: USAGE.to_owned(),
+            why,
+        };
+        if self.words.iter().any(|word| word == "-h" || word == "--help") {
+            return Err(Stop::Help(format!("usage: {} {USAGE}\n{HELP}", self.program)));
+        }
+        let missing = "the following arguments are required: composite_builder_file";
+        let (file, rest) = self.words.split_first().ok_or_else(|| wrong(missing.to_owned()))?;
+        let task = match rest.split_first() {
+            Some((word, [])) if word == "show" => Task::Show,
+            Some((word, words)) if word == "compose" => read_compose(words)?,
+            Some((word, _)) if word == "show" => return Err(wrong("unrecognized arguments".to_owned())),
+            Some((word, _)) => {
+                let word = quoted(word);
+                let why = format!("argument {{show,compose}}: invalid choice: {word} (choose from 'show', 'compose')");
+                return Err(wrong(why));
+            }
+            None => return Err(wrong("say show or compose".to_owned())),
+        };
+        Ok((file.clone(), task))
+    }
+
+    fn perform(&self, world: &World, file: &str, task: Task, terminal: &mut Terminal<'_>) -> Result<(), Failed> {
+        let shelf = Shelf::new(world, RingFiles::named(file));
+        let is_new = world.files.info(Path::new(file)).is_err();
+        let loading = |why: String| Failed("loading the composite builder file", why);
+        let record = match (&task, is_new) {
+            (Task::Compose(_), true) => None,
+            _ => Some(read_record(&shelf, file).map_err(loading)?),
+        };
+        match task {
+            Task::Show => {
+                terminal.say(record.unwrap_or_default().shown());
+                Ok(())
+            }
+            Task::Compose(order) => {
+                let _lock = shelf.lock(PATIENCE).map_err(|stop| {
+                    let why = match stop {
+                        Stop::Refused(why) => why,
+                        other => format!("{other:?}"),
+                    };
+                    Failed("writing the composite builder file", why)
+                })?;
+                self.compose(world, &shelf, file, record.as_ref(), &order)
+            }
+        }
+    }
+
+    fn compose(
+        &self,
+        world: &World,
+        shelf: &Shelf<'_>,
+        file: &str,
+        record: Option<&Record>,
+        order: &Order,
+    ) -> Result<(), Failed> {
+        let composing = |why: String| Failed("composing the ring", why);
+        let paths = match (&order.builders[..], record) {
+            ([], Some(record)) => record.files(),
+            (names, _) => names.iter().map(PathBuf::from).collect(),
+        };
+        let read = paths.iter().map(|path| Component::read(world, path));
+        let read: Vec<Component> = read.collect::<Result<_, _>>().map_err(composing)?;
+        components::may_be_joined(&read).map_err(composing)?;
+        if let Some(record) = record.filter(|_| !order.force) {
+            components::may_follow(&read, record).map_err(composing)?;
+        }
+        let rings = read
+            .iter()
+            .map(|component| component.builder.to_ring().map_err(|error| error.to_string()));
+        let rings: Vec<RingData> = rings.collect::<Result<_, _>>().map_err(composing)?;
+        let ring = RingData::composed(&rings).map_err(|error| composing(error.to_string()))?;
+        let bytes = ring.to_bytes_v1().unwrap_or_else(|_| ring.to_bytes_v2());
+        let said = |stop: Stop| match stop {
+            Stop::Refused(why) => why,
+            other => format!("{other:?}"),
+        };
+        let written = shelf.write_other(Path::new(&order.output), &bytes);
+        written.map_err(|stop| Failed("writing the composite ring file", said(stop)))?;
+        let version = record.map_or(0, |record| record.version) + 1;
+        let record = Record::of(&read, version, self.here);
+        let written = shelf.write_other(Path::new(file), record.to_json(&self.here.join(file)).as_bytes());
+        written.map_err(|stop| Failed("writing the composite builder file", said(stop)))
+    }
+}
+
+fn read_compose(words: &[String]) -> Result<Task, Stop> {
+    let wrong = |why: &str| Stop::Option {
+        usage: COMPOSE_USAGE.to_owned(),
+        why: why.to_owned(),
+    };
+    let (mut builders, mut output, mut force) = (Vec::new(), None, false);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--force" => force = true,
+            "--output" => {
+                let value = words.next().cloned();
+                output = Some(value.ok_or_else(|| wrong("argument --output: expected one argument"))?);
+            }
+            other => match other.strip_prefix("--output=") {
+                Some(value) => output = Some(value.to_owned()),
+                None if other.starts_with('-') => return Err(wrong(&format!("unrecognized arguments: {other}"))),
+                None => builders.push(other.to_owned()),
+            },
+        }
+    }
+    let output = output.ok_or_else(|| wrong("the following arguments are required: --output"))?;
+    Ok(Task::Compose(Order {
+        builders,
+        output,
+        force,
+    }))
+}
+
+/// No record of a composite ring is larger.
+const LARGEST_RECORD: u64 = 64 << 20;
+
+fn read_record(shelf: &Shelf<'_>, file: &str) -> Result<Record, String> {
+    let bytes = shelf.read_other(Path::new(file), LARGEST_RECORD);
+    let bytes = bytes.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("[Errno 2] No such file or directory: {}", quoted(file)),
+        _ => format!("{error}: {}", quoted(file)),
+    })?;
+    Record::read(&bytes).ok_or_else(|| "File does not contain valid composite ring data".to_owned())
+}
