@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground simulate bench-features clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground simulate bench-features deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -75,6 +75,9 @@ simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 o
 
 bench-features:  ## what a feature costs a request that does not use it
 	cargo bench -p features --bench cost --locked
+
+deb: build       ## a Debian package of the release build in target/debian (docs/operating/installing.md)
+	packaging/build-deb.sh target/release/martlet target/debian
 
 packages:        ## Debian packages the tests need, where we may install them
 	@missing=$$(dpkg-query -W -f '$${Package} $${Status}\n' $(PACKAGES) 2>&1 | grep -v 'ok installed$$' | wc -l); \

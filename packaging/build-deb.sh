@@ -1,0 +1,90 @@
+#!/bin/sh
+# Makes OUTPUT/martlet_VERSION_ARCH.deb of BINARY and of what lies in this repository.
+# Tests set MARTLET_DEB_VERSION, MARTLET_DEB_KEEP_SYMBOLS and MARTLET_DEB_COMPRESSION.
+set -eu
+
+if [ $# -ne 2 ]; then
+    echo "usage: $0 BINARY OUTPUT-DIRECTORY" >&2
+    exit 2
+fi
+binary=$1 output=$2
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+version=${MARTLET_DEB_VERSION:-$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)}
+architecture=$(dpkg --print-architecture)
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+
+put() { # MODE FROM TO
+    install -D -m "$1" "$2" "$stage/$3"
+}
+
+put 0755 "$binary" usr/bin/martlet
+[ -n "${MARTLET_DEB_KEEP_SYMBOLS:-}" ] || strip --strip-debug "$stage/usr/bin/martlet"
+put 0644 "$root/LICENSE" usr/share/doc/martlet/copyright
+put 0644 "$root/README.md" usr/share/doc/martlet/README.md
+for sample in "$root"/etc/*-sample; do
+    put 0644 "$sample" "etc/swift/$(basename "$sample")"
+done
+put 0644 "$here/debian/default" etc/default/martlet
+put 0644 "$here/systemd/martlet.target" usr/lib/systemd/system/martlet.target
+put 0644 "$here/systemd/martlet-up.service" usr/lib/systemd/system/martlet-up.service
+
+units=$stage/usr/lib/systemd/system
+for role in proxy account container object; do
+    after=
+    [ "$role" = proxy ] && after=" memcached.service"
+    sed -e "s|@ROLE@|$role|g; s|@CONF@|/etc/swift/$role-server.conf|g; s|@AFTER@|$after|g; s|@INSTANCE_WORDS@||g" \
+        "$here/systemd/server.in" > "$units/martlet-$role.service"
+    # Several of a kind on one machine: martlet-object@2 reads /etc/swift/object-server/2.conf, as swift-init numbers them.
+    sed -e "s|@ROLE@|$role|g; s|@CONF@|/etc/swift/$role-server/%i.conf|g; s|@AFTER@|$after|g; s|@INSTANCE_WORDS@| %i|g" \
+        "$here/systemd/server.in" > "$units/martlet-$role@.service"
+done
+daemon() { # NAME CONF
+    sed -e "s|@DAEMON@|$1|g; s|@CONF@|/etc/swift/$2|g" "$here/systemd/daemon.in" > "$units/martlet-$1.service"
+}
+for name in auditor replicator reaper; do daemon account-$name account-server.conf; done
+for name in auditor replicator updater sync; do daemon container-$name container-server.conf; done
+for name in auditor replicator updater expirer; do daemon object-$name object-server.conf; done
+daemon container-reconciler container-reconciler.conf
+
+# OpenStack's names, out of the way of its own package; swift-init finds them when this folder is on its PATH.
+install -d "$stage/usr/lib/martlet/bin"
+for unit in "$units"/martlet-*.service; do
+    name=$(basename "$unit" .service)
+    name=${name#martlet-}
+    case $name in
+    *@ | up) continue ;;
+    proxy | account | container | object) name=$name-server ;;
+    esac
+    ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$name"
+done
+for tool in ring-builder recon dispersion-populate dispersion-report object-info account-info container-info form-signature; do
+    ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$tool"
+done
+
+install -d "$stage/DEBIAN"
+for script in postinst prerm postrm; do
+    install -m 0755 "$here/debian/$script" "$stage/DEBIAN/$script"
+done
+echo /etc/default/martlet > "$stage/DEBIAN/conffiles"
+size=$(du -sk --exclude=DEBIAN "$stage" | cut -f1)
+libc=$(dpkg-query -W -f '${Version}' libc6 | sed 's/[-+].*//')
+cat > "$stage/DEBIAN/control" <<CONTROL
+Package: martlet
+Version: $version
+Architecture: $architecture
+Maintainer: Martlet <martlet@localhost>
+Installed-Size: $size
+Depends: libc6 (>= $libc), libgcc-s1, passwd
+Suggests: rsync, memcached
+Section: net
+Priority: optional
+Description: object storage with OpenStack Swift's API, formats and protocols
+ The gateway, the account, container and object servers, the daemons that keep
+ replicas whole and the operator's tools of OpenStack Swift, in one program.
+ A server of it takes the place of an OpenStack one on the same drives, and back.
+CONTROL
+chmod -R u+rwX,go+rX,go-w "$stage"
+mkdir -p "$output"
+dpkg-deb --root-owner-group "-Z${MARTLET_DEB_COMPRESSION:-xz}" --build "$stage" "$output/martlet_${version}_$architecture.deb"

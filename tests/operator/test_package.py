@@ -1,0 +1,133 @@
+"""The Debian package: installed, started, upgraded and removed on a copy of this machine that is thrown away.
+
+The copy is an overlay over `/` in a mount namespace: nothing that a script of the package does reaches the machine itself.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.places import REPOSITORY, martlet
+from harness.process import run
+from harness.waiting import free_port
+
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="dpkg-deb is not installed"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can install a package, also where it is thrown away"),
+]
+
+OVERLAY = """
+set -e
+mount -t tmpfs tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t proc proc "$1/root/proc"
+mount --rbind /dev "$1/root/dev"
+mkdir -p "$1/root/package"
+mount --bind "$2" "$1/root/package"
+exec chroot "$1/root" sh -e -c "$3"
+"""
+
+
+def on_a_copy(tmp_path, packages, script):
+    """What a shell says that runs `script` on a copy of this machine; packages are in /package."""
+    place = tmp_path / "copy"
+    place.mkdir()
+    command = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "sh", "-c", OVERLAY, "sh", place, packages, script]
+    probe = run([*command[:-1], "true"], check=False)
+    if probe.returncode:
+        pytest.skip(f"no overlay of / can be made here: {probe.stderr.strip()}")
+    return run(command, check=False, timeout=200)
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """The package twice, as two versions."""
+    folder, binary = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("binary") / "martlet"
+    run(["strip", "--strip-debug", "-o", binary, martlet()])
+    for version in ("0.1.0~old", "0.1.0~one"):
+        env = {**os.environ, "MARTLET_DEB_VERSION": version, "MARTLET_DEB_KEEP_SYMBOLS": "yes", "MARTLET_DEB_COMPRESSION": "none"}
+        run([REPOSITORY / "packaging/build-deb.sh", binary, folder], env=env)
+    old, new = sorted(folder.iterdir())
+    assert (old.name, new.name) == (f"martlet_0.1.0~old_{arch()}.deb", f"martlet_0.1.0~one_{arch()}.deb")
+    return folder
+
+
+def arch():
+    return run(["dpkg", "--print-architecture"]).stdout.strip()
+
+
+def test_what_is_in_it(packages):
+    package = packages / f"martlet_0.1.0~one_{arch()}.deb"
+    listed = run(["dpkg-deb", "--contents", package]).stdout
+    names = {line.split()[5].lstrip(".") for line in listed.splitlines()}
+    for name in ("/usr/bin/martlet", "/etc/swift/proxy-server.conf-sample", "/etc/default/martlet", "/usr/lib/martlet/bin/swift-object-server"):
+        assert name in names, name
+    for role in ("proxy", "account", "container", "object"):
+        assert {f"/usr/lib/systemd/system/martlet-{role}.service", f"/usr/lib/systemd/system/martlet-{role}@.service"} <= names
+    assert not [line for line in listed.splitlines() if line.split()[1] != "root/root"]
+    assert "Version: 0.1.0~one" in run(["dpkg-deb", "--field", package]).stdout
+
+
+def test_units_are_ones(packages, tmp_path):
+    run(["dpkg-deb", "--extract", packages / f"martlet_0.1.0~one_{arch()}.deb", tmp_path])
+    units = sorted((tmp_path / "usr/lib/systemd/system").iterdir())
+    for unit in units:
+        text = unit.read_text()
+        assert not re.search("@[A-Z_]+@", text), unit
+        for command in re.findall(r"^ExecStart=/usr/bin/martlet (\S+)", text, re.M):
+            assert run([martlet(), command, "--help"], check=False).returncode == 0, unit
+        if unit.suffix == ".service":
+            assert "User=swift" in text and "NoNewPrivileges=yes" in text, unit
+    if shutil.which("systemd-analyze"):
+        done = run(["systemd-analyze", "verify", *[unit for unit in units if "@" not in unit.name]], check=False)
+        wrong = [line for line in done.stderr.splitlines() if "martlet" in line and "is not executable" not in line and "No such file" not in line]
+        assert not wrong, wrong
+
+
+def test_installs_starts_upgrades_and_goes(packages, tmp_path):
+    port = free_port()
+    script = f"""
+        ask() {{ curl -sS -o /dev/null -w '%{{http_code}}\\n' "$@"; }}
+        start() {{
+            rm -f /tmp/up.log; touch /tmp/up.log; chmod 666 /tmp/up.log
+            setpriv --reuid swift --regid swift --init-groups martlet up --dir /var/lib/martlet/cluster --bind 127.0.0.1:{port} > /tmp/up.log 2>&1 &
+            pid=$!
+            for _ in $(seq 100); do grep -q '^ready' /tmp/up.log && return; sleep 0.1; done
+            cat /tmp/up.log; exit 1
+        }}
+        token() {{ curl -sS -i -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' http://127.0.0.1:{port}/auth/v1.0 | tr -d '\\r' | sed -n 's/^X-Auth-Token: //p'; }}
+        url=http://127.0.0.1:{port}/v1/AUTH_test
+        MARTLET_ONE_NODE=yes dpkg -i --force-depends /package/martlet_0.1.0~old_*.deb
+        echo "user $(id -un swift) $(stat -c %U:%a /var/cache/swift /var/lib/martlet | tr '\\n' ' ')"
+        martlet ring-builder > /dev/null 2>&1 || true
+        /usr/lib/martlet/bin/swift-recon --help > /dev/null && echo links
+        for kind in swift proxy-server account-server container-server object-server; do cp /etc/swift/$kind.conf-sample /etc/swift/$kind.conf; done
+        start
+        ask -X PUT -H "X-Auth-Token: $(token)" $url/kept
+        ask -X PUT -H "X-Auth-Token: $(token)" -d something $url/kept/object
+        echo '# mine' >> /etc/default/martlet
+        dpkg -i --force-depends --force-confold /package/martlet_0.1.0~one_*.deb
+        kill $pid; wait $pid
+        start
+        echo "kept $(curl -sS -H "X-Auth-Token: $(token)" $url/kept/object)"
+        kill $pid; wait $pid
+        grep -c '# mine' /etc/default/martlet
+        dpkg-query -W -f '${{Version}} ${{Status}}\\n' martlet
+        dpkg --purge --force-depends martlet
+        test ! -e /usr/bin/martlet && test -e /etc/swift/proxy-server.conf && test -d /var/lib/martlet/cluster && id -un swift
+        echo the end
+    """
+    before = {path: path.exists() for path in map(Path, ("/usr/bin/martlet", "/etc/swift", "/var/lib/martlet", "/etc/default/martlet"))}
+    done = on_a_copy(tmp_path, packages, script)
+    said = done.stdout
+    assert done.returncode == 0 and said.endswith("the end\n"), f"{said}\n{done.stderr}"
+    assert "start the cluster with: su" in said or "martlet-up.service" in said + done.stderr, said
+    assert "user swift swift:750 swift:750" in said and "\nlinks\n" in said, said
+    assert "\n201\n201\n" in said and "kept something\n1\n0.1.0~one install ok installed\n" in said, said
+    assert {path: path.exists() for path in before} == before
+    assert subprocess.run(["dpkg-query", "-W", "martlet"], capture_output=True, check=False).returncode != 0
