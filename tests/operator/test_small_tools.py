@@ -1,14 +1,19 @@
 """The small tools: what both makes print on the same input, and how they end."""
 
+import datetime
+import fcntl
+import http.server
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from harness.layout import Layout
 from harness.tools import both, command, many, run
 
 # Mount and process namespaces keep what the tools do away from this machine.
@@ -156,3 +161,146 @@ def test_config(tmp_path):
         assert ours.status == theirs.status, (call, ours, theirs)
         assert out == theirs.out, call
         assert bool(ours.err) == bool(theirs.err), (call, ours.err, theirs.err)
+
+
+@pytest.fixture
+def node(tmp_path):
+    """An object server's configuration and devices with updates that wait."""
+    for name in ("sda/async_pending/abc/1", "sda/async_pending/abc/2", "sda/async_pending-1/def/1", "sda/async_pendings/abc/1", "sdb/objects/1", "sdc/async_pending/loose", "file"):
+        (tmp_path / "srv" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "srv" / name).touch()
+    (tmp_path / "cache").mkdir()
+    conf = tmp_path / "object-server.conf"
+    conf.write_text(f"[DEFAULT]\ndevices = {tmp_path}/srv\nrecon_cache_path = {tmp_path}/cache\n[filter:recon]\nrecon_lock_path = {tmp_path}/lock/deep\n")
+    return conf
+
+
+def test_recon_cron(node, tmp_path):
+    cache, told = tmp_path / "cache/object.recon", []
+    for make in ("openstack", "martlet"):
+        for before in ("", "junk", '{"a": 1, "async_pending": 9}'):
+            cache.write_text(before)
+            said = run(make, "recon-cron", node, "and more")
+            assert (said.status, said.out) == (0, "")
+            figures = json.loads(cache.read_text())
+            assert isinstance(figures.pop("async_pending_last"), float)
+            told.append((run(make, "recon-cron", tmp_path / "nosuch.conf"), figures))
+    assert [figures for _, figures in told[3:]] == [figures for _, figures in told[:3]]
+    assert told[-1][1] == {"a": 1, "async_pending": 3}
+    assert all(failed.status == 1 and failed.err for failed, _ in told)
+    theirs, ours = both("recon-cron")
+    assert ours == theirs and ours.status == 1
+
+
+def test_recon_cron_lets_one_count(node, tmp_path):
+    assert run("openstack", "recon-cron", node).status == 0
+    lock = tmp_path / "lock/deep/swift-recon-object-cron/.lock"
+    with open(lock, "a", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        said = run("martlet", "recon-cron", node)
+    assert said.status == 1 and said.out == f"Exception during recon-cron while accessing devices: 10 seconds: {lock}\n"
+
+
+class Asked(http.server.BaseHTTPRequestHandler):
+    """A container server that takes everything, and remembers it."""
+
+    def do_PUT(self):
+        self.server.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@as_root
+def test_reconciler_enqueue(tmp_path):
+    made = Layout(tmp_path).write()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", made.ports["container", 0]), Asked)
+    server.asked, server.statuses = [], []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        for statuses, words in (([], "0 /a/c/o 1700000000.12345"), ([], "-X DELETE 1 /a/c/ö/p?q 1700000000.12345_0000000000000001"), ([], "-f -X PUT 1 /a/c/o 17"),
+                                ([503], "0 /a/c/o 1700000000"), ([503, 507], "0 /a/c/o 1700000000"), ([], "0 a/c/o 1"), ([], "0 /a/c 1"), ([], "x /a/c/o 1"),
+                                ([], "9 /a/c/o 1"), ([], "0 /a/c/o junk"), ([], "-X FOO 0 /a/c/o 1")):
+            asked = []
+            for make in ("openstack", "martlet"):
+                server.asked, server.statuses = [], list(statuses)
+                line = command(make, "reconciler-enqueue", words.split())
+                line = inside(made.etc, *line) if make == "openstack" else [*line, "--swift-dir", made.etc]
+                said = subprocess.run([str(word) for word in line], capture_output=True, text=True, check=False)
+                for _, headers in server.asked:
+                    for name in ("host", "accept-encoding", "user-agent", "connection", "content-length", *(["x-timestamp"] if "-f" in words else [])):
+                        headers.pop(name, None)
+                asked.append((said.returncode, said.stdout, bool(said.stderr), sorted(server.asked, key=str)))
+            (*theirs, told), (*ours, tells) = asked
+            assert tells == told, words
+            assert ours[:2] == theirs[:2] and (ours[0] == 0 or ours[2]), (words, ours, theirs)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    for words in ((), ("0", "/a/c/o"), ("0", "/a/c/o", "1", "2")):
+        theirs, ours = both("reconciler-enqueue", *words)
+        assert ours.status == theirs.status == 0 and ours.lines[:7] == theirs.lines[:7]
+
+
+# Only what is in this script's own mounts is ever unmounted, and /etc is its own.
+DRIVES = r"""
+set -e
+D=$1; shift
+mkdir -p $D/etc $D/dev $D/node/sdb1 $D/node/sdc1 $D/node/dmx
+mount -t tmpfs none $D/etc; cp -a /etc/. $D/etc; mount --rbind $D/etc /etc
+mount -t tmpfs none $D/dev; cd $D/dev; mknod null c 1 3; chmod 666 null; mkdir block mapper
+mknod sdb1 b 8 17; mknod sdc1 b 8 33; mknod dm-3 b 253 3; ln -s ../dm-3 mapper/vg-x
+for n in 8:17=sdb1 8:33=sdc1 253:3=dm-3; do ln -s ../${n#*=} block/${n%=*}; done
+cd $D; mount --rbind $D/dev /dev
+printf 'major minor  #blocks  name\n\n   8 17 100 sdb1\n   8 33 100 sdc1\n 253 3 100 dm-3\n' > $D/partitions
+mount --bind $D/partitions /proc/partitions
+mount -t tmpfs /dev/sdb1 $D/node/sdb1; mount -t tmpfs /dev/sdc1 $D/node/sdc1; mount -t tmpfs /dev/mapper/vg-x $D/node/dmx
+printf '/dev/sdb1 %s xfs noatime 0 0\nUUID=5 /x xfs defaults 0 0\n# %s\n/dev/mapper/vg-x\t%s\txfs x 0 0\n' $D/node/sdb1 $D/node/sdb1 $D/node/dmx > /etc/fstab
+chmod 640 /etc/fstab
+set +e
+"$@"; echo "status $?"
+grep -o "$D/node/[a-z0-9]*" /proc/mounts; cat /etc/fstab; stat -c %a /etc/fstab
+"""
+
+
+def log_line(what, minutes=1, form="%b %e %H:%M:%S"):
+    """A line that the kernel logged some minutes ago."""
+    return f"{(datetime.datetime.now() - datetime.timedelta(minutes=minutes)).strftime(form)} host kernel: {what}\n"
+
+
+@as_root
+@pytest.mark.parametrize("story", ["unmounts", "tells", "spares", "own pattern", "nothing"])
+def test_drive_audit(tmp_path, story):
+    lines = [log_line("[1] sdb1: error", 130), log_line("[2] I/O error, dev sdb, sector 5"), log_line("[2] Buffer I/O error on device sdb1, logical block 5"),
+             log_line("[3] sdc1: all is well"), log_line("[4] XFS (sdc1): xfs_log_force: error 5 returned.", form="%Y-%m-%dT%H:%M:%S.123456+00:00"),
+             log_line("[5] sdc1 error"), log_line("weird dm-3"), "junk sdb1 error\n"]
+    more = {"tells": "unmount_failed_device = false", "spares": "error_limit = 2", "own pattern": r"regex_pattern_1 = weird (dm-\d+)"}
+    said = []
+    for make in ("openstack", "martlet"):
+        folder = tmp_path / make
+        (folder / "cache").mkdir(parents=True)
+        (folder / "kern.log").write_text("" if story == "nothing" else "".join(lines))
+        conf = folder / "drive-audit.conf"
+        conf.write_text(f"[drive-audit]\nuser = root\ndevice_dir = {folder}/node\nrecon_cache_path = {folder}/cache\nlog_file_pattern = {folder}/ker[m-o]*\n"
+                        f"log_to_console = true\n{more.get(story, '')}\n")
+        line = ["unshare", "-m", "bash", "-c", DRIVES, "bash", folder, *command(make, "drive-audit", [conf])]
+        ended = subprocess.run([str(word) for word in line], capture_output=True, text=True, check=False, timeout=60)
+        figures = json.loads((folder / "cache/drive.recon").read_text().replace(str(folder), "D"))
+        out, mode = ended.stdout.replace(str(folder), "D").rsplit("\n", 2)[:2]
+        said.append((figures, out, sorted(ended.stderr.replace(str(folder), "D").splitlines())))
+        assert make == "openstack" or mode == "640"
+    theirs, ours = said
+    assert ours == theirs
+    gone = {"unmounts": 2, "spares": 1, "own pattern": 1}.get(story, 0)
+    assert ("status 0" in ours[1]) and sum("Unmounting" in line for line in ours[2]) == gone
+
+
+def test_drive_audit_without_configuration(tmp_path):
+    for words in ((), (tmp_path / "nosuch",)):
+        theirs, ours = both("drive-audit", *words)
+        assert (ours.out, ours.status) == (theirs.out, theirs.status) and ours.status == 1

@@ -81,6 +81,12 @@ pub enum Command {
     GetNodes(operator_tools::get_nodes::Arguments),
     /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.
     ObjectInfo(operator_tools::object_info::Arguments),
+    /// Look for errors of drives in the kernel's log, and unmount bad ones (called by cron).
+    DriveAudit(operator_tools::drive_audit::Arguments),
+    /// Count the listing updates that wait on this node, for the recon filter (called by cron).
+    ReconCron(operator_tools::recon_cron::Arguments),
+    /// Ask the reconciler to look after an object that may be in a wrong policy.
+    ReconcilerEnqueue(operator_tools::reconciler_enqueue::Arguments),
     /// Print what a server's configuration says, defaults filled in.
     Config(operator_tools::config::Arguments),
     /// List Swift's processes that have run for long.

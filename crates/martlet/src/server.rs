@@ -127,7 +127,8 @@ fn run_storage<S>(
         let role = match cache {
             Cache::Account => Role::Account,
             Cache::Container => Role::Container,
-            Cache::Object => Role::Object,
+            // The drives are the object server's.
+            Cache::Object | Cache::Drive => Role::Object,
         };
         told.add(Arc::new(ReconFigures {
             world: world.clone(),

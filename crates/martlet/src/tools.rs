@@ -3,7 +3,8 @@
 use crate::failure::Failure;
 use operator_tools::console::{Console, Status, run};
 use operator_tools::{
-    config, database_info, dispersion, form_signature, get_nodes, object_info, oldies, orphans, recon,
+    config, database_info, dispersion, drive_audit, form_signature, get_nodes, object_info, oldies, orphans, recon,
+    recon_cron, reconciler_enqueue,
 };
 use std::io;
 use world::World;
@@ -70,6 +71,26 @@ pub fn orphans(line: &orphans::Arguments) -> Result<(), Failure> {
 /// `martlet config`.
 pub fn config(line: &config::Arguments) -> Result<(), Failure> {
     tool(|console| config::run(line, &World::real(), console))
+}
+
+/// `martlet drive-audit`.
+pub fn drive_audit(line: &drive_audit::Arguments) -> Result<(), Failure> {
+    telemetry::log::start(settings::LogLevel::Info);
+    let runtime = runtime()?;
+    tool(|console| runtime.block_on(drive_audit::run(line, &World::real(), console)))
+}
+
+/// `martlet recon-cron`.
+pub fn recon_cron(line: &recon_cron::Arguments) -> Result<(), Failure> {
+    telemetry::log::start(settings::LogLevel::Warning);
+    let runtime = runtime()?;
+    tool(|console| runtime.block_on(recon_cron::run(line, &World::real(), console)))
+}
+
+/// `martlet reconciler-enqueue`.
+pub fn reconciler_enqueue(line: &reconciler_enqueue::Arguments) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    tool(|console| runtime.block_on(reconciler_enqueue::run(line, &World::real(), console)))
 }
 
 fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {

@@ -45,8 +45,9 @@ impl Console<'_> {
 
 /// Runs a tool on the process's own outputs.
 pub fn run(tool: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Status {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut err = io::stderr().lock();
+    // Not locked: other threads may log meanwhile.
+    let mut out = io::BufWriter::new(io::stdout());
+    let mut err = io::stderr();
     let mut console = Console {
         out: &mut out,
         err: &mut err,

@@ -17,6 +17,9 @@
 //! | `account-info`, `container-info` | `database_info.rs`, `shard_info.rs` |
 //! | `recon` | `recon/` |
 //! | `dispersion-populate`, `dispersion-report` | `dispersion/` |
+//! | `drive-audit` | `drive_audit.rs`, `drive_audit/` |
+//! | `recon-cron` | `recon_cron.rs` |
+//! | `reconciler-enqueue` | `reconciler_enqueue.rs` |
 //!
 //! | what they share | file |
 //! |---|---|
@@ -24,14 +27,17 @@
 //! | a cluster's secrets, policies and rings | `swift_dir.rs` |
 //! | where a ring says something is | `locations.rs` |
 //! | foreign text on a terminal | `text.rs` |
+//! | one section of a configuration | `conf_file.rs` |
 //! | numbers and texts as Python reads and writes them | `python.rs` |
 //!
 //! Compared with OpenStack's programs, field by field, in `tests/operator`.
 
+mod conf_file;
 pub mod config;
 pub mod console;
 pub mod database_info;
 pub mod dispersion;
+pub mod drive_audit;
 pub mod form_signature;
 pub mod get_nodes;
 mod locations;
@@ -41,6 +47,8 @@ pub mod orphans;
 mod processes;
 mod python;
 pub mod recon;
+pub mod recon_cron;
+pub mod reconciler_enqueue;
 mod shard_info;
 mod swift_dir;
 mod text;

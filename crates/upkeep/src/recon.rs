@@ -37,6 +37,8 @@ pub enum Cache {
     Container,
     /// `account.recon`
     Account,
+    /// `drive.recon`
+    Drive,
 }
 
 impl Cache {
@@ -46,6 +48,7 @@ impl Cache {
             Cache::Object => "object.recon",
             Cache::Container => "container.recon",
             Cache::Account => "account.recon",
+            Cache::Drive => "drive.recon",
         }
     }
 }

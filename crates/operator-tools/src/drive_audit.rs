@@ -1,0 +1,195 @@
+//! `drive-audit`: looks for errors of drives in the kernel's log, and takes bad ones out of service.
+//!
+//! Called by cron. A drive with too many errors lately is unmounted and commented out of /etc/fstab, so that the servers
+//! answer for it at once and replication puts its content elsewhere; `drive.recon` tells how many errors each has.
+//! Compared with `swift-drive-audit` in `tests/operator/test_small_tools.py`. Here a device that the kernel's list of
+//! partitions does not know is passed over, where OpenStack's program ends with a traceback.
+//! Always holds: only what is mounted below `device_dir` is unmounted; /etc/fstab is replaced whole or not at all.
+
+mod kernel_log;
+mod mounts;
+
+use crate::conf_file::ConfSection;
+use crate::console::{Console, Status};
+use clap::Args;
+use durable_fs::write_file_atomically;
+use kernel_log::KernelLog;
+use mounts::Mounted;
+use rustix::fs::Mode;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use upkeep::{Cache, Recon};
+use world::World;
+
+const FSTAB: &str = "/etc/fstab";
+/// No list of mounts is longer.
+const LARGEST: u64 = 1 << 20;
+
+/// The command line of `drive-audit`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Its configuration, with a section [drive-audit].
+    #[arg(value_name = "CONF_FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// What the configuration says.
+struct Options {
+    devices: PathBuf,
+    error_limit: i64,
+    recon_cache_path: PathBuf,
+    unmount: bool,
+    to_console: bool,
+    log: KernelLog,
+}
+
+impl Options {
+    fn read(file: &Path) -> Result<Self, String> {
+        let section = ConfSection::read(file, "drive-audit")?;
+        let patterns = section.beginning("regex_pattern_")?;
+        let pattern = section.text("log_file_pattern", "/var/log/kern.*[!.][!g][!z]")?;
+        Ok(Self {
+            devices: section.text("device_dir", "/srv/node")?.into(),
+            error_limit: section.number("error_limit", 1)?,
+            recon_cache_path: section.text("recon_cache_path", "/var/cache/swift")?.into(),
+            unmount: section.flag("unmount_failed_device", "True")?,
+            to_console: section.flag("log_to_console", "False")?,
+            log: KernelLog::new(&pattern, section.number("minutes", 60)?, &patterns)?,
+        })
+    }
+}
+
+/// Looks, and acts.
+pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+    let Some(file) = arguments.files.first() else {
+        return console.fail("Usage: swift-drive-audit CONF_FILE");
+    };
+    let options = match Options::read(file) {
+        Ok(options) => options,
+        Err(reason) => {
+            console.say(format_args!("Unable to read config file {}", file.display()))?;
+            console.complain(reason)?;
+            return Ok(Status::FAILURE);
+        }
+    };
+    let mounted = mounts::below(world, &options.devices)?;
+    if mounted.is_empty() {
+        tell(&options, "Error: No devices found!", console)?;
+    }
+    let errors = options.log.errors(world)?;
+    let mut failed = Status::SUCCESS;
+    let mut counts: BTreeMap<String, i64> = mounted.iter().map(|mount| (mount.place.clone(), 0)).collect();
+    let mut unmounted = 0;
+    for (device, count) in errors.into_iter().filter(|(_, count)| *count >= options.error_limit) {
+        for mount in mounted
+            .iter()
+            .filter(|mount| mount.kernel_name.as_ref() == Some(&device))
+        {
+            *counts.entry(mount.place.clone()).or_default() += count;
+            match take_out(&options, world, mount, count, console)? {
+                Ok(done) => unmounted += usize::from(done),
+                Err(reason) => {
+                    console.complain(reason)?;
+                    failed = Status::FAILURE;
+                }
+            }
+        }
+    }
+    note(&options, world, counts).await;
+    if unmounted == 0 {
+        tell(&options, "No drives were unmounted", console)?;
+    }
+    Ok(failed)
+}
+
+/// Whether a drive was unmounted.
+fn take_out(
+    options: &Options,
+    world: &World,
+    mount: &Mounted,
+    count: i64,
+    console: &mut Console<'_>,
+) -> io::Result<Result<bool, String>> {
+    let place = &mount.place;
+    if !options.unmount {
+        tell(
+            options,
+            &format!("Detected {place} with {count} errors (Device not unmounted)"),
+            console,
+        )?;
+        return Ok(Ok(false));
+    }
+    tell(options, &format!("Unmounting {place} with {count} errors"), console)?;
+    let ended = Command::new("umount").arg("-fl").arg(place).status();
+    match ended {
+        Ok(status) if status.success() => {}
+        Ok(status) => return Ok(Err(format!("umount -fl {place}: {status}"))),
+        Err(error) => return Ok(Err(format!("cannot call umount: {error}"))),
+    }
+    tell(options, &format!("Commenting out {place} from {FSTAB}"), console)?;
+    Ok(comment_out(world, place).map(|()| true))
+}
+
+/// Makes the line of a place in /etc/fstab a comment.
+fn comment_out(world: &World, place: &str) -> Result<(), String> {
+    let path = Path::new(FSTAB);
+    let fail = |error: &dyn std::fmt::Display| format!("cannot comment {place} out of {FSTAB}: {error}");
+    let before = world.files.read(path, LARGEST).map_err(|error| fail(&error))?;
+    let after = commented(&before, place);
+    if after == before {
+        return Ok(());
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let mode = rustix::fs::stat(path).map_err(|error| fail(&error))?.st_mode;
+    write_file_atomically(world, directory, "fstab", &after).map_err(|error| fail(&error))?;
+    rustix::fs::chmod(path, Mode::from_raw_mode(mode & 0o7777)).map_err(|error| fail(&error))
+}
+
+fn commented(fstab: &[u8], place: &str) -> Vec<u8> {
+    let lines = fstab.split_inclusive(|byte| *byte == b'\n');
+    let mut out = Vec::with_capacity(fstab.len() + 1);
+    for line in lines {
+        let text = String::from_utf8_lossy(line);
+        let field = text.split_whitespace().nth(1);
+        if !text.starts_with('#') && field == Some(place) {
+            out.push(b'#');
+        }
+        out.extend_from_slice(line);
+    }
+    out
+}
+
+/// The counts by place, and their sum, in `drive.recon`.
+async fn note(options: &Options, world: &World, counts: BTreeMap<String, i64>) {
+    let sum: i64 = counts.values().fold(0, |sum, count| sum.saturating_add(*count));
+    let mut figures: Map<String, Value> = counts.into_iter().map(|(place, count)| (place, count.into())).collect();
+    figures.insert("drive_audit_errors".into(), sum.into());
+    let recon = Recon::new(world.clone(), &options.recon_cache_path);
+    recon.note(Cache::Drive, Value::Object(figures)).await;
+}
+
+fn tell(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result<()> {
+    match options.to_console {
+        true => console.complain(format_args!("drive-audit: {what}")),
+        false => {
+            tracing::info!("{what}");
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_line_of_the_place_becomes_a_comment() {
+        let before = b"/dev/sdb1 /srv/node/sdb1 xfs x 0 0\n# /srv/node/sdb1\n/dev/sdb2 /srv/node/sdb12 xfs x\n\xff /srv/node/sdb1";
+        let after = b"#/dev/sdb1 /srv/node/sdb1 xfs x 0 0\n# /srv/node/sdb1\n/dev/sdb2 /srv/node/sdb12 xfs x\n#\xff /srv/node/sdb1";
+        assert_eq!(commented(before, "/srv/node/sdb1"), after);
+        assert_eq!(commented(after, "/srv/node/sdb1"), after);
+    }
+}

@@ -1,0 +1,114 @@
+//! `recon-cron`: counts the listing updates that wait on this node's devices, for the recon filter to tell.
+//!
+//! Called by cron every few minutes; counting takes long where many wait, so that a lock keeps two from counting at once.
+//! Compared with `swift-recon-cron` in `tests/operator/test_small_tools.py`.
+//! Always holds: devices are only listed.
+
+use crate::conf_file::ConfSection;
+use crate::console::{Console, Status};
+use clap::Args;
+use serde_json::json;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use upkeep::{Cache, Recon};
+use world::World;
+use world::files::{File, Purpose};
+
+/// How long another one is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The command line of `recon-cron`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The object server's configuration, with a [filter:recon].
+    #[arg(value_name = "CONF_FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// Counts, and notes it in `object.recon`.
+pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+    let Some(file) = arguments.files.first() else {
+        console.say("Usage: swift-recon-cron CONF_FILE")?;
+        return console.fail("ex: swift-recon-cron /etc/swift/object-server.conf");
+    };
+    let read = || -> Result<[String; 3], String> {
+        let section = ConfSection::read(file, "filter:recon")?;
+        Ok([
+            section.text("devices", "/srv/node")?,
+            section.text("recon_cache_path", "/var/cache/swift")?,
+            section.text("recon_lock_path", "/var/lock")?,
+        ])
+    };
+    let [devices, cache, locks] = match read() {
+        Ok(options) => options,
+        Err(reason) => {
+            console.complain(reason)?;
+            return Ok(Status::FAILURE);
+        }
+    };
+    let lock = Path::new(&locks).join("swift-recon-object-cron");
+    let _lock = match take(world, &lock) {
+        Ok(lock) => lock,
+        Err(error) => {
+            let lock = lock.join(".lock");
+            return console.fail(format_args!(
+                "Exception during recon-cron while accessing devices: {error}: {}",
+                lock.display()
+            ));
+        }
+    };
+    let figures = json!({
+        "async_pending": count(world, Path::new(&devices)),
+        "async_pending_last": world.clock.now().as_f64(),
+    });
+    Recon::new(world.clone(), cache).note(Cache::Object, figures).await;
+    Ok(Status::SUCCESS)
+}
+
+/// The lock is that of OpenStack's program. A directory for it is made, and those above it.
+fn take(world: &World, folder: &Path) -> io::Result<Box<dyn File>> {
+    let missing: Vec<&Path> = folder
+        .ancestors()
+        .take_while(|folder| world.files.info(folder).is_err())
+        .collect();
+    for folder in missing.into_iter().rev() {
+        match world.files.make_directory(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    let file = world.files.open(&folder.join(".lock"), Purpose::Lock)?;
+    file.lock(PATIENCE).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => io::Error::other(format!("{} seconds", PATIENCE.as_secs())),
+        _ => error,
+    })?;
+    Ok(file)
+}
+
+/// What is in the directories of `async_pending` and `async_pending-N` of every device.
+fn count(world: &World, devices: &Path) -> usize {
+    let names = |folder: &Path| {
+        let mut names: Vec<OsString> = vec![];
+        // What cannot be listed holds nothing that could be counted.
+        if let Ok(directory) = world.files.open_directory(folder) {
+            let _ = directory.list(&mut |name| names.push(name.to_owned()));
+        }
+        names
+    };
+    let mut count = 0;
+    for device in names(devices).iter().map(|name| devices.join(name)) {
+        for place in names(&device) {
+            let text = place.to_string_lossy();
+            if text == "async_pending" || text.starts_with("async_pending-") {
+                let place = device.join(&place);
+                count += names(&place)
+                    .iter()
+                    .map(|suffix| names(&place.join(suffix)).len())
+                    .sum::<usize>();
+            }
+        }
+    }
+    count
+}
