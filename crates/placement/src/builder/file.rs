@@ -240,7 +240,8 @@ impl<'v> Fields<'v> {
         Ok(Entry {
             device,
             parts: self.optional("parts", Value::int)?.unwrap_or(0),
-            parts_wanted: self.optional("parts_wanted", Value::int)?,
+            // OpenStack leaves a fraction here at times, with nothing behind the point.
+            parts_wanted: self.optional("parts_wanted", |it| it.float().map(|wanted| wanted as i64))?,
         })
     }
 
