@@ -28,7 +28,7 @@ rust: $(VENV)/ready   ## unit and property tests
 	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin cargo test --workspace --locked
 
 black-box: build $(VENV)/ready   ## Martlet from outside: clients, OpenStack Swift beside it, faults
-	$(PYTEST) tests/
+	$(PYTEST) tests/ -n 2 --dist loadfile
 
 oracle: $(VENV)/ready   ## the black-box tests told to OpenStack Swift itself: proves the tests
 	$(PYTEST) tests/ --sut openstack

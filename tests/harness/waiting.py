@@ -1,10 +1,15 @@
 """Waiting without luck: every wait is a question asked again until a deadline."""
 
+import os
 import random
 import socket
 import time
 
-_next_port = random.randrange(12000, 30000)
+# Of those who run tests at the same time (pytest -n), each has ports of its own.
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_PORTS = 20000 // _WORKERS
+_FIRST_PORT = 12000 + _PORTS * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_next_port = _FIRST_PORT + random.randrange(_PORTS)
 
 
 class Late(AssertionError):
@@ -30,7 +35,7 @@ def free_port():
     """A loopback port nobody listens on, below the ephemeral range so that no client socket takes it."""
     global _next_port
     while True:
-        _next_port = 12000 + (_next_port + 1 - 12000) % 20000
+        _next_port = _FIRST_PORT + (_next_port + 1 - _FIRST_PORT) % _PORTS
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", _next_port))
