@@ -124,6 +124,7 @@ class Nodes:
         for node in self.layout.nodes:
             for role in ROLES:
                 self.await_answer(node, PORTS[role])
+                self.await_drives(node, PORTS[role])
         for gateway in self.layout.gateways:
             self.await_answer(gateway, 8080)
 
@@ -132,6 +133,15 @@ class Nodes:
         def answers():
             return subprocess.run(["curl", "-s", "-o", "/dev/null", "-m", "2", url], stdin=subprocess.DEVNULL).returncode == 0
         until(answers, within=60, every=0.2, what=f"{url} answering")
+
+    def await_drives(self, holder, port):
+        """A server of ours keeps a drive that was read-only or gone out of service until it has tried it twice; who brings it
+        something meanwhile comes in vain. OpenStack's servers have no such page, nor such drives."""
+        url = f"http://{self.layout.addresses[holder]}:{port}/metrics"
+        def serve():
+            page = subprocess.run(["curl", "-s", "-m", "2", url], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+            return all(line.endswith(" 1.0") for line in page.splitlines() if line.startswith("martlet_device_in_service"))
+        until(serve, within=60, every=0.2, what=f"all drives of {url} serving")
 
     def end_daemons(self):
         """Stop upkeep, as an operator would. A program that does not end when told is remembered."""
