@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground simulate bench-features deb clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -68,6 +68,12 @@ race-upkeep: build $(VENV)/ready   ## the daemons that mend, over the same damag
 
 race-foreground: build $(VENV)/ready   ## what upkeep costs those who are being served
 	$(VENV)/bin/python tests/race/foreground.py $(ARGS)
+
+race-rings: build $(VENV)/ready   ## rebalances of large rings; writes their table of docs/performance.md (OpenStack's takes minutes)
+	$(VENV)/bin/python tests/race/rings.py --large --write docs/performance.md $(ARGS)
+
+ring-histories: build $(VENV)/ready   ## 300 random histories of rings, with OpenStack's builder and with ours
+	MARTLET_RING_HISTORIES=$(or $(HISTORIES),300) $(PYTEST) tests/operator/test_ring_histories.py --timeout=3600 -s
 
 simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 on; or one SEED=17 in words; OF=_of_databases
 	MARTLET_SEEDS=$(or $(SEEDS),20000) MARTLET_FIRST_SEED=$(or $(FIRST),1) MARTLET_SEED=$(SEED) \
