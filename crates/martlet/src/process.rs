@@ -32,11 +32,13 @@ pub fn run<T>(
 ) -> Result<T, Failure> {
     raise_file_limit();
     end_in_any_case(patience)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.max(1))
-        .enable_all()
-        .build()
-        .map_err(no_threads)?;
+    let mut builder = match threads {
+        // Nobody has to be woken then.
+        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.worker_threads(threads.max(1)).enable_all().build();
+    let runtime = runtime.map_err(no_threads)?;
     let result = runtime.block_on(main);
     let since = Instant::now();
     // Without a limit this would wait for threads that hang on a drive.

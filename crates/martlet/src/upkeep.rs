@@ -195,8 +195,8 @@ fn run_alone(
     priority::take(common);
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
-    // Two threads: it mostly waits, for disks and for others.
-    process::run(2, STEP_PATIENCE, async {
+    // One thread: it mostly waits, for disks and for others.
+    process::run(1, STEP_PATIENCE, async {
         process::drop_privileges(common.user.as_deref())?;
         let told = metrics::Beginning::new()?;
         let world = told.world.clone();
