@@ -59,7 +59,8 @@ for unit in "$units"/martlet-*.service; do
     esac
     ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$name"
 done
-for tool in ring-builder recon dispersion-populate dispersion-report object-info account-info container-info form-signature; do
+for tool in ring-builder ring-composer get-nodes object-info container-info account-info recon recon-cron drive-audit \
+    dispersion-populate dispersion-report oldies orphans config form-signature reconciler-enqueue; do
     ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$tool"
 done
 
