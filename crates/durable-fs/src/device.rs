@@ -341,14 +341,17 @@ impl Device {
 }
 
 /// Writes a whole file durably in place of any file with that name, outside any device: rings,
-/// builders, configuration. `directory` must exist.
+/// builders, configuration. `directory` must exist. Who may read and write it is as before, or as for any plain file.
 pub fn write_file_atomically(
     world: &world::World,
     directory: &Path,
     name: &str,
     content: &[u8],
 ) -> Result<(), FsError> {
-    Device::new(world.files.clone(), world.random.clone(), directory).write_file(directory, name, directory, content)
+    let device = Device::new(world.files.clone(), world.random.clone(), directory);
+    let staged = device.stage_whole(directory, directory, content)?;
+    staged.take_permissions_of(&directory.join(name))?;
+    staged.sync()?.publish(name).map(drop)
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -133,6 +133,12 @@ impl Staged {
         }
     }
 
+    /// Gives it the permissions of the file at `path`, or of any plain file.
+    pub(crate) fn take_permissions_of(&self, path: &Path) -> Result<(), FsError> {
+        let taken = self.file.take_permissions_of(path);
+        taken.map_err(FsError::io("set the permissions of a file in", &self.directory))
+    }
+
     /// Sets an extended attribute.
     pub fn set_attribute(&self, name: &str, value: &[u8]) -> Result<(), FsError> {
         self.file

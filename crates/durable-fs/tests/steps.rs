@@ -6,7 +6,9 @@
 use durable_fs::{Condition, Device, FsError, Health, Outcome, try_out};
 use parking_lot::Mutex;
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -503,9 +505,12 @@ fn hints_are_appended_under_the_lock() {
 fn a_file_outside_any_device_is_replaced_whole() {
     let place = tempfile::tempdir().unwrap();
     let world = World::real();
-    for content in [&b"one"[..], b"two"] {
+    let path = place.path().join("object.ring.gz");
+    for (content, mode) in [(&b"one"[..], 0o644), (b"two", 0o640)] {
         durable_fs::write_file_atomically(&world, place.path(), "object.ring.gz", content).unwrap();
-        assert_eq!(std::fs::read(place.path().join("object.ring.gz")).unwrap(), content);
+        assert_eq!(std::fs::read(&path).unwrap(), content);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
     let nowhere = place.path().join("nowhere");

@@ -114,6 +114,11 @@ pub trait File: Send + Sync {
     fn attribute_length(&self, name: &str) -> io::Result<usize>;
     /// Sets an extended attribute.
     fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()>;
+    /// Gives it the permissions of the file at `path`, or those of any plain file (0644) where there is none. Nothing where files have
+    /// no permissions.
+    fn take_permissions_of(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
     /// Gives a name to a file, for those opened with [`FileSystem::open_unnamed`] the first one.
     fn link(&self, to: &Path) -> io::Result<()>;
     /// Takes the exclusive advisory lock, waiting up to `wait`; `TimedOut` when another keeps it.

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 const OBJECT_MODE: Mode = Mode::from_raw_mode(0o777);
 const RECORD_MODE: Mode = Mode::from_raw_mode(0o666);
+const PLAIN_MODE: Mode = Mode::from_raw_mode(0o644);
 /// File systems that write changes to directories to one log in the order they were made, so that a
 /// sync that reaches a later change has reached the earlier ones: ext4 (and 3), XFS; and btrfs, which
 /// logs new ancestors along with what is below them, as ext4 without a journal syncs the parents of what is new
@@ -213,6 +214,15 @@ impl File for RealFile {
 
     fn attribute_length(&self, name: &str) -> io::Result<usize> {
         Ok(fs::fgetxattr_query(&self.fd, name)?)
+    }
+
+    fn take_permissions_of(&self, path: &Path) -> io::Result<()> {
+        let mode = match fs::stat(path) {
+            Ok(stat) => Mode::from_raw_mode(stat.st_mode),
+            Err(Errno::NOENT) => PLAIN_MODE,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(fs::fchmod(&self.fd, mode)?)
     }
 
     fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()> {
