@@ -2,7 +2,10 @@
 //!
 //! Fields that this version does not know are kept and written back.
 
-use serde::Deserialize;
+use std::fmt::Formatter;
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// One device of the ring.
@@ -32,39 +35,74 @@ pub struct Device {
     pub extra: Map<String, Value>,
 }
 
-/// What stands in a file: what older builders left out is optional.
-#[derive(Debug, Deserialize)]
-pub(crate) struct RawDevice {
-    id: u32,
-    region: Option<u32>,
-    zone: u32,
-    weight: f64,
-    ip: String,
-    port: u16,
-    replication_ip: Option<String>,
-    replication_port: Option<u16>,
-    device: String,
-    #[serde(default)]
-    meta: String,
-    #[serde(flatten)]
-    extra: Map<String, Value>,
+/// A device as a file lists it: what older builders left out is optional.
+///
+/// Read field by field rather than by `derive`: with `flatten` for the unknown ones, that would keep every field of every
+/// device a while before it knew which is which, and a large ring would take twice as long to load.
+pub(crate) struct Listed(pub(crate) Box<Device>);
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    Id,
+    Region,
+    Zone,
+    Weight,
+    Ip,
+    Port,
+    ReplicationIp,
+    ReplicationPort,
+    Device,
+    Meta,
+    Other(String),
 }
 
-impl From<RawDevice> for Device {
-    fn from(raw: RawDevice) -> Device {
-        Device {
-            id: raw.id,
-            region: raw.region.unwrap_or(1),
-            zone: raw.zone,
-            weight: raw.weight,
-            replication_ip: raw.replication_ip.unwrap_or_else(|| raw.ip.clone()),
-            replication_port: raw.replication_port.unwrap_or(raw.port),
-            ip: raw.ip,
-            port: raw.port,
-            device: raw.device,
-            meta: raw.meta,
-            extra: raw.extra,
+impl<'de> Deserialize<'de> for Listed {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Listed, D::Error> {
+        from.deserialize_map(DeviceVisitor)
+    }
+}
+
+struct DeviceVisitor;
+
+impl<'de> Visitor<'de> for DeviceVisitor {
+    type Value = Listed;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a device")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Listed, A::Error> {
+        let mut found = Box::<Device>::default();
+        let (mut id, mut zone, mut weight, mut ip, mut port, mut device) = (None, None, None, None, None, None);
+        let (mut region, mut replication_ip, mut replication_port) = (None, None, None);
+        while let Some(field) = map.next_key()? {
+            match field {
+                Field::Id => id = Some(map.next_value()?),
+                Field::Region => region = map.next_value()?,
+                Field::Zone => zone = Some(map.next_value()?),
+                Field::Weight => weight = Some(map.next_value()?),
+                Field::Ip => ip = Some(map.next_value::<String>()?),
+                Field::Port => port = Some(map.next_value()?),
+                Field::ReplicationIp => replication_ip = map.next_value()?,
+                Field::ReplicationPort => replication_port = map.next_value()?,
+                Field::Device => device = Some(map.next_value()?),
+                Field::Meta => found.meta = map.next_value()?,
+                Field::Other(name) => {
+                    found.extra.insert(name, map.next_value()?);
+                }
+            }
         }
+        found.id = id.ok_or_else(|| A::Error::missing_field("id"))?;
+        found.region = region.unwrap_or(1);
+        found.zone = zone.ok_or_else(|| A::Error::missing_field("zone"))?;
+        found.weight = weight.ok_or_else(|| A::Error::missing_field("weight"))?;
+        found.ip = ip.ok_or_else(|| A::Error::missing_field("ip"))?;
+        found.port = port.ok_or_else(|| A::Error::missing_field("port"))?;
+        found.replication_ip = replication_ip.unwrap_or_else(|| found.ip.clone());
+        found.replication_port = replication_port.unwrap_or(found.port);
+        found.device = device.ok_or_else(|| A::Error::missing_field("device"))?;
+        Ok(Listed(found))
     }
 }
 

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::device::RawDevice;
+use crate::device::Listed;
 use crate::error::RingError;
 use crate::python_json;
 use crate::ring_data::{RingData, part_power};
@@ -17,7 +17,7 @@ const MAX_HEADER: usize = 64 << 20;
 
 #[derive(Deserialize)]
 struct Header {
-    devs: Vec<Option<Box<RawDevice>>>,
+    devs: Vec<Option<Listed>>,
     part_shift: u64,
     replica_count: usize,
     byteorder: Option<String>,
@@ -46,13 +46,14 @@ pub(crate) fn read(rest: &[u8]) -> Result<RingData, RingError> {
             });
         }
     };
-    let id = |cell: &[u8]| match big {
-        true => u16::from_be_bytes([cell[0], cell[1]]),
-        false => u16::from_le_bytes([cell[0], cell[1]]),
+    let cells = cells.chunks_exact(2).map(|cell| [cell[0], cell[1]]);
+    let cells: Vec<u16> = match big {
+        true => cells.map(u16::from_be_bytes).collect(),
+        false => cells.map(u16::from_le_bytes).collect(),
     };
     RingData {
         devices: devices(header.devs),
-        table: Table::narrow(partitions, cells.chunks_exact(2).map(id).collect())?,
+        table: Table::narrow(partitions, cells)?,
         part_power,
         next_part_power: header.next_part_power,
         version: header.version,
@@ -91,14 +92,15 @@ fn cells(rows: &[u8], partitions: u32, count: usize) -> Result<&[u8], RingError>
 }
 
 /// The devices of a JSON list, with its holes.
-pub(crate) fn devices(raw: Vec<Option<Box<RawDevice>>>) -> Vec<Option<Box<crate::Device>>> {
-    raw.into_iter()
-        .map(|device| device.map(|device| Box::new((*device).into())))
-        .collect()
+pub(crate) fn devices(raw: Vec<Option<Listed>>) -> Vec<Option<Box<crate::Device>>> {
+    raw.into_iter().map(|device| device.map(|listed| listed.0)).collect()
 }
 
 /// Writes the whole content, magic included, as OpenStack Swift does on a little-endian machine.
 pub(crate) fn write(ring: &RingData) -> Result<Vec<u8>, RingError> {
+    if ring.dev_id_bytes != 2 {
+        return Err(RingError::NeedsVersion2);
+    }
     let mut header = Map::new();
     let devices = ring.devices.iter();
     let devices = devices.map(|device| device.as_ref().map_or(Value::Null, |it| it.to_json()));

@@ -7,16 +7,16 @@
 
 use std::collections::HashMap;
 
-use flate2::{Compress, Compression, Crc, FlushCompress};
+use flate2::{Compress, Crc, FlushCompress};
 use md5::Md5;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::device::RawDevice;
+use crate::device::Listed;
 use crate::error::RingError;
-use crate::gzip::MTIME;
+use crate::gzip::{LEVEL, MTIME};
 use crate::ring_data::{RingData, part_power};
 use crate::table::Table;
 use crate::{format_v1, python_json};
@@ -43,7 +43,7 @@ struct Metadata {
 pub(crate) fn read(content: &[u8]) -> Result<RingData, RingError> {
     let sections = Sections::find(content)?;
     let metadata: Metadata = sections.json(METADATA)?;
-    let devices: Vec<Option<Box<RawDevice>>> = sections.json(DEVICES)?;
+    let devices: Vec<Option<Listed>> = sections.json(DEVICES)?;
     let part_power = part_power(metadata.part_shift)?;
     let partitions = 1u32 << part_power;
     let cells = sections.data(ASSIGNMENTS)?;
@@ -236,7 +236,7 @@ impl Writer {
     /// A length and data, compressed for themselves and flushed.
     fn blob(&mut self, data: &[u8]) -> Vec<u8> {
         let whole = [&(data.len() as u64).to_be_bytes(), data].concat();
-        let mut deflate = Compress::new(Compression::best(), false);
+        let mut deflate = Compress::new(LEVEL, false);
         let mut out = Vec::with_capacity(whole.len() / 2 + 64);
         loop {
             let taken = deflate.total_in() as usize;

@@ -34,10 +34,8 @@ impl Ring {
 
     /// A ring of data already read or built.
     pub fn new(data: RingData) -> Ring {
-        let mut assigned = vec![false; data.devices.len()];
-        for id in data.table.ids() {
-            assigned[id as usize] = true;
-        }
+        // That every cell names a device is proven for every RingData there is.
+        let assigned = data.table.used(data.devices.len()).unwrap_or_default();
         let mut tiers = Tiers::default();
         let places = (0u32..).zip(&assigned).map(|(id, &assigned)| match data.device(id) {
             Some(device) if assigned => tiers.place(device),

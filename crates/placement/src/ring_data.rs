@@ -84,17 +84,29 @@ impl RingData {
                 _ => {}
             }
         }
-        for (place, id) in self.table.ids().enumerate() {
-            if self.device(id).is_none() {
-                let partitions = self.table.partitions() as usize;
-                return Err(RingError::UnknownDevice {
-                    partition: (place % partitions) as u32,
-                    replica: place / partitions,
-                    device: u64::from(id),
-                });
-            }
+        let used = self
+            .table
+            .used(self.devices.len())
+            .map_err(|place| self.unknown(place))?;
+        let mut holes = used
+            .iter()
+            .zip(&self.devices)
+            .map(|(used, device)| *used && device.is_none());
+        if !holes.any(|hole| hole) {
+            return Ok(self);
         }
-        Ok(self)
+        let first = self.table.ids().position(|id| self.device(id).is_none());
+        Err(self.unknown(first.unwrap_or_default()))
+    }
+
+    /// What is wrong with a cell that names a device which is not there.
+    fn unknown(&self, place: usize) -> RingError {
+        let partitions = self.table.partitions() as usize;
+        RingError::UnknownDevice {
+            partition: (place % partitions) as u32,
+            replica: place / partitions,
+            device: self.table.ids().nth(place).map_or(0, u64::from),
+        }
     }
 
     /// The device of an id.

@@ -85,4 +85,19 @@ impl Table {
         };
         narrow.iter().map(|&id| u32::from(id)).chain(wide.iter().copied())
     }
+
+    /// Which of so many devices hold partitions, by id; the first cell that names none of them is the error.
+    pub(crate) fn used(&self, devices: usize) -> Result<Vec<bool>, usize> {
+        fn mark<T: Copy>(cells: &[T], devices: usize, id: impl Fn(T) -> usize) -> Result<Vec<bool>, usize> {
+            let mut used = vec![false; devices];
+            for (place, &cell) in cells.iter().enumerate() {
+                *used.get_mut(id(cell)).ok_or(place)? = true;
+            }
+            Ok(used)
+        }
+        match &self.cells {
+            Cells::Narrow(cells) => mark(cells, devices, usize::from),
+            Cells::Wide(cells) => mark(cells, devices, |id| id as usize),
+        }
+    }
 }
