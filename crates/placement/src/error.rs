@@ -98,8 +98,8 @@ pub enum RingError {
     /// A row other than the last is not full, or there are more devices than ids.
     #[error("ring is corrupt: its partition table has the wrong shape; write it again from its builder file")]
     Shape,
-    /// A ring with more devices than format 1 has numbers for.
-    #[error("ring has device ids beyond 65534, which format version 1 cannot hold: write version 2")]
+    /// A ring whose ids have four bytes, for format 1.
+    #[error("Ring v1 only supports 2-byte dev IDs")]
     NeedsVersion2,
 }
 

@@ -184,6 +184,11 @@ impl RingBuilder {
         self.version += 1;
     }
 
+    /// The width a rebalance gives the table, as with OpenStack, whatever it was before: as narrow as all ids allow.
+    pub(super) fn least_dev_id_bytes(&self) -> u8 {
+        if self.ids_fit(2) { 2 } else { 4 }
+    }
+
     /// Whether all ids fit in so many bytes.
     pub(super) fn ids_fit(&self, bytes: u8) -> bool {
         match bytes {

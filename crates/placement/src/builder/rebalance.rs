@@ -5,7 +5,7 @@
 //! 2. A ring without partitions is dealt out at once (`spread.rs`).
 //! 3. Otherwise what stood on removed devices, and what a larger replica count adds, is placed;
 //!    then replicas that stand too close together move apart, then devices that hold too much give
-//!    to those that hold too little, at last by way of others (`moving.rs`, `chains.rs`).
+//!    to those that hold too little, at last by way of others (`moving/`).
 //!
 //! What always holds: at most one replica of a partition moves, and only `min_part_hours` after
 //! the last move, but for what stood on removed devices; a device never holds a partition twice;
@@ -66,6 +66,7 @@ impl RingBuilder {
             self.devices[id as usize] = None;
         }
         self.devices_changed = false;
+        self.dev_id_bytes = self.least_dev_id_bytes();
         self.version += 1;
         let (graph, dispersion) = dispersion::spread(self, &tree, &plan);
         self.dispersion = dispersion;
@@ -109,6 +110,7 @@ impl RingBuilder {
         let shares: Vec<f64> = tree.weights.iter().map(|it| it / total_weight * exact).collect();
         Apportion {
             tree,
+            targets: &goal.targets,
             bounds: bounds(&goal.targets, self.partitions() as f64),
             total: cells as u64,
             held,
@@ -194,6 +196,7 @@ impl RingBuilder {
             }
             let counts = Apportion {
                 tree,
+                targets: &[],
                 bounds: bounds(&targets, 1.0),
                 total: moving.parts.iter().sum::<i64>() as u64,
                 held: &moving.held(),
@@ -299,6 +302,7 @@ fn first_quotas(
     };
     Apportion {
         tree,
+        targets: &[],
         bounds: (0..tree.nodes()).map(both).collect(),
         total: here as u64,
         held: &vec![0; tree.nodes()],
