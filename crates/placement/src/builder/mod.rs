@@ -7,7 +7,7 @@
 //! | the ring's own settings change | `settings.rs` |
 //! | whether a table is sound | `validate.rs` |
 //! | where devices stand, and what each place should hold | `tree.rs`, `plan.rs` |
-//! | what a rebalance moves, and how | `rebalance.rs`, `quota.rs`, `spread.rs`, `moving.rs`, `chains.rs` |
+//! | what a rebalance moves, and how | `rebalance.rs`, `quota.rs`, `spread.rs`, `moving/` |
 //! | how far apart replicas are | `dispersion.rs` |
 //! | what a report prints: balance, holders, times | `reading.rs` |
 //! | the partition power grows | `power.rs` |
@@ -21,7 +21,6 @@
 //! What it does not do: files, clocks, chance (the caller brings bytes, the time and a seed), and
 //! parsing what an operator types.
 
-mod chains;
 mod devices;
 mod dispersion;
 mod file;

@@ -1,9 +1,11 @@
 //! How many replicas of partitions each device gets: its target, rounded.
 //!
-//! Every region, zone, server and device gets its target rounded down or up, and what stands below
-//! a node adds up to what the node has. Among all such roundings those are taken that keep the
-//! worst device closest to its share by weight, among these those that put replicas farthest apart,
-//! and among these the one that moves least.
+//! Every device gets its target rounded down or up. Which of them get more decides how far the
+//! worst device is from its share by weight and how many replicas stand too close, and at times one
+//! has to pay for the other. OpenStack gives what is left over to the smallest; no rounding is taken
+//! that leaves the worst device farther off than that. Of those that remain, the one is taken that
+//! puts replicas farthest apart, then the one that keeps the worst device closest, then the one that
+//! rounds regions, zones and servers too, and then the one that moves least.
 
 use super::random::Random;
 use super::tree::Tree;
@@ -11,8 +13,11 @@ use super::tree::Tree;
 /// What rounding of floats may do to a count.
 const EPSILON: f64 = 1e-6;
 
-/// A replica that stands too close weighs more than any number of moves.
-const CLOSE: i64 = 1 << 32;
+/// A replica that stands too close weighs more than any number of places off their target.
+const CLOSE: i64 = 1 << 48;
+
+/// A region, zone or server that is off its target by more than rounding weighs more than any number of moves.
+const OFF: i64 = 1 << 32;
 
 /// Least and most for each node.
 pub(super) type Bounds = Vec<(u64, u64)>;
@@ -27,9 +32,11 @@ pub(super) fn bounds(targets: &[f64], partitions: f64) -> Bounds {
     targets.iter().map(round).collect()
 }
 
-/// Whole numbers within the bounds that add up to `total`.
+/// Whole numbers that add up to `total`, within the bounds for devices, and for what is above them as far as that goes.
 pub(super) struct Apportion<'a> {
     pub(super) tree: &'a Tree,
+    /// What each node should hold, before it is rounded; empty when shares do not matter.
+    pub(super) targets: &'a [f64],
     pub(super) bounds: Bounds,
     pub(super) total: u64,
     /// What each node holds now: keeping it costs nothing.
@@ -43,152 +50,172 @@ pub(super) struct Apportion<'a> {
 impl Apportion<'_> {
     pub(super) fn solve(mut self, random: &mut Random) -> Vec<u64> {
         self.keep_balance();
-        let feasible = self.tighten(&self.bounds);
-        let costs = self.costs(&feasible);
+        self.dealt(&self.bounds, random)
+    }
+
+    /// The cheapest counts within bounds.
+    fn dealt(&self, bounds: &Bounds, random: &mut Random) -> Vec<u64> {
+        let steps = self.steps(bounds);
         let mut counts = vec![0; self.tree.nodes()];
         counts[0] = self.total;
         for node in 0..self.tree.first_leaf() {
-            self.deal(node, &feasible, &costs, &mut counts, random);
+            self.deal(node, &steps, &mut counts, random);
         }
         counts
     }
 
-    /// Narrows the devices' bounds as far as the worst device comes closer to its share.
+    /// How many replicas stand too close, at least, with these counts.
+    fn close(&self, counts: &[u64]) -> u64 {
+        let over = counts.iter().zip(self.room);
+        over.map(|(count, room)| count.saturating_sub(*room)).sum()
+    }
+
+    /// How far a device with so many is from its share by weight.
+    fn off(&self, leaf: usize, count: u64) -> f64 {
+        match self.shares[leaf] {
+            share if share > 0.0 => (count as f64 / share - 1.0).abs(),
+            _ => 0.0,
+        }
+    }
+
+    /// As OpenStack rounds: each place gets its target rounded down, and what is left goes one by one to the smallest.
+    fn customary(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.tree.nodes()];
+        counts[0] = self.total;
+        for node in 0..self.tree.first_leaf() {
+            let mut children: Vec<usize> = self.tree.children[node]
+                .clone()
+                .filter(|&it| self.bounds[it].1 > 0)
+                .collect();
+            let mut rest = counts[node];
+            for &child in &children {
+                counts[child] = self.bounds[child].0.min(rest);
+                rest -= counts[child];
+            }
+            children.sort_by(|&left, &right| self.targets[left].total_cmp(&self.targets[right]));
+            for (place, &child) in (0..).zip(&children) {
+                let each = rest / children.len() as u64;
+                counts[child] += each + u64::from(place < rest % children.len() as u64);
+            }
+        }
+        counts
+    }
+
+    /// Narrows the devices' bounds: no device is farther off its share than with OpenStack's rounding, as few replicas as
+    /// that allows stand too close, and then the worst device comes as close to its share as it can.
     fn keep_balance(&mut self) {
         if self.shares.is_empty() {
             return;
         }
         let leaves = self.tree.first_leaf()..self.tree.nodes();
-        let off = |leaf: usize, count: u64| (count as f64 / self.shares[leaf] - 1.0).abs();
-        let weighted = || leaves.clone().filter(|&leaf| self.shares[leaf] > 0.0);
-        let mut limits: Vec<f64> = weighted()
-            .flat_map(|leaf| [off(leaf, self.bounds[leaf].0), off(leaf, self.bounds[leaf].1)])
+        let customary = self.customary();
+        let worst = leaves
+            .clone()
+            .map(|leaf| self.off(leaf, customary[leaf]))
+            .fold(0.0, f64::max);
+        let mut limits: Vec<f64> = leaves
+            .flat_map(|leaf| [self.off(leaf, self.bounds[leaf].0), self.off(leaf, self.bounds[leaf].1)])
+            .filter(|&off| off < worst)
+            .chain([worst])
             .collect();
         limits.sort_by(f64::total_cmp);
         limits.dedup();
-        let within = |limit: f64| {
-            let mut bounds = self.bounds.clone();
-            for leaf in weighted() {
-                let (least, most) = bounds[leaf];
-                let (low, high) = (off(leaf, least) <= limit, off(leaf, most) <= limit);
-                bounds[leaf] = match (low, high) {
+        let dealt = |limit: f64| {
+            let bounds = self.within(limit + EPSILON * EPSILON)?;
+            let close = self.close(&self.dealt(&bounds, &mut Random::new(0)));
+            Some((close, bounds))
+        };
+        let Some((fewest, mut best)) = dealt(worst) else {
+            return;
+        };
+        let (mut low, mut high) = (0, limits.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match dealt(limits[middle]).filter(|it| it.0 <= fewest) {
+                Some((_, bounds)) => {
+                    best = bounds;
+                    high = middle;
+                }
+                None => low = middle + 1,
+            }
+        }
+        self.bounds = best;
+    }
+
+    /// The devices' bounds, narrowed to what is no farther off than a limit; none where that cannot add up.
+    fn within(&self, limit: f64) -> Option<Bounds> {
+        let mut bounds = self.bounds.clone();
+        let (mut low, mut high) = (0, 0);
+        for (leaf, bound) in bounds.iter_mut().enumerate().skip(self.tree.first_leaf()) {
+            let (least, most) = *bound;
+            if self.shares[leaf] > 0.0 {
+                *bound = match (self.off(leaf, least) <= limit, self.off(leaf, most) <= limit) {
                     (true, false) => (least, least),
                     (false, true) => (most, most),
                     (true, true) => (least, most),
                     (false, false) => return None,
                 };
             }
-            let tight = self.tighten_strictly(&bounds)?;
-            (tight[0].0 <= self.total && self.total <= tight[0].1).then_some(bounds)
-        };
-        let mut low = 0;
-        let mut high = limits.len();
-        let mut best = None;
-        while low < high {
-            let middle = (low + high) / 2;
-            match within(limits[middle] + EPSILON * EPSILON) {
-                Some(bounds) => {
-                    best = Some(bounds);
-                    high = middle;
-                }
-                None => low = middle + 1,
-            }
+            low += bound.0;
+            high += bound.1;
         }
-        if let Some(bounds) = best {
-            self.bounds = bounds;
-        }
+        (low <= self.total && self.total <= high).then_some(bounds)
     }
 
-    /// What each node can hold, given its own bounds and those below it; none when they contradict.
-    fn tighten_strictly(&self, bounds: &Bounds) -> Option<Bounds> {
-        let mut sums = vec![(0u64, 0u64); bounds.len()];
-        let mut tight = bounds.clone();
-        for node in (0..bounds.len()).rev() {
+    /// For each node what one more costs, step by step from the least that stands below it; the steps never get cheaper.
+    fn steps(&self, bounds: &Bounds) -> Vec<Steps> {
+        let mut all: Vec<Steps> = vec![Steps::default(); self.tree.nodes()];
+        for node in (0..self.tree.nodes()).rev() {
+            let mut steps = Steps::default();
             if node < self.tree.first_leaf() {
-                let (least, most) = (sums[node].0.max(bounds[node].0), sums[node].1.min(bounds[node].1));
-                if least > most {
-                    return None;
+                for child in self.tree.children[node].clone() {
+                    steps.least += all[child].least;
+                    steps.costs.extend(&all[child].costs);
                 }
-                tight[node] = (least, most);
-            }
-            let above = &mut sums[self.tree.parents[node] as usize];
-            if node > 0 {
-                *above = (above.0 + tight[node].0, above.1 + tight[node].1);
-            }
-        }
-        Some(tight)
-    }
-
-    /// The same, but what is below a node wins where the bounds contradict.
-    fn tighten(&self, bounds: &Bounds) -> Bounds {
-        let mut sums = vec![(0u64, 0u64); bounds.len()];
-        let mut tight = bounds.clone();
-        for node in (0..bounds.len()).rev() {
-            if node < self.tree.first_leaf() {
-                let (low, high) = sums[node];
+                steps.costs.sort_unstable();
+            } else {
                 let (least, most) = bounds[node];
-                tight[node] = (least.clamp(low, high), most.clamp(low, high));
+                steps.least = least;
+                steps.costs = vec![0; (most - least) as usize];
             }
-            if node > 0 {
-                let above = &mut sums[self.tree.parents[node] as usize];
-                *above = (above.0 + tight[node].0, above.1 + tight[node].1);
+            for (count, cost) in (steps.least..).zip(&mut steps.costs) {
+                *cost += self.cost(node, count);
             }
+            all[node] = steps;
         }
-        tight
+        all
     }
 
-    /// What it costs if a node gets its least, and what one more costs: replicas that stand too
-    /// close, and then what must leave.
-    fn costs(&self, bounds: &Bounds) -> Vec<(i64, i64)> {
-        let mut costs = vec![(0i64, 0i64); bounds.len()];
-        for node in (0..bounds.len()).rev() {
-            let (least, most) = bounds[node];
-            let close = |count: u64| CLOSE * count.saturating_sub(self.room[node]) as i64;
-            if node >= self.tree.first_leaf() {
-                let cost = |count: u64| close(count) + self.held[node].saturating_sub(count) as i64;
-                costs[node] = (cost(least), cost(most) - cost(least));
-                continue;
-            }
-            let children = self.tree.children[node].clone();
-            let low: u64 = children.clone().map(|child| bounds[child].0).sum();
-            let base: i64 = children.clone().map(|child| costs[child].0).sum();
-            let open = children.filter(|&child| bounds[child].1 > bounds[child].0);
-            let mut savings: Vec<i64> = open.map(|child| costs[child].1).collect();
-            savings.sort_unstable();
-            let dealt = |count: u64| savings.iter().take((count - low) as usize).sum::<i64>();
-            let cost = |count: u64| close(count) + base + dealt(count);
-            costs[node] = (cost(least), cost(most) - cost(least));
+    /// What one more costs a node of so many.
+    fn cost(&self, node: usize, count: u64) -> i64 {
+        let close = i64::from(count >= self.room[node]);
+        if node >= self.tree.first_leaf() {
+            return CLOSE * close - i64::from(count < self.held[node]);
         }
-        costs
+        let (least, most) = self.bounds[node];
+        CLOSE * close + OFF * (i64::from(count >= most) - i64::from(count < least))
     }
 
-    /// Gives a node's count to its children: their least, and one more to those that save most.
-    fn deal(&self, node: usize, bounds: &Bounds, costs: &[(i64, i64)], counts: &mut [u64], random: &mut Random) {
-        let children = self.tree.children[node].clone();
-        let low: u64 = children.clone().map(|child| bounds[child].0).sum();
-        let mut rest = counts[node].saturating_sub(low);
+    /// Gives a node's count to its children: their least, and the rest where it is cheapest.
+    fn deal(&self, node: usize, steps: &[Steps], counts: &mut [u64], random: &mut Random) {
         let mut open: Vec<(i64, u64, usize)> = Vec::new();
-        for child in children {
-            counts[child] = bounds[child].0;
-            if bounds[child].1 > bounds[child].0 {
-                open.push((costs[child].1, random.next(), child));
-            }
+        let mut rest = counts[node];
+        for child in self.tree.children[node].clone() {
+            counts[child] = steps[child].least;
+            rest = rest.saturating_sub(steps[child].least);
+            open.extend(steps[child].costs.iter().map(|&cost| (cost, random.next(), child)));
         }
         open.sort_unstable();
-        // One each, round after round: a child is open for more than one only where bounds are wide.
-        while rest > 0 {
-            let before = rest;
-            for &(_, _, child) in &open {
-                if rest > 0 && counts[child] < bounds[child].1 {
-                    counts[child] += 1;
-                    rest -= 1;
-                }
-            }
-            if rest == before {
-                break;
-            }
-        }
+        open.iter().take(rest as usize).for_each(|it| counts[it.2] += 1);
     }
+}
+
+/// What a node's count may be, and what it costs.
+#[derive(Debug, Clone, Default)]
+struct Steps {
+    least: u64,
+    /// What each one more costs.
+    costs: Vec<i64>,
 }
 
 #[cfg(test)]
@@ -223,6 +250,7 @@ mod tests {
         }
         let solved = Apportion {
             tree: &tree,
+            targets: &shares,
             bounds: bounds(&shares, 1.0),
             total,
             held: &by_node,

@@ -3,9 +3,9 @@
 //! other another one. Such chains are searched from the devices that lack partitions outwards, all
 //! at once, level by level.
 
-use super::moving::Moving;
-use super::random::Random;
-use super::tree::NOWHERE;
+use super::Moving;
+use crate::builder::random::Random;
+use crate::builder::tree::NOWHERE;
 
 /// The longest chain.
 const LONGEST: usize = 4;
