@@ -114,7 +114,24 @@ def test_files_that_are_no_composite(folder, text):
     assert (folder / "martlet" / "bad.cb").read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("words", [[], ["c.cb", "nonsense"], ["c.cb", "compose"], ["c.cb", "compose", "--output"]])
+@pytest.mark.parametrize("words", [[], ["c.cb", "nonsense"], ["c.cb", "compose"], ["c.cb", "compose", "--output"], ["c.cb", "-x"], ["-x"], ["c.cb", "show", "more", "words"],
+                                   ["c.cb", "compose", "-x", "--output", "o"], ["c.cb", "compose", "--output", "--force"], ["c.cb", "compose", "--forced", "--output", "o"]])
 def test_wrong_lines(folder, words):
     theirs, ours = both(folder, *words)
-    assert ours == theirs
+    assert ours == theirs and ours[0] == 2
+
+
+def test_options_may_be_shortened(folder):
+    for words in (["c.cb", "compose", "--out", "o.ring.gz", "r1.builder", "r2.builder"], ["c.cb", "compose", "--o=o.ring.gz", "--fo"], ["c.cb", "show"]):
+        theirs, ours = both(folder, *words)
+        assert ours == theirs and ours[0] == 0
+    for words in (["--he"], ["c.cb", "--help"], ["c.cb", "show", "-h"], ["c.cb", "compose", "-h"]):
+        theirs, ours = both(folder, *words)
+        assert ours[0] == theirs[0] == 0 and "--force" in ours[1]
+
+
+def test_nothing_to_do_is_said(folder):
+    """OpenStack's program ends with a traceback there."""
+    for words in (["c.cb"], ["show"]):
+        theirs, ours = both(folder, *words)
+        assert ours[0] == theirs[0] == 1 and "Say show or compose" in ours[2][-1]

@@ -95,6 +95,12 @@ impl Composing<'_> {
                 ));
                 Status::Error
             }
+            // OpenStack's ends with a traceback there, and with this status.
+            Stop::Refused(why) => {
+                let program = self.program;
+                terminal.warn(format_args!("usage: {program} {USAGE}\n{program}: error: {why}"));
+                Status::Warning
+            }
             other => other.tell(self.program, terminal),
         }
     }
@@ -104,23 +110,32 @@ impl Composing<'_> {
             usage: USAGE.to_owned(),
             why,
         };
-        if self.words.iter().any(|word| word == "-h" || word == "--help") {
+        let asks = |word: &String| word == "-h" || (word.len() > 3 && "--help".starts_with(word.as_str()));
+        if self.words.iter().any(asks) {
             return Err(Stop::Help(format!("usage: {} {USAGE}\n{HELP}", self.program)));
         }
+        let (mut unknown, mut words) = (Vec::new(), self.words.iter());
+        let file = next_word(&mut words, &mut unknown);
         let missing = "the following arguments are required: composite_builder_file";
-        let (file, rest) = self.words.split_first().ok_or_else(|| wrong(missing.to_owned()))?;
-        let task = match rest.split_first() {
-            Some((word, [])) if word == "show" => Task::Show,
-            Some((word, words)) if word == "compose" => read_compose(words)?,
-            Some((word, _)) if word == "show" => return Err(wrong("unrecognized arguments".to_owned())),
-            Some((word, _)) => {
+        let file = file.ok_or_else(|| wrong(missing.to_owned()))?;
+        let task = match next_word(&mut words, &mut unknown) {
+            Some("show") => {
+                unknown.extend(words.map(String::as_str));
+                Some(Task::Show)
+            }
+            Some("compose") => Some(Task::Compose(read_compose(words, &mut unknown)?)),
+            Some(word) => {
                 let word = quoted(word);
                 let why = format!("argument {{show,compose}}: invalid choice: {word} (choose from 'show', 'compose')");
                 return Err(wrong(why));
             }
-            None => return Err(wrong("say show or compose".to_owned())),
+            None => None,
         };
-        Ok((file.clone(), task))
+        if !unknown.is_empty() {
+            return Err(wrong(format!("unrecognized arguments: {}", unknown.join(" "))));
+        }
+        let nothing = || Stop::Refused(format!("what is to be done with {file}? Say show or compose"));
+        Ok((file.to_owned(), task.ok_or_else(nothing)?))
     }
 
     fn perform(&self, world: &World, file: &str, task: Task, terminal: &mut Terminal<'_>) -> Result<(), Failed> {
@@ -187,33 +202,48 @@ impl Composing<'_> {
     }
 }
 
-fn read_compose(words: &[String]) -> Result<Task, Stop> {
+/// The next word that is no option; options before it are unknown.
+fn next_word<'w>(words: &mut impl Iterator<Item = &'w String>, unknown: &mut Vec<&'w str>) -> Option<&'w str> {
+    for word in words.map(String::as_str) {
+        match word.len() > 1 && word.starts_with('-') {
+            true => unknown.push(word),
+            false => return Some(word),
+        }
+    }
+    None
+}
+
+/// Options may be shortened as far as they stay clear: `--out`.
+fn is_option(word: &str, name: &str) -> bool {
+    word.len() > 2 && name.starts_with(word)
+}
+
+fn read_compose<'w>(words: impl Iterator<Item = &'w String>, unknown: &mut Vec<&'w str>) -> Result<Order, Stop> {
     let wrong = |why: &str| Stop::Option {
         usage: COMPOSE_USAGE.to_owned(),
         why: why.to_owned(),
     };
     let (mut builders, mut output, mut force) = (Vec::new(), None, false);
-    let mut words = words.iter();
+    let mut words = words.map(String::as_str);
     while let Some(word) = words.next() {
-        match word.as_str() {
-            "--force" => force = true,
-            "--output" => {
-                let value = words.next().cloned();
-                output = Some(value.ok_or_else(|| wrong("argument --output: expected one argument"))?);
+        match word.split_once('=') {
+            Some((name, value)) if is_option(name, "--output") => output = Some(value.to_owned()),
+            None if is_option(word, "--force") => force = true,
+            None if is_option(word, "--output") => {
+                let value = words.next().filter(|value| !value.starts_with('-'));
+                let value = value.ok_or_else(|| wrong("argument --output: expected one argument"))?;
+                output = Some(value.to_owned());
             }
-            other => match other.strip_prefix("--output=") {
-                Some(value) => output = Some(value.to_owned()),
-                None if other.starts_with('-') => return Err(wrong(&format!("unrecognized arguments: {other}"))),
-                None => builders.push(other.to_owned()),
-            },
+            _ if word.len() > 1 && word.starts_with('-') => unknown.push(word),
+            _ => builders.push(word.to_owned()),
         }
     }
     let output = output.ok_or_else(|| wrong("the following arguments are required: --output"))?;
-    Ok(Task::Compose(Order {
+    Ok(Order {
         builders,
         output,
         force,
-    }))
+    })
 }
 
 /// No record of a composite ring is larger.
