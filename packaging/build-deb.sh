@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes OUTPUT/martlet_VERSION_ARCH.deb of BINARY and of what lies in this repository.
-# Tests set MARTLET_DEB_VERSION, MARTLET_DEB_KEEP_SYMBOLS and MARTLET_DEB_COMPRESSION.
+# Who maintains it may say so in MARTLET_DEB_MAINTAINER. Tests set MARTLET_DEB_VERSION, MARTLET_DEB_KEEP_SYMBOLS and MARTLET_DEB_COMPRESSION.
 set -eu
 
 if [ $# -ne 2 ]; then
@@ -11,6 +11,7 @@ binary=$1 output=$2
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 version=${MARTLET_DEB_VERSION:-$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)}
+maintainer=${MARTLET_DEB_MAINTAINER:-Martlet <martlet@localhost>}
 architecture=$(dpkg --print-architecture)
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -21,16 +22,28 @@ put() { # MODE FROM TO
 
 put 0755 "$binary" usr/bin/martlet
 [ -n "${MARTLET_DEB_KEEP_SYMBOLS:-}" ] || strip --strip-debug "$stage/usr/bin/martlet"
-put 0644 "$root/LICENSE" usr/share/doc/martlet/copyright
+put 0644 "$here/debian/copyright" usr/share/doc/martlet/copyright
 put 0644 "$root/README.md" usr/share/doc/martlet/README.md
+install -d "$stage/usr/share/man/man8"
+"$here/man-page.sh" "$stage/usr/bin/martlet" | gzip -9n > "$stage/usr/share/man/man8/martlet.8.gz"
+gzip -9n > "$stage/usr/share/doc/martlet/changelog.gz" <<CHANGELOG
+martlet ($version) unstable; urgency=medium
+
+  * A build of version $version.
+
+ -- $maintainer  $(date -R -r "$binary")
+CHANGELOG
 for sample in "$root"/etc/*-sample; do
     put 0644 "$sample" "etc/swift/$(basename "$sample")"
 done
-put 0644 "$here/debian/default" etc/default/martlet
-put 0644 "$here/systemd/martlet.target" usr/lib/systemd/system/martlet.target
-put 0644 "$here/systemd/martlet-up.service" usr/lib/systemd/system/martlet-up.service
+# Not in /etc: dpkg would ask about a file that the operator has written before the package came.
+put 0644 "$here/debian/default" usr/share/martlet/default
 
 units=$stage/usr/lib/systemd/system
+for unit in martlet.target martlet-up.service martlet-recon-cron.service martlet-recon-cron.timer; do
+    put 0644 "$here/systemd/$unit" "usr/lib/systemd/system/$unit"
+done
+put 0644 "$here/systemd/confinement.conf" usr/lib/systemd/system/martlet-.service.d/confinement.conf
 for role in proxy account container object; do
     after=
     [ "$role" = proxy ] && after=" memcached.service"
@@ -54,12 +67,12 @@ for unit in "$units"/martlet-*.service; do
     name=$(basename "$unit" .service)
     name=${name#martlet-}
     case $name in
-    *@ | up) continue ;;
+    *@ | up | recon-cron) continue ;;
     proxy | account | container | object) name=$name-server ;;
     esac
     ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$name"
 done
-for tool in ring-builder ring-composer get-nodes object-info container-info account-info recon recon-cron drive-audit \
+for tool in ring-builder ring-builder-safe ring-composer get-nodes object-info container-info account-info recon recon-cron drive-audit \
     dispersion-populate dispersion-report oldies orphans config form-signature reconciler-enqueue; do
     ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$tool"
 done
@@ -68,24 +81,27 @@ install -d "$stage/DEBIAN"
 for script in postinst prerm postrm; do
     install -m 0755 "$here/debian/$script" "$stage/DEBIAN/$script"
 done
-echo /etc/default/martlet > "$stage/DEBIAN/conffiles"
+(cd "$stage" && find etc -type f | sort | sed 's|^|/|') > "$stage/DEBIAN/conffiles"
 size=$(du -sk --exclude=DEBIAN "$stage" | cut -f1)
 libc=$(dpkg-query -W -f '${Version}' libc6 | sed 's/[-+].*//')
 cat > "$stage/DEBIAN/control" <<CONTROL
 Package: martlet
 Version: $version
 Architecture: $architecture
-Maintainer: Martlet <martlet@localhost>
+Maintainer: $maintainer
 Installed-Size: $size
 Depends: libc6 (>= $libc), libgcc-s1, passwd
-Suggests: rsync, memcached
+Recommends: rsync
+Suggests: memcached
 Section: net
 Priority: optional
 Description: object storage with OpenStack Swift's API, formats and protocols
  The gateway, the account, container and object servers, the daemons that keep
  replicas whole and the operator's tools of OpenStack Swift, in one program.
- A server of it takes the place of an OpenStack one on the same drives, and back.
+ A server of it takes the place of an OpenStack one on the same drives, and
+ back.
 CONTROL
+(cd "$stage" && find usr -type f | sort | xargs md5sum) > "$stage/DEBIAN/md5sums"
 chmod -R u+rwX,go+rX,go-w "$stage"
 mkdir -p "$output"
 dpkg-deb --root-owner-group "-Z${MARTLET_DEB_COMPRESSION:-xz}" --build "$stage" "$output/martlet_${version}_$architecture.deb"

@@ -192,15 +192,15 @@ def test_called_as_openstacks_it_logs_where_openstacks_does_and_lets_go_of_its_o
                               env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify")})
     try:
         assert server.stdout.read() == b""  # ends although the server does not
-        assert server.poll() is None and notify.recv(100) == b"READY=1"
+        assert server.poll() is None and notify.recv(100).startswith(b"READY=1\n")
         assert os.getpgid(server.pid) == server.pid
         until(lambda: inbox.recv(10_000).startswith(b"<150>object-server:  INFO serving on"), what="a line in the log")
         server.send_signal(signal.SIGUSR1)
-        assert [notify.recv(100) for _ in range(2)] == [b"RELOADING=1", b"READY=1"]
+        assert [notify.recv(100) for _ in range(2)] == [b"RELOADING=1\nSTATUS=starting another worker", b"READY=1\nSTATUS="]
     finally:
         server.terminate()
         assert server.wait(20) == 0
-    assert notify.recv(100) == b"STOPPING=1"
+    assert notify.recv(100).startswith(b"STOPPING=1\n")
 
 
 def test_a_configuration_can_be_tested(cluster):

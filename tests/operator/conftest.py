@@ -7,6 +7,7 @@ from harness.cluster import Cluster
 from harness.layout import Layout
 from harness.martlet_up import MartletUp
 from harness.memcached import Memcached
+from harness.packages import old_and_new
 
 
 def fill(auth_url, policy):
@@ -50,3 +51,9 @@ def their_files(tmp_path_factory):
         cluster.stop()
         memcached.stop()
     return layout
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    """A folder with the Debian package twice, an older and a newer one."""
+    return old_and_new(tmp_path_factory.mktemp("packages"))

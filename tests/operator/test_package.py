@@ -1,6 +1,6 @@
 """The Debian package: installed, started, upgraded and removed on a copy of this machine that is thrown away.
 
-The copy is an overlay over `/` in a mount namespace: nothing that a script of the package does reaches the machine itself.
+What it does under systemd: test_package_systemd.py.
 """
 
 import os
@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.places import REPOSITORY, martlet
+from harness.machine import on_a_copy
+from harness.packages import arch
+from harness.places import martlet
 from harness.process import run
 from harness.waiting import free_port
 
@@ -20,52 +22,12 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can install a package, also where it is thrown away"),
 ]
 
-OVERLAY = """
-set -e
-mount -t tmpfs tmpfs "$1"
-mkdir "$1/upper" "$1/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
-mount -t proc proc "$1/root/proc"
-mount --rbind /dev "$1/root/dev"
-mkdir -p "$1/root/package"
-mount --bind "$2" "$1/root/package"
-exec chroot "$1/root" sh -e -c "$3"
-"""
-
-
-def on_a_copy(tmp_path, packages, script):
-    """What a shell says that runs `script` on a copy of this machine; packages are in /package."""
-    place = tmp_path / "copy"
-    place.mkdir()
-    command = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "sh", "-c", OVERLAY, "sh", place, packages, script]
-    probe = run([*command[:-1], "true"], check=False)
-    if probe.returncode:
-        pytest.skip(f"no overlay of / can be made here: {probe.stderr.strip()}")
-    return run(command, check=False, timeout=200)
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory):
-    """The package twice, as two versions."""
-    folder, binary = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("binary") / "martlet"
-    run(["strip", "--strip-debug", "-o", binary, martlet()])
-    for version in ("0.1.0~old", "0.1.0~one"):
-        env = {**os.environ, "MARTLET_DEB_VERSION": version, "MARTLET_DEB_KEEP_SYMBOLS": "yes", "MARTLET_DEB_COMPRESSION": "none"}
-        run([REPOSITORY / "packaging/build-deb.sh", binary, folder], env=env)
-    old, new = sorted(folder.iterdir())
-    assert (old.name, new.name) == (f"martlet_0.1.0~old_{arch()}.deb", f"martlet_0.1.0~one_{arch()}.deb")
-    return folder
-
-
-def arch():
-    return run(["dpkg", "--print-architecture"]).stdout.strip()
-
 
 def test_what_is_in_it(packages):
     package = packages / f"martlet_0.1.0~one_{arch()}.deb"
     listed = run(["dpkg-deb", "--contents", package]).stdout
     names = {line.split()[5].lstrip(".") for line in listed.splitlines()}
-    for name in ("/usr/bin/martlet", "/etc/swift/proxy-server.conf-sample", "/etc/default/martlet", "/usr/lib/martlet/bin/swift-object-server"):
+    for name in ("/usr/bin/martlet", "/etc/swift/proxy-server.conf-sample", "/usr/share/martlet/default", "/usr/lib/martlet/bin/swift-object-server"):
         assert name in names, name
     for role in ("proxy", "account", "container", "object"):
         assert {f"/usr/lib/systemd/system/martlet-{role}.service", f"/usr/lib/systemd/system/martlet-{role}@.service"} <= names
@@ -75,16 +37,18 @@ def test_what_is_in_it(packages):
 
 def test_units_are_ones(packages, tmp_path):
     run(["dpkg-deb", "--extract", packages / f"martlet_0.1.0~one_{arch()}.deb", tmp_path])
-    units = sorted((tmp_path / "usr/lib/systemd/system").iterdir())
+    units = sorted(unit for unit in (tmp_path / "usr/lib/systemd/system").iterdir() if unit.is_file())
     for unit in units:
         text = unit.read_text()
         assert not re.search("@[A-Z_]+@", text), unit
         for command in re.findall(r"^ExecStart=/usr/bin/martlet (\S+)", text, re.M):
             assert run([martlet(), command, "--help"], check=False).returncode == 0, unit
         if unit.suffix == ".service":
-            assert "User=swift" in text and "NoNewPrivileges=yes" in text, unit
+            assert "Type=notify" in text or "Type=oneshot" in text, unit
+    confined = (tmp_path / "usr/lib/systemd/system/martlet-.service.d/confinement.conf").read_text()
+    assert "User=swift" in confined and "NoNewPrivileges=yes" in confined
     if shutil.which("systemd-analyze"):
-        done = run(["systemd-analyze", "verify", *[unit for unit in units if "@" not in unit.name]], check=False)
+        done = run(["systemd-analyze", "verify", "--man=no", *[unit for unit in units if "@" not in unit.name]], check=False)
         wrong = [line for line in done.stderr.splitlines() if "martlet" in line and "is not executable" not in line and "No such file" not in line]
         assert not wrong, wrong
 
@@ -125,7 +89,7 @@ def test_installs_starts_upgrades_and_goes(packages, tmp_path):
         echo the end
     """
     before = {path: path.exists() for path in map(Path, ("/usr/bin/martlet", "/etc/swift", "/var/lib/martlet", "/etc/default/martlet"))}
-    done = on_a_copy(tmp_path, packages, script)
+    done = on_a_copy(tmp_path / "copy", packages, script)
     said = done.stdout
     assert done.returncode == 0 and said.endswith("the end\n"), f"{said}\n{done.stderr}"
     assert "start the cluster with: su" in said or "martlet-up.service" in said + done.stderr, said

@@ -20,7 +20,7 @@ mod renewal;
 use crate::failure::Failure;
 use crate::process;
 use crate::program::{Program, RUNNING};
-use crate::service_manager::tell_service_manager;
+use crate::service_manager::{NOT_RELOADED, READY, RELOADING, STOPPING, tell_service_manager};
 use child::{Began, Child};
 use nix::sys::signal::Signal;
 use nix::unistd::setsid;
@@ -68,7 +68,7 @@ async fn oversee(program: &Program, common: &ServerCommon) -> Result<(), Failure
     server.reap();
     renewal::unblock_signals()?;
     program.let_go_of_output()?;
-    tell_service_manager("READY=1");
+    tell_service_manager(READY);
     loop {
         match server.next(&mut signals).await {
             Event::End => return server.end(&mut signals).await,
@@ -243,7 +243,7 @@ impl<'a> Server<'a> {
 
     /// SIGUSR1: on success this process goes on as another build.
     async fn renew(&mut self, signals: &mut Signals) {
-        tell_service_manager("RELOADING=1");
+        tell_service_manager(RELOADING);
         match Child::begin(self.program, &self.program.path(), &self.socket, signals).await {
             Ok(Began::Serving(worker)) => {
                 if let Some(old) = self.worker.replace(worker) {
@@ -262,7 +262,7 @@ impl<'a> Server<'a> {
             }
             Err(failure) => tracing::error!("not reloaded, serving as before: {failure}"),
         }
-        tell_service_manager("READY=1");
+        tell_service_manager(NOT_RELOADED);
     }
 
     fn children(&self) -> impl Iterator<Item = &Child> {
@@ -271,7 +271,7 @@ impl<'a> Server<'a> {
 
     /// SIGTERM: ends with the last worker.
     async fn end(mut self, signals: &mut Signals) -> Result<(), Failure> {
-        tell_service_manager("STOPPING=1");
+        tell_service_manager(STOPPING);
         self.children().for_each(|child| child.signal(Signal::SIGTERM));
         let until = Instant::now() + process::PATIENCE + CLOSING;
         loop {
@@ -297,7 +297,7 @@ impl<'a> Server<'a> {
 
     /// SIGHUP: ends as soon as nobody holds the socket any more.
     async fn leave(mut self) -> Result<(), Failure> {
-        tell_service_manager("STOPPING=1");
+        tell_service_manager(STOPPING);
         if let Some(worker) = &mut self.worker {
             worker.signal(Signal::SIGHUP);
             if tokio::time::timeout(CLOSING, worker.closed()).await.is_err() {

@@ -88,6 +88,7 @@ fn begin(server: &Server, common: &ServerCommon) -> Result<Option<Worker>, Failu
     }
     match Worker::from_environment() {
         Some(worker) => {
+            worker.take_name();
             logging::start(common);
             Ok(Some(worker))
         }

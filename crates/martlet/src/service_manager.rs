@@ -1,8 +1,17 @@
-//! What systemd is told, when it asks to be: that the server is ready, reloads, stops.
+//! What systemd is told, when it asks to be: that a server or daemon is ready, reloads, stops.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// It works. The line of `systemctl status` is made empty again.
+pub const READY: &str = "READY=1\nSTATUS=";
+/// Another build is being started in the place of this one.
+pub const RELOADING: &str = "RELOADING=1\nSTATUS=starting another worker";
+/// It works, but not as it was asked to.
+pub const NOT_RELOADED: &str = "READY=1\nSTATUS=the last reload failed, serving as before; the log says why";
+/// It ends.
+pub const STOPPING: &str = "STOPPING=1\nSTATUS=finishing what runs";
 
 /// Sends `state` to `$NOTIFY_SOCKET`; nobody there is nothing to worry about.
 pub fn tell_service_manager(state: &str) {

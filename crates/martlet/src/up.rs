@@ -12,6 +12,7 @@ use crate::metrics::{
     Beginning, Connections, Devices, MeasuredGateway, MetricsDoor, ReconFigures, Telling, Who, own_port,
 };
 use crate::rings::RingFiles;
+use crate::service_manager::{READY, tell_service_manager};
 use crate::storage::{self, Storage};
 use crate::tls::Certificate;
 use crate::{logging, proxy, upkeep};
@@ -200,6 +201,7 @@ async fn serve_cluster(cluster: &Cluster, bind: SocketAddr, etc: &Path, later: O
         shutdown.watch(),
     ));
     say_ready(scheme, address, cluster.proxy.tempauth.as_ref(), later.is_none())?;
+    tell_service_manager(READY);
     let inner = upkeep::Inner {
         etc,
         swift: &cluster.swift,

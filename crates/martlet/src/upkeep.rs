@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::metrics::{self, Daemons};
 use crate::program::Program;
 use crate::rings::RingFiles;
+use crate::service_manager::{READY, tell_service_manager};
 use crate::{logging, priority, process};
 use durable_fs::Drives;
 use gateway::{Gateway, Rings};
@@ -207,6 +208,7 @@ fn run_alone(
             metrics::own_port(&world, common, &told.ready(), shutdown.watch());
         }
         Program::called().let_go_of_output()?;
+        tell_service_manager(READY);
         for daemon in daemons {
             world.spawn(work(daemon, once, shutdown.watch()));
         }

@@ -9,7 +9,7 @@
 use crate::failure::Failure;
 use crate::process;
 use crate::program::{let_go_of_input, redirect};
-use nix::sys::prctl::set_pdeathsig;
+use nix::sys::prctl::{set_name, set_pdeathsig};
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 use peer::http_server::{Linger, Shutdown};
@@ -54,6 +54,11 @@ impl Worker {
     pub fn from_environment() -> Option<Self> {
         let overseer = std::env::var(OVERSEER).ok()?.parse().ok()?;
         Some(Self { overseer })
+    }
+
+    /// Lists of processes show it as what it is; the path it was started by ends in `exe`.
+    pub fn take_name(self) {
+        let _ = set_name(c"martlet");
     }
 
     /// The socket to accept from.
@@ -101,8 +106,11 @@ impl Worker {
         self.say(CLOSED);
         tracing::info!("leaving to a successor; finishing what runs");
         tokio::select! {
-            _ = world.timeout(leaving.longest, shutdown.finished()) => Ok(()),
-            asked = process::asked_to_end() => asked,
+            _ = world.timeout(leaving.longest, shutdown.finished()) => return Ok(()),
+            asked = process::asked_to_end() => asked?,
         }
+        // Its requests have the time that those of its successor have.
+        let _ = world.timeout(process::PATIENCE, shutdown.finished()).await;
+        Ok(())
     }
 }

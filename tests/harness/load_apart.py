@@ -1,0 +1,22 @@
+"""Load as a program: `load_apart.py AUTH_URL`, for a network that this process is not in.
+
+It says how many writes were acknowledged for every line it is told, and at the end of its input stops, reads all back and says what was wrong.
+"""
+
+import json
+import sys
+
+from harness.load import Load
+
+
+def main(auth_url):
+    with Load(auth_url, threads=4) as load:
+        for _ in sys.stdin:
+            print(load.acknowledged, flush=True)
+    load.patience, failed = 90, list(load.failed)
+    read = load.read_all()
+    print(json.dumps({"acknowledged": load.acknowledged, "failed": failed, "wrong": load.wrong, "read": read}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
