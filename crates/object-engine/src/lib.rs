@@ -32,6 +32,6 @@ pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;
 pub use metadata::Metadata;
 pub use pending_updates::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
-pub use replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions, suffix_hash};
+pub use replica::{MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, Seen, SuffixHashes, Versions, suffix_hash};
 pub use suffixes::{Hashes, Suffix, SuffixHash, decode_hashes, encode_hashes};
 pub use under_way::{NotedChange, UnderWay};

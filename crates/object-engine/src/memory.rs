@@ -8,7 +8,7 @@ use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, describe, named, update_metadata};
-use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions, suffix_hash};
+use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, Seen, SuffixHashes, Versions, suffix_hash};
 use crate::rules::{self, FileName, Part};
 use crate::suffixes::{Hashes, Suffix};
 use bytes::Bytes;
@@ -217,7 +217,11 @@ impl Replica for MemoryEngine {
             hashes.extend(Suffix::parse(&name).map(|suffix| (suffix, hash)));
         }
         let computed = hashes.len();
-        Ok(SuffixHashes { hashes, computed })
+        Ok(SuffixHashes {
+            hashes,
+            computed,
+            seen: Seen::new(),
+        })
     }
 
     fn invalidate(&self, _partition: PartitionKey, _suffixes: &[String]) -> Result<(), EngineError> {

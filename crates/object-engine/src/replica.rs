@@ -6,8 +6,9 @@
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::rules::{Choice, FileName, Part, lone_posts};
-use crate::suffixes::{Hashes, SuffixHash};
+use crate::suffixes::{Hashes, Suffix, SuffixHash};
 use md5::{Digest, Md5};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 
@@ -27,7 +28,12 @@ pub struct SuffixHashes {
     pub hashes: Hashes,
     /// How many of them had to be computed now.
     pub computed: usize,
+    /// What was found on the way, if [`Rehash::seen`] asks for it.
+    pub seen: Seen,
 }
+
+/// What [`Replica::versions_under`] would have said of a suffix when it was hashed.
+pub type Seen = BTreeMap<Suffix, Vec<(PathHash, Versions)>>;
 
 /// What to look at besides the suffixes that are known to have changed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +42,13 @@ pub struct Rehash<'a> {
     pub suffixes: &'a [String],
     /// Suffixes that nobody announced.
     pub list: bool,
+    /// Whether the caller wants to know of the objects under the suffixes that are hashed. It is told of no more than
+    /// [`MOST_SEEN`].
+    pub seen: bool,
 }
+
+/// Objects that one call tells of; suffixes that hold more are left out of [`SuffixHashes::seen`].
+pub const MOST_SEEN: usize = 4096;
 
 /// When the parts of an object, or of its absence, were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -15,6 +15,7 @@ use object_engine::{
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use vocabulary::{HashPrefix, PolicyIndex, Timestamp};
 use world::World;
@@ -56,6 +57,11 @@ fn of(partition: u32) -> PartitionKey {
 fn hashes(engine: &FilesEngine, partition: u32) -> (usize, Hashes) {
     let found = engine.suffix_hashes(of(partition), Rehash::default()).unwrap();
     (found.computed, spelled(&found))
+}
+
+fn rehash(suffixes: &[String], list: bool) -> Rehash<'_> {
+    let seen = true;
+    Rehash { suffixes, list, seen }
 }
 
 fn spelled(found: &SuffixHashes) -> Hashes {
@@ -198,11 +204,11 @@ fn only_what_changed_is_hashed_again() {
     std::fs::write(strange.join(format!("{}.data", at(3))), "").unwrap();
     assert_eq!(hashes(&engine, 7), (0, second));
     let suffixes = &[];
-    let listed = engine.suffix_hashes(of(7), Rehash { suffixes, list: true }).unwrap();
+    let listed = engine.suffix_hashes(of(7), rehash(suffixes, true)).unwrap();
     assert_eq!((listed.computed, listed.hashes.len()), (1, 6));
     std::fs::remove_dir_all(&strange).unwrap();
     let suffixes = &["000".to_owned(), "../".to_owned()];
-    let asked = engine.suffix_hashes(of(7), Rehash { suffixes, list: false }).unwrap();
+    let asked = engine.suffix_hashes(of(7), rehash(suffixes, false)).unwrap();
     assert_eq!((asked.computed, asked.hashes.len()), (0, 5));
     engine.invalidate(of(7), &[key("/a/c/0").hash.suffix()]).unwrap();
     assert_eq!(hashes(&engine, 7).0, 1);
@@ -346,8 +352,81 @@ fn no_change_is_hidden_from_who_hashes_meanwhile() {
     });
     let (_, found) = hashes(&engine, 7);
     let suffixes = &[key("/a/c/o").hash.suffix()];
-    let fresh = engine.suffix_hashes(of(7), Rehash { suffixes, list: true }).unwrap();
+    let fresh = engine.suffix_hashes(of(7), rehash(suffixes, true)).unwrap();
     assert_eq!(found, spelled(&fresh));
+}
+
+/// Several take the announcements of several writers; whoever is late does not hide what others had not seen.
+#[test]
+fn no_change_is_hidden_by_two_who_hash_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    let names: Vec<String> = (0..6).map(|number| format!("/a/c/{number}")).collect();
+    names.iter().for_each(|name| put(&engine, name, at(1)));
+    hashes(&engine, 7);
+    let writing = AtomicUsize::new(2);
+    let write = |names: &[String]| {
+        for number in 2..100 {
+            for name in names {
+                engine.delete(&key(name), at(number)).unwrap();
+            }
+        }
+        writing.fetch_sub(1, Ordering::Relaxed);
+    };
+    let hash = || {
+        let other = self::engine(place.path());
+        while writing.load(Ordering::Relaxed) > 0 {
+            hashes(&other, 7);
+        }
+    };
+    std::thread::scope(|scope| {
+        let (some, others) = names.split_at(3);
+        scope.spawn(|| write(some));
+        scope.spawn(|| write(others));
+        scope.spawn(hash);
+        scope.spawn(hash);
+    });
+    let (_, found) = hashes(&engine, 7);
+    let suffixes: Vec<String> = names.iter().map(|name| key(name).hash.suffix()).collect();
+    let fresh = engine.suffix_hashes(of(7), rehash(&suffixes, true)).unwrap();
+    assert_eq!(found, spelled(&fresh));
+}
+
+/// Who hashes is told what is there, be it a little that was announced or everything.
+#[test]
+fn what_is_hashed_is_told_if_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    let names = ["/a/c/0", "/a/c/1", "/a/c/2"];
+    names.iter().for_each(|name| put(&engine, name, at(1)));
+    let ask = |seen| {
+        let suffixes = &[];
+        let list = false;
+        engine.suffix_hashes(of(7), Rehash { suffixes, list, seen }).unwrap()
+    };
+    let told = |found: &SuffixHashes| {
+        let seen = found.seen.iter();
+        seen.map(|(suffix, objects)| (suffix.to_string(), objects.clone()))
+            .collect::<Vec<_>>()
+    };
+    let is_there = |found: &SuffixHashes| {
+        let seen = told(found).into_iter();
+        seen.for_each(|(suffix, objects)| assert_eq!(engine.versions_under(of(7), &suffix).unwrap(), objects));
+    };
+    let all = ask(true);
+    assert_eq!((all.computed, all.seen.len()), (3, 3));
+    is_there(&all);
+    engine.delete(&key("/a/c/1"), at(2)).unwrap();
+    let one = ask(true);
+    assert_eq!((one.computed, one.seen.len()), (1, 1));
+    is_there(&one);
+    put(&engine, "/a/c/1", at(3));
+    assert_eq!((ask(false).seen.len(), ask(true).seen.len()), (0, 0));
+    assert!(
+        std::fs::read(place.path().join("sda/objects/7/hashes.invalid"))
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// POSTs whose body is not here: offered as such, read as one, forgotten only as they were.

@@ -4,13 +4,13 @@
 //! out (507) is stood in for by a handoff, as for a client's write.
 
 use super::jobs::Job;
-use super::offers::Objects;
+use super::offers::{Objects, is_needed};
 use super::ssync::TOGETHER;
 use super::{Fate, NAME, Shared, place};
 use crate::circle::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use object_engine::{Hashes, PartitionKey, Rehash, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash};
+use object_engine::{Hashes, PartitionKey, Rehash, Seen, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash};
 use peer::{Address, Body, Call, Response, Timeouts};
 use placement::Device;
 use std::collections::BTreeMap;
@@ -18,6 +18,13 @@ use std::sync::Arc;
 
 /// Longer than the hashes of all suffixes there are.
 const LONGEST_ANSWER: u64 = 1 << 20;
+
+/// What is here of the partition.
+struct Ours {
+    hashes: Hashes,
+    /// The objects of suffixes that have just been hashed.
+    seen: Seen,
+}
 
 /// What a node holds of the partition.
 enum Theirs {
@@ -46,7 +53,10 @@ impl Shared {
         )
         .await;
         let mut handoffs = ring.handoffs(job.key.partition);
-        let mut ours = ours.hashes;
+        let mut ours = Ours {
+            hashes: ours.hashes,
+            seen: ours.seen,
+        };
         let mut fate = Fate::Same;
         for (node, answer) in asked {
             let (mut node, mut answer) = (node, answer);
@@ -76,12 +86,12 @@ impl Shared {
         self: &Arc<Self>,
         job: &Job,
         node: &Device,
-        ours: &mut Hashes,
+        ours: &mut Ours,
         theirs: &Hashes,
         before: Fate,
     ) -> Fate {
         let (mut doubtful, mut sent) = (vec![], 0);
-        for suffixes in differing(ours, theirs).chunks(TOGETHER) {
+        for suffixes in differing(&ours.hashes, theirs).chunks(TOGETHER) {
             match self
                 .settle_some(job, node, suffixes, (&*ours, theirs), &mut doubtful)
                 .await
@@ -110,13 +120,16 @@ impl Shared {
         job: &Job,
         node: &Device,
         suffixes: &[Suffix],
-        (ours, theirs): (&Hashes, &Hashes),
+        (ours, theirs): (&Ours, &Hashes),
         doubtful: &mut Vec<String>,
     ) -> Result<usize, String> {
-        let names: Vec<String> = suffixes.iter().map(Suffix::to_string).collect();
-        let mut objects = job.local.objects(job.key, &names, self.horizon()).await?;
+        let mut objects = self.objects(job, suffixes, &ours.seen).await?;
         let found = hashes_of(&objects);
-        let is_doubtful = |suffix: &&Suffix| found.get(suffix).is_none_or(|hash| ours.get(suffix) != Some(hash));
+        let is_doubtful = |suffix: &&Suffix| {
+            found
+                .get(suffix)
+                .is_none_or(|hash| ours.hashes.get(suffix) != Some(hash))
+        };
         doubtful.extend(suffixes.iter().filter(is_doubtful).map(Suffix::to_string));
         let lacking = differing(&found, theirs);
         if lacking.is_empty() {
@@ -129,14 +142,25 @@ impl Shared {
         Ok(lacking.len())
     }
 
+    /// What is under these suffixes, some of which have been looked at already.
+    async fn objects(&self, job: &Job, suffixes: &[Suffix], seen: &Seen) -> Result<Objects, String> {
+        let unseen = suffixes.iter().filter(|suffix| !seen.contains_key(suffix));
+        let unseen: Vec<String> = unseen.map(Suffix::to_string).collect();
+        let horizon = self.horizon();
+        let mut objects = job.local.objects(job.key, &unseen, horizon).await?;
+        let seen = suffixes.iter().filter_map(|suffix| seen.get(suffix)).flatten();
+        objects.extend(seen.filter(|(_, versions)| is_needed(versions, horizon)).copied());
+        Ok(objects)
+    }
+
     /// Hashes these suffixes once more.
-    async fn hash_again(&self, job: &Job, ours: &mut Hashes, suffixes: Vec<String>) -> Result<(), String> {
+    async fn hash_again(&self, job: &Job, ours: &mut Ours, suffixes: Vec<String>) -> Result<(), String> {
         if suffixes.is_empty() {
             return Ok(());
         }
         let found = self.rehash(job, suffixes, false).await?;
         self.tally.hashed(0, found.computed);
-        *ours = found.hashes;
+        ours.hashes = found.hashes;
         Ok(())
     }
 
@@ -144,7 +168,12 @@ impl Shared {
         let key = job.key;
         let hashing = move |engine: &dyn object_engine::ObjectEngine| {
             let suffixes = &suffixes;
-            engine.replica().suffix_hashes(key, Rehash { suffixes, list })
+            let rehash = Rehash {
+                suffixes,
+                list,
+                seen: true,
+            };
+            engine.replica().suffix_hashes(key, rehash)
         };
         job.local.run(hashing).await
     }

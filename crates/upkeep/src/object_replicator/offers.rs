@@ -17,7 +17,7 @@ pub(super) type Objects = BTreeMap<PathHash, Versions>;
 const AT_A_TIME: usize = 32;
 
 impl Local {
-    /// The objects under these suffixes, except tombstones and POSTs without a body from before `horizon`: nobody needs those.
+    /// The objects under these suffixes that are needed.
     pub(super) async fn objects(
         &self,
         key: PartitionKey,
@@ -32,11 +32,7 @@ impl Local {
                 under.collect::<Result<Vec<_>, _>>()
             };
             let found = self.run(look).await?.into_iter().flatten();
-            let needed = |(_, versions): &(PathHash, Versions)| match versions.is_lone() {
-                true => versions.meta >= Some(horizon),
-                false => !versions.deleted || versions.data >= horizon,
-            };
-            objects.extend(found.filter(needed));
+            objects.extend(found.filter(|(_, versions)| is_needed(versions, horizon)));
         }
         Ok(objects)
     }
@@ -51,6 +47,14 @@ impl Local {
             Ok::<usize, EngineError>(kept)
         };
         self.run(forgetting).await
+    }
+}
+
+/// Tombstones and POSTs without a body from before `horizon` are not.
+pub(super) fn is_needed(versions: &Versions, horizon: Timestamp) -> bool {
+    match versions.is_lone() {
+        true => versions.meta >= Some(horizon),
+        false => !versions.deleted || versions.data >= horizon,
     }
 }
 

@@ -68,7 +68,12 @@ impl Shared {
                 }
                 // What is left may be past its time: tombstones that nobody needs to be told of.
                 let suffixes = &engine.suffixes(key.policy, key.partition)?;
-                replica.suffix_hashes(key, Rehash { suffixes, list: true })?;
+                let all = Rehash {
+                    suffixes,
+                    list: true,
+                    seen: false,
+                };
+                replica.suffix_hashes(key, all)?;
                 replica.forget_partition(key)
             })
             .await?;

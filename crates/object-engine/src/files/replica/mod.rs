@@ -2,19 +2,22 @@
 //!
 //! Whoever changes a suffix appends it to `hashes.invalid`; who asks for hashes first moves those lines
 //! into `hashes.pkl` (as "unknown"), then computes what is unknown, then writes the result if nobody
-//! else wrote in between. Both files are OpenStack Swift's, and its daemons may do the same meanwhile.
+//! else wrote in between. Where little was announced it is read, hashed and recorded in one go (`announced.rs`).
+//! Both files are OpenStack Swift's, and its daemons may do the same meanwhile.
 //! Always holds: `hashes.invalid` is emptied only after `hashes.pkl` says as much on stable storage (computed
 //! hashes need not be there: what is on it then doubts them still, and rubbish is taken for nothing); a
-//! hash is computed from a listing that began after its announcement was taken note of; without changes
+//! hash is computed from a listing that began after its announcement was read; without changes
 //! no directory is listed, no lock is taken and no object file is opened.
 //! Deliberately absent: fragments of erasure-coded policies, who compares hashes and why.
 //!
 //! | question | file |
 //! |---|---|
 //! | what `hashes.pkl` says | `record.rs` |
+//! | what was announced, if that is little | `announced.rs` |
 //! | the hash of one suffix | `suffix.rs` |
 //! | one object by its files' names; removing what others hold | `objects.rs` |
 
+mod announced;
 mod objects;
 mod record;
 mod suffix;
@@ -22,7 +25,7 @@ mod suffix;
 use super::{FilesEngine, State, write};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
-use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SuffixHashes, Versions};
+use crate::replica::{MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, Seen, SuffixHashes, Versions};
 use crate::suffixes::Suffix;
 use durable_fs::Locked;
 use record::Record;
@@ -64,7 +67,19 @@ impl<'a> Partition<'a> {
 
     fn hashes(&self, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
         for attempt in 1.. {
-            let recorded = self.consolidated()?;
+            // Looked at before the record is read: what another process moves there in between is then found.
+            let announced = self.is_announced()?;
+            if announced
+                && attempt == 1
+                && !rehash.list
+                && let Some(found) = self.hashes_of_few(rehash)?
+            {
+                return Ok(found);
+            }
+            let recorded = match announced {
+                true => self.consolidated()?,
+                false => self.recorded(),
+            };
             let mut record = recorded.record.clone().unwrap_or_default();
             let mut changed = false;
             if rehash.list || recorded.record.is_none() {
@@ -74,21 +89,38 @@ impl<'a> Partition<'a> {
                 changed |= record.learn(found) || recorded.record.is_none();
             }
             changed |= record.doubt(rehash.suffixes.iter().map(String::as_str));
-            let mut computed = 0;
-            for suffix in record.unknown() {
-                let hash = self.hash_suffix(suffix)?;
-                computed += usize::from(hash.is_some());
-                record.know(suffix, hash);
-                changed = true;
-            }
+            let mut seen = rehash.seen.then(Seen::new);
+            changed |= !record.unknown().is_empty();
+            let computed = self.hash_unknown(&mut record, seen.as_mut())?;
             // What turned out as it was needs no writing.
             let changed = changed && recorded.record.as_ref() != Some(&record);
             if !changed || self.keep(&record, &recorded, attempt == RETRIES)? {
-                let hashes = record.into_hashes();
-                return Ok(SuffixHashes { hashes, computed });
+                return Ok(SuffixHashes {
+                    hashes: record.into_hashes(),
+                    computed,
+                    seen: seen.unwrap_or_default(),
+                });
             }
         }
         Ok(SuffixHashes::default())
+    }
+
+    /// Hashes what is unknown; how many suffixes there are of those.
+    fn hash_unknown(&self, record: &mut Record, mut seen: Option<&mut Seen>) -> Result<usize, EngineError> {
+        let (mut computed, mut objects) = (0, 0);
+        for suffix in record.unknown() {
+            let hashed = self.hash_suffix(suffix)?;
+            record.know(suffix, hashed.as_ref().map(|hashed| hashed.hash));
+            let Some(hashed) = hashed else {
+                continue;
+            };
+            computed += 1;
+            objects += hashed.objects.len();
+            if let Some(seen) = seen.as_mut().filter(|_| objects <= MOST_SEEN) {
+                seen.insert(suffix, hashed.objects);
+            }
+        }
+        Ok(computed)
     }
 
     /// Announces a suffix whose recorded hash is not what its files amount to.
@@ -102,19 +134,20 @@ impl<'a> Partition<'a> {
         Ok(())
     }
 
-    /// What is recorded, announced changes included.
+    /// Whether any change is announced.
+    fn is_announced(&self) -> Result<bool, EngineError> {
+        let invalidations = self.path.join(write::INVALIDATIONS);
+        match self.state.device.files().info(&invalidations) {
+            Ok(info) => Ok(info.size > 0),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+            Err(error) => Err(self.state.io("look at", &invalidations, error)),
+        }
+    }
+
+    /// What is recorded, with the announced changes, which are moved there.
     fn consolidated(&self) -> Result<Recorded, EngineError> {
         let files = self.state.device.files();
         let invalidations = self.path.join(write::INVALIDATIONS);
-        // Looked at before the record is read: what another process moves there in between is then found.
-        match files.info(&invalidations) {
-            Ok(info) if info.size > 0 => {}
-            Ok(_) => return Ok(self.recorded()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.recorded()),
-            // A file in the partition's place; said when it is to be listed.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Recorded::default()),
-            Err(error) => return Err(self.state.io("look at", &invalidations, error)),
-        }
         let locked = self.lock()?;
         let mut recorded = self.recorded();
         let announced = match files.read(&invalidations, LONGEST_INVALIDATIONS) {
@@ -166,7 +199,8 @@ impl<'a> Partition<'a> {
         let path = self.path.join(HASHES);
         match self.state.device.files().read(&path, LONGEST_HASHES) {
             Ok(bytes) => Some(bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // In the partition's place may be a file; said when it is to be listed.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
             Err(error) => {
                 tracing::warn!(
                     "{}: cannot be read: {error}; all suffixes are hashed anew",

@@ -17,23 +17,30 @@ use std::path::Path;
 use vocabulary::{PathHash, Timestamp};
 use world::files::Directory;
 
+/// A suffix that was hashed.
+pub(super) struct Hashed {
+    pub(super) hash: SuffixHash,
+    /// The objects in their own places, in ascending order.
+    pub(super) objects: Vec<(PathHash, Versions)>,
+}
+
 /// What was found in the place of an object.
 enum Place {
     /// Nothing, or nothing any more.
     Nothing,
-    /// Files; with what they amount to, if anything.
+    /// Files; with what they amount to, if anything, be it POSTs only.
     Files(Option<Versions>),
 }
 
 impl Partition<'_> {
-    /// The hash of a suffix; `None` when there is nothing in it.
-    pub(super) fn hash_suffix(&self, suffix: Suffix) -> Result<Option<SuffixHash>, EngineError> {
+    /// The hash of a suffix, and the objects in it; `None` when there is nothing in it.
+    pub(super) fn hash_suffix(&self, suffix: Suffix) -> Result<Option<Hashed>, EngineError> {
         let path = self.path.join(suffix.to_string());
         let Some(mut names) = self.names(&path)? else {
             return Ok(None);
         };
         names.sort_unstable();
-        let mut digest = Md5::new();
+        let (mut digest, mut objects) = (Md5::new(), vec![]);
         let mut occupied = false;
         for name in names {
             let place = path.join(&name);
@@ -44,13 +51,20 @@ impl Partition<'_> {
             };
             if let Place::Files(versions) = self.look(&place, hash)? {
                 occupied = true;
-                versions.iter().for_each(|versions| versions.digest(&mut digest));
+                let counted = versions.iter().filter(|versions| !versions.is_lone());
+                counted.for_each(|versions| versions.digest(&mut digest));
+                objects.extend(
+                    versions
+                        .filter(|_| Suffix::of(hash) == suffix)
+                        .map(|versions| (hash, versions)),
+                );
             }
         }
         if !occupied && self.is_gone(&path)? {
             return Ok(None);
         }
-        Ok(Some(SuffixHash(digest.finalize().into())))
+        let hash = SuffixHash(digest.finalize().into());
+        Ok(Some(Hashed { hash, objects }))
     }
 
     /// Whether the hash of a suffix is not what its files amount to; nothing is changed.
@@ -105,7 +119,7 @@ impl Partition<'_> {
         if names.is_empty() && strangers == 0 && self.is_gone(path)? {
             return Ok(Place::Nothing);
         }
-        Ok(Place::Files(Versions::of(&files, &choice)))
+        Ok(Place::Files(Versions::of_whatever(&files, &choice)))
     }
 
     /// Removes a directory unless there is something in it after all; whether it is gone.

@@ -1,0 +1,87 @@
+//! A partition in which a little has changed: hashed first and noted afterwards, with one write.
+//!
+//! The long way (`Partition::hashes`) notes what was announced before it hashes anything, durably, and records the hashes
+//! later; that is right whatever others do meanwhile, and writes everything twice. Here the announcements are read, their
+//! suffixes hashed, and the result recorded durably in their place, under one lock.
+//! Always holds: announcements go only if the record, on stable storage, has hashes of listings that began after they were
+//! read; what was announced since is noted there as unknown; and nobody else took note of anything meanwhile. The last
+//! shows in the record's bytes: it is read before the announcements, and knew one of their suffixes, so that whoever
+//! takes note of them must have changed it.
+
+use super::{LONGEST_INVALIDATIONS, Partition, Record};
+use crate::error::EngineError;
+use crate::files::write::INVALIDATIONS;
+use crate::replica::{Rehash, Seen, SuffixHashes};
+use crate::suffixes::Suffix;
+
+/// Bytes of announcements, four for each suffix. More are hashed in portions that others can follow, the long way.
+const FEW: usize = 1024;
+
+/// What was read.
+struct Announced {
+    record: Record,
+    /// What the record was read from.
+    bytes: Vec<u8>,
+    lines: Vec<u8>,
+}
+
+impl Partition<'_> {
+    /// The hashes of all suffixes; `None` when the long way has to be taken.
+    pub(super) fn hashes_of_few(&self, rehash: Rehash<'_>) -> Result<Option<SuffixHashes>, EngineError> {
+        let Some(before) = self.few_announced() else {
+            return Ok(None);
+        };
+        let mut record = before.record.clone();
+        record.doubt(names(&before.lines));
+        record.doubt(rehash.suffixes.iter().map(String::as_str));
+        let mut seen = rehash.seen.then(Seen::new);
+        let computed = self.hash_unknown(&mut record, seen.as_mut())?;
+        if !self.take_place_of(&before, &record)? {
+            return Ok(None);
+        }
+        Ok(Some(SuffixHashes {
+            hashes: record.into_hashes(),
+            computed,
+            seen: seen.unwrap_or_default(),
+        }))
+    }
+
+    /// Trouble is left to the long way, which says what it is.
+    fn few_announced(&self) -> Option<Announced> {
+        let (record, bytes) = {
+            let recorded = self.recorded();
+            (recorded.record?, recorded.bytes?)
+        };
+        let path = self.path.join(INVALIDATIONS);
+        let lines = self.state.device.files().read(&path, LONGEST_INVALIDATIONS).ok()?;
+        let whole = lines.len() <= FEW && lines.ends_with(b"\n");
+        let was_known = |name| Suffix::parse(name).is_some_and(|suffix| record.hash_of(suffix).is_some());
+        (whole && names(&lines).any(was_known)).then_some(Announced { record, bytes, lines })
+    }
+
+    /// Records what was computed in place of what was announced; not if another process took note of it meanwhile.
+    fn take_place_of(&self, before: &Announced, record: &Record) -> Result<bool, EngineError> {
+        let locked = self.lock()?;
+        let path = self.path.join(INVALIDATIONS);
+        let Ok(lines) = self.state.device.files().read(&path, LONGEST_INVALIDATIONS) else {
+            return Ok(false);
+        };
+        let Some(later) = lines.strip_prefix(&before.lines[..]) else {
+            return Ok(false);
+        };
+        if self.bytes().as_ref() != Some(&before.bytes) {
+            return Ok(false);
+        }
+        let mut record = record.clone();
+        record.doubt(names(later));
+        self.write(&record)?;
+        let cleared = locked.clear_hints(INVALIDATIONS);
+        cleared.map(|()| true).map_err(|error| self.state.blame(error))
+    }
+}
+
+/// The lines that are text.
+fn names(lines: &[u8]) -> impl Iterator<Item = &str> {
+    let lines = lines.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| std::str::from_utf8(line).ok()).map(str::trim)
+}
