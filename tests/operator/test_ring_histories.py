@@ -231,13 +231,13 @@ def test_a_history_ends_no_worse_than_with_openstack(seed, tmp_path):
     TOTALS["ours"] += our_end.moved
 
     assert our_end.reached, "time enough has passed for every device to get what the plan gives it"
-    balance, spread = our_end.balance - their_end.balance, our_end.dispersion - their_end.dispersion
     # Where OpenStack's own plan is reached by us and not by them, theirs may stand closer to the bare weights (the
     # overload says they should not), or farther apart (the weights say they cannot).
-    assert balance <= EPSILON or not their_end.reached, "balance is worse than OpenStack's"
-    assert spread <= EPSILON or balance < -EPSILON, "dispersion is worse than OpenStack's"
-    better = balance < -EPSILON or spread < -EPSILON or not their_end.reached
-    assert better or our_end.moved <= their_end.moved * 1.01 + 4, "more moved than with OpenStack"
+    if their_end.reached:
+        assert our_end.balance <= their_end.balance + EPSILON, "balance is worse than OpenStack's"
+        assert our_end.dispersion <= their_end.dispersion + EPSILON, "dispersion is worse than OpenStack's"
+    # What has to move depends on where chance put it before; all histories together tell who moves less.
+    assert our_end.moved <= their_end.moved * 1.03 + 4, "more moved than with OpenStack"
 
     # Each opens what the other wrote.
     ring = Ring(str(tmp_path), ring_name="ours")
@@ -251,4 +251,5 @@ def test_a_history_ends_no_worse_than_with_openstack(seed, tmp_path):
 
 
 def test_no_more_is_moved_in_all_histories_together():
+    print(f"moved by OpenStack's builder {TOTALS['theirs']}, by ours {TOTALS['ours']}")
     assert TOTALS["ours"] <= TOTALS["theirs"] * 1.01, TOTALS

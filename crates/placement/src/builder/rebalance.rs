@@ -150,7 +150,15 @@ impl RingBuilder {
         let hours = self.min_part_hours;
         let moves = &self.moves;
         let may_move = |partition: usize| i64::from(moves[partition]) >= hours && may_move(partition as u32);
-        let mut moving = Moving::new(tree, &before, &lengths, self.partitions(), &goal.targets, may_move);
+        let mut moving = Moving::new(
+            tree,
+            &before,
+            &lengths,
+            self.partitions(),
+            &goal.targets,
+            &goal.most,
+            may_move,
+        );
         let quotas = self.quotas(tree, goal, &moving.held(), random);
         moving.set_quotas(&quotas);
         moving.run(random);
@@ -280,7 +288,7 @@ fn first_quotas(
             vec![0; quotas.len()]
         };
     }
-    let ideal = first_shares(tree, quotas, (first.0, here), rest.0);
+    let ideal = first_shares(tree, quotas, room, [first, rest]);
     let left: Vec<f64> = quotas
         .iter()
         .zip(&ideal)
@@ -312,29 +320,42 @@ fn first_quotas(
     .solve(random)
 }
 
-/// The same before rounding: in proportion, but no device more than once per partition, here or there.
-fn first_shares(tree: &Tree, quotas: &[u64], (partitions, cells): (usize, usize), others: usize) -> Vec<f64> {
-    let leaves = tree.first_leaf()..tree.nodes();
-    let share = |leaf: usize, part: f64| {
-        let quota = quotas[leaf] as f64;
-        (quota * part).max(quota - others as f64).min(partitions as f64)
-    };
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..60 {
-        let middle = (low + high) / 2.0;
-        let sum: f64 = leaves.clone().map(|leaf| share(leaf, middle)).sum();
-        if sum < cells as f64 {
-            low = middle;
-        } else {
-            high = middle;
-        }
+/// The same before rounding: in proportion, as far as no device gets a partition twice and, where that can be, no place
+/// more replicas of a partition than it should, here or there.
+fn first_shares(tree: &Tree, quotas: &[u64], room: &[u64], [first, rest]: [(usize, usize); 2]) -> Vec<f64> {
+    // The room of the rest is as much larger as there are more partitions in it.
+    let room_there = |node: usize| room[node] as f64 * rest.0 as f64 / first.0 as f64;
+    let mut bounds = vec![(0.0, 0.0); tree.nodes()];
+    for node in (0..tree.nodes()).rev() {
+        let quota = quotas[node] as f64;
+        let (least, most) = match node >= tree.first_leaf() {
+            true => ((quota - rest.0 as f64).max(0.0), quota.min(first.0 as f64)),
+            false => {
+                let children = || bounds[tree.children[node].clone()].iter();
+                (children().map(|it| it.0).sum(), children().map(|it| it.1).sum::<f64>())
+            }
+        };
+        // Where there is room for all of them nowhere, it is all the same how many are too many here or there.
+        let (here, there) = (room[node] as f64, quota - room_there(node));
+        let within = |count: f64| count.max(least).min(most);
+        bounds[node] = (within(here.min(there)), within(here.max(there)));
     }
     let mut shares = vec![0.0; tree.nodes()];
-    for node in (1..tree.nodes()).rev() {
-        if node >= tree.first_leaf() {
-            shares[node] = share(node, high);
+    shares[0] = (first.0 * first.1) as f64;
+    for node in 0..tree.first_leaf() {
+        let children = tree.children[node].clone();
+        let share = |child: usize, part: f64| (quotas[child] as f64 * part).max(bounds[child].0).min(bounds[child].1);
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            let sum: f64 = children.clone().map(|child| share(child, middle)).sum();
+            if sum < shares[node] {
+                low = middle;
+            } else {
+                high = middle;
+            }
         }
-        shares[tree.parents[node] as usize] += shares[node];
+        children.for_each(|child| shares[child] = share(child, high));
     }
     shares
 }

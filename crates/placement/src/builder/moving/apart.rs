@@ -91,7 +91,7 @@ impl Moving<'_> {
             let leaf = random.below(self.tree.leaves.len() as u64) as usize;
             let to = self.tree.leaves[leaf];
             let better = self.cost(partition, replica, to).is_some_and(|cost| cost < 0);
-            if better && self.quota[to as usize] > 0 {
+            if better && self.quota[to as usize] > 0 && self.excess_change((partition, replica), to) <= 0 {
                 self.put(partition, replica, to);
                 self.note(partition, replica, to);
                 return true;

@@ -50,7 +50,7 @@ impl Moving<'_> {
         }
         let own = &self.tree.places[id as usize];
         (0..LEVELS - 1).any(|level| {
-            let most = usize::from(self.most[own[level] as usize]);
+            let most = usize::from(self.allowed[own[level] as usize].max(self.most[own[level] as usize]));
             most < self.width && {
                 let here = cells.iter().filter(|id| **id != NOWHERE);
                 let here = here.filter(|id| self.tree.places[**id as usize][level] == own[level]);

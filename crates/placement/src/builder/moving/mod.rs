@@ -12,6 +12,7 @@
 //! | where a replica can go | `slots.rs` |
 //! | replicas without a device | `fresh.rs` |
 //! | replicas that stand too close | `apart.rs` |
+//! | the same moves, with less crowding | `trade.rs` |
 //! | devices that hold too much | `surplus.rs`, and by way of others `chains.rs` |
 
 mod apart;
@@ -20,6 +21,7 @@ mod cost;
 mod fresh;
 mod slots;
 mod surplus;
+mod trade;
 
 use super::random::Random;
 use super::tree::{LEVELS, NOWHERE, Tree};
@@ -49,6 +51,8 @@ pub(super) struct Moving<'t> {
     /// For each node the least and most replicas a partition should have there.
     least: Vec<u16>,
     most: Vec<u16>,
+    /// For each node the most replicas of a partition that do not count as badly dispersed.
+    allowed: Vec<u16>,
     /// The places that every partition should have a replica in.
     musts: Vec<usize>,
     /// What each device holds and should hold, by id.
@@ -66,6 +70,7 @@ impl<'t> Moving<'t> {
         lengths: &[usize],
         partitions: usize,
         targets: &[f64],
+        allowed: &[u32],
         may_move: impl Fn(usize) -> bool,
     ) -> Moving<'t> {
         let width = lengths.len();
@@ -82,6 +87,7 @@ impl<'t> Moving<'t> {
             fresh: Vec::new(),
             least: bound(f64::floor, 1e-6).collect(),
             most: bound(f64::ceil, -1e-6).collect(),
+            allowed: allowed.iter().map(|&most| most as u16).collect(),
             copied: vec![false; partitions],
             musts: Vec::new(),
             parts: vec![0; tree.places.len()],
@@ -148,10 +154,12 @@ impl<'t> Moving<'t> {
         self.move_apart(random);
         self.move_surplus(random, 0);
         self.chain_all(random);
+        self.trade(random);
         self.exchange_apart(random);
         // Weights come before distance: what is left over goes where it can.
         self.open_slots(random);
         self.move_surplus(random, i32::MAX);
+        self.trade(random);
     }
 
     /// Lets every partition move once more; false when nothing moved since the last time.
