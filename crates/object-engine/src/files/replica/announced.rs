@@ -8,7 +8,7 @@
 //! shows in the record's bytes: it is read before the announcements, and knew one of their suffixes, so that whoever
 //! takes note of them must have changed it.
 
-use super::{LONGEST_INVALIDATIONS, Partition, Record};
+use super::{HASHES, LONGEST_HASHES, LONGEST_INVALIDATIONS, Partition, Record};
 use crate::error::EngineError;
 use crate::files::write::INVALIDATIONS;
 use crate::replica::{Rehash, Seen, SuffixHashes};
@@ -48,12 +48,10 @@ impl Partition<'_> {
 
     /// Trouble is left to the long way, which says what it is.
     fn few_announced(&self) -> Option<Announced> {
-        let (record, bytes) = {
-            let recorded = self.recorded();
-            (recorded.record?, recorded.bytes?)
-        };
-        let path = self.path.join(INVALIDATIONS);
-        let lines = self.state.device.files().read(&path, LONGEST_INVALIDATIONS).ok()?;
+        let files = self.state.device.files();
+        let bytes = files.read(&self.path.join(HASHES), LONGEST_HASHES).ok()?;
+        let record = Record::decode(&bytes).ok().filter(Record::is_valid)?;
+        let lines = files.read(&self.path.join(INVALIDATIONS), LONGEST_INVALIDATIONS).ok()?;
         let whole = lines.len() <= FEW && lines.ends_with(b"\n");
         let was_known = |name| Suffix::parse(name).is_some_and(|suffix| record.hash_of(suffix).is_some());
         (whole && names(&lines).any(was_known)).then_some(Announced { record, bytes, lines })
