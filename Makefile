@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 .NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features deb clean
+.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features bench-metrics deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -81,6 +81,9 @@ simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 o
 
 bench-features:  ## what a feature costs a request that does not use it
 	cargo bench -p features --bench cost --locked
+
+bench-metrics:   ## what counting for Prometheus costs a request
+	cargo bench -p telemetry --bench counting --locked
 
 deb: build       ## a Debian package of the release build in target/debian (docs/operating/installing.md)
 	packaging/build-deb.sh target/release/martlet target/debian

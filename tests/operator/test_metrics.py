@@ -18,10 +18,13 @@ SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
 CATALOGUE = {name: kind for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", (REPOSITORY / "docs/reference/metrics.md").read_text(), re.M)}
 
 
-def scrape(port, headers=(), host="127.0.0.1", path="/metrics"):
-    request = urllib.request.Request(f"http://{host}:{port}{path}", headers=dict(headers))
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def scrape(port, headers=(), host="127.0.0.1", path="/metrics", accept=OPEN_METRICS):
+    request = urllib.request.Request(f"http://{host}:{port}{path}", headers={"Accept": accept, **dict(headers)})
     with urllib.request.urlopen(request, timeout=20) as reply:
-        assert reply.headers["Content-Type"].startswith("application/openmetrics-text"), reply.headers
+        assert reply.headers["Content-Type"].startswith(accept), reply.headers
         return reply.read().decode()
 
 
@@ -84,10 +87,24 @@ def test_up_has_one_page_for_all_of_itself(make_system):
     for device in up.devices:
         assert figure(page, "martlet_device_in_service", device=device) == 1
         assert figure(page, "martlet_device_bytes", device=device) > figure(page, "martlet_device_free_bytes", device=device) > 0
+        assert figure(page, "martlet_device_files", device=device) >= figure(page, "martlet_device_free_files", device=device)
     assert "secret" not in page and "AUTH_test" not in page
     assert scrape(up.port, path="/metrics?x=y")
     # A client behind somebody who passes requests on is not who asks.
     assert status(up.port, {"X-Forwarded-For": "1.2.3.4"}) == 412
+
+
+def test_what_is_put_aside_is_counted(make_system):
+    up = make_system("up").start()
+    fill(up)
+    damaged = next(path for device in up.devices for path in sorted((up.srv / device / "objects").rglob("*.data")))
+    damaged.write_bytes(b"y" * 1000)
+    device = damaged.relative_to(up.srv).parts[0]
+    client = Client(up.auth_url)
+    for number in range(5):
+        client.do("GET", "secretcontainer", f"secretobject{number}", headers={"X-Newest": "true"}, expect=200)
+    page = until(lambda: figure(text := scrape(up.port), "martlet_quarantined", device=device, kind="objects") and text, what="the count")
+    assert sum(value for (name, _), value in samples(page).items() if name == "martlet_quarantined") == 1
 
 
 def test_a_client_elsewhere_sees_no_page(make_system):
@@ -144,5 +161,8 @@ def reached(port):
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_promtool_finds_nothing_to_object_to(make_system):
     up = make_system("up").start()
-    done = subprocess.run(["promtool", "check", "metrics"], input=scrape(up.port), capture_output=True, text=True, check=False)
+    fill(up)
+    page = scrape(up.port, accept="text/plain; version=0.0.4")
+    assert "# TYPE martlet_requests_total counter" in page
+    done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

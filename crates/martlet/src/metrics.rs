@@ -9,15 +9,18 @@
 //! |---|---|
 //! | requests, counted | `metrics/measured.rs` |
 //! | who may see the page, and where | `metrics/door.rs` |
-//! | devices, pools, upkeep, what daemons left in recon | `metrics/sources.rs` |
+//! | devices: their room, what was put aside | `metrics/devices.rs` |
+//! | pools, upkeep, what daemons left in recon | `metrics/sources.rs` |
 
+mod devices;
 mod door;
 mod measured;
 mod sources;
 
+pub use devices::Devices;
 pub use door::{MetricsDoor, Who, own_port};
 pub use measured::{MeasuredGateway, MeasuredService};
-pub use sources::{Connections, Daemons, Devices, ReconFigures};
+pub use sources::{Connections, Daemons, ReconFigures};
 
 use crate::failure::Failure;
 use crate::storage::no_threads;
@@ -25,7 +28,7 @@ use sources::Pools;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::metrics::process::Process;
-use telemetry::metrics::{Metrics, Requests, Role, Source};
+use telemetry::metrics::{Format, Metrics, Requests, Role, Source};
 use world::{WatchedThreads, Workers, World};
 
 /// As long as Prometheus waits by default.
@@ -103,12 +106,12 @@ impl Telling {
     }
 
     /// The page as of now; why there is none.
-    async fn page(self: &Arc<Self>) -> Result<String, String> {
+    async fn page(self: &Arc<Self>, format: Format) -> Result<String, String> {
         if let Some(devices) = &self.devices {
             devices.survey(&self.world).await;
         }
         let its = self.clone();
-        let writing = self.thread.run(move || its.metrics.page());
+        let writing = self.thread.run(move || its.metrics.page(format));
         match self.world.timeout(PATIENCE, writing).await {
             Ok(Ok(page)) => Ok(page),
             Ok(Err(error)) => Err(error.to_string()),

@@ -71,6 +71,10 @@ pub struct Space {
     pub total: u64,
     /// Bytes that an unprivileged writer may still use.
     pub available: u64,
+    /// Files in all, where their number has a limit of its own; else 0.
+    pub files: u64,
+    /// Files that an unprivileged writer may still make.
+    pub free_files: u64,
 }
 
 /// What writes past the page cache must be aligned to: the largest sector of drives in use.

@@ -117,6 +117,8 @@ impl FileSystem for RealFiles {
         Ok(Space {
             total: stat.f_blocks.saturating_mul(stat.f_frsize),
             available: stat.f_bavail.saturating_mul(stat.f_frsize),
+            files: stat.f_files,
+            free_files: stat.f_favail,
         })
     }
 

@@ -4,14 +4,14 @@
 
 use super::Telling;
 use features::tempurl::ip_range;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use peer::http_server::{plain, serve};
 use peer::{Body, HttpService, Response, ServerOptions};
 use settings::server::ServerCommon;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::metrics::CONTENT_TYPE;
+use telemetry::metrics::Format;
 use tokio::sync::watch;
 use world::{Listener, World};
 
@@ -60,18 +60,23 @@ impl HttpService for MetricsDoor {
     async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
         let asked = request.uri().path() == PATH && matches!(*request.method(), Method::GET | Method::HEAD);
         match asked && self.who.may_see(&request, from) {
-            true => answer(&self.telling).await,
+            true => answer(&self.telling, format(request.headers())).await,
             false => self.service.serve(request, from).await,
         }
     }
 }
 
-async fn answer(telling: &Arc<Telling>) -> Response {
-    match telling.page().await {
+fn format(headers: &HeaderMap) -> Format {
+    let accept = headers.get_all(header::ACCEPT).iter();
+    Format::accepted(accept.filter_map(|value| value.to_str().ok()))
+}
+
+async fn answer(telling: &Arc<Telling>, format: Format) -> Response {
+    match telling.page(format).await {
         Ok(page) => {
             let mut response = Response::new(Body::whole(page));
             let headers = response.headers_mut();
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
             response
         }
         Err(why) => {

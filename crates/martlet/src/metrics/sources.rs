@@ -1,118 +1,24 @@
-//! Figures that others have already: devices, pools, connections, upkeep, what daemons left in `recon_cache_path`.
+//! Figures that others have already: pools, connections, upkeep, what daemons left in `recon_cache_path`.
 //!
-//! Always holds: a drive that hangs is asked for its room once, on a thread of its own, and nobody waits for it for longer
-//! than [`GLANCE`]; no two rows of a metric have the same labels.
+//! Always holds: no two rows of a metric have the same labels.
 
-use durable_fs::{Drives, Service};
-use parking_lot::Mutex;
 use peer::http_server::Open;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use telemetry::metrics::catalogue::{
-    ASYNC_PENDING, ASYNC_PENDING_AGE, CONNECTIONS, CONNECTIONS_LIMIT, DEVICE_BYTES, DEVICE_FREE_BYTES,
-    DEVICE_IN_SERVICE, EXPIRED_AGE, POOL_LIMIT, POOL_RUNNING, POOL_WAITING, RECON_AGE, RECON_SECONDS, UPKEEP_DONE,
-    UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES, UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
+    ASYNC_PENDING, ASYNC_PENDING_AGE, CONNECTIONS, CONNECTIONS_LIMIT, EXPIRED_AGE, POOL_LIMIT, POOL_RUNNING,
+    POOL_WAITING, RECON_AGE, RECON_SECONDS, UPKEEP_DONE, UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES, UPKEEP_SECONDS,
+    UPKEEP_UNDER_WAY,
 };
 use telemetry::metrics::{Page, Role, Source};
 use upkeep::{Daemon, Status};
-use world::files::Space;
 use world::workers::Load;
-use world::{Clock, WatchedThreads, Workers, World};
+use world::{Clock, WatchedThreads, World};
 
-/// How long a page waits for drives to say how full they are.
-const GLANCE: Duration = Duration::from_millis(300);
 /// A larger file holds no figures.
 const LIMIT: u64 = 16 << 20;
-
-/// The drives that somebody in this process works on.
-pub struct Devices {
-    drives: Arc<Drives>,
-    known: Arc<Mutex<BTreeMap<PathBuf, Space>>>,
-    threads: Mutex<HashMap<PathBuf, Arc<Workers>>>,
-}
-
-impl Devices {
-    /// Nothing is known of their room yet.
-    pub fn new(drives: &Arc<Drives>) -> Self {
-        Self {
-            drives: drives.clone(),
-            known: Arc::default(),
-            threads: Mutex::default(),
-        }
-    }
-
-    /// Asks those that serve for their room, for a moment.
-    pub(super) async fn survey(&self, world: &World) {
-        let serving = self.drives.all().into_iter().filter(|health| health.check().is_ok());
-        let asked = serving.filter_map(|health| {
-            let root = health.root().to_owned();
-            let (thread, files, known) = (self.thread(world, &root)?, world.files.clone(), self.known.clone());
-            Some(async move {
-                let job = move || {
-                    if let Ok(space) = files.space(&root) {
-                        known.lock().insert(root, space);
-                    }
-                };
-                // One that is busy hangs since it was asked before.
-                let _ = thread.run(job).await;
-            })
-        });
-        drop(world.timeout(GLANCE, futures_util::future::join_all(asked)).await);
-    }
-
-    fn thread(&self, world: &World, root: &Path) -> Option<Arc<Workers>> {
-        let mut threads = self.threads.lock();
-        if let Some(thread) = threads.get(root) {
-            return Some(thread.clone());
-        }
-        let thread = Arc::new(world.workers(&format!("room-{}", name(root)), 1, 1).ok()?);
-        threads.insert(root.to_owned(), thread.clone());
-        Some(thread)
-    }
-
-    /// For the page.
-    pub(super) fn source(&self) -> Arc<dyn Source> {
-        Arc::new(OfDevices {
-            drives: self.drives.clone(),
-            known: self.known.clone(),
-        })
-    }
-}
-
-struct OfDevices {
-    drives: Arc<Drives>,
-    known: Arc<Mutex<BTreeMap<PathBuf, Space>>>,
-}
-
-impl Source for OfDevices {
-    fn tell(&self, page: &mut Page) {
-        let known = self.known.lock();
-        let mut told = HashMap::new();
-        for health in self.drives.all() {
-            let device = name(health.root());
-            if told.insert(device.clone(), ()).is_some() {
-                continue;
-            }
-            let service = match health.service().0 {
-                Service::Full => 1.0,
-                Service::ReadOnly => 0.5,
-                Service::Out => 0.0,
-            };
-            page.real(&DEVICE_IN_SERVICE, &[&device], service);
-            if let Some(space) = known.get(health.root()) {
-                page.whole(&DEVICE_BYTES, &[&device], space.total);
-                page.whole(&DEVICE_FREE_BYTES, &[&device], space.available);
-            }
-        }
-    }
-}
-
-fn name(root: &Path) -> String {
-    root.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
 
 /// Threads for what blocks.
 pub(super) struct Pools(pub(super) Arc<WatchedThreads>);

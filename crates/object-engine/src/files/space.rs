@@ -85,6 +85,8 @@ mod tests {
     const DISK: Space = Space {
         total: 1000,
         available: 100,
+        files: 0,
+        free_files: 0,
     };
 
     fn admit(guard: &SpaceGuard, size: u64, millis: u64) -> bool {

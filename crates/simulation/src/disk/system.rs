@@ -389,6 +389,8 @@ impl FileSystem for SimFiles {
         Ok(Space {
             total: ROOM,
             available: if full { 0 } else { ROOM / 2 },
+            files: 0,
+            free_files: 0,
         })
     }
 

@@ -62,6 +62,9 @@ catalogue! {
     DEVICE_IN_SERVICE = Gauge "martlet_device_in_service" ["device"] "1: serves everything; 0.5: reads only; 0: out of service";
     DEVICE_BYTES = Gauge "martlet_device_bytes" ["device"] "Room on a device";
     DEVICE_FREE_BYTES = Gauge "martlet_device_free_bytes" ["device"] "Room that is left for us on a device";
+    DEVICE_FILES = Gauge "martlet_device_files" ["device"] "Files (inodes) there may be on a device, where its file system has a limit for them";
+    DEVICE_FREE_FILES = Gauge "martlet_device_free_files" ["device"] "Files that may still be made on a device, where that has a limit";
+    QUARANTINED = Gauge "martlet_quarantined" ["device", "kind"] "Damaged databases (accounts, containers) and objects (objects, objects-1 for policy 1, …) that were put aside on a device";
     POOL_WAITING = Gauge "martlet_io_waiting" ["pool"] "Blocking jobs that wait for a thread of their device (or of what else the pool is for)";
     POOL_RUNNING = Gauge "martlet_io_running" ["pool"] "Blocking jobs that run";
     POOL_LIMIT = Gauge "martlet_io_waiting_limit" ["pool"] "Blocking jobs that may wait before further ones are refused";

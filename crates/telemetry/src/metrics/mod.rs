@@ -19,7 +19,7 @@ pub mod process;
 pub mod requests;
 
 pub use catalogue::{Kind, Metric};
-pub use page::{CONTENT_TYPE, Page, Value};
+pub use page::{Format, Page, Value};
 pub use requests::{Requests, Role, Under};
 
 use parking_lot::Mutex;
@@ -42,13 +42,13 @@ impl Metrics {
     }
 
     /// The page as of now.
-    pub fn page(&self) -> String {
+    pub fn page(&self, format: Format) -> String {
         let sources = self.0.lock().clone();
         let mut page = Page::default();
         for source in sources {
             source.tell(&mut page);
         }
-        page.write()
+        page.write_as(format)
     }
 }
 

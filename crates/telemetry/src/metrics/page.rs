@@ -1,4 +1,4 @@
-//! The page that Prometheus scrapes, in the OpenMetrics text format.
+//! The page that Prometheus scrapes, in the OpenMetrics text format, or in the one before it for those who do not ask for that.
 //!
 //! Always holds: what belongs to one metric stands together, whoever told it; labels are escaped; a value for a metric
 //! with the wrong number of labels is left out.
@@ -13,8 +13,34 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
 
-/// Of the page.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// How the page is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// What Prometheus asks for.
+    OpenMetrics,
+    /// What everybody reads.
+    Text,
+}
+
+const OPEN_METRICS: &str = "application/openmetrics-text";
+
+impl Format {
+    /// The one that a request's `Accept` headers ask for.
+    pub fn accepted<'a>(mut accept: impl Iterator<Item = &'a str>) -> Self {
+        match accept.any(|said| said.contains(OPEN_METRICS)) {
+            true => Format::OpenMetrics,
+            false => Format::Text,
+        }
+    }
+
+    /// Of the page.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
 
 /// What a metric says.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +85,15 @@ impl Page {
     }
 
     /// Its text.
+    pub fn write_as(self, format: Format) -> String {
+        let text = self.write();
+        match format {
+            Format::OpenMetrics => text,
+            Format::Text => older(&text),
+        }
+    }
+
+    /// Its text as OpenMetrics has it.
     pub fn write(self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));
@@ -67,6 +102,31 @@ impl Page {
         let _ = encode(&mut text, &registry);
         text
     }
+}
+
+/// The format before OpenMetrics has counters' whole names before their rows as well, and no end.
+fn older(page: &str) -> String {
+    let mut text = String::with_capacity(page.len() + 256);
+    for line in page.lines().filter(|line| *line != "# EOF") {
+        let (named, rest) = match line.strip_prefix("# HELP ").or(line.strip_prefix("# TYPE ")) {
+            Some(words) => line.split_at(line.len() - words.len() + words.find(' ').unwrap_or(words.len())),
+            None => (line, ""),
+        };
+        text.push_str(named);
+        if named.len() < line.len() && is_counter(&named["# HELP ".len()..]) {
+            text.push_str("_total");
+        }
+        text.push_str(rest);
+        text.push('\n');
+    }
+    text
+}
+
+fn is_counter(name: &str) -> bool {
+    let is_its = |metric: &&&Metric| metric.name.strip_suffix("_total") == Some(name);
+    ALL.iter()
+        .find(is_its)
+        .is_some_and(|metric| metric.kind == Kind::Counter)
 }
 
 impl Collector for Page {
@@ -156,7 +216,33 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_older_format_is_for_those_who_ask_for_nothing_else() {
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+        assert_eq!(Format::accepted([prometheus].into_iter()), Format::OpenMetrics);
+        assert_eq!(Format::accepted(["text/plain", "*/*"].into_iter()), Format::Text);
+        assert_eq!(Format::accepted(std::iter::empty()), Format::Text);
+        let mut page = Page::default();
+        page.whole(&REQUESTS, &["proxy # HELP", "GET", "2xx"], 7);
+        page.whole(&THREADS, &[], 9);
+        assert_eq!(
+            page.write_as(Format::Text),
+            "# HELP martlet_requests_total Requests that are over, by the class of their status (2xx); gone: whoever asked \
+             did not wait for an answer.\n\
+             # TYPE martlet_requests_total counter\n\
+             martlet_requests_total{role=\"proxy # HELP\",verb=\"GET\",status=\"2xx\"} 7\n\
+             # HELP process_threads Threads of the process.\n\
+             # TYPE process_threads gauge\n\
+             process_threads 9\n"
+        );
+    }
+
     proptest! {
+        #[test]
+        fn any_page_has_an_older_form(text in "(# (HELP|TYPE) )?\\PC*\\n?\\PC*") {
+            older(&text);
+        }
+
         #[test]
         fn a_label_is_one_line_whatever_it_holds(label in "\\PC*|[\\n\"\\\\a]*") {
             let mut page = Page::default();

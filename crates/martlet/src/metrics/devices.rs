@@ -1,0 +1,200 @@
+//! Devices: whether they serve, how full they are, what was put aside on them.
+//!
+//! Always holds: a drive that hangs is asked once, on a thread of its own, and nobody waits for it for longer than
+//! [`GLANCE`]; what it said last is told until it says more.
+
+use durable_fs::{Drives, Service};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::metrics::catalogue::{
+    DEVICE_BYTES, DEVICE_FILES, DEVICE_FREE_BYTES, DEVICE_FREE_FILES, DEVICE_IN_SERVICE, QUARANTINED,
+};
+use telemetry::metrics::{Page, Source};
+use world::files::{FileSystem, Space};
+use world::{Workers, World};
+
+/// How long a page waits for drives to say how full they are.
+const GLANCE: Duration = Duration::from_millis(300);
+/// Where what is damaged is put aside, on each device.
+const QUARANTINE: &str = "quarantined";
+/// More than there are policies.
+const MOST_KINDS: usize = 128;
+
+/// The drives that somebody in this process works on.
+pub struct Devices {
+    drives: Arc<Drives>,
+    known: Arc<Mutex<BTreeMap<PathBuf, Survey>>>,
+    threads: Mutex<HashMap<PathBuf, Arc<Workers>>>,
+}
+
+impl Devices {
+    /// Nothing is known of their room yet.
+    pub fn new(drives: &Arc<Drives>) -> Self {
+        Self {
+            drives: drives.clone(),
+            known: Arc::default(),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Asks those that serve for their room and for what was put aside, for a moment.
+    pub(super) async fn survey(&self, world: &World) {
+        let serving = self.drives.all().into_iter().filter(|health| health.check().is_ok());
+        let asked = serving.filter_map(|health| {
+            let root = health.root().to_owned();
+            let (thread, files, known) = (self.thread(world, &root)?, world.files.clone(), self.known.clone());
+            Some(async move {
+                let job = move || {
+                    if let Ok(survey) = Survey::of(&*files, &root) {
+                        known.lock().insert(root, survey);
+                    }
+                };
+                // One that is busy hangs since it was asked before.
+                let _ = thread.run(job).await;
+            })
+        });
+        drop(world.timeout(GLANCE, futures_util::future::join_all(asked)).await);
+    }
+
+    fn thread(&self, world: &World, root: &Path) -> Option<Arc<Workers>> {
+        let mut threads = self.threads.lock();
+        if let Some(thread) = threads.get(root) {
+            return Some(thread.clone());
+        }
+        let thread = Arc::new(world.workers(&format!("room-{}", name(root)), 1, 1).ok()?);
+        threads.insert(root.to_owned(), thread.clone());
+        Some(thread)
+    }
+
+    /// For the page.
+    pub(super) fn source(&self) -> Arc<dyn Source> {
+        Arc::new(OfDevices {
+            drives: self.drives.clone(),
+            known: self.known.clone(),
+        })
+    }
+}
+
+/// What a drive said when it was asked.
+struct Survey {
+    space: Space,
+    quarantined: Vec<(String, u64)>,
+}
+
+impl Survey {
+    fn of(files: &dyn FileSystem, root: &Path) -> io::Result<Self> {
+        let space = files.space(root)?;
+        let aside = root.join(QUARANTINE);
+        let mut kinds = vec![];
+        if let Ok(directory) = files.open_directory(&aside) {
+            directory.list(&mut |name| kinds.extend(kind(name).filter(|_| kinds.len() < MOST_KINDS)))?;
+        }
+        let quarantined = kinds.into_iter().map(|kind| {
+            let mut count = 0;
+            files.open_directory(&aside.join(&kind))?.list(&mut |_| count += 1)?;
+            Ok((kind, count))
+        });
+        let quarantined = quarantined.collect::<io::Result<_>>()?;
+        Ok(Self { space, quarantined })
+    }
+
+    fn tell(&self, device: &str, page: &mut Page) {
+        page.whole(&DEVICE_BYTES, &[device], self.space.total);
+        page.whole(&DEVICE_FREE_BYTES, &[device], self.space.available);
+        if self.space.files > 0 {
+            page.whole(&DEVICE_FILES, &[device], self.space.files);
+            page.whole(&DEVICE_FREE_FILES, &[device], self.space.free_files);
+        }
+        for (kind, count) in &self.quarantined {
+            page.whole(&QUARANTINED, &[device, kind], *count);
+        }
+    }
+}
+
+/// A directory's name below `quarantined`, if it is one of Swift's.
+fn kind(name: &OsStr) -> Option<String> {
+    let name = name.to_str()?;
+    let policy = name.strip_prefix("objects").map(|rest| rest.strip_prefix('-'));
+    let is_known = match policy {
+        Some(Some(index)) => index.parse::<u32>().is_ok_and(|number| number.to_string() == index),
+        Some(None) => name == "objects",
+        None => name == "accounts" || name == "containers",
+    };
+    is_known.then(|| name.to_owned())
+}
+
+struct OfDevices {
+    drives: Arc<Drives>,
+    known: Arc<Mutex<BTreeMap<PathBuf, Survey>>>,
+}
+
+impl Source for OfDevices {
+    fn tell(&self, page: &mut Page) {
+        let known = self.known.lock();
+        let mut told = HashMap::new();
+        for health in self.drives.all() {
+            let device = name(health.root());
+            if told.insert(device.clone(), ()).is_some() {
+                continue;
+            }
+            let service = match health.service().0 {
+                Service::Full => 1.0,
+                Service::ReadOnly => 0.5,
+                Service::Out => 0.0,
+            };
+            page.real(&DEVICE_IN_SERVICE, &[&device], service);
+            if let Some(survey) = known.get(health.root()) {
+                survey.tell(&device, page);
+            }
+        }
+    }
+}
+
+fn name(root: &Path) -> String {
+    root.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_drive_says_what_was_put_aside() {
+        let root = tempfile::tempdir().unwrap();
+        for aside in [
+            "objects/a",
+            "objects/b",
+            "objects-12/c",
+            "accounts/d",
+            "containers",
+            "rubbish/e",
+            "objects-x/f",
+        ] {
+            std::fs::create_dir_all(root.path().join(QUARANTINE).join(aside)).unwrap();
+        }
+        let survey = Survey::of(&*World::real().files, root.path()).unwrap();
+        let mut page = Page::default();
+        survey.tell("sdb1", &mut page);
+        let text = page.write();
+        for (kind, count) in [("objects", 2), ("objects-12", 1), ("accounts", 1), ("containers", 0)] {
+            let line = format!("martlet_quarantined{{device=\"sdb1\",kind=\"{kind}\"}} {count}");
+            assert!(text.lines().any(|there| there == line), "{line}\n{text}");
+        }
+        assert_eq!(text.matches("martlet_quarantined{").count(), 4, "{text}");
+        assert!(text.contains("martlet_device_free_bytes{device=\"sdb1\"} "), "{text}");
+        assert!(Survey::of(&*World::real().files, &root.path().join("gone")).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_looked_at(name in "(objects)?-?\\PC{0,12}") {
+            kind(OsStr::new(&name));
+        }
+    }
+}
