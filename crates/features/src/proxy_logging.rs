@@ -34,7 +34,7 @@ pub struct ProxyLogging {
 struct Sinks {
     style: Style,
     logs: bool,
-    statsd: Option<Statsd>,
+    statsd: Statsd,
     /// Verbs that have metrics of their own.
     verbs: Vec<String>,
 }
@@ -59,16 +59,19 @@ const IN_EVERY_LINE: [HeaderName; 6] = [
 ];
 
 impl ProxyLogging {
-    /// As configured; `versions` are those that paths to accounts begin with.
-    pub fn new(settings: &ProxyLoggingSettings, versions: Vec<String>, world: &World) -> Result<Self, Wrong> {
-        let statsd = Statsd::of_access_log(settings, world).transpose();
-        let expected = |error| ("access_log_statsd_host", format!("a host that can be found ({error})"));
+    /// As configured, with metrics sent to `statsd`; `versions` are those that paths to accounts begin with.
+    pub fn new(
+        settings: &ProxyLoggingSettings,
+        statsd: Statsd,
+        versions: Vec<String>,
+        world: &World,
+    ) -> Result<Self, Wrong> {
         Ok(Self {
             sinks: Arc::new(Sinks {
                 style: Style::read(settings)?,
                 // Lines are information, whatever they say.
                 logs: matches!(settings.access_log_level, LogLevel::Debug | LogLevel::Info),
-                statsd: statsd.map_err(expected)?,
+                statsd,
                 verbs: settings.log_statsd_valid_http_methods.clone(),
             }),
             clock: world.clock.clone(),
@@ -119,7 +122,7 @@ impl Feature for ProxyLogging {
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let wanted = self.sinks.logs() || self.sinks.statsd.is_some();
+        let wanted = self.sinks.logs() || self.sinks.statsd.is_wanted();
         if !wanted || !request.notes.claim_line() {
             return next.run(request).await;
         }
@@ -180,9 +183,8 @@ impl Pending {
         let took = self.took();
         self.first_byte = Some(took);
         (self.status, self.wire_status) = (status, status);
-        if let Some(statsd) = &self.sinks.statsd
-            && self.method == Method::GET
-        {
+        let statsd = &self.sinks.statsd;
+        if statsd.is_wanted() && self.method == Method::GET {
             self.each_metric(|name| statsd.timing(format_args!("{name}.first-byte.timing"), took));
         }
     }
@@ -211,7 +213,10 @@ impl Pending {
     }
 
     fn measure(&self, took: Duration) {
-        let Some(statsd) = &self.sinks.statsd else { return };
+        let statsd = &self.sinks.statsd;
+        if !statsd.is_wanted() {
+            return;
+        }
         let bytes = self.sent + self.received.load(Ordering::Relaxed);
         self.each_metric(|name| {
             statsd.timing(format_args!("{name}.timing"), took);

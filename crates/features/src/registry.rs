@@ -50,6 +50,7 @@ use settings::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use world::World;
 
 /// Makes a feature of what is configured.
@@ -133,7 +134,8 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("proxy_logging", |parts, options| {
         let settings = Options::read(options)?;
         let versions = parts.swift.limits.valid_api_versions.clone();
-        let made = ProxyLogging::new(&settings, versions, parts.world);
+        let statsd = Statsd::of_access_log(&settings, Options::read(options)?, parts.world);
+        let made = ProxyLogging::new(&settings, statsd, versions, parts.world);
         Ok(Arc::new(
             made.map_err(|(option, expected)| options.wrong(option, &expected))?,
         ))

@@ -17,6 +17,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use telemetry::Statsd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tracing::field::{Field, Visit};
@@ -159,7 +160,13 @@ async fn what_clients_and_the_log_see() {
     let world = World::real();
     let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
     let address = listener.address().unwrap();
-    let logging = ProxyLogging::new(&ProxyLoggingSettings::default(), vec!["v1".into()], &world).unwrap();
+    let logging = ProxyLogging::new(
+        &ProxyLoggingSettings::default(),
+        Statsd::default(),
+        vec!["v1".into()],
+        &world,
+    )
+    .unwrap();
     let pipeline = Pipeline::new(vec![Arc::new(CatchErrors), Arc::new(logging)], Arc::new(Odd));
     let shutdown = Shutdown::default();
     let server = serve(

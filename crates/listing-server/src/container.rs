@@ -23,7 +23,7 @@ const POLICY_INDEX: &str = "x-backend-storage-policy-index";
 pub(crate) async fn put(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     check_sync_to(shared, &request)?;
-    if is_about_shards(&request) {
+    if request.is_about_shards() {
         return Err(Refusal::Page(StatusCode::NOT_IMPLEMENTED));
     }
     let work = {
@@ -127,11 +127,6 @@ fn check_sync_to(shared: &Shared, request: &Request) -> Result<(), Refusal> {
     sync_to::check(request.text("x-container-sync-to"), hosts, realms)
 }
 
-fn is_about_shards(request: &Request) -> bool {
-    let record_type = request.text("x-backend-record-type");
-    record_type.is_some_and(|kind| kind.eq_ignore_ascii_case("shard"))
-}
-
 /// Sets metadata.
 pub(crate) async fn post(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
@@ -205,7 +200,7 @@ pub(crate) async fn read(shared: &Arc<Shared>, request: Arc<Request>) -> Result<
         let policy = query.policy.unwrap_or(info.policy);
         let mut query = query;
         query.policy = Some(policy);
-        let (text, empty) = match is_about_shards(desk.request) {
+        let (text, empty) = match desk.request.is_about_shards() {
             true => (no_shards(desk, &broker)?, false),
             false => list(desk, &broker, &query, format)?,
         };
@@ -282,7 +277,7 @@ fn describe(desk: &Desk<'_>, broker: &Broker, info: &Info, response: &mut Respon
 
 /// What GET says about the lines of its listing.
 fn describe_records(request: &Request, policy: PolicyIndex, response: &mut Response) {
-    if is_about_shards(request) {
+    if request.is_about_shards() {
         let namespace = request
             .text("x-backend-record-shard-format")
             .is_some_and(|format| format.eq_ignore_ascii_case("namespace"));

@@ -24,6 +24,7 @@
 //! | what listings look like | `render.rs` |
 //! | which headers stay, and how many may | `metadata.rs`, `sync_to.rs` |
 //! | what answers look like | `reply.rs` |
+//! | how long the parts of the work take, for StatsD | `timed.rs` |
 //!
 //! Tests: `tests/`, of which `as_openstack.rs` asks OpenStack's own servers the same questions.
 
@@ -42,6 +43,7 @@ mod reply;
 mod request;
 mod service;
 mod sync_to;
+mod timed;
 
 pub use listing_engine::Kind;
 pub use options::{ListingServerOptions, Reserve};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::{HashPrefix, Limits, Policies};
 
 /// How much room on a device stays free (`fallocate_reserve`).
@@ -54,6 +55,8 @@ pub struct ListingServerOptions {
     pub replication_server: Option<bool>,
     /// Whether requests are written to the access log (`log_requests`).
     pub log_requests: bool,
+    /// Who takes metrics, besides those that every request has anyway.
+    pub statsd: Statsd,
 }
 
 impl ListingServerOptions {
@@ -82,6 +85,7 @@ impl ListingServerOptions {
             queue_per_disk: 1024,
             replication_server: None,
             log_requests: true,
+            statsd: Statsd::default(),
         }
     }
 }

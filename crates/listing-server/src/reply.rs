@@ -72,6 +72,15 @@ impl Refusal {
         }
     }
 
+    /// What it will be answered with.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Text(status, _) | Self::Html(status, _) | Self::Page(status) => *status,
+            Self::Whole(response) => response.status(),
+            Self::Device(_) => StatusCode::INSUFFICIENT_STORAGE,
+        }
+    }
+
     pub(crate) fn into_response(self) -> Response {
         match self {
             Self::Text(status, text) => answer(status, "text/plain", text),

@@ -30,6 +30,12 @@ impl Request {
         }
     }
 
+    /// Whether it is about the container's shards rather than its objects.
+    pub(crate) fn is_about_shards(&self) -> bool {
+        let record_type = self.text("x-backend-record-type");
+        record_type.is_some_and(|kind| kind.eq_ignore_ascii_case("shard"))
+    }
+
     pub(crate) fn account(&self) -> &str {
         &self.path.account
     }

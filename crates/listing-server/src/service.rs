@@ -4,6 +4,7 @@ use crate::devices::{Device, Devices};
 use crate::options::ListingServerOptions;
 use crate::reply::{Refusal, page, put, without_body};
 use crate::request::Request;
+use crate::timed::Part;
 use crate::{account, container, object_row, replicate};
 use http::{HeaderMap, Method, StatusCode};
 use listing_engine::{Broker, Brokers, Error, Kind, Location, NewDatabase};
@@ -121,14 +122,19 @@ impl ListingServer {
             return Err(request.invalid_path());
         }
         request.check_reserved(&shared.options)?;
-        match (method.as_str(), request.object()) {
+        let timed = Part::of(shared, &request);
+        let answered = match (method.as_str(), request.object()) {
             ("PUT" | "DELETE", Some(_)) => object_row::write(shared, request).await,
             ("UPDATE", _) => object_row::update(shared, request, body).await,
             ("PUT", None) => container::put(shared, request).await,
             ("DELETE", None) => container::delete(shared, request).await,
             ("POST", _) => container::post(shared, request).await,
             _ => container::read(shared, request).await,
+        };
+        if let Some(part) = timed {
+            part.tell(shared, &answered);
         }
+        answered
     }
 
     fn options(&self) -> Response {

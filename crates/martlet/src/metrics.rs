@@ -27,6 +27,7 @@ use crate::storage::no_threads;
 use sources::Pools;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use telemetry::metrics::process::Process;
 use telemetry::metrics::{Format, Metrics, Requests, Role, Source};
 use world::{WatchedThreads, Workers, World};
@@ -82,8 +83,8 @@ impl Beginning {
     }
 
     /// See [`Telling::requests`].
-    pub fn requests(&self, role: Role) -> Arc<Requests> {
-        self.telling.requests(role)
+    pub fn requests(&self, role: Role, statsd: Statsd) -> Arc<Requests> {
+        self.telling.requests(role, statsd)
     }
 
     /// See [`Telling::add`].
@@ -98,9 +99,9 @@ impl Telling {
         self.metrics.add(source);
     }
 
-    /// Requests of a role, told from now on.
-    pub fn requests(&self, role: Role) -> Arc<Requests> {
-        let requests = Requests::new(role);
+    /// Requests of a role, told from now on; see [`Requests::new`].
+    pub fn requests(&self, role: Role, statsd: Statsd) -> Arc<Requests> {
+        let requests = Requests::new(role, statsd);
         self.add(requests.clone());
         requests
     }

@@ -25,6 +25,7 @@ use settings::gateway_filters::ReconSettings;
 use settings::server::ServerCommon;
 use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, SwiftConf};
 use std::sync::Arc;
+use telemetry::Statsd;
 use telemetry::metrics::Role;
 use tokio::sync::oneshot;
 use world::World;
@@ -42,7 +43,11 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
         world.spawn(ring_files.watch(world.clone()));
         let peers = Arc::new(Peers::new(world.clone()));
         let gateway = proxy::build(world, &conf, &swift, rings, peers)?;
-        let service = MeasuredGateway::new(gateway, told.requests(Role::Proxy), world.clock.clone());
+        let service = MeasuredGateway::new(
+            gateway,
+            told.requests(Role::Proxy, Statsd::default()),
+            world.clock.clone(),
+        );
         Ok(Ready {
             service,
             options: proxy::server_options(&conf, &swift),
@@ -136,7 +141,7 @@ fn run_storage<S>(
             directory: conf.storage.recon_cache_path.clone(),
             files: vec![cache.file()],
         }));
-        let made = make(Storage { world, swift, drives })?.measured(world, told.requests(role));
+        let made = make(Storage { world, swift, drives })?.measured(&told, role);
         watch_drives(world, drives, &conf.storage, cache);
         let service = made.connect(Arc::new(Peers::new(world.clone())));
         let options = ServerOptions {

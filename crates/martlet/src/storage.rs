@@ -8,7 +8,7 @@ use crate::metrics::{Beginning, MeasuredService};
 use durable_fs::{Drives, Health};
 use features::container_sync::read_realms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
-use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
+use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions, ReplicationOptions};
 use peer::{Peers, Service};
 use settings::realms::FILE as REALMS;
@@ -18,7 +18,8 @@ use settings::{AccountConf, ContainerConf, FallocateReserve, ObjectConf, ObjectS
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use telemetry::metrics::{Requests, Role};
+use telemetry::Statsd;
+use telemetry::metrics::Role;
 use world::{Listener, World};
 
 /// What all storage services of this process are made with.
@@ -36,13 +37,15 @@ pub struct Storage<'a> {
 pub struct Made {
     /// For [`Peers::register`] and for HTTP.
     pub service: Arc<dyn Service>,
+    statsd: Statsd,
     set_peers: Box<dyn FnOnce(Arc<Peers>)>,
 }
 
 impl Made {
     /// With its requests counted.
-    pub fn measured(self, world: &World, requests: Arc<Requests>) -> Self {
-        let service = MeasuredService::new(self.service, requests, world.clock.clone());
+    pub fn measured(self, told: &Beginning, role: Role) -> Self {
+        let requests = told.requests(role, self.statsd.clone());
+        let service = MeasuredService::new(self.service, requests, told.world.clock.clone());
         Self { service, ..self }
     }
 
@@ -68,7 +71,7 @@ impl Storage<'_> {
             (&container.common, self.container_server(container)?, Role::Container),
             (&account.common, self.account_server(account)?, Role::Account),
         ]
-        .map(|(common, made, role)| (common, made.measured(self.world, told.requests(role))));
+        .map(|(common, made, role)| (common, made.measured(told, role)));
         for (common, made) in &services {
             peers.register(&common.bind_ip, common.bind_port, made.service.clone());
         }
@@ -82,7 +85,9 @@ impl Storage<'_> {
     /// The object server that `conf` describes.
     pub fn object_server(self, conf: &ObjectConf) -> Result<Made, Failure> {
         let settings = &conf.settings;
+        let statsd = Statsd::open(&conf.statsd, Role::Object.word(), self.world);
         let options = ObjectServerOptions {
+            statsd: statsd.clone(),
             limits: self.swift.limits.clone(),
             conn_timeout: settings.conn_timeout,
             node_timeout: settings.node_timeout,
@@ -111,11 +116,13 @@ impl Storage<'_> {
             storage: conf.storage.clone(),
             settings: settings.clone(),
             drives: self.drives.clone(),
+            statsd: statsd.clone(),
         };
         let server = ObjectServer::new(self.world.clone(), options, Arc::new(source)).map_err(no_threads)?;
         let service: Arc<dyn Service> = server.clone();
         Ok(Made {
             service,
+            statsd,
             set_peers: Box::new(move |peers| server.set_peers(peers)),
         })
     }
@@ -127,7 +134,10 @@ impl Storage<'_> {
             node_timeout: conf.settings.node_timeout,
             allowed_sync_hosts: conf.settings.allowed_sync_hosts.clone(),
             sync_realms: self.sync_realms(&conf.common.swift_dir),
-            ..self.listing_options(&conf.storage)
+            ..self.listing_options(
+                &conf.storage,
+                Statsd::open(&conf.statsd, Role::Container.word(), self.world),
+            )
         };
         self.listing_server(Kind::Container, options)
     }
@@ -143,10 +153,11 @@ impl Storage<'_> {
 
     /// The account server that `conf` describes.
     pub fn account_server(self, conf: &AccountConf) -> Result<Made, Failure> {
-        self.listing_server(Kind::Account, self.listing_options(&conf.storage))
+        let statsd = Statsd::open(&conf.statsd, Role::Account.word(), self.world);
+        self.listing_server(Kind::Account, self.listing_options(&conf.storage, statsd))
     }
 
-    fn listing_options(self, storage: &StorageCommon) -> ListingServerOptions {
+    fn listing_options(self, storage: &StorageCommon, statsd: Statsd) -> ListingServerOptions {
         let SwiftConf { hash, policies, .. } = self.swift;
         ListingServerOptions {
             mount_check: storage.mount_check,
@@ -158,16 +169,19 @@ impl Storage<'_> {
             limits: self.swift.limits.clone(),
             auto_create_account_prefix: self.swift.auto_create_account_prefix.clone(),
             log_requests: storage.log_requests,
+            statsd,
             replication_server: storage.replication_server,
             ..ListingServerOptions::new(storage.devices.clone(), hash.clone(), Arc::new(policies.clone()))
         }
     }
 
     fn listing_server(self, kind: Kind, options: ListingServerOptions) -> Result<Made, Failure> {
+        let statsd = options.statsd.clone();
         let server = ListingServer::new(self.world.clone(), kind, options).map_err(no_threads)?;
         let service: Arc<dyn Service> = server.clone();
         Ok(Made {
             service,
+            statsd,
             set_peers: Box::new(move |peers| server.set_peers(peers)),
         })
     }
@@ -188,6 +202,7 @@ struct Devices {
     storage: StorageCommon,
     settings: ObjectServerSettings,
     drives: Arc<Drives>,
+    statsd: Statsd,
 }
 
 impl DeviceSource for Devices {
@@ -203,6 +218,7 @@ impl DeviceSource for Devices {
             keep_cache_size: self.settings.keep_cache_size,
             reclaim_age: self.settings.reclaim_age,
             etag_validate_percent: self.settings.etag_validate_pct,
+            quarantined: self.quarantined(),
             ..FilesConfig::new(name, self.storage.devices.join(name))
         };
         Ok(Arc::new(FilesEngine::watched(
@@ -214,6 +230,17 @@ impl DeviceSource for Devices {
 
     fn health(&self, name: &str) -> Arc<Health> {
         self.drives.health(&self.storage.devices.join(name))
+    }
+}
+
+impl Devices {
+    /// Counts what goes to quarantine, where somebody wants to know.
+    fn quarantined(&self) -> Notice {
+        let statsd = self.statsd.clone();
+        match statsd.is_wanted() {
+            true => Notice::to(move || statsd.increment("quarantines")),
+            false => Notice::default(),
+        }
     }
 }
 

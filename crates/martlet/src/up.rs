@@ -27,6 +27,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use telemetry::Statsd;
 use telemetry::metrics::Role;
 use world::World;
 
@@ -187,7 +188,7 @@ async fn serve_cluster(cluster: &Cluster, bind: SocketAddr, etc: &Path, later: O
     }
     let telling = tell(told, cluster, etc, &options);
     own_port(&world, &cluster.proxy.common, &telling, shutdown.watch());
-    let requests = telling.requests(Role::Proxy);
+    let requests = telling.requests(Role::Proxy, Statsd::default());
     let door = MetricsDoor {
         telling: telling.clone(),
         who: Who::From(cluster.proxy.proxy.metrics_clients.clone()),

@@ -24,10 +24,11 @@ use peer::http_server::Shutdown;
 use peer::{Peers, Timeouts};
 use settings::declare::Options;
 use settings::server::StorageCommon;
-use settings::{Beginning, ContainerUpdaterSettings, ObjectUpdaterSettings, SwiftConf, UpkeepConf};
+use settings::{Beginning, ContainerUpdaterSettings, ObjectUpdaterSettings, StatsdSettings, SwiftConf, UpkeepConf};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use tokio::sync::watch;
 use upkeep::{Cache, Circle, ContainerUpdater, Daemon, Disks, DriveWatch, ObjectUpdater, Pace, Recon};
 use world::World;
@@ -251,7 +252,7 @@ impl Way<'_> {
             per_second: settings.objects_per_second,
             interval: settings.interval,
         };
-        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage))
+        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(&conf.storage))
     }
 
     fn container_updater(&self, conf: &UpkeepConf<ContainerUpdaterSettings>) -> Daemon {
@@ -267,7 +268,7 @@ impl Way<'_> {
             per_second: settings.containers_per_second,
             interval: settings.interval,
         };
-        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage))
+        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(&conf.storage))
     }
 
     /// Where its figures go.
@@ -313,6 +314,12 @@ pub fn watch_drives(world: &World, drives: &Arc<Drives>, storage: &StorageCommon
 fn drive_watch(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, told: Vec<(Recon, Cache)>) -> Daemon {
     let chore = DriveWatch::new(world.clone(), drives.clone(), storage.mount_check, told);
     Daemon::new(world.clone(), chore, DriveWatch::pace())
+}
+
+/// A daemon that tells who takes metrics what it does.
+fn told(world: &World, settings: &StatsdSettings, daemon: Daemon) -> Daemon {
+    let statsd = Statsd::open(settings, daemon.name(), world);
+    daemon.counting(statsd)
 }
 
 /// Where figures go: where the file says, or else to `own`.

@@ -27,7 +27,7 @@ pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
 pub use error::{EngineError, Fault};
-pub use files::{Audit, Audited, Examined, FilesConfig, FilesEngine, Listing, Place, Reserve};
+pub use files::{Audit, Audited, Examined, FilesConfig, FilesEngine, Listing, Notice, Place, Reserve};
 pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;
 pub use metadata::Metadata;

@@ -8,10 +8,10 @@
 //! foreign names are left where they are.
 //! Deliberately absent: sending, retries, rings. Tests: `tests/pending_updates.rs`.
 
-use crate::ListingUpdate;
 use crate::files::layout::Layout;
 use crate::files::xattrs::utf8_to_latin1;
 use crate::under_way::take_over;
+use crate::{ListingUpdate, Notice};
 use durable_fs::{Device, FsError, Health};
 use pickle::{Limits, Value};
 use std::collections::BTreeMap;
@@ -139,6 +139,8 @@ fn header((name, value): &(Value, Value)) -> Result<(String, Vec<u8>), String> {
 /// The records of one device.
 pub struct PendingUpdates {
     device: Arc<Device>,
+    quarantined: Notice,
+    foreign: Notice,
 }
 
 impl PendingUpdates {
@@ -147,6 +149,18 @@ impl PendingUpdates {
         let (files, random, health) = (world.files.clone(), world.random.clone(), Health::new(root));
         Self {
             device: Device::watched(files, random, health, must_be_mounted),
+            quarantined: Notice::default(),
+            foreign: Notice::default(),
+        }
+    }
+
+    /// With somebody told of each record that goes to quarantine, and of each name that is none of a record.
+    #[must_use]
+    pub fn noticed_by(self, quarantined: Notice, foreign: Notice) -> Self {
+        Self {
+            quarantined,
+            foreign,
+            ..self
         }
     }
 
@@ -188,6 +202,7 @@ impl PendingUpdates {
         let (mut newest, mut outdated) = (BTreeMap::<PathHash, PendingRecord>::new(), 0);
         for name in names {
             let Some(record) = named(suffix, &name) else {
+                self.foreign.tell();
                 tracing::warn!(
                     "{}: not a pending listing update; left alone",
                     suffix.path.join(name).display()
@@ -246,6 +261,7 @@ impl PendingUpdates {
             .join("quarantined")
             .join(record.policy.directory("objects"));
         let to = self.device.move_aside(&record.path(), &directory.join(&record.name))?;
+        self.quarantined.tell();
         tracing::error!(
             "{}: cannot be read as a pending listing update ({why}); moved to {}",
             record.path().display(),

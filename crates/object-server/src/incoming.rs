@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use peer::{Body, BodyError};
 use std::time::Duration;
+use telemetry::Statsd;
 use world::World;
 
 /// The body of a PUT.
@@ -22,6 +23,7 @@ pub(crate) struct Incoming {
     /// Bytes at most, promised or not.
     limit: u64,
     received: u64,
+    statsd: Statsd,
 }
 
 impl Incoming {
@@ -34,7 +36,14 @@ impl Incoming {
             promised,
             limit: limits.bytes,
             received: 0,
+            statsd: Statsd::default(),
         }
+    }
+
+    /// With bodies counted that take longer than all of them may.
+    pub(crate) fn telling(self, statsd: &Statsd) -> Self {
+        let statsd = statsd.clone();
+        Self { statsd, ..self }
     }
 
     /// The next piece; `None` at the proper end.
@@ -42,9 +51,14 @@ impl Incoming {
         let late = Refusal::Page(StatusCode::REQUEST_TIMEOUT);
         let left = self.deadline.saturating_sub(self.world.clock.elapsed());
         if left.is_zero() {
+            self.statsd.increment("PUT.timeouts");
             return Err(late);
         }
         match self.world.timeout(self.patience.min(left), self.body.next()).await {
+            Err(_) if left < self.patience => {
+                self.statsd.increment("PUT.timeouts");
+                Err(late)
+            }
             Err(_) | Ok(Some(Err(BodyError::TimedOut))) => Err(late),
             Ok(Some(Err(_))) => Err(Refusal::client_disconnect()),
             Ok(Some(Ok(bytes))) => self.count(bytes).map(Some),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::{HashPrefix, Limits, Policies};
 
 /// The options of `[app:object-server]`, and what it needs of `swift.conf`.
@@ -36,6 +37,8 @@ pub struct ObjectServerOptions {
     pub queue_per_disk: usize,
     /// Whether requests are written to the access log (`log_requests`).
     pub log_requests: bool,
+    /// Who takes metrics, besides those that every request has anyway.
+    pub statsd: Statsd,
     /// What other nodes' upkeep may do here.
     pub replication: ReplicationOptions,
 }
@@ -101,6 +104,7 @@ impl ObjectServerOptions {
             threads_per_disk: 4,
             queue_per_disk: 256,
             log_requests: true,
+            statsd: Statsd::default(),
             replication: ReplicationOptions::default(),
         }
     }

@@ -27,6 +27,7 @@ use object_engine::rules::{FileName, Part};
 use object_engine::{Commit, EngineError, Metadata, ObjectEngine, ObjectKey, OpenOptions};
 use peer::{Body, Digest, Interim, Response};
 use std::sync::Arc;
+use std::time::Duration;
 use vocabulary::conditional::bare_etag;
 use vocabulary::limits::LimitError;
 use vocabulary::{Conditions, Outcome, Timestamp};
@@ -223,7 +224,7 @@ impl Upload {
             whole: options.max_upload_time,
             bytes: options.limits.max_file_size,
         };
-        Incoming::new(&self.shared.world, body, length, limits)
+        Incoming::new(&self.shared.world, body, length, limits).telling(&options.statsd)
     }
 
     /// Receive, then look and write in one hop.
@@ -236,6 +237,7 @@ impl Upload {
     }
 
     async fn write_at_once(self, bytes: Bytes, digest: Option<Digest>) -> Result<Response, Refusal> {
+        let size = bytes.len() as u64;
         let upload = Arc::new(self);
         let its = upload.clone();
         let job = move |engine: &dyn ObjectEngine| {
@@ -245,15 +247,26 @@ impl Upload {
             };
             let known = digest.as_ref().and_then(Digest::get).map(str::to_owned);
             let etag = known.unwrap_or_else(|| hex(&Md5::digest(&bytes)));
-            let size = bytes.len() as u64;
-            its.publish(engine, &prior, etag, size, |commit| {
+            let clock = &its.shared.world.clock;
+            let began = clock.elapsed();
+            let done = its.publish(engine, &prior, etag, size, |commit| {
                 engine.put(&its.intent.key, &bytes, commit)
-            })
+            });
+            its.measure(size, clock.elapsed().saturating_sub(began));
+            done
         };
         let request = &upload.request;
         let ran = upload.shared.devices.run(&request.device, request.lane, job).await;
         let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
         Ok(upload.tell(done?, &device).await)
+    }
+
+    /// How long the device took for so many bytes, where somebody wants to know.
+    fn measure(&self, bytes: u64, took: Duration) {
+        if bytes > 0 {
+            let name = format_args!("PUT.{}.timing", self.request.device);
+            self.shared.options.statsd.transfer(name, took, bytes);
+        }
     }
 
     /// Notes what is to be told, and publishes. Blocks.
@@ -320,7 +333,10 @@ impl Upload {
         let shared = self.shared.clone();
         let finishing = async move {
             let upload = Arc::new(self);
-            let written = sink.commit(&upload, &Arc::new(prior)).await?;
+            let committed = sink.commit(&upload, &Arc::new(prior)).await;
+            let (bytes, took) = sink.effort();
+            upload.measure(bytes, took);
+            let written = committed?;
             Ok(upload.tell(written, sink.device()).await)
         };
         shared.to_its_end(finishing).await?

@@ -50,7 +50,12 @@ impl ObjectServer {
             connect: options.conn_timeout,
             response: options.node_timeout,
         };
-        let updates = ListingUpdates::new(world.clone(), timeouts, options.container_update_timeout);
+        let updates = ListingUpdates::new(
+            world.clone(),
+            timeouts,
+            options.container_update_timeout,
+            options.statsd.clone(),
+        );
         let devices = Devices::new(world.clone(), source, options.threads_per_disk, options.queue_per_disk)?;
         let shared = Arc::new(Shared {
             world,

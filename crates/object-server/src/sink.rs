@@ -13,6 +13,7 @@ use object_engine::{ObjectEngine, ObjectWriter};
 use parking_lot::Mutex;
 use peer::Digest;
 use std::sync::Arc;
+use std::time::Duration;
 use world::World;
 
 /// An object being written.
@@ -21,6 +22,8 @@ pub(crate) struct Sink {
     device: Arc<Device>,
     /// Shared with the job that writes, so that a refused job does not take it along.
     writing: Arc<Mutex<Option<Writing>>>,
+    /// Bytes that were written, and how long the device took for them.
+    effort: Mutex<(u64, Duration)>,
 }
 
 struct Writing {
@@ -45,6 +48,7 @@ impl Sink {
             world: world.clone(),
             device,
             writing: Arc::new(Mutex::new(Some(Writing { writer, checksum }))),
+            effort: Mutex::default(),
         }
     }
 
@@ -52,9 +56,21 @@ impl Sink {
         &self.device
     }
 
+    /// Bytes that were written so far, and how long the device took for them and for their commit.
+    pub(crate) fn effort(&self) -> (u64, Duration) {
+        *self.effort.lock()
+    }
+
+    fn spent(&self, bytes: u64, since: Duration) {
+        let mut effort = self.effort.lock();
+        effort.0 += bytes;
+        effort.1 += self.world.clock.elapsed().saturating_sub(since);
+    }
+
     /// Appends.
     pub(crate) async fn write(&self, pieces: Vec<Bytes>) -> Result<(), Refusal> {
-        let pieces = Arc::new(pieces);
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let (pieces, began) = (Arc::new(pieces), self.world.clock.elapsed());
         let job = || {
             let (writing, pieces) = (self.writing.clone(), pieces.clone());
             move |_: &dyn ObjectEngine| {
@@ -70,11 +86,13 @@ impl Sink {
             }
         };
         let written = self.device.run_patiently(&self.world, job).await;
+        self.spent(bytes, began);
         written.map_err(|trouble| Refusal::from_trouble(trouble, &self.device.name))
     }
 
     /// Makes it an object.
     pub(crate) async fn commit(&self, upload: &Arc<Upload>, prior: &Arc<Prior>) -> Result<Written, Refusal> {
+        let began = self.world.clock.elapsed();
         let job = || {
             let (writing, upload, prior) = (self.writing.clone(), upload.clone(), prior.clone());
             move |engine: &dyn ObjectEngine| {
@@ -90,6 +108,7 @@ impl Sink {
             }
         };
         let committed = self.device.run_patiently(&self.world, job).await;
+        self.spent(0, began);
         committed.map_err(|trouble| Refusal::from_trouble(trouble, &self.device.name))?
     }
 }

@@ -19,6 +19,7 @@ use object_engine::ListingUpdate;
 use peer::{Call, PeerError, Peers, Response, Target, Timeouts};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::header_name::title;
 use vocabulary::names::unquote;
 use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
@@ -228,16 +229,18 @@ pub(crate) struct ListingUpdates {
     peers: Arc<OnceLock<Arc<Peers>>>,
     timeouts: Timeouts,
     patience: Duration,
+    statsd: Statsd,
 }
 
 impl ListingUpdates {
-    pub(crate) fn new(world: World, timeouts: Timeouts, patience: Duration) -> Self {
+    pub(crate) fn new(world: World, timeouts: Timeouts, patience: Duration, statsd: Statsd) -> Self {
         let peers = Arc::default();
         Self {
             world,
             peers,
             timeouts,
             patience,
+            statsd,
         }
     }
 
@@ -263,28 +266,29 @@ impl ListingUpdates {
 
     async fn tell_one(&self, row: Row, device: &Arc<Device>) {
         let Delivery::Now(nodes, some_missing) = &row.delivery else {
-            return keep(row, None, device).await;
+            return self.keep(row, None, device).await;
         };
         let Some(peers) = self.peers.get().filter(|_| !nodes.is_empty()) else {
-            return keep(row, None, device).await;
+            return self.keep(row, None, device).await;
         };
         let mut sending = send_all(peers.clone(), row.clone(), nodes.clone(), self.timeouts);
         match self.world.timeout(self.patience, &mut sending).await {
             Ok(outcome) if outcome.delivered && !some_missing => {}
-            Ok(outcome) => keep(row, outcome.redirect, device).await,
+            Ok(outcome) => self.keep(row, outcome.redirect, device).await,
             Err(_) => {
-                keep(row, None, device).await;
+                self.keep(row, None, device).await;
                 self.world.spawn(async move { drop(sending.await) });
             }
         }
     }
-}
 
-async fn keep(row: Row, redirect: Option<Redirect>, device: &Arc<Device>) {
-    let what = format!("{} {}", row.operation.verb(), row.path.path());
-    let update = row.pending(redirect);
-    if let Err(trouble) = device.run(move |engine| engine.save_listing_update(&update)).await {
-        tracing::error!("device {} lost the listing update {what}: {trouble:?}", device.name);
+    async fn keep(&self, row: Row, redirect: Option<Redirect>, device: &Arc<Device>) {
+        let what = format!("{} {}", row.operation.verb(), row.path.path());
+        let update = row.pending(redirect);
+        match device.run(move |engine| engine.save_listing_update(&update)).await {
+            Ok(()) => self.statsd.increment("async_pendings"),
+            Err(trouble) => tracing::error!("device {} lost the listing update {what}: {trouble:?}", device.name),
+        }
     }
 }
 

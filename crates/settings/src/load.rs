@@ -18,6 +18,7 @@ use crate::openstack;
 use crate::proxy::{PolicyRouting, ProxySettings, Routing};
 use crate::report::{SettingsError, Severity, Warning};
 use crate::server::{ServerCommon, StorageCommon};
+use crate::statsd::StatsdSettings;
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 use crate::tempauth::TempAuthSettings;
 use std::path::Path;
@@ -28,6 +29,8 @@ use vocabulary::PolicyIndex;
 pub struct ProxyConf {
     /// Where to listen, how to log.
     pub common: ServerCommon,
+    /// Who takes metrics.
+    pub statsd: StatsdSettings,
     /// `[app:proxy-server]`.
     pub proxy: ProxySettings,
     /// How servers are chosen, per policy.
@@ -53,6 +56,8 @@ pub struct ProxyConf {
 pub struct StorageConf<S> {
     /// Where to listen, how to log.
     pub common: ServerCommon,
+    /// Who takes metrics.
+    pub statsd: StatsdSettings,
     /// Where the devices are.
     pub storage: StorageCommon,
     /// The server's own options.
@@ -134,6 +139,7 @@ impl ProxyConf {
         policy_warnings(document, &mut warnings);
         Ok(Self {
             common,
+            statsd: StatsdSettings::read(scope)?,
             proxy: ProxySettings::read(scope)?,
             routing: read_routing(document, scope)?,
             tempauth: tempauth.transpose()?,
@@ -179,10 +185,21 @@ impl<S: StorageKind> StorageConf<S> {
     /// Makes sense of a document.
     pub fn from_document(document: &Document) -> Result<Self, SettingsError> {
         let server = Server::read(document, S::APPS)?;
-        let tables = &[ServerCommon::TABLE, StorageCommon::TABLE, S::TABLE];
-        let known = &[openstack::LOGGING, openstack::METRICS, openstack::PROCESS, S::KNOWN];
+        let tables = &[
+            ServerCommon::TABLE,
+            StatsdSettings::TABLE,
+            StorageCommon::TABLE,
+            S::TABLE,
+        ];
+        let known = &[
+            openstack::LOGGING,
+            openstack::ANONYMIZATION,
+            openstack::PROCESS,
+            S::KNOWN,
+        ];
         Ok(Self {
             common: server.common()?,
+            statsd: StatsdSettings::read(&server.scope)?,
             storage: StorageCommon::read(&server.scope)?,
             settings: S::read(&server.scope)?,
             healthcheck: read_filter(&server.pipeline, "healthcheck")?,
@@ -193,10 +210,15 @@ impl<S: StorageKind> StorageConf<S> {
     }
 }
 
-const PROXY_TABLES: &[&[OptionDecl]] = &[ServerCommon::TABLE, ProxySettings::TABLE, Routing::TABLE];
+const PROXY_TABLES: &[&[OptionDecl]] = &[
+    ServerCommon::TABLE,
+    StatsdSettings::TABLE,
+    ProxySettings::TABLE,
+    Routing::TABLE,
+];
 const PROXY_KNOWN: &[&[&str]] = &[
     openstack::LOGGING,
-    openstack::METRICS,
+    openstack::ANONYMIZATION,
     openstack::PROCESS,
     openstack::PROXY,
 ];
@@ -265,8 +287,8 @@ impl Server {
                 known.extend(filter.known);
             }
             if self.pipeline.filter("proxy_logging").is_none() {
-                // Only the access log is counted.
-                supported.retain(|name| !openstack::METRICS.contains(name));
+                // Only the access log is made anonymous.
+                supported.retain(|name| !openstack::ANONYMIZATION.contains(name));
             }
             check::options(document, default, &supported, &known, &mut warnings);
         }
@@ -292,7 +314,7 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
         return;
     }
     let (table, known) = Filter::of(egg).map_or((&[][..], &[][..]), |filter| (filter.table, filter.known));
-    let mut supported = names(&[table]);
+    let mut supported = names(&[table, StatsdSettings::TABLE]);
     supported.extend(["use", "paste.filter_factory", "log_name", "log_level"]);
     // Filters log where their server does.
     supported.extend(["log_address", "log_facility", "log_udp_host", "log_udp_port"]);
@@ -311,7 +333,7 @@ fn filter_warnings(document: &Document, name: &str, egg: &str, warnings: &mut Ve
         document,
         section,
         &supported,
-        &[known, openstack::LOGGING, openstack::METRICS].concat(),
+        &[known, openstack::LOGGING, openstack::ANONYMIZATION].concat(),
         warnings,
     );
     check::overridden(document, section, warnings);

@@ -5,24 +5,10 @@
 //! that no name stands in both).
 
 /// Log routing, allowed in every section of every file.
-pub const LOGGING: &[&str] = &[
-    "log_custom_handlers",
-    "log_format",
-    "log_headers",
-    "statsd_emit_legacy",
-    "statsd_label_mode",
-];
+pub const LOGGING: &[&str] = &["log_custom_handlers", "log_format", "log_headers", "statsd_label_mode"];
 
-/// Log routing that only the proxy's access log serves; allowed in every section all the same.
-pub const METRICS: &[&str] = &[
-    "log_anonymization_method",
-    "log_anonymization_salt",
-    "log_statsd_default_sample_rate",
-    "log_statsd_host",
-    "log_statsd_metric_prefix",
-    "log_statsd_port",
-    "log_statsd_sample_rate_factor",
-];
+/// What only the proxy's access log serves; allowed in every section all the same.
+pub const ANONYMIZATION: &[&str] = &["log_anonymization_method", "log_anonymization_salt"];
 
 /// Processes and event loop, in `[DEFAULT]` or the app of every server.
 pub const PROCESS: &[&str] = &["eventlet_debug", "eventlet_tpool_num_threads"];

@@ -11,6 +11,7 @@ use crate::gateway_filters::{HealthcheckSettings, ReconSettings};
 use crate::object_replicator::ObjectReplicatorSettings;
 use crate::proxy::{ProxySettings, Routing};
 use crate::server::{ServerCommon, StorageCommon};
+use crate::statsd::StatsdSettings;
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 use crate::swift_conf::{Constraints, HashOptions, PolicyOptions};
 use crate::upkeep::{
@@ -82,7 +83,7 @@ impl Kind {
             }
             Kind::Account => with_upkeep(storage("6202", "account", AccountServerSettings::TABLE), ACCOUNT_UPKEEP),
             Kind::Reconciler => vec![
-                part("DEFAULT", &[], &[ServerCommon::TABLE]),
+                part("DEFAULT", &[], &[ServerCommon::TABLE, StatsdSettings::TABLE]),
                 part("container-reconciler", &[], &[ContainerReconcilerSettings::TABLE]),
             ],
             Kind::Dispersion => vec![part(dispersion::SECTION, &[], &[DispersionSettings::TABLE])],
@@ -141,7 +142,11 @@ fn proxy() -> Vec<Part> {
     let pipeline = format!("pipeline = {} proxy-server", names.join(" "));
     let app = [ProxySettings::TABLE, Routing::TABLE];
     let mut parts = vec![
-        part("DEFAULT", &["bind_port = 8080"], &[ServerCommon::TABLE]),
+        part(
+            "DEFAULT",
+            &["bind_port = 8080"],
+            &[ServerCommon::TABLE, StatsdSettings::TABLE],
+        ),
         Part {
             section: "pipeline:main".into(),
             lines: vec![pipeline.into()],
@@ -174,7 +179,7 @@ fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<Part> {
         Part {
             section: "DEFAULT".into(),
             lines: line(format!("bind_port = {port}")),
-            tables: vec![ServerCommon::TABLE, StorageCommon::TABLE],
+            tables: vec![ServerCommon::TABLE, StatsdSettings::TABLE, StorageCommon::TABLE],
         },
         Part {
             section: "pipeline:main".into(),

@@ -7,6 +7,7 @@ use crate::declare::{Options, Scope, options};
 use crate::ini::Document;
 use crate::report::{SettingsError, Severity, Warning};
 use crate::server::{ServerCommon, StorageCommon};
+use crate::statsd::StatsdSettings;
 use crate::{check, openstack};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -138,6 +139,8 @@ options! {
 pub struct UpkeepConf<S> {
     /// How to log, where `swift.conf` and the rings are.
     pub common: ServerCommon,
+    /// Who takes metrics.
+    pub statsd: StatsdSettings,
     /// Where the devices are.
     pub storage: StorageCommon,
     /// Its own options.
@@ -173,6 +176,7 @@ impl<S: Options> UpkeepConf<S> {
         let own = |(name, _): &(&str, &str)| S::TABLE.iter().any(|option| option.name == *name);
         Ok(Self {
             common: ServerCommon::read(&scope)?,
+            statsd: StatsdSettings::read(&scope)?,
             storage: StorageCommon::read(&scope)?,
             settings: S::read(&scope)?,
             said: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
@@ -216,14 +220,19 @@ pub const DELAY_REAPING: &str = "delay_reaping_";
 fn warnings<S: Options>(document: &Document, name: &str) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(section) = document.section(name) {
-        let tables = [S::TABLE, ServerCommon::TABLE, StorageCommon::TABLE];
+        let tables = [
+            S::TABLE,
+            ServerCommon::TABLE,
+            StatsdSettings::TABLE,
+            StorageCommon::TABLE,
+        ];
         let mut supported: Vec<&str> = tables.iter().flat_map(|table| table.iter().map(|o| o.name)).collect();
         // The rest of these names is the operator's: an account, a container.
         let written = section.options.iter().map(|option| option.name.as_str());
         supported.extend(written.filter(|option| name == EXPIRER && option.starts_with(DELAY_REAPING)));
         let known = [
             openstack::LOGGING,
-            openstack::METRICS,
+            openstack::ANONYMIZATION,
             openstack::PROCESS,
             openstack::DAEMONS,
         ];

@@ -23,6 +23,7 @@ use listing_engine::{Broker, Error, Info, Kind, Location};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::{EntityPath, PathHash, Timestamp};
 use world::World;
 
@@ -43,6 +44,7 @@ pub struct ContainerUpdater {
     settled: HashMap<String, HashMap<PathHash, u64>>,
     /// `None` between passes.
     pass: Option<Pass>,
+    statsd: Statsd,
 }
 
 /// What is left of a pass.
@@ -111,6 +113,7 @@ impl ContainerUpdater {
             suppressed: HashMap::new(),
             settled: HashMap::new(),
             pass: None,
+            statsd: Statsd::default(),
         }
     }
 
@@ -179,17 +182,12 @@ impl ContainerUpdater {
         let (world, again) = (self.disks.world().clone(), self.again);
         match device.run(move || look(&world, location, known, again)).await {
             None => Outcome::of(hash, (0, 1)),
-            Some(Look::Unchanged(stamp)) => Outcome {
-                stamp: Some(stamp),
-                ..Outcome::of(hash, (0, 0))
-            },
-            Some(Look::Settled(stamp)) => Outcome {
-                stamp,
-                ..Outcome::of(hash, (0, 0))
-            },
+            Some(Look::Unchanged(stamp)) => self.settled(hash, Some(stamp)),
+            Some(Look::Settled(stamp)) => self.settled(hash, stamp),
             Some(Look::Repeat(info)) if self.suppressed.contains_key(&info.account) => Outcome::of(hash, (0, 0)),
             Some(Look::Repeat(info)) => {
                 let is_told = matches!(self.tell(&info).await, Told::Taken);
+                self.statsd.increment("no_changes");
                 Outcome {
                     deaf: (!is_told).then_some(info.account),
                     ..Outcome::of(hash, (0, 0))
@@ -198,8 +196,23 @@ impl ContainerUpdater {
             Some(Look::Report(found)) if self.suppressed.contains_key(&found.1.account) => Outcome::of(hash, (0, 1)),
             Some(Look::Report(found)) => {
                 let (broker, info) = *found;
-                self.report(device, hash, broker, info).await
+                let clock = &self.disks.world().clock;
+                let began = clock.elapsed();
+                let outcome = self.report(device, hash, broker, info).await;
+                self.statsd
+                    .increment(if outcome.failed > 0 { "failures" } else { "successes" });
+                self.statsd
+                    .timing(format_args!("timing"), clock.elapsed().saturating_sub(began));
+                outcome
             }
+        }
+    }
+
+    fn settled(&self, hash: PathHash, stamp: Option<u64>) -> Outcome {
+        self.statsd.increment("no_changes");
+        Outcome {
+            stamp,
+            ..Outcome::of(hash, (0, 0))
         }
     }
 
@@ -317,6 +330,10 @@ impl Chore for ContainerUpdater {
         };
         self.pass = Some(pass);
         step
+    }
+
+    fn count_for(&mut self, statsd: Statsd) {
+        self.statsd = statsd;
     }
 
     fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {

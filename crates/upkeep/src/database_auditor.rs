@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use telemetry::Statsd;
 use vocabulary::{HashPrefix, PathHash, Timestamp};
 use world::Workers;
 
@@ -25,6 +26,7 @@ pub struct DatabaseAuditor {
     /// `None` between passes.
     pass: Option<Pass>,
     began: Timestamp,
+    statsd: Statsd,
 }
 
 /// What is left of a pass.
@@ -67,6 +69,7 @@ impl DatabaseAuditor {
             told: Told::default(),
             pass: None,
             began,
+            statsd: Statsd::default(),
         }
     }
 
@@ -74,7 +77,7 @@ impl DatabaseAuditor {
         let kind = self.kind;
         match pass.device.clone() {
             Some(device) if !pass.databases.is_empty() => match pass.databases.pop_front() {
-                Some(location) => self.audit(&device, location).await,
+                Some(location) => self.audit_one(&device, location).await,
                 None => Step::LOOKED,
             },
             Some(device) if !pass.partitions.is_empty() => {
@@ -126,6 +129,20 @@ impl DatabaseAuditor {
                 None
             }
         }
+    }
+
+    async fn audit_one(&mut self, device: &OpenDevice, location: Location) -> Step {
+        let clock = self.disks.world().clock.clone();
+        let began = clock.elapsed();
+        let step = self.audit(device, location).await;
+        let Step::Did { done, failed } = step else { return step };
+        let passed = if failed > 0 { "failures" } else { "passes" };
+        if done + failed > 0 {
+            self.statsd.increment(passed);
+        }
+        self.statsd
+            .timing(format_args!("timing"), clock.elapsed().saturating_sub(began));
+        step
     }
 
     async fn audit(&mut self, device: &OpenDevice, location: Location) -> Step {
@@ -196,6 +213,10 @@ impl Chore for DatabaseAuditor {
             self.pass = Some(pass);
         }
         step
+    }
+
+    fn count_for(&mut self, statsd: Statsd) {
+        self.statsd = statsd;
     }
 
     fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {

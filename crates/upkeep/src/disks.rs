@@ -83,6 +83,11 @@ impl Disks {
         DeviceRoot::new(self.path(device), self.must_be_mounted).on(&self.world.files)
     }
 
+    /// How many devices were left out for not being mounted when names were last asked for.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.missing.len() as u64
+    }
+
     /// The names of the devices that can be worked on now; in no particular order.
     pub(crate) async fn names(&mut self) -> Vec<String> {
         let (world, root, must) = (self.world.clone(), self.root.clone(), self.must_be_mounted);

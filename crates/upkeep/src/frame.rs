@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use tokio::sync::watch;
 use vocabulary::Timestamp;
 use world::World;
@@ -54,6 +55,9 @@ pub trait Chore: Send + Sync {
     fn oldest(&self) -> Option<Timestamp> {
         None
     }
+
+    /// From now on `statsd` is told, too, what OpenStack's daemon of that name would tell it.
+    fn count_for(&mut self, _statsd: Statsd) {}
 
     /// What whoever watches the cluster is told after a pass (see [`Recon::note`]), if anything.
     fn figures(&self, _pass: &Progress) -> Option<(Cache, Value)> {
@@ -166,6 +170,12 @@ impl Daemon {
             recon: Some(recon),
             ..self
         }
+    }
+
+    /// With what it does told to `statsd`.
+    pub fn counting(mut self, statsd: Statsd) -> Self {
+        self.chore.count_for(statsd);
+        self
     }
 
     /// As in `[object-updater]`.

@@ -71,10 +71,10 @@ impl Network for RealNetwork {
     }
 
     fn datagrams(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>> {
-        let to = (host, port)
-            .to_socket_addrs()?
-            .next()
-            .ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let all: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+        // A host that has both is reached the older way: so do OpenStack's programs.
+        let to = all.iter().find(|address| address.is_ipv4()).or(all.first());
+        let to = *to.ok_or(io::ErrorKind::AddrNotAvailable)?;
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),

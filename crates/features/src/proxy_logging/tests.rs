@@ -61,7 +61,13 @@ impl Log {
 }
 
 fn logging() -> ProxyLogging {
-    ProxyLogging::new(&ProxyLoggingSettings::default(), vec!["v1".into()], &World::real()).unwrap()
+    ProxyLogging::new(
+        &ProxyLoggingSettings::default(),
+        Statsd::default(),
+        vec!["v1".into()],
+        &World::real(),
+    )
+    .unwrap()
 }
 
 fn streamed(length: &'static str, chunks: Vec<Result<Bytes, BodyError>>) -> Response {

@@ -1,13 +1,13 @@
 //! From configuration to the auditors.
 
-use super::{Way, load, recon, run_all, run_alone};
+use super::{Way, load, recon, run_all, run_alone, told};
 use crate::cli::{ObjectAuditorLine, Upkeep};
 use crate::failure::Failure;
 use crate::{logging, priority};
 use listing_engine::Kind;
 use settings::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use settings::declare::Scope;
-use settings::{Beginning, Document, StorageCommon, UpkeepConf};
+use settings::{Beginning, Document, StatsdSettings, StorageCommon, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,14 +58,16 @@ pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
 pub fn container_auditor(line: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<ContainerAuditorSettings>::load(&line.conf, CONTAINER_AUDITOR)?;
     let pace = containers(&conf);
-    database_auditor(conf.beginning(), &conf.storage, line.once(), Kind::Container, pace)
+    let its = (&conf.storage, &conf.statsd);
+    database_auditor(conf.beginning(), its, line.once(), Kind::Container, pace)
 }
 
 /// `martlet account-auditor`.
 pub fn account_auditor(line: &Upkeep) -> Result<(), Failure> {
     let conf = UpkeepConf::<AccountAuditorSettings>::load(&line.conf, ACCOUNT_AUDITOR)?;
     let pace = accounts(&conf);
-    database_auditor(conf.beginning(), &conf.storage, line.once(), Kind::Account, pace)
+    let its = (&conf.storage, &conf.statsd);
+    database_auditor(conf.beginning(), its, line.once(), Kind::Account, pace)
 }
 
 fn containers(conf: &UpkeepConf<ContainerAuditorSettings>) -> Pace {
@@ -84,7 +86,7 @@ fn accounts(conf: &UpkeepConf<AccountAuditorSettings>) -> Pace {
 
 fn database_auditor(
     beginning: Beginning<'_>,
-    storage: &StorageCommon,
+    (storage, statsd): (&StorageCommon, &StatsdSettings),
     once: bool,
     kind: Kind,
     pace: Pace,
@@ -97,7 +99,7 @@ fn database_auditor(
             devices: &[],
             way: None,
         };
-        Ok(vec![ground.database_auditor(storage, kind, pace)])
+        Ok(vec![ground.database_auditor(storage, statsd, kind, pace)])
     })
 }
 
@@ -202,9 +204,9 @@ fn rsync_patience(document: &Document) -> Result<Duration, Failure> {
 }
 
 impl Ground<'_> {
-    fn database_auditor(&self, storage: &StorageCommon, kind: Kind, pace: Pace) -> Daemon {
+    fn database_auditor(&self, storage: &StorageCommon, statsd: &StatsdSettings, kind: Kind, pace: Pace) -> Daemon {
         let chore = DatabaseAuditor::new(self.disks(storage), kind, self.hash.clone());
-        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(storage))
+        told(self.world, statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(storage))
     }
 
     /// The full scans, side by side, and the one that reads no bytes.
@@ -245,7 +247,11 @@ impl Ground<'_> {
             per_second,
             interval: settings.interval,
         };
-        Daemon::new(self.world.clone(), chore, pace)
+        told(
+            self.world,
+            &conf.own.statsd,
+            Daemon::new(self.world.clone(), chore, pace),
+        )
     }
 }
 
@@ -284,8 +290,10 @@ pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
         ..Ground::of(way, &[])
     };
     let mut daemons = reading.object_auditors(&objects);
-    daemons.push(ground.database_auditor(&container.storage, Kind::Container, containers(&container)));
-    daemons.push(ground.database_auditor(&account.storage, Kind::Account, accounts(&account)));
+    let pace = containers(&container);
+    daemons.push(ground.database_auditor(&container.storage, &container.statsd, Kind::Container, pace));
+    let pace = accounts(&account);
+    daemons.push(ground.database_auditor(&account.storage, &account.statsd, Kind::Account, pace));
     Ok(daemons)
 }
 

@@ -1,6 +1,6 @@
 //! From configuration to the replicators of account and container databases.
 
-use super::{Way, load, run};
+use super::{Way, load, run, told};
 use crate::addresses;
 use crate::cli::DatabaseReplicatorLine;
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust
         per_second: settings.databases_per_second,
         interval: interval(conf),
     };
-    Daemon::new(way.world.clone(), chore, pace).telling(way.recon(&conf.storage))
+    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), chore, pace)).telling(way.recon(&conf.storage))
 }
 
 fn interval(conf: &Conf) -> Duration {

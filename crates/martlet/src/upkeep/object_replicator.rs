@@ -1,6 +1,6 @@
 //! From configuration to the object-replicator.
 
-use super::{Way, load, run};
+use super::{Way, load, run, told};
 use crate::addresses;
 use crate::cli::ObjectReplicatorLine;
 use crate::failure::Failure;
@@ -128,7 +128,7 @@ fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
         interval: interval(conf),
     };
     let chore = ObjectReplicator::new(disks, circle, own, options);
-    Daemon::new(way.world.clone(), chore, pace).telling(way.recon(&conf.storage))
+    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), chore, pace)).telling(way.recon(&conf.storage))
 }
 
 fn interval(conf: &Conf) -> Duration {

@@ -1,6 +1,6 @@
 //! From `account-server.conf` to the reaper of deleted accounts.
 
-use super::{Way, load, run};
+use super::{Way, load, run, told};
 use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::Failure;
@@ -54,6 +54,6 @@ impl Way<'_> {
             per_second: 0.0,
             interval: settings.interval,
         };
-        Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage))
+        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(&conf.storage))
     }
 }

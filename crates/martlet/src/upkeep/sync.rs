@@ -1,6 +1,6 @@
 //! From `container-server.conf` and the realms to container-sync.
 
-use super::{Way, load, run_over};
+use super::{Way, load, run_over, told};
 use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::Failure;
@@ -73,7 +73,10 @@ impl Way<'_> {
             per_second: 0.0,
             interval: settings.interval,
         };
-        Ok(Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage)))
+        Ok(
+            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace))
+                .telling(self.recon(&conf.storage)),
+        )
     }
 
     fn sync_peers(&self, swift_dir: &Path, settings: &ContainerSyncDaemonSettings) -> SyncPeers {

@@ -3,7 +3,7 @@
 //! As a command each reads the gateway's pipeline from where OpenStack's does: its own file or
 //! `internal-client.conf`; within `up` they share one, over what the clients' gateway knows and caches.
 
-use super::{Inner, Way, load, run_over, sync};
+use super::{Inner, Way, load, run_over, sync, told};
 use crate::cli::{Expirer, Upkeep};
 use crate::failure::Failure;
 use crate::proxy;
@@ -144,7 +144,10 @@ impl Way<'_> {
             per_second: 0.0,
             interval: settings.interval,
         };
-        Ok(Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage)))
+        Ok(
+            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace))
+                .telling(self.recon(&conf.storage)),
+        )
     }
 
     fn object_expirer(
@@ -185,7 +188,10 @@ impl Way<'_> {
             per_second: settings.tasks_per_second,
             interval: settings.interval,
         };
-        Ok(Daemon::new(self.world.clone(), chore, pace).telling(self.recon(&conf.storage)))
+        Ok(
+            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace))
+                .telling(self.recon(&conf.storage)),
+        )
     }
 }
 

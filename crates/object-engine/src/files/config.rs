@@ -1,6 +1,7 @@
 //! What an operator can set about a device; defaults are OpenStack Swift's.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The room that clients may not use up (`fallocate_reserve`).
@@ -13,7 +14,7 @@ pub enum Reserve {
 }
 
 /// What an operator can set about a device.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct FilesConfig {
     /// The device's name in the ring, for messages.
     pub name: String,
@@ -41,6 +42,31 @@ pub struct FilesConfig {
     pub hot_objects: usize,
     /// Bytes they may take together.
     pub hot_bytes: usize,
+    /// Who is told of each object that goes to quarantine.
+    pub quarantined: Notice,
+}
+
+/// Somebody who is told that something happened, if anybody is.
+#[derive(Clone, Default)]
+pub struct Notice(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl Notice {
+    /// Calls `who` each time, on the thread where it happened.
+    pub fn to(who: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(who)))
+    }
+
+    pub(crate) fn tell(&self) {
+        if let Some(who) = &self.0 {
+            who();
+        }
+    }
+}
+
+impl std::fmt::Debug for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Notice({})", self.0.is_some())
+    }
 }
 
 impl FilesConfig {
@@ -61,6 +87,7 @@ impl FilesConfig {
             verified_for: Duration::from_secs(3600),
             hot_objects: 16_384,
             hot_bytes: 64 << 20,
+            quarantined: Notice::default(),
         }
     }
 }

@@ -23,7 +23,7 @@ mod write;
 pub mod xattrs;
 
 pub use audit::{Audit, Audited, Examined, Listing, Place};
-pub use config::{FilesConfig, Reserve};
+pub use config::{FilesConfig, Notice, Reserve};
 
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter, OpenOptions};
 use crate::error::EngineError;

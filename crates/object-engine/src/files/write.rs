@@ -155,6 +155,7 @@ pub(super) fn quarantine(
         Ok(place) => {
             confirm(state, directory, announced);
             state.hot.forget(key);
+            state.config.quarantined.tell();
             tracing::warn!(
                 device = state.config.name,
                 object = key.name,

@@ -39,19 +39,40 @@ impl ListingUpdates {
 
     async fn tell_batch(&self, key: Key, rows: Vec<Row>, device: &Arc<Device>) {
         let Some(peers) = self.peers.get() else {
-            return keep_all(rows, device).await;
+            return self.keep_all(rows, device).await;
         };
         let mut sending = send(peers.clone(), &key, &rows, self.timeouts);
         match self.world.timeout(self.patience, &mut sending).await {
             Ok(true) => {}
-            Ok(false) => keep_all(rows, device).await,
+            Ok(false) => self.keep_all(rows, device).await,
             Err(_) => {
-                keep_all(rows, device).await;
+                self.keep_all(rows, device).await;
                 self.world.spawn(async move {
                     // It has been kept, whatever comes of it.
                     let _ = sending.await;
                 });
             }
+        }
+    }
+
+    async fn keep_all(&self, rows: Vec<Row>, device: &Arc<Device>) {
+        let count = rows.len();
+        let updates: Vec<_> = rows.into_iter().map(|row| row.pending(None)).collect();
+        let job = move |engine: &dyn object_engine::ObjectEngine| {
+            let lost = updates
+                .iter()
+                .filter_map(|update| engine.save_listing_update(update).err());
+            Ok(lost.map(|error| error.to_string()).collect::<Vec<_>>())
+        };
+        let (lost, trouble) = match device.run(job).await {
+            Ok(lost) => (lost.len(), lost.join("; ")),
+            Err(trouble) => (count, format!("{trouble:?}")),
+        };
+        if count > lost {
+            self.statsd.count(format_args!("async_pendings"), (count - lost) as u64);
+        }
+        if !trouble.is_empty() {
+            tracing::error!("device {} lost some of {count} listing updates: {trouble}", device.name);
         }
     }
 }
@@ -132,22 +153,4 @@ fn headers(newest: Timestamp, policy: PolicyIndex) -> HeaderMap {
     headers.insert("user-agent", user_agent());
     super::set(&mut headers, "x-timestamp", &newest.internal());
     headers
-}
-
-async fn keep_all(rows: Vec<Row>, device: &Arc<Device>) {
-    let count = rows.len();
-    let updates: Vec<_> = rows.into_iter().map(|row| row.pending(None)).collect();
-    let job = move |engine: &dyn object_engine::ObjectEngine| {
-        let lost = updates
-            .iter()
-            .filter_map(|update| engine.save_listing_update(update).err());
-        Ok(lost.map(|error| error.to_string()).collect::<Vec<_>>())
-    };
-    let trouble = match device.run(job).await {
-        Ok(lost) => lost.join("; "),
-        Err(trouble) => format!("{trouble:?}"),
-    };
-    if !trouble.is_empty() {
-        tracing::error!("device {} lost some of {count} listing updates: {trouble}", device.name);
-    }
 }

@@ -90,16 +90,6 @@ options! {
         access_log_statsd_sample_rate_factor: Option<f64> = "",
         /// First part of metrics' names; log_statsd_metric_prefix when empty.
         access_log_statsd_metric_prefix: Option<String> = "",
-        /// Host that takes StatsD metrics; none are sent when empty.
-        log_statsd_host: Option<String> = "",
-        /// Its port.
-        log_statsd_port: u16 = "8125",
-        /// Share of metrics that is sent.
-        log_statsd_default_sample_rate: f64 = "1.0",
-        /// Multiplies it.
-        log_statsd_sample_rate_factor: f64 = "1.0",
-        /// First part of metrics' names.
-        log_statsd_metric_prefix: String = "",
         /// Verbs that have metrics of their own; the others are BAD_METHOD.
         log_statsd_valid_http_methods: Vec<String> = "GET, HEAD, POST, PUT, DELETE, COPY, OPTIONS, UPDATE",
     }

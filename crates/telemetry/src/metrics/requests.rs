@@ -6,6 +6,7 @@
 
 use super::catalogue::{BODY_BYTES, REQUEST_SECONDS, REQUESTS, REQUESTS_UNDER_WAY};
 use super::{Page, Source, Value};
+use crate::Statsd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,6 +32,19 @@ impl Role {
             Role::Account => "account-server",
             Role::Container => "container-server",
             Role::Object => "object-server",
+        }
+    }
+
+    /// Whether OpenStack's server times this verb, and which share of it, where that is not the usual one.
+    fn timed(self, verb: &str) -> Option<Option<f64>> {
+        match (self, verb) {
+            (Role::Proxy, _) => None,
+            (_, "GET" | "PUT" | "POST" | "DELETE" | "OPTIONS") => Some(None),
+            (Role::Account, "HEAD" | "REPLICATE") | (Role::Container, "UPDATE") => Some(None),
+            (Role::Container, "HEAD") | (Role::Object, "REPLICATE") => Some(Some(0.1)),
+            (Role::Container, "REPLICATE") => Some(Some(0.01)),
+            (Role::Object, "HEAD") => Some(Some(0.8)),
+            _ => None,
         }
     }
 }
@@ -85,6 +99,7 @@ struct Shard {
 pub struct Requests {
     role: Role,
     shards: Box<[Shard]>,
+    statsd: Statsd,
 }
 
 /// A request under way; dropped without an answer it counts as gone.
@@ -95,10 +110,11 @@ pub struct Under {
 }
 
 impl Requests {
-    /// None yet.
-    pub fn new(role: Role) -> Arc<Self> {
+    /// None yet. Those of a storage server are told `statsd`, too, whose name is the server's; a proxy's are the access
+    /// log's to tell.
+    pub fn new(role: Role, statsd: Statsd) -> Arc<Self> {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Arc::new(Self { role, shards })
+        Arc::new(Self { role, shards, statsd })
     }
 
     /// Whose they are.
@@ -186,11 +202,26 @@ impl Under {
         let verb = &self.requests.shard().verbs[self.verb];
         verb.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         verb.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.tell_statsd(status, took);
         self.end(match status {
             // The proxy's word for a client that did not wait.
             499 => GONE,
             status => usize::from((status / 100).clamp(1, 5)) - 1,
         });
+    }
+
+    /// By OpenStack's names; what a client did wrong is no error there.
+    fn tell_statsd(&self, status: u16, took: Duration) {
+        let (statsd, verb) = (&self.requests.statsd, VERBS[self.verb]);
+        if !statsd.is_wanted() {
+            return;
+        }
+        if let Some(share) = self.requests.role.timed(verb) {
+            match status {
+                500.. => statsd.timing_of_share(share, format_args!("{verb}.errors.timing"), took),
+                _ => statsd.timing_of_share(share, format_args!("{verb}.timing"), took),
+            }
+        }
     }
 
     fn end(&self, end: usize) {
@@ -220,7 +251,7 @@ mod tests {
 
     #[test]
     fn every_request_counts_once() {
-        let requests = Requests::new(Role::Object);
+        let requests = Requests::new(Role::Object, Statsd::default());
         let under_way = requests.begin("GET");
         std::thread::scope(|scope| {
             for _ in 0..20 {

@@ -22,6 +22,7 @@ pub use remove::Below;
 use remove::Removal;
 use std::collections::VecDeque;
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
 const NAME: &str = "account-reaper";
@@ -49,6 +50,7 @@ pub struct AccountReaper {
     accounts: Circle,
     below: Below,
     options: ReaperOptions,
+    statsd: Statsd,
     /// `None` between passes.
     pass: Option<Pass>,
 }
@@ -76,6 +78,7 @@ struct Account {
     containers: VecDeque<String>,
     container: Option<Container>,
     told: Figures,
+    began: Duration,
 }
 
 /// A container that is being emptied.
@@ -104,6 +107,7 @@ impl AccountReaper {
             accounts,
             below,
             options,
+            statsd: Statsd::default(),
             pass: None,
         }
     }
@@ -180,6 +184,7 @@ impl AccountReaper {
             containers: VecDeque::new(),
             container: None,
             told: Figures::default(),
+            began: self.disks.world().clock.elapsed(),
         });
     }
 
@@ -238,9 +243,11 @@ impl AccountReaper {
         if !container.objects.is_empty() {
             return (self.remove_objects(account, container).await, true);
         }
-        let Some(page) = self.below.page(&container.path, &container.marker).await else {
+        let listed = self.below.page(&container.path, &container.marker, &self.statsd).await;
+        let Some(page) = listed else {
             tracing::warn!("{NAME}: nobody lists {}; it stays for now", container.path.path());
             account.told.containers_left += 1;
+            self.statsd.increment("containers_remaining");
             return (Step::Did { done: 0, failed: 1 }, false);
         };
         let goes_on = page.names.last().is_some_and(|last| *last > container.marker);
@@ -259,10 +266,11 @@ impl AccountReaper {
         let names: Vec<String> = container.objects.drain(..count).collect();
         let world = self.disks.world();
         let (below, parent, policy) = (&self.below, &container.path, container.policy);
+        let statsd = &self.statsd;
         let removals = stream::iter(
             names
                 .into_iter()
-                .map(|name| below.remove_object(world, policy, parent.with_object(name))),
+                .map(|name| below.remove_object(world, policy, parent.with_object(name), statsd)),
         );
         let removals: Vec<Removal> = removals.buffer_unordered(concurrency).collect().await;
         let done = removals.iter().filter(|removal| **removal == Removal::Done).count() as u64;
@@ -278,11 +286,17 @@ impl AccountReaper {
         let partition = ring.partition_of(&self.accounts.hash.account(&account.path.account).0);
         let accounts = ring.primaries(partition);
         let removal = match container.stuck {
-            true => Removal::Left,
+            true => {
+                self.statsd.increment("containers_remaining");
+                Removal::Left
+            }
             false => {
                 let world = self.disks.world();
                 let path = container.path.clone();
-                self.below.remove_container(world, &accounts, partition, path).await
+                let statsd = &self.statsd;
+                self.below
+                    .remove_container(world, &accounts, partition, path, statsd)
+                    .await
             }
         };
         match removal {
@@ -298,6 +312,8 @@ impl AccountReaper {
     }
 
     async fn finish(&self, device: &OpenDevice, account: &Account) {
+        let took = self.disks.world().clock.elapsed().saturating_sub(account.began);
+        self.statsd.timing(format_args!("timing"), took);
         let (name, told) = (&account.path.account, &account.told);
         let Figures {
             containers,
@@ -329,13 +345,21 @@ impl Chore for AccountReaper {
         NAME
     }
 
+    fn count_for(&mut self, statsd: Statsd) {
+        self.statsd = statsd;
+    }
+
     async fn step(&mut self) -> Step {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
-            None => Pass {
-                devices: self.disks.names().await.into(),
-                ..Pass::default()
-            },
+            None => {
+                let devices = self.disks.names().await.into();
+                (0..self.disks.left_out()).for_each(|_| self.statsd.increment("errors"));
+                Pass {
+                    devices,
+                    ..Pass::default()
+                }
+            }
         };
         let mut step = Step::LOOKED;
         match (pass.device.clone(), pass.account.take()) {

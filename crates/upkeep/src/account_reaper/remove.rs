@@ -8,11 +8,12 @@ use super::NAME;
 use crate::circle::{Answer, Circle, user_agent};
 use crate::internal_client::Listed;
 use arc_swap::ArcSwap;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use peer::{Call, Target};
 use placement::{Device, Ring};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use telemetry::Statsd;
 use vocabulary::names::quote;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 use world::World;
@@ -46,7 +47,7 @@ pub(super) struct Page {
 
 impl Below {
     /// What a container lists behind `marker`; an empty page when it is gone. `None` when nobody could say.
-    pub(super) async fn page(&self, container: &EntityPath, marker: &str) -> Option<Page> {
+    pub(super) async fn page(&self, container: &EntityPath, marker: &str, statsd: &Statsd) -> Option<Page> {
         let circle = &self.containers;
         let ring = circle.ring.load_full();
         let partition = partition_of_container(circle, &ring, container);
@@ -72,6 +73,7 @@ impl Below {
                     continue;
                 }
             };
+            count_code(statsd, response.status());
             if response.status().is_success() {
                 let policy = header(response.headers(), "x-backend-storage-policy-index");
                 let policy = PolicyIndex(policy.and_then(|text| text.parse().ok()).unwrap_or(0));
@@ -86,7 +88,7 @@ impl Below {
                 let names = listed.into_iter().map(|row| row.name).collect();
                 return Some(Page { policy, names });
             }
-            everywhere_gone &= response.status() == http::StatusCode::NOT_FOUND;
+            everywhere_gone &= response.status() == StatusCode::NOT_FOUND;
         }
         everywhere_gone.then_some(Page {
             policy: PolicyIndex::LEGACY,
@@ -95,7 +97,13 @@ impl Below {
     }
 
     /// Deletes an object everywhere.
-    pub(super) async fn remove_object(&self, world: &World, policy: PolicyIndex, path: EntityPath) -> Removal {
+    pub(super) async fn remove_object(
+        &self,
+        world: &World,
+        policy: PolicyIndex,
+        path: EntityPath,
+        statsd: &Statsd,
+    ) -> Removal {
         let Some(ring) = self.objects.get(&policy).map(|ring| ring.load_full()) else {
             tracing::error!(
                 "{NAME}: {}: policy {policy} does not exist here; left alone",
@@ -120,7 +128,7 @@ impl Below {
             .map(|number| told_of(&headers, names, &parents, above, number))
             .collect();
         let answers = circle.delete_at_each(&devices, partition, path.clone(), to_each).await;
-        judge(&path, &answers, &[404, 409])
+        judge(&path, &answers, &[404, 409], ("objects", statsd))
     }
 
     /// Deletes an empty container everywhere; its account at `accounts` is told.
@@ -130,6 +138,7 @@ impl Below {
         accounts: &[&Device],
         above: u32,
         path: EntityPath,
+        statsd: &Statsd,
     ) -> Removal {
         let circle = &self.containers;
         let ring = circle.ring.load_full();
@@ -142,11 +151,16 @@ impl Below {
             .map(|number| told_of(&headers, names, accounts, above, number))
             .collect();
         let answers = circle.delete_at_each(&devices, partition, path.clone(), to_each).await;
-        judge(&path, &answers, &[404])
+        judge(&path, &answers, &[404], ("containers", statsd))
     }
 }
 
-fn judge(path: &EntityPath, answers: &[Answer], gone: &[u16]) -> Removal {
+fn count_code(statsd: &Statsd, status: StatusCode) {
+    statsd.count(format_args!("return_codes.{}", status.as_u16() / 100), 1);
+}
+
+/// What came of it; `statsd` is told of each answer, and of the things, by their name.
+fn judge(path: &EntityPath, answers: &[Answer], gone: &[u16], (things, statsd): (&str, &Statsd)) -> Removal {
     let is_gone = |answer: &&Answer| {
         let status = answer.answer.as_ref().map(|response| response.status().as_u16());
         answer.is_success() || status.is_ok_and(|status| gone.contains(&status))
@@ -154,12 +168,19 @@ fn judge(path: &EntityPath, answers: &[Answer], gone: &[u16]) -> Removal {
     for answer in answers.iter().filter(|answer| !is_gone(answer)) {
         let (place, why) = (&answer.place, answer.why());
         tracing::info!("{NAME}: {place} did not delete {}: {why}", path.path());
+        statsd.count(format_args!("{things}_failures"), 1);
+    }
+    for response in answers.iter().filter_map(|answer| answer.answer.as_ref().ok()) {
+        count_code(statsd, response.status());
     }
     let done = answers.iter().filter(is_gone).count();
-    match done * 2 > answers.len() {
-        true => Removal::Done,
-        false => Removal::Left,
-    }
+    let (removal, what) = match done {
+        done if done * 2 > answers.len() => (Removal::Done, "deleted"),
+        0 => (Removal::Left, "remaining"),
+        _ => (Removal::Left, "possibly_remaining"),
+    };
+    statsd.count(format_args!("{things}_{what}"), 1);
+    removal
 }
 
 fn partition_of_container(circle: &Circle, ring: &Ring, path: &EntityPath) -> u32 {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
 pub use target::{HttpProxy, SyncPeers, SyncRealm};
+use telemetry::Statsd;
 use vocabulary::EntityPath;
 use world::Workers;
 
@@ -57,6 +58,7 @@ pub struct ContainerSync {
     containers: Circle,
     carrier: Carrier,
     options: SyncOptions,
+    statsd: Statsd,
     pass: Option<Pass>,
 }
 
@@ -97,12 +99,14 @@ impl ContainerSync {
             peers: containers.peers.clone(),
             proxies: options.proxies.clone(),
             timeouts: options.timeouts,
+            statsd: Statsd::default(),
         };
         Self {
             disks,
             containers,
             carrier,
             options,
+            statsd: Statsd::default(),
             pass: None,
         }
     }
@@ -134,7 +138,10 @@ impl ContainerSync {
 
     /// Begins with a container if it is synced, and from here.
     async fn look(&self, name: &str, thread: &Arc<Workers>, location: Location) -> Option<Job> {
-        let (broker, info, to, key) = run(thread, name, move || look_into(location)).await??;
+        let Some((broker, info, to, key)) = run(thread, name, move || look_into(location)).await? else {
+            self.statsd.increment("skips");
+            return None;
+        };
         let container = info.container.clone()?;
         let path = EntityPath::account(info.account.as_str()).with_container(container.as_str());
         let ring = self.containers.ring.load_full();
@@ -145,7 +152,10 @@ impl ContainerSync {
             .position(|device| device.device == name && self.options.here.serves(device))?;
         let target = self.options.peers.resolve(&to, &key);
         let target = target
-            .inspect_err(|why| tracing::error!("{NAME}: {}: {why}; not synced", path.path()))
+            .inspect_err(|why| {
+                tracing::error!("{NAME}: {}: {why}; not synced", path.path());
+                self.statsd.increment("failures");
+            })
             .ok()?;
         Some(Job {
             share: (number, primaries.len()),
@@ -275,6 +285,11 @@ impl Chore for ContainerSync {
         NAME
     }
 
+    fn count_for(&mut self, statsd: Statsd) {
+        self.carrier.statsd = statsd.clone();
+        self.statsd = statsd;
+    }
+
     async fn step(&mut self) -> Step {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
@@ -288,6 +303,9 @@ impl Chore for ContainerSync {
             (Some((name, thread)), Some(mut job)) => {
                 let (did, more) = self.sync(&name, &thread, &mut job).await;
                 step = did;
+                if !more {
+                    self.statsd.increment("syncs");
+                }
                 pass.job = more.then_some(job);
             }
             (Some((name, thread)), None) if !pass.databases.is_empty() => {

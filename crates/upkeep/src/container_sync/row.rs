@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
 use peer::{Address, Body, Call, PeerError, Peers, Response, Timeouts};
 use std::sync::Arc;
+use telemetry::Statsd;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 use world::World;
 
@@ -24,6 +25,7 @@ pub(super) struct Carrier {
     pub(super) peers: Arc<Peers>,
     pub(super) proxies: Vec<HttpProxy>,
     pub(super) timeouts: Timeouts,
+    pub(super) statsd: Statsd,
 }
 
 impl Carrier {
@@ -35,10 +37,20 @@ impl Carrier {
         policy: PolicyIndex,
         row: &ObjectRow,
     ) -> bool {
+        let began = self.world.clock.elapsed();
         let carried = match row.deleted {
-            true => self.delete(target, row).await,
+            true => self.delete(target, row).await.map(|()| Some("deletes")),
             false => self.put(target, container, policy, row).await,
         };
+        let took = self.world.clock.elapsed().saturating_sub(began);
+        match carried {
+            Ok(Some(what)) => {
+                self.statsd.increment(what);
+                self.statsd.timing(format_args!("{what}.timing"), took);
+            }
+            Ok(None) => {}
+            Err(_) => self.statsd.increment("failures"),
+        }
         carried
             .inspect_err(|why| {
                 let (path, place) = (container.with_object(row.name.as_str()).path(), target.place());
@@ -58,17 +70,18 @@ impl Carrier {
         }
     }
 
+    /// What was done, if anything had to be.
     async fn put(
         &self,
         target: &Target,
         container: &EntityPath,
         policy: PolicyIndex,
         row: &ObjectRow,
-    ) -> Result<(), String> {
+    ) -> Result<Option<&'static str>, String> {
         let newest = [row.content_type_timestamp, row.meta_timestamp].into_iter().flatten();
         let time = newest.fold(row.timestamp, Timestamp::max);
         if self.is_there(target, row, time).await {
-            return Ok(());
+            return Ok(None);
         }
         let mut get = Ask::new(Method::GET, container.with_object(row.name.as_str())).with("x-newest", "true");
         get.query = "symlink=get".into();
@@ -86,7 +99,7 @@ impl Carrier {
             None => headers.insert("transfer-encoding", HeaderValue::from_static("chunked")),
         };
         let status = self.send(target, Method::PUT, &row.name, written, headers, body).await;
-        success(status.map_err(|error| error.to_string())?)
+        success(status.map_err(|error| error.to_string())?).map(|()| Some("puts"))
     }
 
     async fn is_there(&self, target: &Target, row: &ObjectRow, time: Timestamp) -> bool {

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::Timestamp;
 
 /// Counters of a pass, or of a part of one.
@@ -25,6 +27,33 @@ impl Figures {
     /// Compared, found level everywhere, nothing sent.
     pub(super) fn changed_nothing(&self) -> bool {
         self.failure + self.diff + self.rsync + self.remote_merge + self.remove == 0 && self.failures.is_empty()
+    }
+
+    /// What was done about one database of `device`, by OpenStack's names.
+    pub(super) fn tell(&self, statsd: &Statsd, device: &str, took: Duration) {
+        if !statsd.is_wanted() || *self == Self::default() {
+            return;
+        }
+        let counts = [
+            ("attempts", self.attempted),
+            ("successes", self.success),
+            ("failures", self.failure),
+            ("no_changes", self.no_change),
+            ("hashmatches", self.hashmatch),
+            ("diffs", self.diff),
+            ("diff_caps", self.diff_capped),
+            ("rsyncs", self.rsync),
+            ("remote_merges", self.remote_merge),
+        ];
+        for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            statsd.count(format_args!("{name}"), count);
+        }
+        if self.remove > 0 {
+            statsd.count(format_args!("removes.{device}"), self.remove);
+        }
+        if self.failure == 0 {
+            statsd.timing(format_args!("timing"), took);
+        }
     }
 
     pub(super) fn add(&mut self, other: Figures) {

@@ -32,6 +32,7 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::{PathHash, Timestamp};
 use world::World;
 
@@ -92,6 +93,7 @@ pub struct DatabaseReplicator {
     /// `None` between passes.
     pass: Option<Pass>,
     figures: Figures,
+    statsd: Statsd,
     began: Timestamp,
     /// Per device: databases that were found level.
     settled: HashMap<String, HashMap<PathHash, Settled>>,
@@ -108,6 +110,7 @@ struct Settled {
 /// What became of a database.
 struct Outcome {
     figures: Figures,
+    took: Duration,
     settled: Option<(PathHash, Settled)>,
 }
 
@@ -164,6 +167,7 @@ impl DatabaseReplicator {
             own,
             pass: None,
             figures: Figures::default(),
+            statsd: Statsd::default(),
             began: Timestamp::ZERO,
             settled: HashMap::new(),
         }
@@ -250,8 +254,9 @@ impl DatabaseReplicator {
         };
         let all = join_all(batch.into_iter().map(attend)).await;
         let (mut done, mut failed) = (0, 0);
-        for Outcome { figures, settled } in all {
+        for Outcome { figures, took, settled } in all {
             pass.seen.extend(settled);
+            figures.tell(&self.statsd, &local.open.name, took);
             let well = figures.failure == 0;
             let anything = figures != Figures::default();
             done += u64::from(anything && well);
@@ -267,6 +272,10 @@ fn is_primary(ring: &Ring, partition: u32, id: u32) -> bool {
 }
 
 impl Ground {
+    fn since(&self, began: Duration) -> Duration {
+        self.world.clock.elapsed().saturating_sub(began)
+    }
+
     /// So long ago.
     fn before(&self, age: Duration) -> Timestamp {
         let now = self.world.clock.now().seconds();
@@ -296,6 +305,7 @@ impl Ground {
             Some((_, Look::Settled)) => {
                 return Outcome {
                     figures: Figures::default(),
+                    took: Duration::ZERO,
                     settled: known.map(|known| (hash, known)),
                 };
             }
@@ -310,10 +320,18 @@ impl Ground {
                 let stamp = stamp.and_then(Stamp::trusted);
                 let stamp = stamp.filter(|_| at_home && figures.changed_nothing());
                 let settled = stamp.map(|stamp| (hash, Settled { stamp, at: began }));
-                return Outcome { figures, settled };
+                return Outcome {
+                    figures,
+                    took: self.since(began),
+                    settled,
+                };
             }
         };
-        Outcome { figures, settled: None }
+        Outcome {
+            figures,
+            took: self.since(began),
+            settled: None,
+        }
     }
 
     /// Since when deleted things, and replicas that have not been heard of, are remembered.
@@ -490,6 +508,10 @@ impl Chore for DatabaseReplicator {
         };
         self.pass = Some(pass);
         step
+    }
+
+    fn count_for(&mut self, statsd: Statsd) {
+        self.statsd = statsd;
     }
 
     fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {

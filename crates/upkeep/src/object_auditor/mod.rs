@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tally::{Fate, Tally};
+use telemetry::Statsd;
 use vocabulary::{HashPrefix, Policies, PolicyIndex};
 use world::Workers;
 
@@ -95,6 +96,7 @@ pub struct ObjectAuditor {
     options: ObjectAuditorOptions,
     dark_data: Option<DarkData>,
     recon: Recon,
+    statsd: Statsd,
     told: Told,
     /// Bytes read since the frame asked.
     unpaid: u64,
@@ -116,6 +118,8 @@ struct Pass {
     suffixes: VecDeque<String>,
     places: VecDeque<Place>,
     body: Option<(Place, Box<Audited>)>,
+    /// When the object under way was begun with.
+    object_began: Duration,
     position_kept: Duration,
     /// Directories with a position in them.
     positions: Vec<(OpenDevice, PathBuf)>,
@@ -179,6 +183,7 @@ impl ObjectAuditor {
             options,
             dark_data,
             recon,
+            statsd: Statsd::default(),
             told: Told::default(),
             unpaid: 0,
             pass: None,
@@ -203,6 +208,7 @@ impl ObjectAuditor {
             suffixes: VecDeque::new(),
             places: VecDeque::new(),
             body: None,
+            object_began: Duration::ZERO,
             position_kept: Duration::ZERO,
             positions: vec![],
         }
@@ -219,6 +225,7 @@ impl ObjectAuditor {
         }
         if let Some(place) = pass.places.pop_front() {
             let (scan, chunk, looked_at) = (self.options.scan, self.options.chunk, place.clone());
+            pass.object_began = self.disks.world().clock.elapsed();
             let read = device.run(move |audit| examine(audit, &looked_at, scan, chunk)).await;
             return self.judge(&device, pass, place, read).await;
         }
@@ -365,10 +372,21 @@ impl ObjectAuditor {
             }
         };
         pass.tally.note(fate);
+        self.count(pass, fate);
         match fate {
             Fate::Unknown => Step::Did { done: 0, failed: 1 },
             _ => Step::Did { done: 1, failed: 0 },
         }
+    }
+
+    fn count(&self, pass: &Pass, fate: Fate) {
+        let took = self.disks.world().clock.elapsed().saturating_sub(pass.object_began);
+        match fate {
+            Fate::Fine => {}
+            Fate::Quarantined => self.statsd.increment("quarantines"),
+            Fate::Unknown => self.statsd.increment("errors"),
+        }
+        self.statsd.timing(format_args!("timing"), took);
     }
 
     fn count_bytes(&mut self, pass: &mut Pass, bytes: u64) {
@@ -461,6 +479,10 @@ impl Chore for ObjectAuditor {
         }
         self.pass = Some(pass);
         step
+    }
+
+    fn count_for(&mut self, statsd: Statsd) {
+        self.statsd = statsd;
     }
 
     fn due(&mut self) -> Duration {

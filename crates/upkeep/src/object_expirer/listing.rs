@@ -98,17 +98,30 @@ impl ObjectExpirer {
             let Some(task) = Task::read(queue, row.name.clone(), &row.content_type) else {
                 let path = self.queue(queue);
                 tracing::error!("{NAME}: {}/{}: no task; left alone", path.path(), row.name);
+                self.statsd.increment("tasks.parse_errors");
                 continue;
             };
             if task.due > now {
                 // Rows are in the order of time.
                 return (tasks, false);
             }
-            if task.belongs_to(self.options.process, self.options.processes) && !self.is_delayed(&task, now) {
-                tasks.push(task);
+            match self.share(&task, now) {
+                None => {
+                    self.statsd.increment("tasks.assigned");
+                    tasks.push(task);
+                }
+                Some(why) => self.statsd.increment(why),
             }
         }
         (tasks, true)
+    }
+
+    /// Why a task is not to be done now, or not here.
+    fn share(&self, task: &Task, now: Timestamp) -> Option<&'static str> {
+        match task.belongs_to(self.options.process, self.options.processes) {
+            false => Some("tasks.skipped"),
+            true => self.is_delayed(task, now).then_some("tasks.delayed"),
+        }
     }
 
     fn is_delayed(&self, task: &Task, now: Timestamp) -> bool {

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 pub use tasks::Delays;
 use tasks::{Task, in_turn};
+use telemetry::Statsd;
 use together::Known;
 pub use together::ObjectServers;
 use vocabulary::{EntityPath, Timestamp};
@@ -72,6 +73,7 @@ pub struct ObjectExpirer {
     /// For deletions in lots; `None` where all go through the gateway.
     objects: Option<ObjectServers>,
     options: ExpirerOptions,
+    statsd: Statsd,
     /// `None` between passes.
     pass: Option<Pass>,
     /// The oldest task of the last pass that is still there.
@@ -131,6 +133,7 @@ impl ObjectExpirer {
             containers,
             objects: None,
             options,
+            statsd: Statsd::default(),
             pass: None,
             oldest: None,
         }
@@ -189,19 +192,35 @@ impl ObjectExpirer {
     }
 
     async fn delete_all(&self, tasks: Vec<Task>, known: &mut Known) -> Vec<(Task, Fate)> {
-        let at_once = self.options.concurrency.max(1);
+        let (at_once, clock) = (self.options.concurrency.max(1), &self.world.clock);
+        let began = clock.elapsed();
         let settled = match &self.objects {
             Some(servers) => servers.delete(&tasks, &self.client, known, at_once).await,
             None => vec![false; tasks.len()],
         };
+        let in_lots = clock.elapsed().saturating_sub(began);
         let fates = tasks.into_iter().zip(settled).map(|(task, settled)| async move {
+            let began = clock.elapsed();
             let fate = match settled {
                 true => Fate::Settled,
                 false => self.delete(&task).await,
             };
+            let took = match settled {
+                true => in_lots,
+                false => clock.elapsed().saturating_sub(began),
+            };
+            self.count(fate, took);
             (task, fate)
         });
         stream::iter(fates).buffer_unordered(at_once).collect().await
+    }
+
+    fn count(&self, fate: Fate, took: Duration) {
+        self.statsd.increment(match fate {
+            Fate::Settled => "objects",
+            Fate::Left => "errors",
+        });
+        self.statsd.timing(format_args!("timing"), took);
     }
 
     /// Tasks of a step: enough to keep everybody busy and to have several rows for each container of the queue (there
@@ -318,6 +337,10 @@ fn update_headers(now: Timestamp) -> HeaderMap {
 impl Chore for ObjectExpirer {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn count_for(&mut self, statsd: Statsd) {
+        self.statsd = statsd;
     }
 
     fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {

@@ -1,7 +1,7 @@
 //! This server's own devices, as replication works on them.
 
 use crate::Disks;
-use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
+use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub(super) struct Locals {
     reclaim_age: Duration,
     /// Of each device.
     threads: usize,
+    /// Who is told of objects that go to quarantine.
+    pub(super) quarantined: Notice,
     open: HashMap<String, Local>,
 }
 
@@ -48,6 +50,7 @@ impl Locals {
             must_be_mounted,
             reclaim_age,
             threads,
+            quarantined: Notice::default(),
             open: HashMap::new(),
         }
     }
@@ -68,6 +71,7 @@ impl Locals {
             mount_check: self.must_be_mounted,
             reclaim_age: self.reclaim_age,
             hot_objects: 0,
+            quarantined: self.quarantined.clone(),
             ..FilesConfig::new(name, &root)
         };
         let world = disks.world().clone();

@@ -39,6 +39,7 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use jobs::{Job, Jobs};
 use local::Locals;
+use object_engine::Notice;
 use peer::Peers;
 use placement::{Device, Ring};
 use rsync::Rsync;
@@ -47,6 +48,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tally::Tally;
+use telemetry::Statsd;
 use vocabulary::{HashPrefix, PolicyIndex};
 use world::World;
 
@@ -204,10 +206,17 @@ impl Shared {
     async fn work_on(self: &Arc<Self>, job: Job, pass: u32) -> Fate {
         self.tally.attempted();
         let listed = job.key.partition.wrapping_add(pass).is_multiple_of(LISTED_EVERY);
-        match job.belongs_here {
+        let (what, began) = (
+            if job.belongs_here { "update" } else { "delete" },
+            self.world.clock.elapsed(),
+        );
+        self.tally.begins(what, &job.local.name);
+        let fate = match job.belongs_here {
             true => self.compare(&job, listed).await,
             false => self.revert(&job).await,
-        }
+        };
+        self.tally.ended(what, self.world.clock.elapsed().saturating_sub(began));
+        fate
     }
 
     fn ring(&self, policy: PolicyIndex) -> Option<Arc<Ring>> {
@@ -245,6 +254,17 @@ impl Chore for ObjectReplicator {
         Step::Did {
             done: count(Fate::Done),
             failed: count(Fate::Left),
+        }
+    }
+
+    fn count_for(&mut self, statsd: Statsd) {
+        self.locals.quarantined = match statsd.clone() {
+            statsd if statsd.is_wanted() => Notice::to(move || statsd.increment("quarantines")),
+            _ => Notice::default(),
+        };
+        // Nobody else has it before the first step.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.tally.statsd = statsd;
         }
     }
 

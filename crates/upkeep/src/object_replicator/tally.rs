@@ -3,10 +3,15 @@
 use parking_lot::Mutex;
 use placement::Device;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
+use telemetry::Statsd;
 
 /// The numbers of a pass; shared by its jobs.
 #[derive(Default)]
-pub(super) struct Tally(Mutex<Counts>);
+pub(super) struct Tally {
+    counts: Mutex<Counts>,
+    pub(super) statsd: Statsd,
+}
 
 #[derive(Default)]
 struct Counts {
@@ -25,49 +30,65 @@ struct Counts {
 
 impl Tally {
     pub(super) fn begin(&self) {
-        *self.0.lock() = Counts::default();
+        *self.counts.lock() = Counts::default();
     }
 
     /// A partition is looked at.
     pub(super) fn attempted(&self) {
-        self.0.lock().attempted += 1;
+        self.counts.lock().attempted += 1;
+    }
+
+    /// A partition of `device` is looked at that belongs there, or goes.
+    pub(super) fn begins(&self, what: &str, device: &str) {
+        self.statsd.count(format_args!("partition.{what}.count.{device}"), 1);
+    }
+
+    /// It has been seen to.
+    pub(super) fn ended(&self, what: &str, took: Duration) {
+        self.statsd.timing(format_args!("partition.{what}.timing"), took);
     }
 
     /// Suffixes were found, some of which had to be hashed.
     pub(super) fn hashed(&self, found: usize, computed: usize) {
-        let mut counts = self.0.lock();
+        if computed > 0 {
+            self.statsd.count(format_args!("suffix.hashes"), computed as u64);
+        }
+        let mut counts = self.counts.lock();
         counts.suffix_count += found as u64;
         counts.suffix_hash += computed as u64;
     }
 
     /// A node has the same.
     pub(super) fn matched(&self) {
-        self.0.lock().hashmatch += 1;
+        self.counts.lock().hashmatch += 1;
     }
 
     /// Suffixes are sent.
     pub(super) fn synced(&self, suffixes: usize) {
-        self.0.lock().suffix_sync += suffixes as u64;
+        if suffixes > 0 {
+            self.statsd.count(format_args!("suffix.syncs"), suffixes as u64);
+        }
+        self.counts.lock().suffix_sync += suffixes as u64;
     }
 
     /// rsync has run.
     pub(super) fn rsynced(&self) {
-        self.0.lock().rsync += 1;
+        self.counts.lock().rsync += 1;
     }
 
     /// A partition was removed.
     pub(super) fn removed(&self) {
-        self.0.lock().remove += 1;
+        self.counts.lock().remove += 1;
     }
 
     /// A partition is as it should be.
     pub(super) fn succeeded(&self) {
-        self.0.lock().success += 1;
+        self.counts.lock().success += 1;
     }
 
     /// A node does not have what it should have.
     pub(super) fn failed(&self, node: &Device) {
-        let mut counts = self.0.lock();
+        let mut counts = self.counts.lock();
         counts.failure += 1;
         let devices = counts.failure_nodes.entry(node.replication_ip.clone());
         let devices = devices.or_insert_with(|| Value::Object(Map::new()));
@@ -79,7 +100,7 @@ impl Tally {
 
     /// As OpenStack Swift's replicator tells it: times in minutes.
     pub(super) fn figures(&self, now: f64, seconds: f64) -> Value {
-        let counts = self.0.lock();
+        let counts = self.counts.lock();
         let stats = json!({
             "attempted": counts.attempted,
             "failure": counts.failure,

@@ -7,10 +7,11 @@
 
 use super::NAME;
 use crate::Disks;
-use object_engine::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+use object_engine::{Notice, PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::Policies;
 use world::{Workers, World};
 
@@ -29,6 +30,7 @@ pub(super) struct OpenDevice {
     world: World,
     threads: Arc<Workers>,
     updates: Arc<PendingUpdates>,
+    statsd: Statsd,
 }
 
 /// A record, what it says, and where it is.
@@ -70,7 +72,7 @@ impl Lot {
 }
 
 impl OpenDevice {
-    pub(super) fn new(disks: &mut Disks, name: String) -> Option<Arc<Self>> {
+    pub(super) fn new(disks: &mut Disks, name: String, statsd: &Statsd) -> Option<Arc<Self>> {
         let threads = match disks.threads(&name, THREADS) {
             Ok(threads) => threads,
             Err(error) => {
@@ -79,11 +81,17 @@ impl OpenDevice {
             }
         };
         let updates = PendingUpdates::new(disks.world(), disks.path(&name), disks.must_be_mounted());
+        let notice = |metric: &'static str| {
+            let statsd = statsd.clone();
+            Notice::to(move || statsd.increment(metric))
+        };
+        let updates = updates.noticed_by(notice("quarantines"), notice("errors"));
         Some(Arc::new(Self {
             name,
             world: disks.world().clone(),
             threads,
             updates: Arc::new(updates),
+            statsd: statsd.clone(),
         }))
     }
 
@@ -170,7 +178,7 @@ impl Queue {
             mut suffixes,
             mut records,
         } = self;
-        let clock = device.world.clock.clone();
+        let (clock, statsd) = (device.world.clock.clone(), device.statsd.clone());
         let read = device.run(move |updates| {
             let (began, now) = (clock.elapsed(), clock.now());
             let mut lot = Read::default();
@@ -179,7 +187,10 @@ impl Queue {
                     lot.take(updates, record);
                 } else if let Some(suffix) = suffixes.pop_front() {
                     match updates.records(&suffix, now) {
-                        Ok((found, _)) => records.extend(found),
+                        Ok((found, outdated)) => {
+                            unlinked(&statsd, outdated);
+                            records.extend(found);
+                        }
                         Err(error) => tracing::error!("{NAME}: {error}"),
                     }
                 } else {
@@ -209,6 +220,12 @@ impl Queue {
             records,
         };
         (lot, (!is_over).then_some(rest))
+    }
+}
+
+fn unlinked(statsd: &Statsd, records: u64) {
+    if records > 0 {
+        statsd.count(format_args!("unlinks"), records);
     }
 }
 
@@ -282,6 +299,7 @@ impl Ends {
                 changed,
             } = ends;
             let settled = device.to_each(settled, |updates, record| updates.remove(record)).await;
+            unlinked(&device.statsd, settled);
             // What cannot be written is sent once more to those who have it: harmless.
             let keep = |updates: &PendingUpdates, (record, pending): &(_, _)| updates.keep(record, pending);
             device.to_each(changed, keep).await;

@@ -29,6 +29,8 @@ use parking_lot::Mutex;
 use request::{batch_headers, destination, headers, redirect, refuses_batches};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::{EntityPath, PathHash, Policies};
 
 const NAME: &str = "object-updater";
@@ -44,6 +46,7 @@ pub struct ObjectUpdater {
     concurrency: usize,
     at_once: usize,
     oldest: Mutex<OldestPending>,
+    statsd: Statsd,
     /// `None` between passes.
     pass: Option<Pass>,
 }
@@ -55,6 +58,9 @@ struct Pass {
     queues: VecDeque<Queue>,
     /// Read already.
     lot: Lot,
+    began: Duration,
+    /// Devices on which there was anything.
+    swept: usize,
 }
 
 /// What became of what was sent.
@@ -79,21 +85,27 @@ impl ObjectUpdater {
             concurrency: concurrency.max(1),
             at_once: at_once.max(1),
             oldest: Mutex::default(),
+            statsd: Statsd::default(),
             pass: None,
         }
     }
 
     /// Looks for directories of records on all devices.
     async fn begin(&mut self) -> Pass {
-        let mut devices = vec![];
-        for name in self.disks.names().await {
+        let (mut devices, began) = (vec![], self.disks.world().clock.elapsed());
+        let names = self.disks.names().await;
+        (0..self.disks.left_out()).for_each(|_| self.statsd.increment("errors"));
+        for name in names {
             self.oldest.lock().begin(&name);
-            devices.extend(OpenDevice::new(&mut self.disks, name));
+            devices.extend(OpenDevice::new(&mut self.disks, name, &self.statsd));
         }
         let queues = devices.iter().map(|device| device.queue(&self.policies));
+        let queues: VecDeque<Queue> = join_all(queues).await.into_iter().flatten().collect();
         Pass {
-            queues: join_all(queues).await.into_iter().flatten().collect(),
+            swept: queues.len(),
+            queues,
             lot: Lot::default(),
+            began,
         }
     }
 
@@ -141,7 +153,10 @@ impl ObjectUpdater {
     /// Gathers what is to be done, and has it done when there is enough; how many records are gone.
     async fn note(&self, fate: Fate, ends: &mut Ends, single: &mut Vec<Loaded>) -> u64 {
         match fate {
-            Fate::Settled(records) => records.into_iter().for_each(|loaded| ends.settle(loaded)),
+            Fate::Settled(records) => records.into_iter().for_each(|loaded| {
+                self.statsd.increment("successes");
+                ends.settle(loaded);
+            }),
             Fate::Changed(records) => records.into_iter().for_each(|loaded| ends.change(loaded)),
             Fate::Left => {}
             Fate::Apart(records) => single.extend(records),
@@ -159,11 +174,12 @@ impl ObjectUpdater {
         let primaries = ring.primaries(partition);
         let (headers, body) = (batch_headers(&batch), batch.body());
         let update = Method::from_bytes(b"UPDATE").unwrap_or_default();
-        let path = batch.container.clone();
+        let (path, began) = (batch.container.clone(), self.disks.world().clock.elapsed());
         let answers = self
             .containers
             .tell_with(&primaries, partition, &update, path, &headers, body.into())
             .await;
+        self.time(&answers, began);
         let took: Vec<u32> = answers
             .iter()
             .filter(|answer| answer.is_success())
@@ -202,6 +218,7 @@ impl ObjectUpdater {
     }
 
     fn note_left(&self, loaded: &Loaded) {
+        self.statsd.increment("failures");
         let (device, update) = (&loaded.device.name, &loaded.pending.update);
         let mut oldest = self.oldest.lock();
         oldest.note(device, &update.account, &update.container, update.timestamp);
@@ -238,8 +255,22 @@ impl ObjectUpdater {
             _ => Method::PUT,
         };
         let headers = headers(pending);
+        let began = self.disks.world().clock.elapsed();
         let answers = self.containers.tell(&missing, partition, &method, path, &headers).await;
+        self.time(&answers, began);
         self.judge(record, pending, &answers)
+    }
+
+    /// Requests by what came of them; one without an answer is a 500, as OpenStack has it.
+    fn time(&self, answers: &[Answer], began: Duration) {
+        let took = self.disks.world().clock.elapsed().saturating_sub(began);
+        for answer in answers {
+            let status = answer
+                .answer
+                .as_ref()
+                .map_or(500, |response| response.status().as_u16());
+            self.statsd.timing(format_args!("updater.timing.status.{status}"), took);
+        }
     }
 
     fn place(&self, container: &EntityPath) -> PathHash {
@@ -284,6 +315,8 @@ impl Chore for ObjectUpdater {
             }
         };
         if pass.lot.is_empty() && pass.queues.is_empty() {
+            let took = self.disks.world().clock.elapsed().saturating_sub(pass.began);
+            (0..pass.swept).for_each(|_| self.statsd.timing(format_args!("timing"), took));
             return Step::PassOver;
         }
         let lot = std::mem::take(&mut pass.lot);
@@ -291,6 +324,10 @@ impl Chore for ObjectUpdater {
         pass.lot = ahead;
         self.pass = Some(pass);
         step
+    }
+
+    fn count_for(&mut self, statsd: Statsd) {
+        self.statsd = statsd;
     }
 
     fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {

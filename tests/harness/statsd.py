@@ -1,0 +1,57 @@
+"""Who takes StatsD metrics in a test: one socket per server or daemon, and what was sent to it."""
+
+import re
+import socket
+import threading
+import time
+
+# name:value|kind|@rate
+METRIC = re.compile(r"([^:|]+):([^|]*)\|([a-z]+)(?:\|@([\d.]+))?")
+
+
+class Listener:
+    """A UDP port of its own; keeps every message until `take` is asked for them."""
+
+    def __init__(self, host="127.0.0.1"):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        self.socket.bind((host, 0))
+        self.host, self.port = host, self.socket.getsockname()[1]
+        self.messages, self.last = [], time.monotonic()
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    def _receive(self):
+        while True:
+            try:
+                message = self.socket.recv(65536)
+            except OSError:
+                return
+            self.messages.append(message.decode())
+            self.last = time.monotonic()
+
+    @property
+    def options(self):
+        """For a section of a configuration file."""
+        return {"log_statsd_host": self.host, "log_statsd_port": self.port}
+
+    def take(self, silence=0.3):
+        """What has come, once nothing more comes."""
+        until = max(self.last, time.monotonic()) + silence
+        while time.monotonic() < until:
+            time.sleep(0.02)
+            until = max(until, self.last + silence)
+        taken, self.messages = self.messages, []
+        return taken
+
+    def metrics(self, silence=0.3):
+        """Likewise, as {(name, kind, rate): [values]}."""
+        found = {}
+        for message in self.take(silence):
+            told = METRIC.fullmatch(message)
+            assert told, f"not a metric: {message!r}"
+            found.setdefault((told[1], told[3], told[4]), []).append(float(told[2]))
+        return found
+
+    def stop(self):
+        self.socket.close()
