@@ -155,16 +155,54 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(&self, context: &FmtContext<'_, S, N>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut line = OneLine { writer, ended: false };
+        let mut writer = Writer::new(&mut line);
         if event.metadata().target() != REQUESTS {
-            return self.events.format_event(context, writer, event);
+            self.events.format_event(context, writer, event)?;
+            return line.end();
         }
         if self.timed {
             self.time.format_time(&mut writer)?;
             writer.write_char(' ')?;
         }
-        context.field_format().format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        context.field_format().format_fields(writer, event)?;
+        line.end()
+    }
+}
+
+/// Takes an event for one line whatever names are in it: line ends and other control characters become `#012` and its
+/// like, as in OpenStack's logs, so that nobody can write lines of his own by the name of a file.
+struct OneLine<'w> {
+    writer: Writer<'w>,
+    /// A line end came last: that of the event, unless something follows.
+    ended: bool,
+}
+
+impl OneLine<'_> {
+    fn end(&mut self) -> fmt::Result {
+        self.writer.write_char('\n')
+    }
+}
+
+impl fmt::Write for OneLine<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.ended) {
+                self.writer.write_str("#012")?;
+            }
+            let strange = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+            let plain = rest.bytes().position(|byte| strange(&byte)).unwrap_or(rest.len());
+            self.writer.write_str(&rest[..plain])?;
+            match rest.as_bytes().get(plain) {
+                None => break,
+                Some(b'\n') => self.ended = true,
+                Some(other) => write!(self.writer, "#{other:03o}")?,
+            }
+            rest = &rest[plain + 1..];
+        }
+        Ok(())
     }
 }
 
@@ -212,16 +250,18 @@ mod tests {
             let _entered = span.enter();
             tracing::warn!(device = "sdb1", "device is slow");
             tracing::debug!("not shown");
+            tracing::warn!("a\nname\r\u{7f}\n\n");
             tracing::info!(target: REQUESTS, "{}", "1.2.3.4 - GET /");
         });
         let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines.len(), 3, "{text}");
         assert!(
             lines[0].contains("WARN request{txn=\"tx1\"}: device is slow device=\"sdb1\""),
             "{text}"
         );
-        let (time, rest) = lines[1].split_once(' ').unwrap();
+        assert!(lines[1].ends_with(" a#012name#015\\x7f#012#012"), "{text}");
+        let (time, rest) = lines[2].split_once(' ').unwrap();
         assert!(time.starts_with("20") && time.ends_with('Z'), "{text}");
         assert_eq!(rest, "1.2.3.4 - GET /");
     }
