@@ -298,3 +298,24 @@ fn a_sender_that_stops_or_is_late_leaves_nothing_behind() {
         assert!(stale(time).ends_with(":UPDATES: START\r\n:UPDATES: END\r\n"));
     }
 }
+
+/// Lines are counted: names that come again and again would take room without end.
+#[test]
+fn headers_without_end_are_refused() {
+    let devices = tempfile::tempdir().unwrap();
+    std::fs::create_dir(devices.path().join("sda")).unwrap();
+    let ours = Ours::start(Arc::new(FileDevices(devices.path().into())));
+    let said = |headers: usize| {
+        let lines = format!(
+            ":MISSING_CHECK: START\r\n:MISSING_CHECK: END\r\n:UPDATES: START\r\nDELETE /a/c/o\r\nX-Timestamp: {}\r\n{}\r\n:UPDATES: END\r\n",
+            Times::new().at(1.0),
+            "X-Object-Meta-A: b\r\n".repeat(headers),
+        );
+        let body = format!("{:x}\r\n{lines}\r\n0\r\n\r\n", lines.len());
+        let question = ask("SSYNC", "/sda/7").with("Transfer-Encoding", "chunked");
+        let answer = question.body(body.as_bytes()).send(ours.port);
+        String::from_utf8_lossy(&joined(&answer)).into_owned()
+    };
+    assert!(said(200).ends_with(":UPDATES: END\r\n"));
+    assert!(said(300).contains(":ERROR: 0 \"too many headers\""));
+}

@@ -21,6 +21,7 @@
 //! | rows that no container server took at once | `object_updater/` |
 //! | every primary has what the others have | `object_replicator/` |
 //! | accounts and containers: all replicas equal | `database_replicator/`, `rsync.rs` |
+//! | a program run to its end, in time | `program.rs` |
 //! | whose devices are ours | `own.rs` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //! | objects whose time is over | `object_expirer/` |
@@ -47,6 +48,7 @@ mod object_replicator;
 mod object_updater;
 mod open_device;
 mod own;
+mod program;
 mod recon;
 mod rsync;
 mod stamp;

@@ -1,18 +1,21 @@
 //! The program `rsync`, as OpenStack Swift's replicators call it to carry a database.
 //!
 //! Always holds: it runs on threads of its own, so that a peer that stalls holds up nobody's disk; it is
-//! ended by its own time-outs, which are always given.
+//! ended by its own time-outs, which are always given, or else when it takes longer than any transfer should.
 
+use crate::program::run;
 use placement::Device;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use world::{Workers, World};
+use world::{Clock, Workers, World};
 
 /// Transfers that may wait.
 const QUEUE: usize = 256;
+
+/// The slowest transfer that is waited for, in bytes per second.
+const SLOWEST: u64 = 64 << 10;
 
 /// How to call it.
 #[derive(Debug, Clone)]
@@ -52,7 +55,10 @@ impl Rsync {
         let arguments = self.arguments(file, node, name, other_region);
         let start = || self.world.workers("rsync", self.parallel, QUEUE).ok().map(Arc::new);
         let threads = self.threads.get_or_init(start).as_ref().ok_or("no threads for rsync")?;
-        let done = threads.run(move || call(&arguments)).await;
+        let length = self.world.files.info(file).map_or(0, |info| info.size);
+        let limit = self.options.connect + self.options.stall + Duration::from_secs(length / SLOWEST);
+        let clock = self.world.clock.clone();
+        let done = threads.run(move || call(&arguments, limit, &*clock)).await;
         done.unwrap_or_else(|error| Err(error.to_string()))
     }
 
@@ -75,16 +81,11 @@ impl Rsync {
     }
 }
 
-fn call(arguments: &[OsString]) -> Result<(), String> {
-    let called = Command::new("rsync").args(arguments).stdin(Stdio::null()).output();
-    match called {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.lines().next().unwrap_or("no reason given").to_owned();
-            Err(format!("rsync failed ({}): {said}", output.status))
-        }
-        Err(error) => Err(format!("cannot run rsync: {error}")),
+fn call(arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<(), String> {
+    let ran = run("rsync", arguments, limit, clock)?;
+    match ran.failure() {
+        None => Ok(()),
+        Some((status, why)) => Err(format!("rsync failed ({status}): {why}")),
     }
 }
 

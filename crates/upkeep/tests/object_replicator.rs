@@ -48,6 +48,8 @@ enum Mischief {
     Silent,
     /// Wishes for what was not offered.
     Greedy,
+    /// Says this to SSYNC, without end.
+    Endless(&'static str),
 }
 
 struct Door {
@@ -81,6 +83,10 @@ impl Service for Door {
             Some(Mischief::Greedy) if call.method.as_str() == "SSYNC" => {
                 let wish = format!(":MISSING_CHECK: START\r\n{} dm\r\n", "0".repeat(32));
                 says(wish.repeat(3).into())
+            }
+            Some(Mischief::Endless(line)) if call.method.as_str() == "SSYNC" => {
+                let lines = std::iter::repeat_with(move || Ok(Bytes::from_static(line.as_bytes())));
+                Response::new(Body::stream(futures_util::stream::iter(lines), None))
             }
             _ => self.server.call(call).await,
         }
@@ -527,4 +533,20 @@ async fn a_peer_that_says_rubbish_costs_nothing_else() {
     site.door.mischief.lock().clear();
     assert_eq!(pass(&mut replicator).await.1, 0);
     site.assert_whole(&names);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_never_ends_is_left_soon() {
+    let site = Site::new();
+    site.put(&site.nodes("o")[0], "o", 1, b"x").await;
+    let peer = &site.nodes("o")[1];
+    for said in ["\r\n", ":UPDATES: START\r\n", ":MISSING_CHECK: START\r\n\r\n", "x"] {
+        site.misbehave(peer, Mischief::Endless(said));
+        let mut replicator = site.replicator(|_| {});
+        let (_, failed) = tokio::time::timeout(PATIENCE * 4, pass(&mut replicator)).await.unwrap();
+        assert!(failed > 0, "{said:?}");
+    }
+    site.door.mischief.lock().clear();
+    assert_eq!(pass(&mut site.replicator(|_| {})).await.1, 0);
+    site.assert_whole(&["o".into()]);
 }

@@ -119,19 +119,20 @@ impl Exchange {
     async fn headers(&mut self) -> Result<HeaderMap, End> {
         let mut headers = HeaderMap::new();
         let mut kept = String::new();
-        loop {
+        // Lines are counted, not names: the same name may come again without end.
+        for count in 0.. {
             let line = self.lines.next().await?;
             let line = line.ok_or_else(|| End::Gone("it ended among headers".into()))?;
             if line.is_empty() {
                 break;
             }
+            if count >= MOST_HEADERS {
+                return Err(End::nonsense("too many headers"));
+            }
             let (name, value) = header(&line).ok_or_else(|| End::nonsense("a header that is none"))?;
             kept.push_str(name.as_str());
             kept.push(' ');
             headers.insert(name, value);
-            if headers.len() > MOST_HEADERS {
-                return Err(End::nonsense("too many headers"));
-            }
         }
         // Names of headers are header values.
         if let Ok(kept) = HeaderValue::from_str(kept.trim_end()) {

@@ -6,24 +6,18 @@
 
 use super::jobs::Job;
 use super::{NAME, Shared, place};
+use crate::program::run;
 use crate::rsync::module;
 use object_engine::PartitionKey;
-use parking_lot::Mutex;
 use placement::Device;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use world::{Clock, Workers, World};
 
 /// Transfers that may wait.
 const QUEUE: usize = 256;
-/// How often a running transfer is looked at.
-const LOOK: Duration = Duration::from_millis(20);
-/// Lines of its words that are kept.
-const KEPT: usize = 64;
 /// rsync's own names for files on their way.
 const TEMPORARIES: &str = "--exclude=.*.[0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z]";
 
@@ -127,64 +121,18 @@ impl Shared {
     }
 }
 
-/// The lines it said, at most [`KEPT`] of them.
+/// The lines it said, some of them.
 fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock) -> Result<Vec<String>, String> {
-    let mut child = Command::new("rsync")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cannot run rsync: {error}"))?;
-    let (said, complaints) = (Said::default(), Said::default());
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    let status = std::thread::scope(|scope| {
-        scope.spawn(|| said.listen(out));
-        scope.spawn(|| complaints.listen(err));
-        wait(&mut child, options.timeout, clock)
-    })?;
-    if status.success() {
-        return Ok(said.0.into_inner());
-    }
-    let complaints = complaints.0.into_inner();
-    let mut line = complaints.first().cloned().unwrap_or("no reason given".into());
-    if options.error_line > 0 {
-        line = line.chars().take(options.error_line).collect();
-    }
+    let ran = run("rsync", arguments, options.timeout, clock)?;
+    let Some((status, line)) = ran.failure() else {
+        return Ok(ran.said);
+    };
+    let kept = match options.error_line {
+        0 => usize::MAX,
+        length => length,
+    };
+    let line: String = line.chars().take(kept).collect();
     Err(format!("rsync failed ({status}): {line}"))
-}
-
-fn wait(child: &mut Child, patience: Duration, clock: &dyn Clock) -> Result<std::process::ExitStatus, String> {
-    let began = clock.elapsed();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status),
-            Ok(None) if clock.elapsed().saturating_sub(began) < patience => std::thread::sleep(LOOK),
-            Ok(None) => {
-                // Both may fail only when it has just ended by itself.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("rsync was ended after {patience:?}"));
-            }
-            Err(error) => return Err(format!("cannot wait for rsync: {error}")),
-        }
-    }
-}
-
-/// What a program says, as far as it is kept.
-#[derive(Default)]
-struct Said(Mutex<Vec<String>>);
-
-impl Said {
-    fn listen(&self, output: Option<impl Read>) {
-        let Some(output) = output else { return };
-        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-            let mut kept = self.0.lock();
-            if kept.len() < KEPT {
-                kept.push(String::from_utf8_lossy(&line).into_owned());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,10 @@ use vocabulary::{PathHash, Timestamp};
 const PIECES: usize = 8;
 /// About so many bytes of lines go out together.
 const PIECE: usize = 64 * 1024;
+/// Lines of one who has stopped listening that are read for the reason.
+const LAST_WORDS: usize = 100;
+/// Empty lines in a row that are passed over; servers say two.
+const EMPTY_LINES: usize = 100;
 /// Suffixes that are offered together, so that an exchange stays within bounds.
 pub(super) const TOGETHER: usize = 256;
 
@@ -204,9 +208,12 @@ impl Exchange<'_> {
             Ok(true) => Ok(()),
             Err(late) => Err(late.to_string()),
             // It does not listen any more; it may have said why.
-            Ok(false) => loop {
-                self.heard().await?;
-            },
+            Ok(false) => {
+                for _ in 0..LAST_WORDS {
+                    self.heard().await?;
+                }
+                Err("it does not listen any more".into())
+            }
         }
     }
 
@@ -235,9 +242,9 @@ async fn expect(lines: &mut Lines, wanted: &str) -> Result<(), String> {
     }
 }
 
-/// The next line that says anything.
+/// The next line that says anything. Who says nothing in many lines says nothing.
 async fn heard(lines: &mut Lines) -> Result<String, String> {
-    loop {
+    for _ in 0..EMPTY_LINES {
         let line = lines.next().await.map_err(|error| error.to_string())?;
         let line = line.ok_or("it ended too early")?;
         let line = String::from_utf8_lossy(&line).into_owned();
@@ -248,4 +255,5 @@ async fn heard(lines: &mut Lines) -> Result<String, String> {
             return Ok(line);
         }
     }
+    Err("it says empty lines without end".into())
 }
