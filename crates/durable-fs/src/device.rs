@@ -149,14 +149,18 @@ impl Device {
         Locked::take(self, directory, name, wait)
     }
 
-    /// Moves a directory away durably; when `to` is taken, to `to` with a random ending. Returns where
+    /// Moves a directory or a file away durably; when `to` is taken, to `to` with a random ending. Returns where
     /// it is now.
     pub fn move_aside(&self, from: &Path, to: &Path) -> Result<PathBuf, FsError> {
         self.check_writable()?;
         let parent = to.parent().unwrap_or(&self.root);
         self.make_directories(parent)?;
         let mut target = to.to_owned();
-        let mut moved = self.files.rename(from, &target);
+        // A file would take the place of another.
+        let mut moved = match self.files.info(&target) {
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => self.files.rename(from, &target),
+        };
         if matches!(&moved, Err(error) if is_taken(error)) {
             let mut name = to.file_name().unwrap_or_default().to_owned();
             name.push(format!(

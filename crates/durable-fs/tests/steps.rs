@@ -468,6 +468,21 @@ fn moving_aside_never_replaces() {
     assert_eq!(places[0], to);
     assert!(places[1].to_string_lossy().starts_with(&format!("{}-", to.display())));
     assert!(places.iter().all(|place| place.join("f").exists()));
+    // Files neither, nor a directory where a file is.
+    let (file, to) = (
+        bench.root.join("objects/1/file"),
+        bench.root.join("quarantined/objects/file"),
+    );
+    for content in [&b"first"[..], b"second"] {
+        std::fs::write(&file, content).unwrap();
+        let place = bench.device.move_aside(&file, &to).unwrap();
+        assert_eq!(
+            (std::fs::read(place).unwrap(), std::fs::read(&to).unwrap()),
+            (content.into(), b"first".to_vec())
+        );
+    }
+    std::fs::create_dir(&file).unwrap();
+    assert!(bench.device.move_aside(&file, &to).unwrap().is_dir());
 }
 
 #[test]

@@ -11,8 +11,10 @@ use crate::files::{Disk, Identity};
 use crate::image::Image;
 use crate::{Kind, Location, chexor, migrate};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use world::files::Kind as FileKind;
 
 /// How long SQLite waits for another process's transaction, as OpenStack does.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(25);
@@ -26,6 +28,8 @@ const STATEMENTS: usize = 32;
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
+    /// SQLite's own file beside it.
+    journal: PathBuf,
     disk: Disk,
     identity: Identity,
     /// What is open when it is not the file itself.
@@ -35,9 +39,12 @@ pub(crate) struct Database {
 impl Database {
     /// Opens the file in use at `location`. Damage is reported as SQLite's own error.
     pub(crate) fn open(location: &Location) -> Result<Self, Fault> {
-        let path = location.newest_file().ok_or_else(|| Error::NotFound {
+        let absent = || Error::NotFound {
             path: location.db_file(),
-        })?;
+        };
+        let entries = location.disk().entries(&location.hash_dir()).map_err(|_| absent())?;
+        let path = location.newest_of(&entries).ok_or_else(absent)?;
+        check_company(location, &path, &entries)?;
         let mut database = Self::open_file(location.disk(), path, true)?;
         migrate::to_current(location.kind(), &mut database)?;
         Ok(database)
@@ -67,6 +74,7 @@ impl Database {
         prepare(&connection).map_err(|error| fault("open", &path, error))?;
         Ok(Self {
             connection,
+            journal: beside(&path, "-journal"),
             path,
             disk: disk.clone(),
             identity,
@@ -85,10 +93,18 @@ impl Database {
         let writable = self.connection.is_readonly(rusqlite::MAIN_DB).is_ok_and(|only| !only);
         writable
             && self.is_named()
+            && self.has_plain_journal()
             && self
                 .image
                 .as_ref()
                 .is_none_or(|image| image.is_current(&self.disk, &self.path))
+    }
+
+    /// SQLite opens it again for each transaction, and would wait for a pipe in its place.
+    fn has_plain_journal(&self) -> bool {
+        self.disk
+            .info(&self.journal)
+            .map_or(true, |found| found.kind == FileKind::File)
     }
 
     fn is_named(&self) -> bool {
@@ -167,6 +183,29 @@ pub(crate) fn fill(
         None => Ok(()),
         Some(databases) => Image::store(databases, staged, &mut connection),
     }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// What SQLite opens beside a database, and we do: SQLite would wait for a pipe without end, and write where a link leads.
+fn check_company(location: &Location, path: &Path, entries: &[(OsString, bool)]) -> Result<(), Fault> {
+    let company = ["-journal", "-wal", "-shm"].map(|ending| beside(path, ending));
+    let ours = [location.lock_file(), location.pending_file()];
+    let company: Vec<_> = company
+        .iter()
+        .chain(&ours)
+        .filter_map(|path| path.file_name())
+        .collect();
+    for (name, is_link) in entries.iter().filter(|(name, _)| company.contains(&&**name)) {
+        if *is_link || !location.disk().is(&location.hash_dir().join(name), FileKind::File) {
+            return Err(Fault::Damaged(format!("{} is no file", name.display())));
+        }
+    }
+    Ok(())
 }
 
 fn unsynced(connection: &Connection) -> rusqlite::Result<()> {

@@ -76,6 +76,10 @@ pub fn sweep_copies(device: &DeviceRoot, before: Timestamp) -> usize {
 
 fn remove_abandoned(device: &DeviceRoot, which: impl Fn(&OsStr, &Path) -> bool) -> usize {
     let tmp = device.path().join("tmp");
+    if device.disk().is_link(&tmp) {
+        tracing::warn!("{}: is a symbolic link; not swept", tmp.display());
+        return 0;
+    }
     let entries = device.disk().entries(&tmp).unwrap_or_default();
     let own = entries.into_iter().filter(|(_, is_link)| !is_link);
     let named = own.map(|(name, _)| (tmp.join(&name), name));
@@ -160,6 +164,15 @@ fn container(connection: &Connection, new: &NewDatabase, device: &str) -> rusqli
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_elsewhere_is_not_swept() {
+        let (device, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(elsewhere.path().join("file"), "kept").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), device.path().join("tmp")).unwrap();
+        let swept = sweep_forgotten(&device.path().into(), Timestamp::from_seconds(9_000_000_000));
+        assert_eq!((swept, elsewhere.path().join("file").exists()), (0, true));
+    }
 
     #[test]
     fn copies_that_nobody_claimed_go_after_a_while() {

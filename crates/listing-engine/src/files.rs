@@ -275,14 +275,17 @@ impl Disk {
     /// Removes directories that are empty, down to `depth` levels below `directory`, and itself; nothing through a link, which
     /// leads elsewhere.
     pub(crate) fn remove_empty_below(&self, directory: &Path, depth: usize) {
-        let beside = directory
-            .parent()
-            .map(|parent| self.entries(parent).unwrap_or_default());
-        let is_link = |(name, is_link): &(OsString, bool)| *is_link && directory.file_name() == Some(name);
-        if beside.is_some_and(|entries| entries.iter().any(is_link)) {
+        if self.is_link(directory) {
             return;
         }
         self.remove_empty(directory, depth);
+    }
+
+    /// Whether a name is that of a symbolic link.
+    pub(crate) fn is_link(&self, path: &Path) -> bool {
+        let beside = path.parent().map(|parent| self.entries(parent).unwrap_or_default());
+        let is_it = |(name, is_link): &(OsString, bool)| *is_link && path.file_name() == Some(name);
+        beside.is_some_and(|entries| entries.iter().any(is_it))
     }
 
     fn remove_empty(&self, directory: &Path, depth: usize) {

@@ -4,6 +4,7 @@
 //! files that OpenStack's sharder leaves.
 
 use crate::files::{DeviceRoot, Disk};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use vocabulary::PathHash;
 
@@ -144,11 +145,14 @@ impl Location {
 
     /// The file in use: the one with the greatest epoch, else the plain one if it is there.
     pub fn newest_file(&self) -> Option<PathBuf> {
+        self.newest_of(&self.disk().entries(&self.hash_dir()).ok()?)
+    }
+
+    /// The same, of what is in the directory.
+    pub(crate) fn newest_of(&self, entries: &[(OsString, bool)]) -> Option<PathBuf> {
         let epoch_prefix = format!("{}_", self.hash.hex());
-        let names = self.disk().names(&self.hash_dir()).ok()?;
+        let names = entries.iter().filter_map(|(name, _)| name.to_str());
         let newest_epoch = names
-            .into_iter()
-            .filter_map(|name| name.into_string().ok())
             .filter(|name| name.starts_with(&epoch_prefix) && name.ends_with(".db"))
             .max();
         match newest_epoch {

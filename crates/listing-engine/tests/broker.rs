@@ -315,3 +315,45 @@ fn a_lock_held_by_another_is_waited_for() {
     writer.join().unwrap().unwrap();
     assert_eq!(broker.info().unwrap().object_count, 1);
 }
+
+/// SQLite would wait for a pipe without end, and write where a link leads.
+#[test]
+fn what_is_no_file_beside_a_database_quarantines_it() {
+    let pipe = |path: &std::path::Path| {
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(path)
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
+    let link = |path: &std::path::Path| std::os::unix::fs::symlink("/nowhere/else", path).unwrap();
+    let directory = |path: &std::path::Path| fs::create_dir(path).unwrap();
+    let strange: [&dyn Fn(&std::path::Path); 3] = [&pipe, &link, &directory];
+    for ending in ["-journal", "-wal", "-shm", ".pending", ".lock"] {
+        for make in strange {
+            let place = tempfile::tempdir().unwrap();
+            let location = location(place.path(), Kind::Container);
+            drop(create(place.path(), Kind::Container));
+            let path = match ending {
+                ".lock" => location.hash_dir().join(ending),
+                _ => std::path::PathBuf::from(format!("{}{ending}", location.db_file().display())),
+            };
+            let _ = fs::remove_file(&path);
+            make(&path);
+            assert!(
+                matches!(Broker::open(location), Err(Error::Quarantined { .. })),
+                "{ending}"
+            );
+        }
+    }
+    // Also while it is open.
+    let place = tempfile::tempdir().unwrap();
+    let broker = create(place.path(), Kind::Container);
+    broker.delete(at(2)).unwrap();
+    let journal = std::path::PathBuf::from(format!("{}-journal", broker.location().db_file().display()));
+    fs::remove_file(&journal).unwrap();
+    pipe(&journal);
+    assert!(matches!(broker.delete(at(3)), Err(Error::Quarantined { .. })));
+}

@@ -307,6 +307,31 @@ fn a_record_that_cannot_be_used_means_hashing_everything_anew() {
     assert_eq!(hashes(&engine, 7).1, expected);
 }
 
+/// What is announced in a pipe is lost, and nobody can announce anything in a directory.
+#[test]
+fn what_is_no_file_in_place_of_announcements_is_moved_aside() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    put(&engine, "/a/c/o", at(1));
+    let before = hashes(&engine, 7).1;
+    let announcements = place.path().join("sda/objects/7/hashes.invalid");
+    std::fs::remove_file(&announcements).unwrap();
+    assert!(Command::new("mkfifo").arg(&announcements).status().unwrap().success());
+    put(&engine, "/a/c/o", at(2));
+    let (computed, found) = hashes(&engine, 7);
+    assert!(computed == 1 && found != before);
+    std::fs::remove_file(&announcements).unwrap_or_default();
+    std::fs::create_dir(&announcements).unwrap();
+    assert_eq!(hashes(&engine, 7), (1, found));
+    put(&engine, "/a/c/o", at(3));
+    assert_eq!(
+        std::fs::read_dir(place.path().join("sda/quarantined/objects"))
+            .unwrap()
+            .count(),
+        2
+    );
+}
+
 #[test]
 fn what_others_hold_is_forgotten_only_as_it_was() {
     let place = tempfile::tempdir().unwrap();

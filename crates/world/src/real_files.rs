@@ -58,7 +58,8 @@ struct RealDirectory {
 
 impl FileSystem for RealFiles {
     fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>> {
-        let open = |flags, mode| retry_on_intr(|| fs::openat(CWD, path, flags | PATIENT, mode));
+        // What is written to is the file of that name, never one elsewhere that a link in its place leads to.
+        let open = |flags, mode| retry_on_intr(|| fs::openat(CWD, path, flags | PATIENT | OFlags::NOFOLLOW, mode));
         let fd = match purpose {
             Purpose::Read => open_to_read(CWD, path, PATIENT),
             Purpose::Change => open(OFlags::RDWR, Mode::empty()),
@@ -476,6 +477,21 @@ mod tests {
         let directory = RealFiles.open_directory(place.path()).unwrap();
         assert_eq!(crate::files::own_names(&*directory, place.path()).unwrap(), ["7"]);
         assert_eq!(names(&*directory).len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (elsewhere, link) = (place.path().join("elsewhere"), place.path().join("link"));
+        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        for purpose in [Purpose::Change, Purpose::Append, Purpose::Lock, Purpose::Create] {
+            assert!(RealFiles.open(&link, purpose).is_err() && !elsewhere.exists());
+        }
+        std::fs::write(&elsewhere, b"kept").unwrap();
+        for purpose in [Purpose::Change, Purpose::Append, Purpose::Lock, Purpose::Create] {
+            assert!(RealFiles.open(&link, purpose).is_err());
+        }
+        assert!(RealFiles.open(&link, Purpose::Read).is_ok());
     }
 
     #[test]

@@ -29,6 +29,8 @@ use world::files::{Directory, Kind};
 const X_DELETE_AT: &str = "X-Delete-At";
 /// Each retry means that another writer finished in between.
 const RETRIES: usize = 50;
+/// How trees of objects are called, or begin.
+const OBJECTS: &str = "objects";
 /// What rsync puts behind the name of a file that it has not finished.
 const RSYNC_ENDING: usize = 6;
 /// Files of its own that OpenStack Swift keeps between partitions.
@@ -130,6 +132,21 @@ impl Audit {
         self.list(&self.directory(policy), canonical, |name| {
             NOTES.iter().any(|note| name.starts_with(note))
         })
+    }
+
+    /// Trees of objects on the device that are of none of these policies.
+    pub fn of_no_policy(&self, known: &[PolicyIndex]) -> Result<Vec<PathBuf>, EngineError> {
+        let trees: Vec<String> = known.iter().map(|policy| policy.directory(OBJECTS)).collect();
+        let is_tree =
+            |name: &str| name == OBJECTS || name.strip_prefix(OBJECTS).is_some_and(|rest| rest.starts_with('-'));
+        let is_foreign = |name: &str| is_tree(name) && !trees.iter().any(|tree| tree == name);
+        let listed = self.list(
+            &self.state.config.root,
+            |name| is_foreign(name).then(|| name.to_owned()),
+            |_| true,
+        )?;
+        let paths = listed.found.iter().map(|name| self.state.config.root.join(name));
+        Ok(paths.collect())
     }
 
     /// The suffixes of a partition.

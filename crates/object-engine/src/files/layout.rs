@@ -36,10 +36,12 @@ impl Layout {
 
     /// Where an object's files go when they cannot be trusted.
     pub(crate) fn quarantined(&self, key: &ObjectKey) -> PathBuf {
-        let mut path = self.root.join("quarantined");
-        path.push(key.policy.directory("objects"));
-        path.push(key.hash.hex());
-        path
+        self.quarantine(key.policy).join(key.hash.hex())
+    }
+
+    /// Where things of a policy go that cannot be trusted.
+    pub(crate) fn quarantine(&self, policy: PolicyIndex) -> PathBuf {
+        self.root.join("quarantined").join(policy.directory("objects"))
     }
 
     /// Where files wait that cannot be unnamed.
@@ -53,7 +55,13 @@ pub(crate) fn is_suffix(name: &str) -> bool {
     name.len() == 3 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The `tmp` and `tmp-N` that exist on a device; none when the device is not there.
+/// Whether a name is `tmp` or `tmp-N`.
+fn is_temporary(name: &str) -> bool {
+    let number = |rest: &str| rest.parse::<u32>().is_ok_and(|number| format!("tmp-{number}") == name);
+    name == "tmp" || name.strip_prefix("tmp-").is_some_and(number)
+}
+
+/// The `tmp` and `tmp-N` that exist on a device, and lie there; none when the device is not there.
 pub(crate) fn temporary_directories(device: &Device) -> Result<Vec<PathBuf>, FsError> {
     let root = device.root();
     let opened = match device.files().open_directory(root) {
@@ -61,13 +69,12 @@ pub(crate) fn temporary_directories(device: &Device) -> Result<Vec<PathBuf>, FsE
         other => other.map_err(FsError::io("list", root))?,
     };
     let mut found = vec![];
-    let mut each = |name: &std::ffi::OsStr| {
-        let text = name.to_string_lossy();
-        if text == "tmp" || text.starts_with("tmp-") {
-            found.push(root.join(name));
-        }
+    let mut each = |name: &std::ffi::OsStr, is_link: bool| match name.to_str().is_some_and(is_temporary) {
+        true if is_link => tracing::warn!("{}: is a symbolic link; not swept", root.join(name).display()),
+        true => found.push(root.join(name)),
+        false => {}
     };
-    opened.list(&mut each).map_err(FsError::io("list", root))?;
+    opened.list_links(&mut each).map_err(FsError::io("list", root))?;
     Ok(found)
 }
 
@@ -94,6 +101,12 @@ mod tests {
             Path::new("/srv/node/sda/quarantined/objects/485dc017205a81df3af616d917c90179")
         );
         assert_eq!(layout.temporaries(PolicyIndex(2)), Path::new("/srv/node/sda/tmp-2"));
+        assert!(["tmp", "tmp-1", "tmp-12"].into_iter().all(is_temporary));
+        assert!(
+            !["tmp-", "tmp-01", "tmp-mine", "tmpx", "tmp-1x"]
+                .into_iter()
+                .any(is_temporary)
+        );
         assert!(is_suffix("a0f") && !is_suffix("a0g") && !is_suffix("a0") && !is_suffix("A0F"));
     }
 }

@@ -248,6 +248,8 @@ impl ObjectAuditor {
             let listed = device.run(move |audit| audit.suffixes(policy, partition)).await;
             return self.listed(pass, listed, |pass, found| pass.suffixes = found.into());
         }
+        let all: Vec<PolicyIndex> = self.policies.iter().map(|policy| policy.index).collect();
+        let is_first = pass.policies.len() == all.len();
         let Some(policy) = pass.policies.pop_front() else {
             return self.next_device(pass);
         };
@@ -255,6 +257,9 @@ impl ObjectAuditor {
         let (world, scan) = (self.disks.world().clone(), self.options.scan);
         let listed = device.run(move |audit| {
             let mut listing = audit.partitions(policy)?;
+            if is_first {
+                listing.foreign.extend(audit.of_no_policy(&all)?);
+            }
             listing.found = position::resume(&world, &audit.directory(policy), scan, listing.found);
             Ok(listing)
         });

@@ -33,7 +33,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex};
-use world::files::own_names;
+use world::files::{Kind, own_names};
 
 const HASHES: &str = "hashes.pkl";
 /// Held by who sends or receives a whole partition.
@@ -138,7 +138,7 @@ impl<'a> Partition<'a> {
     fn is_announced(&self) -> Result<bool, EngineError> {
         let invalidations = self.path.join(write::INVALIDATIONS);
         match self.state.device.files().info(&invalidations) {
-            Ok(info) => Ok(info.size > 0),
+            Ok(info) => Ok(info.size > 0 || info.kind != Kind::File),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
             Err(error) => Err(self.state.io("look at", &invalidations, error)),
         }
@@ -149,6 +149,9 @@ impl<'a> Partition<'a> {
         let files = self.state.device.files();
         let invalidations = self.path.join(write::INVALIDATIONS);
         let locked = self.lock()?;
+        if files.info(&invalidations).is_ok_and(|info| info.kind != Kind::File) {
+            return self.set_aside(&invalidations);
+        }
         let mut recorded = self.recorded();
         let announced = match files.read(&invalidations, LONGEST_INVALIDATIONS) {
             Ok(announced) => announced,
@@ -162,10 +165,14 @@ impl<'a> Partition<'a> {
             }
             Err(error) => return Err(self.state.io("read", &invalidations, error)),
         };
-        let changed = recorded.record.as_mut().is_some_and(|record| {
-            let announced = String::from_utf8_lossy(&announced);
-            record.doubt(announced.lines().map(str::trim))
-        });
+        let announced = String::from_utf8_lossy(&announced);
+        let announced = || announced.lines().map(str::trim);
+        let is_strange = |line: &str| !line.is_empty() && Suffix::parse(line).is_none();
+        if announced().any(is_strange) {
+            let path = invalidations.display();
+            tracing::warn!("{path}: holds lines that are no suffixes; passed over");
+        }
+        let changed = (recorded.record.as_mut()).is_some_and(|record| record.doubt(announced()));
         match (&recorded.record, changed) {
             (Some(record), true) => recorded.bytes = Some(self.write(record)?),
             // Everything will be hashed anew; a record that says so stays so.
@@ -176,6 +183,24 @@ impl<'a> Partition<'a> {
             .clear_hints(write::INVALIDATIONS)
             .map_err(|error| self.state.blame(error))?;
         Ok(recorded)
+    }
+
+    /// Moves something away that is no file and yet in the place of announcements, which have been lost there: everything is
+    /// hashed anew. The partition's lock is held.
+    fn set_aside(&self, invalidations: &Path) -> Result<Recorded, EngineError> {
+        let written = self.write(&Record::invalid())?;
+        let name = format!("{}-{}", self.key.partition, write::INVALIDATIONS);
+        let place = self.state.layout.quarantine(self.key.policy).join(name);
+        match self.state.device.move_aside(invalidations, &place) {
+            Ok(to) => {
+                let (from, to) = (invalidations.display(), to.display());
+                tracing::warn!("{from}: is no file; moved to {to}, all suffixes are hashed anew");
+            }
+            Err(error) if error.is_absent() => {}
+            Err(error) => return Err(self.state.blame(error)),
+        }
+        let (record, bytes) = (None, Some(written));
+        Ok(Recorded { record, bytes })
     }
 
     fn recorded(&self) -> Recorded {
