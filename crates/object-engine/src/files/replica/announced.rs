@@ -52,7 +52,8 @@ impl Partition<'_> {
         let bytes = files.read(&self.path.join(HASHES), LONGEST_HASHES).ok()?;
         let record = Record::decode(&bytes).ok().filter(Record::is_valid)?;
         let lines = files.read(&self.path.join(INVALIDATIONS), LONGEST_INVALIDATIONS).ok()?;
-        let whole = lines.len() <= FEW && lines.ends_with(b"\n");
+        let plain = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'\n';
+        let whole = lines.len() <= FEW && lines.ends_with(b"\n") && lines.iter().all(plain);
         let was_known = |name| Suffix::parse(name).is_some_and(|suffix| record.hash_of(suffix).is_some());
         (whole && names(&lines).any(was_known)).then_some(Announced { record, bytes, lines })
     }
