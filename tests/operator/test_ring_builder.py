@@ -247,6 +247,29 @@ b.builder rebalance
 """)
 
 
+def test_empty_and_nought_in_options(tmp_path):
+    """A place of no name is where no device is; what is empty or nought changes nothing."""
+    compare(tmp_path, """
+b.builder create 4 1 1
+b.builder add r0z0-1.1.1.1:0R1.1.1.1:0/a_x 0 r1z1-1.1.1.1:5/b 1
+b.builder search --port 0
+b.builder search --region 0 --zone 1
+b.builder search --weight 0
+b.builder search --ip ''
+b.builder search --replication-ip '' --region 1
+b.builder search --device '' --region 1
+b.builder search --meta ''
+b.builder list_parts --ip ''
+b.builder set_weight --ip '' --region 1 5 --yes
+b.builder set_weight --meta '' 5 --yes
+b.builder set_info --id 0 --change-meta '' --change-port 0
+b.builder set_info --id 0 --change-device '' --change-port 7
+b.builder set_info --id 0 --change-replication-port 0 --change-ip 1.2.3.4
+b.builder set_info --id 0 --change-replication-ip '' --change-meta y
+b.builder
+""")
+
+
 def test_settings(tmp_path):
     compare(tmp_path, PLACED + """
 b.builder set_replicas 2

@@ -80,8 +80,9 @@ impl DeviceLine {
     /// Reads the words after the command.
     pub fn read(words: &[String]) -> Result<DeviceLine, NotSaid> {
         let said = Said::read(&DECLARED, words)?;
+        // A place of no name is meant all the same (`--ip "$UNSET"`): no device is there.
         let given = |name: &&str| match said.text(name) {
-            Some(text) => !text.is_empty(),
+            Some(text) => !text.is_empty() || name.ends_with("ip"),
             None => said.has(name),
         };
         Ok(DeviceLine {
@@ -95,7 +96,10 @@ impl DeviceLine {
     pub fn wanted(&self) -> Result<Wanted, String> {
         let said = &self.said;
         let number = |name: &str| said.whole(name);
-        let place = |name: &str| said.text(name).filter(|it| !it.is_empty()).map(address).transpose();
+        let place = |name: &str| match said.text(name) {
+            Some("") => Ok(Some(String::new())),
+            text => text.map(address).transpose(),
+        };
         Ok(Wanted {
             id: number("id"),
             region: number("region"),
@@ -118,15 +122,21 @@ impl DeviceLine {
     /// What the options change.
     pub fn change(&self) -> Result<Change, String> {
         let said = &self.said;
-        let place = |name: &str| said.text(name).filter(|it| !it.is_empty()).map(address).transpose();
-        let port = |name: &str| said.whole(name).map(|it| as_port(it, name)).transpose();
+        // What is empty or nought is not changed, as with OpenStack's program.
+        let port = |name: &str| {
+            said.whole(name)
+                .filter(|it| *it != 0)
+                .map(|it| as_port(it, name))
+                .transpose()
+        };
+        let text = |name: &str| said.text(name).filter(|it| !it.is_empty());
         Ok(Change {
-            ip: place("change-ip")?,
+            ip: text("change-ip").map(address).transpose()?,
             port: port("change-port")?,
-            replication_ip: place("change-replication-ip")?,
+            replication_ip: text("change-replication-ip").map(address).transpose()?,
             replication_port: port("change-replication-port")?,
-            device: said.text("change-device").map(device_name).transpose()?,
-            meta: said.text("change-meta").map(str::to_owned),
+            device: text("change-device").map(device_name).transpose()?,
+            meta: text("change-meta").map(str::to_owned),
         })
     }
 
@@ -218,6 +228,8 @@ mod tests {
     fn options_search() {
         assert!(line("--region 2 x").by_options && !line("d0 -y").by_options);
         assert!(!line("--change-ip 1.1.1.1").by_options && line("--change-ip 1.1.1.1").changes());
+        let nowhere = DeviceLine::read(&["--ip".to_owned(), String::new()]).unwrap();
+        assert!(nowhere.by_options && nowhere.wanted().unwrap().ip.as_deref() == Some(""));
         let wanted = line("--ip [2001:DB8:0::1] --weight 5").wanted().unwrap();
         assert_eq!((wanted.ip.as_deref(), wanted.weight), (Some("2001:db8::1"), Some(5.0)));
     }
