@@ -12,6 +12,8 @@ use std::path::PathBuf;
 /// An object store that is OpenStack Swift's architecture, API, rings and disk formats in one program.
 #[derive(Debug, Parser)]
 #[command(name = "martlet", version, max_term_width = 100, arg_required_else_help = true)]
+// As OpenStack's programs read options: of one said twice the last counts, long ones may be shortened.
+#[command(args_override_self = true, infer_long_args = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

@@ -105,7 +105,8 @@ impl Asked {
             (None, Some((ring, words))) if ring.ends_with(".ring.gz") => (PathBuf::from(ring), None, words),
             (None, _) => return line("Need to specify policy_name or <ring.gz>"),
         };
-        if words.is_empty() && arguments.partition.is_none() {
+        let partition = arguments.partition.as_deref().filter(|text| !text.is_empty());
+        if words.is_empty() && partition.is_none() {
             return line("No target specified");
         }
         if words.len() > 3 {
@@ -115,7 +116,10 @@ impl Asked {
             return line("Ring file does not exist");
         }
         let names = names(words, arguments.quoted)?;
-        let partition = arguments.partition.as_deref().map(partition).transpose()?;
+        let partition = partition.map(read_partition).transpose()?;
+        if names.is_empty() && partition.is_none() {
+            return Err(Mistake::Names("No target specified"));
+        }
         let ring_name = ring_name(&path);
         let bytes = world.files.read(&path, LARGEST_RING);
         let bytes = bytes.map_err(|error| Mistake::Files(format!("cannot read {}: {error}", path.display())))?;
@@ -208,7 +212,7 @@ fn policy_of(ring_name: &str) -> Option<PolicyIndex> {
     ring_name.strip_prefix("object-")?.parse().ok().map(PolicyIndex)
 }
 
-fn partition(text: &str) -> Result<u32, Mistake> {
+fn read_partition(text: &str) -> Result<u32, Mistake> {
     let number = python::int(text).and_then(|number| u32::try_from(number).ok());
     number.ok_or_else(|| Mistake::Files(format!("partition '{text}' is no number")))
 }
@@ -216,7 +220,7 @@ fn partition(text: &str) -> Result<u32, Mistake> {
 /// Account, container, object, which may be one word with slashes.
 fn names(words: &[String], is_quoted: bool) -> Result<Vec<String>, Mistake> {
     let parts: Vec<&str> = match words {
-        [one] if one.contains('/') => one.strip_prefix('/').unwrap_or(one).splitn(3, '/').collect(),
+        [one] if one.contains('/') => one.trim_start_matches('/').splitn(3, '/').collect(),
         words => words.iter().map(String::as_str).collect(),
     };
     let mut names: Vec<String> = parts
