@@ -3,10 +3,12 @@
 Nothing they look at may change; OpenStack's own look at databases through a copy here, for they merge what waits.
 """
 
+import contextlib
 import os
 import pickle
 import re
 import shutil
+import sqlite3
 
 import pytest
 from swift.account.backend import AccountBroker
@@ -271,6 +273,47 @@ def test_databases_with_a_story(etc, tmp_path, options):
     look_at_databases(shards, etc, tmp_path / "verbose", ("-v",))
     plain = made.files["sharding"][1]
     assert run("martlet", "container-info", "-d", etc, plain) == run("martlet", "container-info", "-d", etc, max(plain.parent.glob("*.db")))
+
+
+LONG_AGO = {
+    "container": """
+CREATE TABLE object (ROWID INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, created_at TEXT, size INTEGER, content_type TEXT, etag TEXT, deleted INTEGER DEFAULT 0);
+CREATE TABLE container_stat (account TEXT, container TEXT, created_at TEXT, put_timestamp TEXT DEFAULT '0', delete_timestamp TEXT DEFAULT '0', object_count INTEGER,
+    bytes_used INTEGER, reported_put_timestamp TEXT DEFAULT '0', reported_delete_timestamp TEXT DEFAULT '0', reported_object_count INTEGER DEFAULT 0,
+    reported_bytes_used INTEGER DEFAULT 0, hash TEXT default '00000000000000000000000000000000', id TEXT, status TEXT DEFAULT '', status_changed_at TEXT DEFAULT '0');
+INSERT INTO container_stat (account, container, created_at, put_timestamp, object_count, bytes_used, id) VALUES ('a', 'c', '1300000000.00000', '1300000000.00000', 3, 30, 'uuid');
+CREATE TRIGGER object_delete AFTER DELETE ON object BEGIN UPDATE container_stat SET object_count = object_count - 1; END;""",
+    "account": """
+CREATE TABLE container (ROWID INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, put_timestamp TEXT, delete_timestamp TEXT, object_count INTEGER, bytes_used INTEGER, deleted INTEGER DEFAULT 0);
+CREATE TABLE account_stat (account TEXT, created_at TEXT, put_timestamp TEXT DEFAULT '0', delete_timestamp TEXT DEFAULT '0', container_count INTEGER, object_count INTEGER DEFAULT 0,
+    bytes_used INTEGER DEFAULT 0, hash TEXT default '00000000000000000000000000000000', id TEXT, status TEXT DEFAULT '', status_changed_at TEXT DEFAULT '0');
+INSERT INTO account_stat (account, created_at, put_timestamp, container_count, object_count, bytes_used, id) VALUES ('a', '1300000000.00000', '1300000000.00000', 3, 30, 300, 'uuid');""",
+}
+SYNCS = "CREATE TABLE outgoing_sync (remote_id TEXT UNIQUE, sync_point INTEGER); CREATE TABLE incoming_sync (remote_id TEXT UNIQUE, sync_point INTEGER);"
+
+
+def test_databases_of_long_ago(etc, tmp_path):
+    files = []
+    for kind, schema in LONG_AGO.items():
+        path = tmp_path / f"{kind}s" / kind / f"{kind}.db"
+        path.parent.mkdir(parents=True)
+        with contextlib.closing(sqlite3.connect(path)) as made:
+            made.executescript(schema + SYNCS)
+        files.append((kind, path))
+    look_at_databases(files, etc, tmp_path / "copies", ())
+
+
+def test_databases_that_servers_would_mend(etc, tmp_path):
+    """Counters below nought are shown as they are; what is wrong is said of the file that was named."""
+    made = Databases(tmp_path / "made")
+    for name, sql in (("counts", "UPDATE policy_stat SET object_count = -5, bytes_used = -7"), ("metadata", "UPDATE container_info SET metadata = 'junk'")):
+        made.make(name)
+        with contextlib.closing(sqlite3.connect(made.files[name][1])) as opened:
+            opened.executescript(sql)
+    look_at_databases([("container", made.files["counts"][1])], etc, tmp_path / "copies", ())
+    damaged = made.files["metadata"][1]
+    said = run("martlet", "container-info", "-d", etc, damaged)
+    assert said.status == 1 and said.err.startswith(f"{damaged} has unreadable metadata")
 
 
 def test_databases_of_clusters(our_files, their_files, tmp_path):

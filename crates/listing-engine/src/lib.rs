@@ -82,7 +82,7 @@ pub use files::DeviceRoot;
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};
 pub use location::{Kind, Location};
-pub use look::{SyncNote, Waiting};
+pub use look::{SyncNote, Waiting, complaint_about};
 pub use metadata::{Metadata, MetadataItem};
 pub use policy_choice::better_policy;
 pub use query::{Deleted, ListQuery};

@@ -111,7 +111,7 @@ fn split_container_stat() -> String {
     .map(|name| statement(CONTAINER, name))
     .collect();
     format!(
-        "DROP TRIGGER object_insert; DROP TRIGGER object_delete;
+        "DROP TRIGGER IF EXISTS object_insert; DROP TRIGGER IF EXISTS object_delete;
          ALTER TABLE container_stat RENAME TO old_container_stat;
          {fresh}
          INSERT INTO container_info (account, container, created_at, put_timestamp, delete_timestamp,

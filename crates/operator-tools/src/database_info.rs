@@ -10,7 +10,7 @@ use crate::shard_info::Sharding;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::text::shown;
 use clap::Args;
-use listing_engine::{Broker, Direction, Error, Info, Kind, Metadata, SyncNote, Waiting};
+use listing_engine::{Broker, Direction, Error, Info, Kind, Metadata, SyncNote, Waiting, complaint_about};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -103,12 +103,12 @@ enum Trouble {
     Other(String),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
+impl Trouble {
+    fn of(error: Error, path: &Path) -> Self {
         match error {
             Error::WrongKind { .. } => Self::WrongKind,
-            Error::Quarantined { reason, .. } => Self::Other(format!("the database is damaged: {reason}")),
-            other => Self::Other(other.to_string()),
+            Error::Quarantined { reason, .. } => Self::Other(format!("{} is damaged: {reason}", path.display())),
+            other => Self::Other(complaint_about(&other, path)),
         }
     }
 }
@@ -138,27 +138,38 @@ impl Database {
             true => Waiting::DoesNotCount,
             false => Waiting::Counts,
         };
-        let broker = Broker::look(world.files.clone(), kind, path, waiting)?;
         let dir = SwiftDir::open(world, &arguments.swift_dir)?;
         let ring = dir.ring(world, kind.word())?;
-        let (mut info, metadata) = (broker.info()?, broker.metadata()?);
-        let sharding = match kind {
-            Kind::Account => None,
-            Kind::Container => Some(Sharding::read(&broker, &info, &metadata)?),
+        let look = || {
+            let broker = Broker::look(world.files.clone(), kind, path, waiting)?;
+            let (mut info, metadata) = (broker.info()?, broker.metadata()?);
+            let sharding = match kind {
+                Kind::Account => None,
+                Kind::Container => Some(Sharding::read(&broker, &info, &metadata)?),
+            };
+            if let Some(sharding) = &sharding {
+                sharding.count(&mut info, path, world)?;
+            }
+            // Databases of long ago have other tables for these.
+            let notes = |direction| match arguments.sync {
+                true => broker.sync_notes(direction),
+                false => Ok(vec![]),
+            };
+            let (incoming, outgoing) = (notes(Direction::Incoming)?, notes(Direction::Outgoing)?);
+            Ok((info, broker.spelled()?, metadata, sharding, incoming, outgoing))
         };
-        if let Some(sharding) = &sharding {
-            sharding.count(&mut info, path, world)?;
-        }
+        let looked = look().map_err(|error| Trouble::of(error, path))?;
+        let (info, spelled, metadata, sharding, incoming, outgoing) = looked;
         Ok(Self {
             kind,
             dir,
             ring,
             info,
-            spelled: broker.spelled()?,
+            spelled,
             metadata,
             sharding,
-            incoming: broker.sync_notes(Direction::Incoming)?,
-            outgoing: broker.sync_notes(Direction::Outgoing)?,
+            incoming,
+            outgoing,
         })
     }
 
@@ -219,10 +230,15 @@ impl Database {
         good &= self.print_time("Delete Timestamp", "delete_timestamp", console)?;
         good &= self.print_time("Status Timestamp", "status_changed_at", console)?;
         if self.kind == Kind::Account {
-            console.say(format_args!("  Container Count: {}", info.container_count))?;
+            let count = self.count("container_count", info.container_count);
+            console.say(format_args!("  Container Count: {count}"))?;
         }
-        console.say(format_args!("  Object Count: {}", info.object_count))?;
-        console.say(format_args!("  Bytes Used: {}", info.bytes_used))?;
+        let (objects, bytes) = (
+            self.count("object_count", info.object_count),
+            self.count("bytes_used", info.bytes_used),
+        );
+        console.say(format_args!("  Object Count: {objects}"))?;
+        console.say(format_args!("  Bytes Used: {bytes}"))?;
         if self.kind == Kind::Container {
             let policy = self.dir.policy(info.policy);
             let policy = policy.map_or("Unknown", |policy| policy.name.as_str());
@@ -239,6 +255,15 @@ impl Database {
             console.say(format_args!("  X-Container-Sync-Point2: {}", info.sync_point2))?;
         }
         Ok(good)
+    }
+
+    /// A counter; servers take one below nought for nought, and who looks wants to see it.
+    fn count(&self, column: &str, counted: u64) -> String {
+        let spelled = self
+            .spelled
+            .get(column)
+            .filter(|text| counted == 0 && text.starts_with('-'));
+        spelled.map_or_else(|| counted.to_string(), |text| shown(text.as_bytes()))
     }
 
     fn print_time(&self, title: &str, column: &str, console: &mut Console<'_>) -> io::Result<bool> {

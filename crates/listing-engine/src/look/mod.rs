@@ -16,6 +16,7 @@ use crate::sync_points::Direction;
 use crate::{Broker, DeviceRoot, Error, Kind, Location};
 use excerpt::Excerpt;
 use files::Untouched;
+use rusqlite::types::ValueRef;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +43,16 @@ pub enum Waiting {
     DoesNotCount,
 }
 
+/// What is wrong with a database that was looked at, by the name of its real file: inside it seems to lie elsewhere.
+pub fn complaint_about(error: &Error, path: &Path) -> String {
+    let said = error.to_string();
+    let Some((before, rest)) = said.split_once(files::ROOT) else {
+        return said;
+    };
+    let behind = rest.split_once(".db").map_or("", |(_, behind)| behind);
+    format!("{before}{}{behind}", path.display())
+}
+
 impl Broker {
     /// Looks at the database of which `path` is a file, wherever it lies: of several files of one database the newest. Rows
     /// that wait beside it count as `waiting` says.
@@ -60,7 +71,7 @@ impl Broker {
         Self::open(Location::new(root, kind, 0, PathHash([0; 16])))
     }
 
-    /// The columns of its one row about the whole, as they are spelled; what is no text is left out.
+    /// The columns of its one row about the whole, as they are spelled; what is neither text nor whole number is left out.
     pub fn spelled(&self) -> Result<HashMap<String, String>, Error> {
         let sql = match self.location().kind() {
             Kind::Account => "SELECT * FROM account_stat",
@@ -73,8 +84,9 @@ impl Broker {
                 statement.query_row([], |row| {
                     let mut found = HashMap::new();
                     for (place, name) in names.iter().enumerate() {
-                        if let Ok(text) = row.get_ref(place)?.as_str() {
-                            found.insert(name.clone(), text.to_owned());
+                        match row.get_ref(place)? {
+                            ValueRef::Integer(number) => drop(found.insert(name.clone(), number.to_string())),
+                            other => found.extend(other.as_str().ok().map(|text| (name.clone(), text.to_owned()))),
                         }
                     }
                     Ok(found)
