@@ -61,6 +61,33 @@ def test_a_plan_asks_for_what_it_is_not_told(tmp_path):
         assert told(tmp_path, f"plan {wrong}", status=2) is not None
 
 
+INVENTORY = '[[server]]\nzone = 1\nip = "10.0.0.1"\n'
+
+
+@pytest.mark.parametrize("text, why", [("drives = 3\ndevices = ['a']", "3 drives, and 1 devices"), ("devices = ['a', 'a']", "has a twice"), ("devices = ['$(reboot)']", "choose letters"),
+                                       ("drives = 1\nport = 0", "port 0"), ("drives = 1\ndrive_size = '0TB'", "holds nothing"), ("drives = nan", "line 4"), ("", "say `drives`")])
+def test_an_inventory_that_makes_no_ring(tmp_path, text, why):
+    (tmp_path / "i.toml").write_text(INVENTORY + text, encoding="utf-8")
+    assert why in told(tmp_path, "plan --inventory i.toml", status=2)
+
+
+def test_what_is_said_beside_an_inventory(tmp_path):
+    (tmp_path / "i.toml").write_text("final_drives = 40\n" + INVENTORY + "devices = ['sd_a', 'sdb', 'sdc']\n", encoding="utf-8")
+    plan = json.loads(told(tmp_path, "plan --inventory i.toml --final-drives 5000 --json", status=1))
+    assert plan["part_power"] == 19 and [line.split(" add ")[1][:9] for line in plan["commands"][1:3]] == ["r1z1-10.0", "--region "]
+    for line in plan["commands"]:
+        assert builders.ours(tmp_path, [shlex.join(shlex.split(line)[1:]).replace("create 19", "create 9")])[0].status in (0, 1), line
+    assert " sd_a " in told(tmp_path, "")
+    for wrong in ("--drives 3", "--zones 3", "--servers 2"):
+        assert "not both" in told(tmp_path, f"plan --inventory i.toml {wrong}", status=2)
+    assert "begins with 3" in told(tmp_path, "plan --inventory i.toml --final-drives 2", status=2)
+
+
+def test_a_plan_for_a_builder_that_exists(ring):
+    for drives in (10, 1000):
+        assert "create would replace it" in " ".join(unchanged(ring, f"plan --drives 10 --final-drives {drives} --zones 5 --no-questions", status=1).split())
+
+
 def table(folder):
     """The assignment as OpenStack's program reads it: for each partition, where its replicas are."""
     builder = RingBuilder.load(str(folder / "o.builder"))
@@ -150,6 +177,26 @@ def test_what_is_at_risk_is_counted(ring):
     two = json.loads(unchanged(ring, "simulate --lose zone:1/3 --lose server:10.0.1.1 --lose d5 --json", status=1))
     both = [line.split() for line in told(ring, "list_parts z3 z1 d5").splitlines()[1:]]
     assert two["partitions_by_replicas_left"] == {str(3 - lost): sum(int(count) == lost for _, count in both) for lost in (3, 2, 1)}
+
+
+@pytest.mark.parametrize("replicas", [2, 2.5, 4])
+def test_what_is_at_risk_in_other_rings(tmp_path, replicas):
+    """Against a count of the table itself; a quorum is what writes need: one of two, two of three or four."""
+    builders.ours(tmp_path, [f"o.builder create 7 {replicas} 1", "o.builder add " + " ".join(f"r1z{zone}-10.0.{zone}.1:6200/d{drive} {zone}" for zone in range(1, 4) for drive in range(3)),
+                             "o.builder rebalance --seed 1"])
+    rows = table(tmp_path)
+    for places, lost in (("--lose zone:1", {0, 1, 2}), ("--lose zone:1 --lose d3 --lose 10.0.3.1", {0, 1, 2, 3, 6, 7, 8}), ("--lose d8", {8})):
+        left = [(sum(row.values()), sum(count for device, count in row.items() if device not in lost)) for row in rows]
+        below = sum(there < (had + 1) // 2 for had, there in left)
+        gone = sum(there == 0 for _, there in left)
+        [step] = builders.ours(tmp_path, [f"o.builder simulate {places} --used 1 --json"])
+        said = json.loads(step.out)
+        assert said["partitions_below_quorum"] == below and step.status == (1 if below or gone else 0)
+        assert said["lost_partition_replicas"] == sum(had - there for had, there in left)
+        wanted = Counter(there for had, there in left if there < had)
+        assert {int(number): count for number, count in said["partitions_by_replicas_left"].items() if count} == wanted
+        per_part = said["stored_bytes"] / sum(had for had, _ in left)
+        assert said["repair_bytes"] == pytest.approx(per_part * sum(had - there for had, there in left if there), rel=1e-6)
 
 
 def test_simulations_for_people(ring):

@@ -4,6 +4,7 @@
 
 use super::size;
 use serde::Deserialize;
+use std::collections::HashSet;
 
 /// More drives than any cluster has.
 const MOST_DRIVES: u32 = 1_000_000;
@@ -83,9 +84,13 @@ impl Inventory {
         if file.server.len() > MOST_SERVERS {
             return Err(format!("more than {MOST_SERVERS} servers"));
         }
-        let mut drives = 0u32;
+        let (mut drives, mut places) = (0u32, HashSet::new());
         let servers = file.server.into_iter().map(|server| {
-            let count = server.drives.unwrap_or(server.devices.len() as u32);
+            let named = server.devices.len() as u32;
+            let count = server.drives.unwrap_or(named);
+            if named > 0 && named != count {
+                return Err(format!("server {}: {count} drives, and {named} devices", server.ip));
+            }
             drives = drives.saturating_add(count);
             if count == 0 || drives > MOST_DRIVES {
                 return Err(format!(
@@ -95,7 +100,18 @@ impl Inventory {
             }
             server.known()
         });
-        let servers = servers.collect::<Result<_, _>>()?;
+        let servers: Vec<Server> = servers.collect::<Result<_, _>>()?;
+        for server in &servers {
+            // A device is known by address and name; replicators' addresses may be shared.
+            let place = server.address.split('R').next().unwrap_or_default();
+            if let Some(twice) = server
+                .devices
+                .iter()
+                .find(|name| !places.insert((place, name.as_str())))
+            {
+                return Err(format!("server {place} has {twice} twice"));
+            }
+        }
         Ok(Inventory {
             servers,
             final_drives: file.final_drives.map(bounded).transpose()?,
@@ -110,6 +126,20 @@ impl Inventory {
     }
 }
 
+/// What a drive holds.
+pub fn drive_size(text: &str) -> Result<f64, String> {
+    match size::bytes(text)? {
+        size if size > 0.0 => Ok(size),
+        _ => Err(format!("a drive of {text} holds nothing")),
+    }
+}
+
+/// A name that needs no quotation marks in a shell.
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+@".contains(&byte);
+    !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
+}
+
 /// A number of drives that some cluster has.
 pub fn bounded(drives: u32) -> Result<u32, String> {
     match drives {
@@ -121,6 +151,15 @@ pub fn bounded(drives: u32) -> Result<u32, String> {
 impl FileServer {
     fn known(self) -> Result<Server, String> {
         let show = |ip: &str| crate::address::address(ip).map(|ip| crate::address::before_port(&ip));
+        if self.port == 0 || self.replication_port == Some(0) {
+            return Err(format!("server {}: port 0 cannot be connected to", self.ip));
+        }
+        if let Some(name) = self.devices.iter().find(|name| !is_plain(name)) {
+            let (ip, name) = (&self.ip, name.escape_debug());
+            return Err(format!(
+                "server {ip}: device '{name}': choose letters, digits, and - _ . : + @"
+            ));
+        }
         let mut address = format!("{}:{}", show(&self.ip)?, self.port);
         if let Some(ip) = &self.replication_ip {
             address.push_str(&format!(
@@ -140,7 +179,7 @@ impl FileServer {
             zone: self.zone,
             address,
             devices,
-            drive_size: self.drive_size.as_deref().map(size::bytes).transpose()?,
+            drive_size: self.drive_size.as_deref().map(drive_size).transpose()?,
         })
     }
 }
@@ -171,6 +210,13 @@ mod tests {
             "[[server]]\nzone = 1\nip = \"$\"\ndrives = 1",
             "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 4000000000",
             "final_drives = 0",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 2\ndevices = [\"a\"]",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndevices = [\"a\", \"a\"]",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 1\n[[server]]\nzone = 2\nip = \"1.2.3.4\"\ndrives = 1",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndevices = [\"a b\"]",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndevices = [\"$(x)\"]",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 1\nport = 0",
+            "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 1\ndrive_size = \"0TB\"",
         ] {
             assert!(Inventory::read(wrong).is_err(), "{wrong}");
         }

@@ -3,7 +3,7 @@
 //! The advice is that of OpenStack's guide: a hundred partitions for each drive the cluster will ever have, rounded
 //! up to a power of two; three replicas; five zones or more.
 
-use super::inventory::{Inventory, bounded};
+use super::inventory::{Inventory, bounded, drive_size};
 use super::{plan_commands::commands, size};
 use crate::command::{Desk, Outcome};
 use crate::options::{Declared, Said, Takes, long};
@@ -104,6 +104,11 @@ fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
         Some(path) => read_inventory(desk, path)?,
         None => Inventory::default(),
     };
+    for name in ["drives", "zones", "regions", "servers"] {
+        if said.text("inventory").is_some() && said.has(name) {
+            return Err(Stop::Refused(format!("say --{name} or --inventory, not both")));
+        }
+    }
     let asks = said.text("inventory").is_none() && !said.has("no-questions") && !said.has("json");
     let mut ask = |name: &str, question: &str| -> Result<Option<u32>, Stop> {
         match count(said, name)? {
@@ -129,13 +134,17 @@ fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
             "say how many drives the cluster begins with: --drives or --inventory".to_owned(),
         ));
     };
-    let final_drives = match inventory.final_drives {
-        Some(drives) => Some(drives),
-        None => ask(
+    let final_drives = match (inventory.final_drives, said.has("final-drives")) {
+        (Some(drives), false) => Some(drives),
+        _ => ask(
             "final-drives",
             "How many will it have in the end (Enter: four times as many)? ",
         )?,
     };
+    if let Some(fewer) = final_drives.filter(|it| *it < drives) {
+        let why = format!("{fewer} drives in the end: the cluster begins with {drives}");
+        return Err(Stop::Refused(why));
+    }
     let places = |key: fn(&super::inventory::Server) -> (u32, u32)| {
         let mut places: Vec<_> = inventory.servers.iter().map(key).collect();
         places.sort_unstable();
@@ -155,15 +164,11 @@ fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
     };
     Ok(Cluster {
         drives: bounded(drives)?,
-        final_drives: bounded(
-            final_drives
-                .unwrap_or_else(|| drives.saturating_mul(USUAL_GROWTH))
-                .max(drives),
-        )?,
+        final_drives: bounded(final_drives.unwrap_or_else(|| drives.saturating_mul(USUAL_GROWTH)))?,
         zones: zones.unwrap_or(1),
         regions: regions.unwrap_or(1),
         servers: count(said, "servers")?.or((!inventory.servers.is_empty()).then_some(inventory.servers.len() as u32)),
-        drive_size: said.text("drive-size").map(size::bytes).transpose()?,
+        drive_size: said.text("drive-size").map(drive_size).transpose()?,
         replicas: said.float("replicas").or(inventory.replicas).unwrap_or(USUAL_REPLICAS),
         hours: count(said, "min-part-hours")?
             .or(inventory.min_part_hours)
@@ -240,7 +245,9 @@ fn propose(desk: &Desk<'_, '_>, cluster: &Cluster, builder: Option<&RingBuilder>
 fn why_replicas(replicas: f64) -> String {
     let usual = match replicas {
         it if it < 2.0 => "one copy: any drive that fails takes data with it",
-        it if it < 3.0 => "two copies: no majority when one is out of reach, and one left while a drive is replaced",
+        it if it < 3.0 => {
+            "two copies: one is left while a drive is replaced, and a write is acknowledged when one is stored"
+        }
         it if it < 4.0 => {
             "three copies: two are left while one is repaired, two of three are a majority for writes; more copies cost \
              more than they save"
@@ -293,12 +300,15 @@ fn warnings(cluster: &Cluster, part_power: u32, builder: Option<&RingBuilder>) -
             ));
         }
     }
+    if builder.is_some_and(|builder| builder.part_power() == part_power) {
+        warnings.push("the builder exists: create would replace it by one without devices.".to_owned());
+    }
     if let Some(builder) = builder
         && builder.part_power() != part_power
     {
         warnings.push(format!(
-            "the builder exists and has part power {}; it grows by one at a time with prepare_increase_partition_power, and \
-             never shrinks.",
+            "the builder exists and has part power {}: create would replace it by one without devices. The power grows \
+             by one at a time with prepare_increase_partition_power, and never shrinks.",
             builder.part_power()
         ));
     }

@@ -21,16 +21,23 @@ pub(super) fn commands(desk: &Desk<'_, '_>, cluster: &Cluster, part_power: u32) 
             .bytes()
             .any(|byte| byte.is_ascii_alphabetic() && byte != b'R')
             && !server.address.contains('[');
-        for device in &server.devices {
-            let (region, zone) = (server.region, server.zone);
-            commands.push(match named {
-                false => format!(
-                    "{program} {file} add r{region}z{zone}-{}/{device} {weight}",
-                    server.address
-                ),
-                true => by_options(program, &file, server, device, weight),
-            });
+        let (region, zone, address) = (server.region, server.zone, &server.address);
+        // In a value an underscore begins the remark.
+        let (values, options): (Vec<_>, Vec<_>) = server
+            .devices
+            .iter()
+            .partition(|device| !named && !device.contains('_'));
+        if !values.is_empty() {
+            let values: Vec<String> = values
+                .iter()
+                .map(|device| format!("r{region}z{zone}-{address}/{device} {weight}"))
+                .collect();
+            commands.push(format!("{program} {file} add {}", values.join(" ")));
         }
+        let lines = options
+            .into_iter()
+            .map(|device| by_options(program, &file, server, device, weight));
+        commands.extend(lines);
     }
     if cluster.inventory.servers.is_empty() {
         let weight = cluster.drive_size.unwrap_or(USUAL_SIZE) / GB;

@@ -44,8 +44,8 @@ struct Damage {
     lost: u64,
     /// For each number of replicas left, how many partitions have lost at least one and have so many.
     left: Vec<u64>,
-    /// Partitions that have fewer replicas left than a majority.
-    below_majority: u64,
+    /// Partitions that have fewer replicas left than a write needs.
+    below_quorum: u64,
     /// Replicas that can be copied.
     repairable: u64,
     /// Bytes the busiest device reads or writes.
@@ -87,7 +87,7 @@ pub fn simulate(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
         let title = format!("{}: {} lost", desk.builder_name(), places.join(", "));
         super::save_picture(desk, &builder, &title, &lost, path)?;
     }
-    let risky = damage.left.first().is_some_and(|gone| *gone > 0) || damage.below_majority > 0 || damage.full > FULL;
+    let risky = damage.left.first().is_some_and(|gone| *gone > 0) || damage.below_quorum > 0 || damage.full > FULL;
     Ok(if risky { Status::Warning } else { Status::Success })
 }
 
@@ -175,8 +175,8 @@ impl Damage {
         let left = held.len() - lost;
         self.lost += lost as u64;
         self.left[left.min(held.len() - 1)] += 1;
-        if left < held.len() / 2 + 1 {
-            self.below_majority += 1;
+        if left < quorum::size(held.len()) {
+            self.below_quorum += 1;
         }
         if left == 0 {
             return;
@@ -225,10 +225,10 @@ fn tell(
     }
     let untouched = partitions as u64 - damage.left.iter().sum::<u64>();
     terminal.say(format_args!("all replicas left: {}", share(untouched)));
-    if damage.below_majority > 0 {
+    if damage.below_quorum > 0 {
         terminal.say(format_args!(
-            "no majority of primaries: {}: writes go to handoffs meanwhile",
-            share(damage.below_majority)
+            "no quorum of primaries: {}: writes need handoffs meanwhile",
+            share(damage.below_quorum)
         ));
     }
     terminal.say(format_args!(
@@ -262,7 +262,7 @@ fn as_json(damage: &Damage, stored: &Stored, places: &[&str], bandwidth: f64, ho
         "lost_partition_replicas": damage.lost,
         "lost_bytes": (damage.lost as f64 * stored.per_part) as u64,
         "partitions_by_replicas_left": left,
-        "partitions_below_majority": damage.below_majority,
+        "partitions_below_quorum": damage.below_quorum,
         "repair_bytes": (damage.repairable as f64 * stored.per_part) as u64,
         "bandwidth_bytes_per_second": bandwidth,
         "repair_hours": hours,
@@ -288,7 +288,7 @@ mod tests {
         for held in [[0, 2, 3], [0, 1, 2], [2, 3, 2]] {
             damage.count(&held, &is_lost, &mut reads);
         }
-        assert_eq!((damage.lost, damage.repairable, damage.below_majority), (3, 3, 1));
+        assert_eq!((damage.lost, damage.repairable, damage.below_quorum), (3, 3, 1));
         assert_eq!(damage.left, [0, 1, 1]);
         assert_eq!(reads, [0.0, 0.0, 2.5, 0.5]);
     }
