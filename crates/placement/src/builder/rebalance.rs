@@ -24,6 +24,13 @@ use super::{Rebalanced, RingBuilder, dispersion};
 /// With no hours to wait, a partition may move again at once: so many replicas of it.
 const ROUNDS_WITHOUT_HOURS: usize = 8;
 
+/// A small ring is moved so often, each time by other chances, and the best is taken: there, one partition more or less is
+/// seen in every number.
+const ATTEMPTS: usize = 8;
+
+/// How many replicas of partitions all attempts look at.
+const CELLS_IN_ALL: usize = 1 << 16;
+
 /// How often what some devices cannot get is shared anew by the others.
 const SHARINGS: usize = 3;
 
@@ -150,7 +157,7 @@ impl RingBuilder {
         let hours = self.min_part_hours;
         let moves = &self.moves;
         let may_move = |partition: usize| i64::from(moves[partition]) >= hours && may_move(partition as u32);
-        let mut moving = Moving::new(
+        let start = Moving::new(
             tree,
             &before,
             &lengths,
@@ -159,32 +166,58 @@ impl RingBuilder {
             &goal.most,
             may_move,
         );
-        let quotas = self.quotas(tree, goal, &moving.held(), random);
-        moving.set_quotas(&quotas);
-        moving.run(random);
-        for _ in 1..ROUNDS_WITHOUT_HOURS {
-            if hours > 0 || !moving.begin_again() {
-                break;
+        let shares = self.shares(tree);
+        let attempts = (CELLS_IN_ALL / (self.partitions() * lengths.len())).clamp(1, ATTEMPTS);
+        let (moving, quotas) = match attempts {
+            1 => self.attempt(tree, goal, start, &shares, random),
+            _ => {
+                let all = (0..attempts).map(|_| self.attempt(tree, goal, start.clone(), &shares, random));
+                let best = all.min_by_key(|(moving, _)| moving.rank(&start, &shares));
+                best.unwrap_or_else(|| (start.clone(), vec![0; tree.nodes()]))
             }
-            moving.run(random);
-        }
-        self.share_rest(tree, &mut moving, random);
+        };
         self.rows = moving.into_rows(&lengths);
         let moved = self.note_moves(&before);
         self.count_parts(tree, &quotas);
         moved
     }
 
-    /// What devices that lack partitions cannot get now is shared by the others.
-    fn share_rest(&self, tree: &Tree, moving: &mut Moving<'_>, random: &mut Random) {
+    /// Moves what has to move, as chance has it. Also says what each node should hold.
+    fn attempt<'t>(
+        &self,
+        tree: &Tree,
+        goal: &Goal,
+        mut moving: Moving<'t>,
+        shares: &[f64],
+        random: &mut Random,
+    ) -> (Moving<'t>, Vec<u64>) {
+        let quotas = self.quotas(tree, goal, &moving.held(), random);
+        moving.set_quotas(&quotas);
+        moving.run(random);
+        for _ in 1..ROUNDS_WITHOUT_HOURS {
+            if self.min_part_hours > 0 || !moving.begin_again() {
+                break;
+            }
+            moving.run(random);
+        }
+        self.share_rest(tree, &mut moving, shares, random);
+        (moving, quotas)
+    }
+
+    /// What each device should hold by weight, by id.
+    fn shares(&self, tree: &Tree) -> Vec<f64> {
         let exact = self.partitions() as f64 * self.replicas;
-        let leaf = |id: usize| tree.places[id][LEVELS - 1];
-        let ids = 0..tree.places.len();
-        let share = |id: usize| match leaf(id) {
+        let share = |place: &[u32; LEVELS]| match place[LEVELS - 1] {
             NOWHERE => 0.0,
             leaf => tree.weights[leaf as usize] / tree.weights[0] * exact,
         };
-        let shares: Vec<f64> = ids.clone().map(share).collect();
+        tree.places.iter().map(share).collect()
+    }
+
+    /// What devices that lack partitions cannot get now is shared by the others.
+    fn share_rest(&self, tree: &Tree, moving: &mut Moving<'_>, shares: &[f64], random: &mut Random) {
+        let leaf = |id: usize| tree.places[id][LEVELS - 1];
+        let ids = 0..tree.places.len();
         for _ in 0..SHARINGS {
             let missing = |id: &usize| (moving.quota[*id] - moving.parts[*id]).max(0);
             let lack: i64 = ids.clone().map(|id| missing(&id)).sum();
@@ -216,7 +249,7 @@ impl RingBuilder {
                 NOWHERE => 0,
                 leaf => counts[leaf as usize] as i64,
             };
-            if !moving.share_rest(&shares, ids.clone().map(quota).collect(), random) {
+            if !moving.share_rest(shares, ids.clone().map(quota).collect(), random) {
                 return;
             }
         }

@@ -12,9 +12,13 @@ impl Moving<'_> {
     pub(super) fn move_apart(&mut self, random: &mut Random) {
         let crowd = |partition: &usize| {
             let stays = self.fixed[*partition] || self.copied[*partition] || self.moved[*partition] > 0;
-            !stays && (0..self.width).any(|replica| self.crowded(*partition, replica))
+            !stays && self.standing(*partition).crowded
         };
-        let partitions: Vec<usize> = self.order(random).filter(crowd).collect();
+        if self.slots.is_empty() {
+            return;
+        }
+        let mut partitions: Vec<usize> = (0..self.partitions).filter(crowd).collect();
+        random.shuffle(&mut partitions);
         for only_surplus in [true, false] {
             for &partition in &partitions {
                 if self.slots.is_empty() {
@@ -48,21 +52,25 @@ impl Moving<'_> {
     }
 
     /// Moves replicas that still crowd a place though all devices hold what they should, and lets
-    /// others move back in exchange; undone where that does not come out even.
-    pub(super) fn exchange_apart(&mut self, random: &mut Random) {
+    /// others move back in exchange; undone where that does not come out even. Whether it was done.
+    pub(super) fn exchange_apart(&mut self, standing_badly: &[usize], random: &mut Random) -> bool {
         let imbalance = |moving: &Moving<'_>| -> i64 {
             let off = moving.parts.iter().zip(&moving.quota);
             off.map(|(parts, quota)| (parts - quota).abs()).sum()
         };
+        if standing_badly.is_empty() {
+            return false;
+        }
         let before = imbalance(self);
         let kept = (self.cells.clone(), self.moved.clone(), self.parts.clone());
         let mut exchanged = Vec::new();
-        for partition in self.order(random) {
-            let replica = (0..self.width).find(|&replica| self.exchange_one(partition, replica, random));
+        self.open_slots(random);
+        for &partition in standing_badly {
+            let replica = self.exchange_one(partition, random);
             exchanged.extend(replica.map(|replica| (partition, replica)));
         }
         if exchanged.is_empty() {
-            return;
+            return false;
         }
         self.open_slots(random);
         self.move_surplus(random, 0);
@@ -75,28 +83,53 @@ impl Moving<'_> {
                 self.moved[partition] = kept.1[partition];
             }
         }
-        if imbalance(self) > before {
+        let even = imbalance(self) <= before;
+        if !even {
             (self.cells, self.moved, self.parts) = kept;
         }
+        even
     }
 
-    /// Moves a replica that crowds a place to some device where it does not.
-    fn exchange_one(&mut self, partition: usize, replica: usize, random: &mut Random) -> bool {
-        let fresh = self.origin[partition * self.width + replica] == NOWHERE;
-        let stays = self.copied[partition] && !fresh;
-        if stays || !self.is_free(partition, replica) || !self.crowded(partition, replica) {
-            return false;
-        }
-        for _ in 0..DRAWS {
-            let leaf = random.below(self.tree.leaves.len() as u64) as usize;
-            let to = self.tree.leaves[leaf];
-            let better = self.cost(partition, replica, to).is_some_and(|cost| cost < 0);
-            if better && self.quota[to as usize] > 0 && self.excess_change((partition, replica), to) <= 0 {
+    /// Moves a replica that crowds a place to some device where it does not: best from one that got too much by another
+    /// exchange to one that lost by one.
+    fn exchange_one(&mut self, partition: usize, random: &mut Random) -> Option<usize> {
+        let mut replicas: Vec<usize> = (0..self.width).filter(|&it| self.may_exchange(partition, it)).collect();
+        replicas.sort_by_key(|&replica| !self.exceeds(self.cell(partition, replica)));
+        for to_lacking in [true, false] {
+            for &replica in &replicas {
+                let to = match to_lacking {
+                    true => self
+                        .draw(partition, replica, random)
+                        .filter(|it| it.1 < 0)
+                        .map(|it| it.0),
+                    false => self.better_device(partition, replica, random),
+                };
+                let Some(to) = to.filter(|&to| self.excess_change((partition, replica), to) <= 0) else {
+                    continue;
+                };
+                let from = self.cell(partition, replica);
                 self.put(partition, replica, to);
                 self.note(partition, replica, to);
-                return true;
+                if self.lacks(from) {
+                    self.slots.push(from);
+                }
+                return Some(replica);
             }
         }
-        false
+        None
+    }
+
+    fn may_exchange(&self, partition: usize, replica: usize) -> bool {
+        let fresh = self.origin[partition * self.width + replica] == NOWHERE;
+        let stays = self.copied[partition] && !fresh;
+        !stays && self.is_free(partition, replica) && self.crowded(partition, replica)
+    }
+
+    /// A device where a replica stands better, whatever it holds.
+    fn better_device(&self, partition: usize, replica: usize, random: &mut Random) -> Option<u32> {
+        let leaves = &self.tree.leaves;
+        let drawn = (0..DRAWS).map(|_| leaves[random.below(leaves.len() as u64) as usize]);
+        let better = |id: &u32| self.cost(partition, replica, *id).is_some_and(|cost| cost < 0);
+        { drawn }.find(|id| self.quota[*id as usize] > 0 && better(id))
     }
 }

@@ -58,4 +58,39 @@ impl Moving<'_> {
             }
         })
     }
+
+    /// How a partition's replicas stand: looked at for every partition, several times.
+    pub(super) fn standing(&self, partition: usize) -> Standing {
+        let cells = &self.cells[partition * self.width..][..self.width];
+        let mut standing = Standing::default();
+        for &level in &self.tight {
+            let mut excess = 0;
+            for (place, &id) in cells.iter().enumerate() {
+                if id == NOWHERE {
+                    continue;
+                }
+                let own = self.tree.places[id as usize][level];
+                let mut upto = 1;
+                for &other in &cells[..place] {
+                    upto += u16::from(other != NOWHERE && self.tree.places[other as usize][level] == own);
+                }
+                let allowed = self.allowed[own as usize];
+                if upto > allowed {
+                    excess += 1;
+                    standing.crowded |= level < LEVELS - 1 && upto > self.most[own as usize];
+                }
+            }
+            standing.excess = standing.excess.max(excess);
+        }
+        standing
+    }
+}
+
+/// How the replicas of a partition stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standing {
+    /// How many count as badly dispersed: those that are too many on the worst level.
+    pub(super) excess: i32,
+    /// Whether one of them crowds a place.
+    pub(super) crowded: bool,
 }

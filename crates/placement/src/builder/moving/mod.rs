@@ -30,6 +30,7 @@ use super::tree::{LEVELS, NOWHERE, Tree};
 const NEIGHBOURS: usize = 16;
 
 /// A partition's replicas on the move.
+#[derive(Clone)]
 pub(super) struct Moving<'t> {
     tree: &'t Tree,
     width: usize,
@@ -53,6 +54,8 @@ pub(super) struct Moving<'t> {
     most: Vec<u16>,
     /// For each node the most replicas of a partition that do not count as badly dispersed.
     allowed: Vec<u16>,
+    /// The levels with a place that cannot have all replicas of a partition.
+    tight: Vec<usize>,
     /// The places that every partition should have a replica in.
     musts: Vec<usize>,
     /// What each device holds and should hold, by id.
@@ -88,6 +91,7 @@ impl<'t> Moving<'t> {
             least: bound(f64::floor, 1e-6).collect(),
             most: bound(f64::ceil, -1e-6).collect(),
             allowed: allowed.iter().map(|&most| most as u16).collect(),
+            tight: Vec::new(),
             copied: vec![false; partitions],
             musts: Vec::new(),
             parts: vec![0; tree.places.len()],
@@ -99,6 +103,11 @@ impl<'t> Moving<'t> {
         let must = |node: &usize| moving.least[*node] > 0 && !alone(*node);
         moving.musts = (1..tree.first_leaf()).filter(must).collect();
         moving.musts.reverse();
+        let is_tight = |level: &usize| {
+            let allowed = &moving.allowed[tree.levels[level + 1].clone()];
+            allowed.iter().any(|&allowed| usize::from(allowed) < width)
+        };
+        moving.tight = (0..LEVELS).filter(is_tight).collect();
         for (replica, &length) in lengths.iter().enumerate() {
             let row = rows.get(replica).map_or([].as_slice(), Vec::as_slice);
             for partition in 0..length {
@@ -154,12 +163,48 @@ impl<'t> Moving<'t> {
         self.move_apart(random);
         self.move_surplus(random, 0);
         self.chain_all(random);
-        self.trade(random);
-        self.exchange_apart(random);
+        let standing_badly = self.trade(random);
+        let exchanged = self.exchange_apart(&standing_badly, random);
         // Weights come before distance: what is left over goes where it can.
         self.open_slots(random);
+        let left_over = !self.slots.is_empty();
         self.move_surplus(random, i32::MAX);
-        self.trade(random);
+        if exchanged || left_over {
+            self.trade(random);
+        }
+    }
+
+    /// The partitions whose replicas could stand better, in no order.
+    fn standing_badly(&self, random: &mut Random) -> Vec<usize> {
+        let badly = |partition: &usize| {
+            let standing = self.standing(*partition);
+            standing.excess > 0 || standing.crowded
+        };
+        let mut partitions: Vec<usize> = (0..self.partitions).filter(badly).collect();
+        random.shuffle(&mut partitions);
+        partitions
+    }
+
+    /// How good this is, the least being the best: what stands where nothing should, how far the worst device is from its
+    /// share, how many replicas are badly dispersed, how many moved since `start`.
+    pub(super) fn rank(&self, start: &Moving<'_>, shares: &[f64]) -> (i64, u64, i64, usize) {
+        let held = || self.parts.iter().zip(shares);
+        let misplaced = held().filter(|it| *it.1 <= 0.0).map(|it| *it.0).sum();
+        let off = held().filter(|it| *it.1 > 0.0);
+        let worst = off.map(|(&parts, share)| (parts as f64 / share - 1.0).abs());
+        let excess = (0..self.partitions).map(|partition| i64::from(self.standing(partition).excess));
+        let moved = self
+            .cells
+            .iter()
+            .zip(&start.cells)
+            .filter(|(now, before)| now != before);
+        // The bits of floats that are not negative are in the order of the floats.
+        (
+            misplaced,
+            worst.fold(0.0, f64::max).to_bits(),
+            excess.sum(),
+            moved.count(),
+        )
     }
 
     /// Lets every partition move once more; false when nothing moved since the last time.

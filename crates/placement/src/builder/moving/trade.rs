@@ -5,7 +5,7 @@
 
 use super::Moving;
 use crate::builder::random::Random;
-use crate::builder::tree::{LEVELS, NOWHERE};
+use crate::builder::tree::NOWHERE;
 
 /// How many partners are looked at for one replica.
 const PARTNERS: usize = 24;
@@ -24,26 +24,27 @@ struct Movers {
 }
 
 impl Moving<'_> {
-    /// Trades as long as that helps.
-    pub(super) fn trade(&mut self, random: &mut Random) {
+    /// Looks for partners for the partitions that stand badly, as long as that helps. Those that still do are the answer.
+    pub(super) fn trade(&mut self, random: &mut Random) -> Vec<usize> {
+        let mut standing_badly = self.standing_badly(random);
         for _ in 0..ROUNDS {
-            let movers = self.movers();
-            if movers.all.is_empty() {
-                return;
+            if standing_badly.is_empty() || !self.trade_all(&standing_badly, random) {
+                break;
             }
-            let mut better = false;
-            for partition in self.order(random) {
-                if self.excess(partition) == 0 && !self.is_crowded(partition) {
-                    continue;
-                }
-                for replica in 0..self.width {
-                    better |= self.trade_one((partition, replica), &movers, random);
-                }
-            }
-            if !better {
-                return;
-            }
+            standing_badly = self.standing_badly(random);
         }
+        standing_badly
+    }
+
+    /// One round; whether it helped.
+    fn trade_all(&mut self, standing_badly: &[usize], random: &mut Random) -> bool {
+        let movers = self.movers();
+        let cells = standing_badly
+            .iter()
+            .flat_map(|&partition| (0..self.width).map(move |replica| (partition, replica)));
+        let cells: Vec<Cell> = cells.collect();
+        let better = cells.into_iter().filter(|&cell| self.trade_one(cell, &movers, random));
+        better.count() > 0
     }
 
     fn movers(&self) -> Movers {
@@ -68,7 +69,7 @@ impl Moving<'_> {
     fn trade_one(&mut self, cell: Cell, movers: &Movers, random: &mut Random) -> bool {
         let (partition, replica) = cell;
         let here = self.cell(partition, replica);
-        if here == NOWHERE || !self.is_free(partition, replica) {
+        if movers.all.is_empty() || here == NOWHERE || !self.is_free(partition, replica) {
             return false;
         }
         let moves = here != self.origin[partition * self.width + replica];
@@ -112,29 +113,10 @@ impl Moving<'_> {
 
     pub(super) fn excess_change(&mut self, (partition, replica): Cell, to: u32) -> i32 {
         let place = partition * self.width + replica;
-        let before = self.excess(partition);
+        let before = self.standing(partition).excess;
         let from = std::mem::replace(&mut self.cells[place], to);
-        let after = self.excess(partition);
+        let after = self.standing(partition).excess;
         self.cells[place] = from;
         after - before
-    }
-
-    /// How many replicas of a partition count as badly dispersed: those it has too many of on its worst level.
-    pub(super) fn excess(&self, partition: usize) -> i32 {
-        let cells = &self.cells[partition * self.width..][..self.width];
-        let on_level = |level: usize| {
-            let node = |id: &u32| self.tree.places[*id as usize][level];
-            let placed = || cells.iter().filter(|id| **id != NOWHERE).map(node);
-            let crowd = |(place, own): (usize, u32)| {
-                let upto = placed().take(place + 1).filter(|it| *it == own).count();
-                i32::from(upto > usize::from(self.allowed[own as usize]))
-            };
-            placed().enumerate().map(crowd).sum()
-        };
-        (0..LEVELS).map(on_level).max().unwrap_or(0)
-    }
-
-    fn is_crowded(&self, partition: usize) -> bool {
-        (0..self.width).any(|replica| self.crowded(partition, replica))
     }
 }
