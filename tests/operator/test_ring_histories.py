@@ -205,7 +205,8 @@ def live(side, history):
         outcome.moved += moved(before, rows)
         before = rows
     outcome.balance, outcome.dispersion = builder.get_balance(), dispersion(builder)
-    outcome.reached = all(dev["parts_wanted"] == 0 for dev in builder._iter_devs())
+    # OpenStack wants a device without weight to have less than nothing.
+    outcome.reached = all(dev["parts_wanted"] == 0 if dev["weight"] else dev["parts"] == 0 for dev in builder._iter_devs())
     return outcome
 
 

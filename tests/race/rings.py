@@ -1,12 +1,17 @@
 """Rings side by side: the first rebalance of a ring and a change of 5 %, by OpenStack's builder and by ours.
 
 Both do the same: they load the builder file, rebalance with a seed and write it again; what counts is the wall time of the
-program, the largest memory it had, and what came of it. The large ring is ours alone: OpenStack's takes hours for it.
+program, the largest memory it had, and what came of it. The large ring is placed by ours alone: OpenStack's takes hours for it.
+
+Loading is timed for both on the same `.ring.gz`, the one that ours wrote. For OpenStack it is what a server does to have
+its ring, `Ring(...)` in a process that runs already; for us all of `martlet get-nodes RING -p 0`, which starts, loads the
+ring as our servers do, and prints where a partition lies. The median of several.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -31,6 +36,22 @@ builder = RingBuilder.load(sys.argv[1])
 builder._last_part_moves_epoch -= 48 * 3600
 builder.save(sys.argv[1])
 """
+LOAD = """
+import json, os, resource, sys, time
+from swift.common import utils
+utils.HASH_PATH_SUFFIX = b"x"
+from swift.common.ring import Ring
+folder, name = os.path.split(sys.argv[1][:-len(".ring.gz")])
+took = []
+for _ in range(int(sys.argv[2])):
+    began = time.monotonic()
+    ring = Ring(folder, ring_name=name)
+    took.append(time.monotonic() - began)
+    ring.get_part_nodes(0)
+json.dump([took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss], sys.stdout)
+"""
+# How often a ring is loaded.
+LOADS = 7
 
 
 @dataclass
@@ -71,9 +92,9 @@ def add(path, numbers, zones, disks):
         run(tool("martlet", path, "add", *words[start:start + 8000]))
 
 
-def python(script, path):
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(path)], capture_output=True, check=True)
-    return done.stdout
+def python(script, *words):
+    command = [sys.executable, "-W", "ignore", "-c", script, *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=True).stdout
 
 
 def rebalance(make, path, before):
@@ -93,7 +114,17 @@ def race(folder, make, power, devices):
     python(PASS, path)
     add(path, range(devices, devices + devices // 20), 5, 20)
     change, _ = rebalance(make, path, rows)
-    return [("first rebalance", first), ("5 % more devices", change)]
+    return {"first rebalance": first, "5 % more devices": change}
+
+
+def load(folder, make, power):
+    """Loads the ring that ours wrote."""
+    path = folder / f"martlet-{power}.ring.gz"
+    if make == "openstack":
+        seconds, kilobytes = json.loads(python(LOAD, path, LOADS))
+        return Took(statistics.median(seconds), kilobytes / 1024)
+    runs = [run([martlet(), "get-nodes", path, "-p", "0", "-d", folder]) for _ in range(LOADS)]
+    return Took(statistics.median(it.seconds for it in runs), max(it.megabytes for it in runs))
 
 
 def table(rows):
@@ -101,10 +132,11 @@ def table(rows):
     yield "|---|---|---|---:|---:|---:|---:|---:|---:|"
     for (power, devices), makes in rows.items():
         for make, steps in makes.items():
-            for place, (what, took) in enumerate(steps):
-                faster = makes["openstack"][place][1].seconds / took.seconds if make != "openstack" and "openstack" in makes else 0
-                yield (f"| 2^{power} × 3, {devices:,} devices | {what} | {make} | {took.seconds:.2f} | {took.megabytes:.0f} | "
-                       f"{took.moved:,} | {took.balance:.2f} | {took.dispersion:.2f} | {f'**{faster:.0f}×**' if faster else ''} |")
+            for what, took in steps.items():
+                theirs = makes["openstack"].get(what) if make != "openstack" and "openstack" in makes else None
+                placed = f"{took.moved:,} | {took.balance:.2f} | {took.dispersion:.2f}" if took.moved else " | | "
+                yield (f"| 2^{power} × 3, {devices:,} devices | {what} | {make} | {took.seconds:.3f} | {took.megabytes:.0f} | "
+                       f"{placed} | {f'**{theirs.seconds / took.seconds:.0f}×**' if theirs else ''} |")
 
 
 def write(path, text):
@@ -120,15 +152,21 @@ def main():
     parser.add_argument("--power", type=int, default=18)
     parser.add_argument("--devices", type=int, default=2000)
     parser.add_argument("--only", choices=["martlet", "openstack"])
-    parser.add_argument("--large", action="store_true", help="also 2^20 partitions over 10,000 devices, ours alone")
+    parser.add_argument("--large", action="store_true", help="also 2^20 partitions over 10,000 devices, placed by ours alone")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race-rings")
     parser.add_argument("--write", type=Path, help="the page the table goes to")
     told = parser.parse_args()
     told.dir.mkdir(parents=True, exist_ok=True)
     makes = [told.only] if told.only else ["openstack", "martlet"]
-    rows = {(told.power, told.devices): {make: race(told.dir, make, told.power, told.devices) for make in makes}}
+    size = told.power, told.devices
+    rows = {size: {make: race(told.dir, make, *size) for make in makes}}
     if told.large:
-        rows[20, 10_000] = {"martlet": race(told.dir, "martlet", 20, 10_000)}
+        large = 20, 10_000
+        rows[large] = {make: race(told.dir, make, *large) if make == "martlet" else {} for make in makes}
+    for (power, _), sides in rows.items():
+        if "martlet" in sides:
+            for make, steps in sides.items():
+                steps["load the ring"] = load(told.dir, make, power)
     text = "\n".join(table(rows))
     print(text)
     if told.write:

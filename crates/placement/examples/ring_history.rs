@@ -1,7 +1,7 @@
 //! Runs a history of builder steps, given as JSON, and says what each rebalance did.
 //!
-//! `tests/operator/test_ring_histories.py` and `tests/race/rings.py` drive it beside OpenStack's
-//! builder: it takes the time from the history, where the command takes it from the clock.
+//! For measuring and profiling the builder without the command around it: it takes the time from the history, where the
+//! command takes it from the clock, and says how long each step took.
 //!
 //! A line of standard input is a step: `{"op": "new", "part_power": 10, "replicas": 3,
 //! "min_part_hours": 1}`, `add` with the fields of a device, `remove`, `weight`, `zone`, `region`,

@@ -111,16 +111,17 @@ fn as_seed(text: &str) -> u64 {
 }
 
 fn apply(builder: &mut RingBuilder, seed: u64, now: i64) -> Result<Change, Stop> {
-    let before = builder.clone();
+    let devices_changed = builder.devices_changed();
+    let (balance_before, dispersion_before) = (builder.balance().unwrap_or(0.0), builder.dispersion());
     let done = builder.rebalance(seed, now).map_err(|error| boxed(&error))?;
     builder.validate().map_err(|error| boxed(&error))?;
     Ok(Change {
         parts: done.moved,
         removed: done.removed,
-        devices_changed: before.devices_changed(),
-        balance_before: before.balance().unwrap_or(0.0),
+        devices_changed,
+        balance_before,
         balance: builder.balance().unwrap_or(0.0),
-        dispersion_before: before.dispersion(),
+        dispersion_before,
         dispersion: builder.dispersion(),
     })
 }
