@@ -1,19 +1,24 @@
 //! One row of a synced container, carried to the other side.
 //!
 //! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever
-//! the order; what the other side has already is not sent again.
+//! the order; what the other side has already is not sent again; a body takes as long as it moves, and no longer.
 
 use super::NAME;
 use super::target::{HttpProxy, Target};
 use crate::internal_client::{Ask, InternalClient, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
-use peer::{Address, Body, Call, PeerError, Peers, Response, Timeouts};
+use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use telemetry::Statsd;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 use world::World;
 
+/// No object takes longer, however slowly it moves.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Bytes read of answers nobody looks at.
 const MAX_IGNORED: u64 = 64 << 10;
 
@@ -155,7 +160,17 @@ impl Carrier {
             interim: None,
         };
         let (host, port) = via.map_or((&target.host, target.port), |via| (&via.host, via.port));
-        self.peers.send(host, port, call, self.timeouts).await
+        let sent = Arc::new(Passed::default());
+        let call = Call {
+            body: call.body.metered(&sent),
+            ..call
+        };
+        let timeouts = Timeouts {
+            response: LONGEST,
+            ..self.timeouts
+        };
+        let sending = self.peers.send(host, port, call, timeouts);
+        while_it_moves(&self.world, self.timeouts.response, &sent, sending).await
     }
 
     /// Any of the proxies on the way, if there are some.
@@ -163,6 +178,34 @@ impl Carrier {
         let count = u64::try_from(self.proxies.len()).ok().filter(|count| *count > 0)?;
         let any = self.world.random.next_u64() % count;
         self.proxies.get(usize::try_from(any).ok()?)
+    }
+}
+
+/// How much of a body has been taken.
+#[derive(Default)]
+struct Passed(AtomicU64);
+
+impl Meter for Passed {
+    fn passed(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Waits for an answer; a body on its way may take its time, as long as some of it is taken within `patience`.
+async fn while_it_moves<T>(
+    world: &World,
+    patience: Duration,
+    sent: &Passed,
+    sending: impl Future<Output = Result<T, PeerError>>,
+) -> Result<T, PeerError> {
+    let mut sending = pin!(sending);
+    loop {
+        let before = sent.0.load(Ordering::Relaxed);
+        match world.timeout(patience, sending.as_mut()).await {
+            Ok(answer) => return answer,
+            Err(_) if sent.0.load(Ordering::Relaxed) == before => return Err(PeerError::ResponseTimeout),
+            Err(_) => {}
+        }
     }
 }
 
@@ -183,4 +226,32 @@ fn time_of(headers: &HeaderMap) -> Timestamp {
 fn sent(headers: &HeaderMap) -> HeaderMap {
     let sent = headers.iter().filter(|(name, _)| is_of_object(name.as_str()));
     sent.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_may_take_long_while_it_moves() {
+        let (world, sent) = (World::real(), Passed::default());
+        let slow = async {
+            for _ in 0..10 {
+                world.clock.sleep(PATIENCE * 2 / 3).await;
+                sent.passed(1);
+            }
+            Ok(201)
+        };
+        assert_eq!(while_it_moves(&world, PATIENCE, &sent, slow).await.ok(), Some(201));
+        let stalled = async {
+            sent.passed(1);
+            pending::<Result<u16, PeerError>>().await
+        };
+        let began = tokio::time::Instant::now();
+        let late = while_it_moves(&world, PATIENCE, &sent, stalled).await;
+        assert!(matches!(late, Err(PeerError::ResponseTimeout)) && began.elapsed() <= PATIENCE * 3);
+    }
 }
