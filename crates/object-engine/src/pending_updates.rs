@@ -213,9 +213,11 @@ impl PendingUpdates {
                 Some(known) if known.timestamp >= record.timestamp => Some(record),
                 _ => newest.insert(record.hash, record),
             };
-            if let Some(older) = older {
-                self.remove(&older)?;
-                outdated += 1;
+            match older.map(|older| self.remove(&older)) {
+                Some(Ok(())) => outdated += 1,
+                // It holds up no other.
+                Some(Err(error)) => tracing::error!("an outdated listing update stays: {error}"),
+                None => {}
             }
         }
         let mut records: Vec<_> = newest.into_values().collect();

@@ -23,6 +23,7 @@ use crate::engine::ObjectKey;
 use crate::files::layout::Layout;
 use crate::listing_update::ListingUpdate;
 use crate::rules::FileName;
+use durable_fs::notes::LeftBehind;
 use durable_fs::{Device, FsError, Note, Notes, notes};
 use std::io;
 use std::sync::Arc;
@@ -72,22 +73,27 @@ impl UnderWay {
     }
 }
 
-/// Makes pending records of what processes that are gone have left behind; how many.
+/// Makes pending records of what processes that are gone have left behind; how many. A file that cannot be worked off stays, and
+/// holds up no other.
 pub(crate) fn take_over(device: &Arc<Device>, layout: &Layout) -> Result<usize, FsError> {
-    let mut made = 0;
+    let (mut made, mut trouble) = (0, None);
     for left in notes::left_behind(device, &layout.temporaries(PolicyIndex(0)))? {
-        for record in left.records()? {
-            let Some(changes) = decode(&record) else {
-                tracing::warn!("{}: holds a note that cannot be read", left.path().display());
-                continue;
-            };
-            for change in &changes {
-                made += change.keep(device, layout)?;
-            }
-        }
-        left.remove()?;
+        trouble = trouble.or(work_off(left, device, layout, &mut made).err());
     }
-    Ok(made)
+    trouble.map_or(Ok(made), Err)
+}
+
+fn work_off(left: LeftBehind, device: &Arc<Device>, layout: &Layout, made: &mut usize) -> Result<(), FsError> {
+    for record in left.records()? {
+        let Some(changes) = decode(&record) else {
+            tracing::warn!("{}: holds a note that cannot be read", left.path().display());
+            continue;
+        };
+        for change in &changes {
+            *made += change.keep(device, layout)?;
+        }
+    }
+    left.remove()
 }
 
 /// Writes a pending record.

@@ -63,6 +63,9 @@ fn the_newest_is_handed_out_and_rubbish_goes_to_quarantine() {
     write(&pending.join("stray"), b"x");
     std::fs::create_dir_all(device.join("async_pending-x/abc")).unwrap();
     std::fs::create_dir_all(pending.join("fff")).unwrap();
+    // What cannot be removed holds up nobody.
+    let directory = good.with_file_name(format!("{}-1500000000.00000", case.hash));
+    std::fs::create_dir(&directory).unwrap();
 
     let updates = PendingUpdates::new(&World::real(), &device, false);
     let now = World::real().clock.now();
@@ -75,7 +78,7 @@ fn the_newest_is_handed_out_and_rubbish_goes_to_quarantine() {
         }
     }
     assert_eq!((loaded.len(), outdated_count), (1, 1));
-    assert!(good.exists() && !outdated.exists());
+    assert!(good.exists() && !outdated.exists() && directory.exists());
     assert!(device.join("quarantined/objects").join(rubbish).exists());
     assert!(pending.join("abc/nodash").exists() && pending.join("stray").exists());
     assert!(pending.join("fff").exists(), "somebody may be about to use it");

@@ -121,6 +121,17 @@ fn check(root: &Path, expected: Vec<ListingUpdate>) {
 }
 
 #[test]
+fn strange_files_hold_up_no_notes() {
+    let place = tempfile::tempdir().unwrap();
+    let expected = leave_behind(place.path());
+    let strange = place.path().join("tmp/.updates-0000000000000000.pending");
+    std::fs::create_dir(&strange).unwrap();
+    drop(engine(place.path()));
+    check(place.path(), expected);
+    assert!(strange.exists());
+}
+
+#[test]
 fn the_next_server_keeps_what_the_one_before_left_under_way() {
     let place = tempfile::tempdir().unwrap();
     let expected = leave_behind(place.path());

@@ -169,10 +169,11 @@ impl State {
     /// Removes what crashed writers left, and what strangers left before `strangers_before`.
     fn sweep(&self, strangers_before: Option<u64>) {
         let swept = layout::temporary_directories(&self.device).and_then(|places| {
-            places
+            let swept: Vec<_> = places
                 .iter()
                 .map(|place| self.device.sweep(place, strangers_before))
-                .sum::<Result<usize, FsError>>()
+                .collect();
+            swept.into_iter().sum::<Result<usize, FsError>>()
         });
         match swept {
             Ok(0) => {}
