@@ -6,7 +6,7 @@
 
 use crate::reply::{Refusal, page};
 use crate::request::Request;
-use crate::service::{Desk, Shared};
+use crate::service::{BODY_PATIENCE, Desk, Shared};
 use http::{Method, StatusCode};
 use listing_engine::wire::object_row;
 use listing_engine::{Error, ObjectRow, Row};
@@ -52,7 +52,7 @@ fn put_row(request: &Request, timestamp: Timestamp, policy: PolicyIndex) -> Resu
 pub(crate) async fn update(shared: &Arc<Shared>, request: Arc<Request>, body: Body) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     let policy = request.policy(&shared.options)?.unwrap_or(PolicyIndex::LEGACY);
-    let bytes = body.collect(MAX_UPDATE).await;
+    let bytes = body.collect_within(&shared.world, MAX_UPDATE, BODY_PATIENCE).await;
     let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let listed: Vec<Value> = serde_json::from_slice(&bytes).map_err(|e| Refusal::bad_request(e.to_string()))?;
     let parsed: Option<Vec<Row>> = listed.iter().map(|item| object_row(item).map(Row::Object)).collect();

@@ -10,19 +10,19 @@
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
 //! may also be sent in the body of a request with [`DATABASE_HEADER`]: then no rsync is needed. Answers
 //! to `sync` offer that with [`OFFER_HEADER`]; OpenStack's replicators overlook it.
-//! Always holds: a body is read up to a limit; a name in it leads to no file outside `tmp`; a database
+//! Always holds: a body is read up to a limit and in limited time; a name in it leads to no file outside `tmp`; a database
 //! of another account or container is not taken in.
 
 use crate::devices::Device;
 use crate::reply::{Refusal, answer, page, put};
-use crate::service::Shared;
+use crate::service::{BODY_PATIENCE, Shared};
 use bytes::BytesMut;
 use http::{HeaderMap, StatusCode};
 use listing_engine::wire::{Numbered, Summary, ascii};
 use listing_engine::{
     Arriving, Broker, Direction, Error, Info, Kind, Location, Settling, ShardRange, SyncPoint, adopt,
 };
-use peer::{Address, Body, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response};
+use peer::{Address, Body, BodyError, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use vocabulary::PathHash;
@@ -58,7 +58,9 @@ pub(crate) async fn answer_call(shared: &Arc<Shared>, call: Call) -> Result<Resp
     if let Some(name) = database_name(&call.headers) {
         return take_database(shared, place, name, call.body).await;
     }
-    let bytes = call.body.collect(MAX_ARGUMENTS).await;
+    let bytes = (call.body)
+        .collect_within(&shared.world, MAX_ARGUMENTS, BODY_PATIENCE)
+        .await;
     let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let args: Value = serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let Value::Array(mut args) = args else {
@@ -285,17 +287,10 @@ async fn take_database(shared: &Arc<Shared>, place: Place, name: String, mut bod
     };
     let mut arriving = shared.devices.run(&name_of_device, begin).await?;
     loop {
-        let mut piece = BytesMut::new();
-        let mut over = false;
-        while piece.len() < PIECE {
-            match body.next().await {
-                None => {
-                    over = true;
-                    break;
-                }
-                Some(chunk) => piece.extend_from_slice(&chunk.map_err(|e| Refusal::bad_request(e.to_string()))?),
-            }
-        }
+        let piece = shared.world.timeout(BODY_PATIENCE, next_piece(&mut body)).await;
+        let (piece, over) = piece
+            .unwrap_or(Err(BodyError::TimedOut))
+            .map_err(|error| Refusal::bad_request(error.to_string()))?;
         let server = shared.clone();
         let write = move |device: &Device| {
             server.devices.check_room(device)?;
@@ -312,6 +307,18 @@ async fn take_database(shared: &Arc<Shared>, place: Place, name: String, mut bod
             None => return Ok(page(StatusCode::CREATED)),
         }
     }
+}
+
+/// The next bytes, and whether they are the last.
+async fn next_piece(body: &mut Body) -> Result<(BytesMut, bool), BodyError> {
+    let mut piece = BytesMut::new();
+    while piece.len() < PIECE {
+        match body.next().await.transpose()? {
+            None => return Ok((piece, true)),
+            Some(chunk) => piece.extend_from_slice(&chunk),
+        }
+    }
+    Ok((piece, false))
 }
 
 fn text(args: &[Value], at: usize) -> Result<&str, Refusal> {

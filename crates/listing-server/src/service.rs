@@ -30,6 +30,9 @@ pub(crate) struct Shared {
     pub(crate) brokers: Brokers,
 }
 
+/// How long a body may take, or a piece of a database: as long as OpenStack's servers wait for bytes (`client_timeout`).
+pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(60);
+
 /// Takes a record of every request.
 pub trait AccessLog: Send + Sync {
     /// One request has been answered.

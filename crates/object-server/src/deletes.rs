@@ -22,7 +22,8 @@ use std::sync::Arc;
 /// Answers a DELETES.
 pub(crate) async fn deletes(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
     let Place { device, .. } = Place::of(call.address, &call.headers, &shared.options)?;
-    let body = call.body.collect(MAX_DELETES).await;
+    let patience = shared.options.client_timeout;
+    let body = call.body.collect_within(&shared.world, MAX_DELETES, patience).await;
     let body = body.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let asked = decode(&body).ok_or_else(|| Refusal::bad_request("not a list of DELETE requests"))?;
     let requests = asked.into_iter().map(|one| read(one, &device, &call.headers, shared));

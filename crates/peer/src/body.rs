@@ -19,7 +19,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use sync_wrapper::SyncWrapper;
 use tokio::sync::{mpsc, oneshot};
-use world::Clock;
+use world::{Clock, World};
 
 /// Why a body has no proper end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -256,6 +256,12 @@ impl Body {
     /// The next chunk; never an empty one.
     pub async fn next(&mut self) -> Option<Chunk> {
         poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    /// All bytes, if they are at most `limit` and come within `patience`: whoever stalls or drips holds nobody up.
+    pub async fn collect_within(self, world: &World, limit: u64, patience: Duration) -> Chunk {
+        let collected = world.timeout(patience, self.collect(limit)).await;
+        collected.unwrap_or(Err(BodyError::TimedOut))
     }
 
     /// All bytes, if they are at most `limit`.
@@ -524,6 +530,22 @@ mod tests {
         let mut body = Body::stream(chunks, None);
         assert_eq!(body.next().await, Some(Ok(Bytes::from_static(b"x"))));
         assert_eq!((body.next().await, body.next().await), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_longer_for_a_body_than_he_said() {
+        let (world, patience) = (World::real(), Duration::from_secs(60));
+        let dripping = futures_util::stream::unfold(world.clone(), async |world| {
+            world.clock.sleep(Duration::from_secs(5)).await;
+            Some((Ok(Bytes::from_static(b"x")), world))
+        });
+        let began = tokio::time::Instant::now();
+        let body = Body::stream(dripping, None)
+            .collect_within(&world, 1000, patience)
+            .await;
+        assert_eq!((body, began.elapsed()), (Err(BodyError::TimedOut), patience));
+        let whole = Body::whole("x").collect_within(&world, 1000, patience).await;
+        assert_eq!(whole, Ok(Bytes::from_static(b"x")));
     }
 
     #[tokio::test]

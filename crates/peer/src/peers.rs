@@ -66,6 +66,11 @@ impl Peers {
         }
     }
 
+    /// Where they are.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
     /// `service`, in this process, is what the rings know as `ip:port`.
     pub fn register(&mut self, ip: &str, port: u16, service: Arc<dyn Service>) {
         self.know(ip, port, service, true);

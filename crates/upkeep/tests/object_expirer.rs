@@ -98,6 +98,8 @@ struct Servers {
     answers: BTreeMap<(&'static str, &'static str), u16>,
     /// They do not know the verb.
     are_foreign: bool,
+    /// They begin to answer, and never end.
+    stall: bool,
     /// Devices and what they were asked, the empty lots left out.
     told: Mutex<Vec<(String, Vec<OneDelete>)>>,
 }
@@ -121,6 +123,10 @@ impl Service for Servers {
         )));
         if self.are_foreign {
             *response.status_mut() = http::StatusCode::METHOD_NOT_ALLOWED;
+        }
+        if self.stall && !asked.is_empty() {
+            let silence = futures_util::stream::pending();
+            response = Response::new(Body::stream(silence, Some(100)));
         }
         if !asked.is_empty() {
             self.told.lock().push((device, asked));
@@ -369,4 +375,18 @@ async fn what_is_not_as_usual_is_left_to_the_gateway() {
     assert_eq!(pass(&mut all.expirer).await, (4, 2));
     assert_eq!(through_the_gateway(&all).len(), 6);
     assert!(foreign.told.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_stall_in_their_answer_are_given_up() {
+    let servers = Arc::new(Servers {
+        stall: true,
+        ..Servers::default()
+    });
+    let rows = [(format!("{}-a/c/o", ago(100)), "text/plain")];
+    let mut site = with_servers(site(&rows, &[], |_| {}), &servers);
+    assert_eq!(pass(&mut site.expirer).await, (1, 0));
+    // The gateway did it.
+    assert!(!servers.told.lock().is_empty());
+    assert_eq!(site.cluster.deleted.lock().len(), 1);
 }

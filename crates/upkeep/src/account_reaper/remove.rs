@@ -45,6 +45,14 @@ pub(super) struct Page {
     pub(super) names: Vec<String>,
 }
 
+/// The rows of a listing; no bytes are no rows.
+fn understood(body: &[u8]) -> Result<Vec<Listed>, String> {
+    match body.is_empty() {
+        true => Ok(vec![]),
+        false => serde_json::from_slice(body).map_err(|error| error.to_string()),
+    }
+}
+
 impl Below {
     /// What a container lists behind `marker`; an empty page when it is gone. `None` when nobody could say.
     pub(super) async fn page(&self, container: &EntityPath, marker: &str, statsd: &Statsd) -> Option<Page> {
@@ -77,13 +85,21 @@ impl Below {
             if response.status().is_success() {
                 let policy = header(response.headers(), "x-backend-storage-policy-index");
                 let policy = PolicyIndex(policy.and_then(|text| text.parse().ok()).unwrap_or(0));
-                let Ok(body) = response.into_body().collect(MAX_LISTING).await else {
-                    everywhere_gone = false;
-                    continue;
-                };
-                let listed: Vec<Listed> = match body.is_empty() {
-                    true => vec![],
-                    false => serde_json::from_slice(&body).unwrap_or_default(),
+                let patience = circle.timeouts.response;
+                let body = response.into_body();
+                let body = body.collect_within(circle.peers.world(), MAX_LISTING, patience).await;
+                let listed = body
+                    .map_err(|error| error.to_string())
+                    .and_then(|body| understood(&body));
+                let listed = match listed {
+                    Ok(listed) => listed,
+                    // What cannot be read is not an empty container.
+                    Err(why) => {
+                        let (device, path) = (&device.device, container.path());
+                        tracing::warn!("{NAME}: {ip}:{port}/{device} lists of {path} what cannot be read: {why}");
+                        everywhere_gone = false;
+                        continue;
+                    }
                 };
                 let names = listed.into_iter().map(|row| row.name).collect();
                 return Some(Page { policy, names });
@@ -225,4 +241,20 @@ fn text(value: &str) -> HeaderValue {
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_no_empty_container() {
+        let names = |body: &[u8]| understood(body).map(|rows| rows.into_iter().map(|row| row.name).collect::<Vec<_>>());
+        assert_eq!(names(b""), Ok(vec![]));
+        assert_eq!(names(b"[]"), Ok(vec![]));
+        assert_eq!(names(br#"[{"name": "o"}]"#), Ok(vec!["o".to_owned()]));
+        for rubbish in [&b"rubbish"[..], b"{}", b"[{\"name\": \"o\"}", b"[7]", b"\0"] {
+            assert!(names(rubbish).is_err());
+        }
+    }
 }

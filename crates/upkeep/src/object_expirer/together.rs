@@ -230,7 +230,8 @@ impl ObjectServers {
         let answer = self.peers.send(ip, *port, call, self.timeouts).await;
         let why = match answer {
             Ok(response) if response.status() == http::StatusCode::OK => {
-                let body = response.into_body().collect(MAX_STATUSES).await;
+                let body = response.into_body();
+                let body = (body.collect_within(self.peers.world(), MAX_STATUSES, self.timeouts.response)).await;
                 let statuses = body
                     .ok()
                     .and_then(|body| deletes::decode_statuses(&body, lot.tasks.len()));
