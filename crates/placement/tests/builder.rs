@@ -99,6 +99,21 @@ fn half_a_replica_is_on_half_of_the_partitions() {
 }
 
 #[test]
+fn where_a_replica_is_a_fraction_no_zone_gets_two_of_a_partition_that_has_room_elsewhere() {
+    // Two thirds of the weight stand in zone 1: one replica of each partition, not two of some that have two.
+    let devices = [(1, 1), (1, 2), (2, 1)].map(|(zone, server)| device(1, zone, server, 1, 100.0));
+    let ring = Ring::new(built(7, 1.5, devices, 1).to_ring().unwrap());
+    for partition in 0..128 {
+        let zones: Vec<u32> = ring.primaries(partition).iter().map(|device| device.zone).collect();
+        assert_eq!(
+            zones.iter().filter(|&&zone| zone == 1).count(),
+            1,
+            "{partition}: {zones:?}"
+        );
+    }
+}
+
+#[test]
 fn a_seed_is_a_ring() {
     let devices = || grid(1, 2, 2, 2);
     assert_eq!(

@@ -284,4 +284,11 @@ mod tests {
         let solved = solved(&[0.7, 4.3, 0.7, 4.3], &[0, 5, 0, 5], 10);
         assert_eq!(solved, [1, 4, 1, 4]);
     }
+
+    #[test]
+    fn a_zone_gives_way_where_that_keeps_the_worst_device_closer() {
+        // The first zone's target is 1.8: rounded to 2, one of its three devices would get nothing.
+        let solved = solved(&[0.6, 2.8, 0.6, 2.7, 0.6, 2.7], &[0; 6], 10);
+        assert_eq!([solved[0], solved[2], solved[4]], [1; 3]);
+    }
 }
