@@ -237,8 +237,9 @@ def test_a_history_ends_no_worse_than_with_openstack(seed, tmp_path):
     if their_end.reached:
         assert our_end.balance <= their_end.balance + EPSILON, "balance is worse than OpenStack's"
         assert our_end.dispersion <= their_end.dispersion + EPSILON, "dispersion is worse than OpenStack's"
-    # What has to move depends on where chance put it before; all histories together tell who moves less.
-    assert our_end.moved <= their_end.moved * 1.03 + 4, "more moved than with OpenStack"
+    # What has to move depends on where chance put it before: a region that changes its name may put two replicas of many
+    # partitions together, or of none. All histories together tell who moves less.
+    assert our_end.moved <= their_end.moved * 1.1 + 4, "more moved than with OpenStack"
 
     # Each opens what the other wrote.
     ring = Ring(str(tmp_path), ring_name="ours")
@@ -253,4 +254,4 @@ def test_a_history_ends_no_worse_than_with_openstack(seed, tmp_path):
 
 def test_no_more_is_moved_in_all_histories_together():
     print(f"moved by OpenStack's builder {TOTALS['theirs']}, by ours {TOTALS['ours']}")
-    assert TOTALS["ours"] <= TOTALS["theirs"] * 1.01, TOTALS
+    assert TOTALS["ours"] <= TOTALS["theirs"], TOTALS
