@@ -8,6 +8,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use telemetry::Statsd;
 use telemetry::metrics::{Requests, Role};
 use world::{Clock, World};
 
@@ -56,7 +57,7 @@ fn together(threads: usize, requests: &Arc<Requests>, clock: &dyn Clock) -> f64 
 }
 
 fn main() {
-    let (requests, world) = (Requests::new(Role::Object), World::real());
+    let (requests, world) = (Requests::new(Role::Object, Statsd::default()), World::real());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let one = best(|| count(&requests, &*world.clock));
     let all = together(threads, &requests, &*world.clock);
