@@ -126,6 +126,19 @@ def test_refusals(ground):
         ground.configure()
 
 
+@pytest.mark.parametrize("text, why", [("[other]\n", "Unable to find dispersion config section"), ("junk\n", "line 1"), ("", "Unable to find dispersion config section"),
+                                       *((f"[dispersion]\n{lines}\n", f"has no {name}") for name, lines in (
+                                           ("auth_url", "auth_user = u\nauth_key = k"), ("auth_user", "auth_url = http://127.0.0.1:1\nauth_key = k"),
+                                           ("auth_key", "auth_url = http://127.0.0.1:1\nauth_user = u\nauth_key =")))])
+def test_configurations_that_lack_something(tmp_path, text, why):
+    """OpenStack's programs end with a traceback, and the same status."""
+    conf = tmp_path / "dispersion.conf"
+    conf.write_text(text)
+    for tool in ("dispersion-populate", "dispersion-report"):
+        done = run([martlet(), tool, conf], check=False)
+        assert done.returncode == 1 and why in done.stderr and "panicked" not in done.stderr, done
+
+
 @pytest.mark.parametrize("make", ["martlet", "openstack"])
 def test_what_is_lost_is_missed(tmp_path, make):
     ground = Ground(tmp_path, make)

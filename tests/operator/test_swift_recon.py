@@ -1,10 +1,12 @@
 """`martlet recon` beside `swift-recon`: the same lines of the same servers, told ones and real ones of both makes."""
 
+import contextlib
 import difflib
 import hashlib
 import json
 import re
 import socket
+import threading
 import time
 
 import pytest
@@ -194,6 +196,34 @@ def test_garbage_costs_a_line_about_its_server(tmp_path):
         assert done.returncode == 0 and "panicked" not in done.stderr, done.stderr
     finally:
         told.stop()
+
+
+WIRE = {"hangs": None, "closes": b"", "babbles": b"\0\xff\xfe" * 50, "breaks": b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"1m"',
+        "leads away": b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "bad chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "is old": b'HTTP/1.0 200 OK\r\n\r\n{"1m": 1.0, "5m": 2, "15m": 3}', "no JSON": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"}
+
+
+def test_whatever_is_on_the_wire_costs_a_line(tmp_path):
+    """OpenStack's program ends with a traceback at the first that speaks no HTTP."""
+    with contextlib.ExitStack() as opened:
+        sockets = [opened.enter_context(socket.create_server((f"127.0.1.{number + 1}", 0))) for number in range(len(WIRE))]
+
+        def answer(listening, words):
+            with contextlib.suppress(OSError):
+                taken, _ = listening.accept()
+                opened.enter_context(taken)
+                taken.recv(4096)
+                if words is not None:
+                    taken.sendall(words)
+                    taken.shutdown(socket.SHUT_RDWR)
+
+        for listening, words in zip(sockets, WIRE.values(), strict=True):
+            threading.Thread(target=answer, args=(listening, words), daemon=True).start()
+        write_rings(tmp_path / "etc", [made.getsockname() for made in sockets])
+        done = run([martlet(), "recon", "-l", "-t", "1", "--swiftdir", tmp_path / "etc"], timeout=60)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and sum(line.startswith("-> http://127.0.1.") for line in lines) == len(WIRE) - 1, done
+    assert "[1m_load_avg] low: 1, high: 1, avg: 1.0, total: 1, Failed: 0.0%, no_result: 0, reported: 1" in lines
 
 
 def test_json_has_answers_and_summaries(told):

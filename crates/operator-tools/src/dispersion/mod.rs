@@ -21,13 +21,14 @@ mod report;
 pub use populate::{Arguments as PopulateArguments, run as populate};
 pub use report::{Arguments as ReportArguments, run as report};
 
+use crate::conf_file::ConfSection;
 use crate::console::{Console, Status};
 use crate::swift_dir::read_ring;
 use account::Account;
 use clap::Args;
 use placement::Ring;
 use settings::SwiftConf;
-use settings::dispersion::DispersionSettings;
+use settings::dispersion::{DispersionSettings, SECTION};
 use std::io;
 use std::path::PathBuf;
 use vocabulary::{HashPrefix, Policy};
@@ -98,6 +99,13 @@ impl<'a> Ground<'a> {
                 "Unable to read config file: {}",
                 common.conf.display()
             )));
+        }
+        let section = ConfSection::read(&common.conf, SECTION).map_err(Unfit::Line)?;
+        for name in ["auth_url", "auth_user", "auth_key"] {
+            if section.text(name, "").map_err(Unfit::Line)?.is_empty() {
+                let conf = common.conf.display();
+                return Err(Unfit::Line(format!("{conf}: [{SECTION}] has no {name}")));
+            }
         }
         let mut settings = DispersionSettings::load(&common.conf).map_err(|error| line(&error))?;
         settings.keystone_api_insecure |= common.insecure;

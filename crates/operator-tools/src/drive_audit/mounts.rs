@@ -21,8 +21,7 @@ pub(super) struct Mounted {
 pub(super) fn below(world: &World, directory: &Path) -> io::Result<Vec<Mounted>> {
     let mounts = text(world, Path::new("/proc/mounts"))?;
     let partitions = text(world, Path::new("/proc/partitions"))?;
-    let directory = directory.to_string_lossy();
-    let found = parse_mounts(&mounts, &directory);
+    let found = parse_mounts(&mounts, directory);
     let found = found.map(|(device, place)| Mounted {
         place,
         kernel_name: numbers(&device).and_then(|numbers| name_of(&partitions, numbers)),
@@ -37,11 +36,11 @@ fn text(world: &World, path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn parse_mounts<'a>(mounts: &'a str, directory: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
+fn parse_mounts<'a>(mounts: &'a str, directory: &'a Path) -> impl Iterator<Item = (String, String)> + 'a {
     mounts.lines().filter_map(move |line| {
         let mut fields = line.split_whitespace();
         let (device, place) = (fields.next()?, fields.next()?);
-        let is_below = device.starts_with('/') && place.starts_with(directory);
+        let is_below = device.starts_with('/') && Path::new(place).starts_with(directory);
         is_below.then(|| (device.to_owned(), place.to_owned()))
     })
 }
@@ -70,8 +69,8 @@ mod tests {
 
     #[test]
     fn reads_the_kernels_lists() {
-        let mounts = "/dev/sdb1 /srv/node/sdb1 xfs rw 0 0\nproc /srv/node/p proc rw 0 0\n/dev/sda1 / ext4 rw 0 0\n";
-        let found: Vec<_> = parse_mounts(mounts, "/srv/node").collect();
+        let mounts = "/dev/sdb1 /srv/node/sdb1 xfs rw 0 0\nproc /srv/node/p proc rw 0 0\n/dev/sdc1 /srv/node-old/c xfs rw 0 0\n/dev/sda1 / ext4 rw 0 0\n";
+        let found: Vec<_> = parse_mounts(mounts, Path::new("/srv/node")).collect();
         assert_eq!(found, [("/dev/sdb1".to_owned(), "/srv/node/sdb1".to_owned())]);
         let partitions = "major minor  #blocks  name\n\n   8       17  100 sdb1\n 253  3 100 dm-3\n";
         assert_eq!(name_of(partitions, (8, 17)).as_deref(), Some("sdb1"));
@@ -81,7 +80,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_list_is_read(text in "\\PC*") {
-            let _ = parse_mounts(&text, "/srv").count();
+            let _ = parse_mounts(&text, Path::new("/srv")).count();
             let _ = name_of(&text, (1, 1));
         }
     }

@@ -6,7 +6,7 @@ use super::{Arguments, Checks};
 use crate::python;
 use crate::swift_dir::read_ring;
 use futures_util::StreamExt;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method};
 use peer::{Address, Body, Call, PeerError, Peers, Timeouts};
 use serde_json::{Value, json};
 use settings::SwiftConf;
@@ -184,7 +184,7 @@ impl<'a> Scout<'a> {
             .map_err(silence)?;
         let (head, body) = response.into_parts();
         match head.status {
-            StatusCode::OK | StatusCode::NO_CONTENT => {}
+            status if status.is_success() => {}
             status => {
                 let reason = status.canonical_reason().unwrap_or_default();
                 return Err(Silence(format!("HTTP Error {}: {reason}", status.as_u16())));
