@@ -1,5 +1,6 @@
 """Who takes StatsD metrics in a test: one socket per server or daemon, and what was sent to it."""
 
+import http.client
 import re
 import socket
 import threading
@@ -55,3 +56,21 @@ class Listener:
 
     def stop(self):
         self.socket.close()
+
+
+def ask(port, method, path, headers=(), body=b""):
+    """The status of one request to a storage server, with no more headers than said."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    told = dict(headers)
+    if method in ("PUT", "POST", "UPDATE", "REPLICATE"):
+        told.setdefault("Content-Length", str(len(body)))
+    try:
+        connection.putrequest(method, path)
+        for name, value in told.items():
+            connection.putheader(name, value)
+        connection.endheaders(body or None)
+        reply = connection.getresponse()
+        reply.read()
+        return reply.status
+    finally:
+        connection.close()

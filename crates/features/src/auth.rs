@@ -17,6 +17,7 @@ use identity::{
     AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, www_authenticate,
 };
 use std::sync::Arc;
+use telemetry::Statsd;
 use world::World;
 
 /// Swift's `tempauth`, or any other authenticator in its place.
@@ -25,6 +26,7 @@ pub struct Auth {
     authenticator: Arc<dyn Authenticator>,
     world: World,
     allow_overrides: bool,
+    statsd: Statsd,
 }
 
 impl Auth {
@@ -35,7 +37,13 @@ impl Auth {
             authenticator,
             world,
             allow_overrides: true,
+            statsd: Statsd::default(),
         }
+    }
+
+    /// With refusals told to `statsd`.
+    pub fn counting(self, statsd: Statsd) -> Self {
+        Self { statsd, ..self }
     }
 
     /// Whether features in front may vouch for a request (`allow_overrides`).
@@ -63,11 +71,17 @@ impl Auth {
             random: &random,
         };
         if let Some(answer) = self.authenticator.serve(&asked).await {
+            self.statsd
+                .increment_if(answer.status == StatusCode::UNAUTHORIZED, "token_denied");
+            self.statsd.increment_if(answer.status.is_server_error(), "errors");
             return Err(Box::new(answered(request, answer)));
         }
         match self.authenticator.identify(&asked).await {
             Ok(identity) => self.equip(request, identity),
-            Err(unauthorized) => return Err(Box::new(unauthorised(&request.method, unauthorized.0))),
+            Err(unauthorized) => {
+                self.statsd.increment("unauthorized");
+                return Err(Box::new(unauthorised(&request.method, unauthorized.0)));
+            }
         }
         Ok(())
     }
@@ -82,6 +96,7 @@ impl Auth {
         request.authorizer = Some(Arc::new(Judge {
             authenticator,
             identity,
+            statsd: self.statsd.clone(),
         }));
     }
 }
@@ -123,6 +138,7 @@ fn answered(request: &ClientRequest, answer: AuthReply) -> Response {
 struct Judge {
     authenticator: Arc<dyn Authenticator>,
     identity: Option<Arc<Identity>>,
+    statsd: Statsd,
 }
 
 impl Judge {
@@ -156,9 +172,13 @@ impl Authorizer for Judge {
             }
             Decision::Deny(_) if is_container_sync(request, info).await => Ok(()),
             Decision::Deny(StatusCode::UNAUTHORIZED) => {
+                self.statsd.increment("unauthorized");
                 Err(unauthorised(&request.method, www_authenticate(&request.path)))
             }
-            Decision::Deny(status) => Err(reply::status_for(&request.method, status.as_u16())),
+            Decision::Deny(status) => {
+                self.statsd.increment("forbidden");
+                Err(reply::status_for(&request.method, status.as_u16()))
+            }
             // Only asked for when it was not fetched.
             Decision::NeedsAccountAcl => Err(reply::status_for(&request.method, 403)),
         }

@@ -108,7 +108,8 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("formpost", |parts, options| {
         let settings = Options::read(options)?;
-        Ok(Arc::new(FormPost::new(settings, parts.world.clock.clone())))
+        let feature = FormPost::new(settings, parts.world.clock.clone());
+        Ok(Arc::new(feature.counting(parts.statsd(options, "proxy-server")?)))
     }),
     ("gatekeeper", |_, options| {
         Ok(Arc::new(Gatekeeper::new(Options::read(options)?)))
@@ -179,11 +180,16 @@ pub const FEATURES: &[(&str, Make)] = &[
         let authenticator = Arc::new(TempAuth::new(&settings, parts.tokens()));
         let allows = settings.options.allow_overrides;
         let auth = Auth::new("tempauth", authenticator, parts.world.clone()).allowing_overrides(allows);
-        Ok(Arc::new(auth))
+        let prefix = settings.prefixes.first().map_or("", |first| first.prefix.as_str());
+        let prefix = if prefix.is_empty() { "NONE" } else { prefix };
+        Ok(Arc::new(
+            auth.counting(parts.statsd(options, &format!("tempauth.{prefix}"))?),
+        ))
     }),
     ("tempurl", |parts, options| {
         let settings = Options::read(options)?;
-        Ok(Arc::new(TempUrl::new(settings, parts.world.clock.clone())))
+        let feature = TempUrl::new(settings, parts.world.clock.clone());
+        Ok(Arc::new(feature.counting(parts.statsd(options, "proxy-server")?)))
     }),
     ("versioned_writes", |parts, options| {
         let (settings, limits) = (Options::read(options)?, &parts.swift.limits);
@@ -227,6 +233,11 @@ impl Parts<'_> {
             ));
         }
         Ok(settings.allow_object_versioning)
+    }
+
+    /// Where a filter's metrics go, as its section says.
+    fn statsd(&self, options: &Scope, tail: &str) -> Result<Statsd, SettingsError> {
+        Ok(Statsd::open(&Options::read(options)?, tail, self.world))
     }
 
     fn tokens(&self) -> Option<Arc<dyn TokenCache>> {

@@ -52,6 +52,11 @@ impl Signature {
         (bytes.len() == digest.length()).then_some(Self { digest, bytes })
     }
 
+    /// What it was made with: `sha256` and the like.
+    pub fn digest(&self) -> &'static str {
+        self.digest.name()
+    }
+
     /// Whether signatures of this kind are accepted.
     pub fn is_allowed(&self, allowed: &Digests) -> bool {
         allowed.0.contains(&self.digest)

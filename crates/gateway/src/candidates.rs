@@ -4,7 +4,7 @@
 //! Always holds: at most `request_node_count` nodes are offered; suppressed ones are passed over.
 
 use crate::gateway::Shared;
-use crate::nodes::{Node, Route};
+use crate::nodes::{HandoffCount, Node, Route};
 use crate::routing;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,6 +21,7 @@ pub(crate) struct Candidates {
     primaries: VecDeque<Node>,
     handoffs: Option<VecDeque<Node>>,
     left: usize,
+    used: HandoffCount,
     patience: Option<Duration>,
 }
 
@@ -32,6 +33,7 @@ impl Candidates {
         let left = shared.options.request_node_count.for_replicas(route.replicas()).max(1);
         let wait = routing.concurrency_timeout.unwrap_or(shared.options.conn_timeout);
         Self {
+            used: HandoffCount::new(&route, left),
             route,
             primaries: primaries.into(),
             handoffs: None,
@@ -65,6 +67,9 @@ impl Candidates {
             };
             if !shared.suppression.is_suppressed(&candidate.node) {
                 self.left -= 1;
+                if !candidate.is_primary {
+                    self.used.another(&shared.options);
+                }
                 return Some(candidate);
             }
         }

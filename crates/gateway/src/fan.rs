@@ -67,7 +67,7 @@ impl Fan<'_> {
             self.send(chunk).await?;
         }
         match length {
-            Some(length) if length != received => Err(reply::status(reply::CLIENT_DISCONNECT)),
+            Some(length) if length != received => Err(self.shared.client_left()),
             _ => Ok(hex(&md5.finalize())),
         }
     }
@@ -98,8 +98,8 @@ impl Fan<'_> {
         {
             Ok(None) => Ok(None),
             Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
-            Ok(Some(Err(_))) => Err(reply::status(reply::CLIENT_DISCONNECT)),
-            Err(_) => Err(reply::status(408)),
+            Ok(Some(Err(_))) => Err(self.shared.client_left()),
+            Err(_) => Err(self.shared.client_stalled()),
         }
     }
 

@@ -8,7 +8,7 @@
 
 use crate::backend::Reply;
 use crate::gateway::Shared;
-use crate::nodes::{Node, Route};
+use crate::nodes::{HandoffCount, Node, Route};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
@@ -26,12 +26,14 @@ pub(crate) struct Spares {
     route: Route,
     wanted: usize,
     found: Mutex<Option<VecDeque<Node>>>,
+    used: Mutex<HandoffCount>,
 }
 
 impl Spares {
     /// None looked up yet.
     pub(crate) fn new(route: Route, wanted: usize) -> Self {
         Self {
+            used: Mutex::new(HandoffCount::new(&route, wanted)),
             route,
             wanted,
             found: Mutex::new(None),
@@ -44,6 +46,11 @@ impl Spares {
         found
             .get_or_insert_with(|| self.route.handoffs(self.wanted).into())
             .pop_front()
+    }
+
+    /// One of them is asked.
+    pub(crate) fn note_use(&self, shared: &Shared) {
+        self.used.lock().another(&shared.options);
     }
 }
 
@@ -141,9 +148,13 @@ async fn attempt(
 ) -> Option<Reply> {
     let limit = shared.options.node_timeout;
     let mut not_there = None;
-    let mut candidate = Some(primary);
+    let (mut candidate, mut is_handoff) = (Some(primary), false);
     while let Some(node) = candidate {
-        if !shared.suppression.is_suppressed(&node)
+        let is_suppressed = shared.suppression.is_suppressed(&node);
+        if is_handoff && !is_suppressed {
+            spares.note_use(shared);
+        }
+        if !is_suppressed
             && let Some(response) = shared.ask(&node, make_call(replica, &node), limit).await
             && !response.status().is_server_error()
             && let Some(reply) = shared.whole(&node, response, limit).await
@@ -154,6 +165,7 @@ async fn attempt(
             not_there.get_or_insert(reply);
         }
         candidate = spares.next();
+        is_handoff = true;
     }
     not_there
 }

@@ -48,7 +48,7 @@ impl Shared {
         memcached: Option<Arc<dyn SharedCache>>,
     ) -> Arc<Self> {
         let (limit, interval) = (options.error_suppression_limit, options.error_suppression_interval);
-        let suppression = Suppression::new(world.clone(), limit, interval);
+        let suppression = Suppression::new(world.clone(), limit, interval, options.statsd.clone());
         let timings = Timings::new(world.clone(), options.timing_expiry);
         let measures = options.routing.any(SortingMethod::Timing);
         let cache = InfoCache::new(world.clone(), memcached, &options);
@@ -73,6 +73,18 @@ impl Shared {
         };
         let text = format!("X-Timestamp should be a UNIX timestamp float value; was '{wanted}'");
         wanted.parse().map_err(|_| reply::plain(400, text))
+    }
+
+    /// The answer to a client that went away while it sent an object.
+    pub(crate) fn client_left(&self) -> Response {
+        self.options.statsd.increment("object.client_disconnects");
+        reply::status(reply::CLIENT_DISCONNECT)
+    }
+
+    /// The answer to one that sends nothing for too long.
+    pub(crate) fn client_stalled(&self) -> Response {
+        self.options.statsd.increment("object.client_timeouts");
+        reply::status(408)
     }
 
     /// A timestamp for a write, later than all before.
@@ -110,7 +122,11 @@ impl Core for CoreVerbs {
     async fn handle(&self, request: ClientRequest) -> Response {
         let method = request.method.clone();
         let response = match self.check(&request) {
-            Err(refusal) => refusal,
+            Err(refusal) => {
+                // What names nothing, or has no name.
+                self.shared.options.statsd.increment("errors");
+                refusal
+            }
             Ok(()) if method == Method::OPTIONS => self.options(&request).await,
             Ok(()) => self.verb(request).await,
         };

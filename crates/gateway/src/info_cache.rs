@@ -22,6 +22,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, Policies, Policy, PolicyIndex};
 use world::World;
@@ -54,6 +55,7 @@ pub(crate) struct InfoCache {
     containers_for: Duration,
     /// Counts what was forgotten, so that answers from before are recognised.
     forgotten: AtomicU64,
+    statsd: Statsd,
 }
 
 impl InfoCache {
@@ -66,6 +68,7 @@ impl InfoCache {
             accounts_for: options.recheck_account_existence,
             containers_for: options.recheck_container_existence,
             forgotten: AtomicU64::new(0),
+            statsd: options.statsd.clone(),
         }
     }
 
@@ -105,6 +108,16 @@ impl InfoCache {
         }
     }
 
+    /// Tells where a description came from; one of a server with the status it came with.
+    fn found(&self, kind: &str, place: &str) {
+        self.statsd.count(format_args!("{kind}.info.{place}"), 1);
+    }
+
+    fn missed(&self, kind: &str, status: u16) {
+        let why = if self.memcached.is_some() { "miss" } else { "disabled" };
+        self.statsd.count(format_args!("{kind}.info.cache.{why}.{status}"), 1);
+    }
+
     async fn shared(&self, key: &str) -> Option<serde_json::Value> {
         self.memcached.as_ref()?.get(key).await
     }
@@ -131,6 +144,7 @@ impl InfoSource for Shared {
     async fn account(&self, account: &str) -> Arc<AccountInfo> {
         let key = key(account, None);
         if let Some(Known::Account(info)) = self.cache.local(&key) {
+            self.cache.found("account", "infocache.hit");
             return info;
         }
         Box::pin(self.learn_account(key, account)).await
@@ -156,6 +170,7 @@ impl InfoSource for Shared {
     async fn container(&self, account: &str, container: &str) -> Arc<ContainerInfo> {
         let key = key(account, Some(container));
         if let Some(Known::Container(info)) = self.cache.local(&key) {
+            self.cache.found("container", "infocache.hit");
             return info;
         }
         Box::pin(self.learn_container(key, account, container)).await
@@ -173,10 +188,12 @@ impl Shared {
             .and_then(|value| info_json::account_from(&value))
         {
             let info = Arc::new(info);
+            self.cache.found("account", "cache.hit");
             self.cache.keep_local(key, Known::Account(info.clone()), since);
             return info;
         }
         let (status, headers) = self.ask_about(EntityPath::account(account)).await;
+        self.cache.missed("account", status);
         let info = Arc::new(account_info(status, &headers, &self.rings.policies));
         if let Some(keep) = keep_for(status, self.cache.accounts_for) {
             self.cache
@@ -197,12 +214,14 @@ impl Shared {
             .and_then(|value| info_json::container_from(&value))
         {
             let info = Arc::new(info);
+            self.cache.found("container", "cache.hit");
             self.cache.keep_local(key, Known::Container(info.clone()), since);
             return info;
         }
         let (status, headers) = self
             .ask_about(EntityPath::account(account).with_container(container))
             .await;
+        self.cache.missed("container", status);
         let info = Arc::new(container_info(status, &headers));
         if let Some(keep) = keep_for(status, self.cache.containers_for) {
             self.cache

@@ -6,6 +6,7 @@
 //! Always holds: every device of the ring comes at most once; the map of failing nodes is as large
 //! as the cluster at most.
 
+use crate::options::GatewayOptions;
 use crate::rings::node_of;
 use crate::routing::local_first;
 use features::request::is_true;
@@ -16,6 +17,7 @@ use settings::{PolicyRouting, Routing};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::{PathHash, PolicyIndex};
 use world::World;
 
@@ -69,11 +71,13 @@ pub struct Route {
     spares: Option<Vec<Node>>,
     /// The policy of an object.
     policy: Option<PolicyIndex>,
+    /// account, container or object.
+    kind: &'static str,
 }
 
 impl Route {
     /// The nodes for a path's hash.
-    pub fn new(ring: Arc<Ring>, hash: &PathHash) -> Self {
+    pub fn new(ring: Arc<Ring>, hash: &PathHash, kind: &'static str) -> Self {
         let partition = ring.partition_of(&hash.0);
         let primaries = ring.primaries(partition).into_iter().map(node_of).collect();
         Self {
@@ -82,6 +86,7 @@ impl Route {
             primaries,
             spares: None,
             policy: None,
+            kind,
         }
     }
 
@@ -144,6 +149,41 @@ impl Route {
     }
 }
 
+/// Handoffs that one request has asked, told to whoever takes metrics when they are more than it would ask with all
+/// primaries in service.
+pub(crate) struct HandoffCount {
+    kind: &'static str,
+    replicas: usize,
+    expected: usize,
+    used: usize,
+}
+
+impl HandoffCount {
+    /// None yet, of a request that asks `wanted` nodes at most.
+    pub(crate) fn new(route: &Route, wanted: usize) -> Self {
+        Self {
+            kind: route.kind,
+            replicas: route.replicas(),
+            expected: wanted.saturating_sub(route.replicas()),
+            used: 0,
+        }
+    }
+
+    /// One more.
+    pub(crate) fn another(&mut self, options: &GatewayOptions) {
+        self.used += 1;
+        let beyond = self.used.saturating_sub(self.expected);
+        if !options.log_handoffs || beyond == 0 {
+            return;
+        }
+        let (kind, statsd) = (self.kind, &options.statsd);
+        statsd.count(format_args!("{kind}.handoff_count"), 1);
+        if beyond == self.replicas {
+            statsd.count(format_args!("{kind}.handoff_all_count"), 1);
+        }
+    }
+}
+
 struct Trouble {
     errors: u32,
     last: Duration,
@@ -155,16 +195,18 @@ pub struct Suppression {
     limit: u32,
     interval: Duration,
     troubles: Mutex<HashMap<Node, Trouble>>,
+    statsd: Statsd,
 }
 
 impl Suppression {
     /// More than `limit` errors keep a node out for `interval` after the last one.
-    pub fn new(world: World, limit: u32, interval: Duration) -> Self {
+    pub fn new(world: World, limit: u32, interval: Duration, statsd: Statsd) -> Self {
         Self {
             world,
             limit,
             interval,
             troubles: Mutex::default(),
+            statsd,
         }
     }
 
@@ -178,18 +220,23 @@ impl Suppression {
             troubles.remove(node);
             return false;
         }
-        trouble.errors > self.limit
+        let is_limited = trouble.errors > self.limit;
+        self.statsd.increment_if(is_limited, "error_limiter.is_limited");
+        is_limited
     }
 
     /// It failed once.
     pub fn error(&self, node: &Node, what: &str) {
         let errors = self.add(node, 1);
+        self.statsd
+            .increment_if(errors > self.limit, "error_limiter.incremented_limit");
         tracing::warn!(node = %node.ip, port = node.port, device = %node.device, errors, "{what}");
     }
 
     /// Its device is gone: leave it alone at once.
     pub fn out_of_service(&self, node: &Node) {
         self.add(node, self.limit.saturating_add(1));
+        self.statsd.increment("error_limiter.forced_limit");
         let Node { ip, port, device, .. } = node;
         tracing::warn!("{ip}:{port}/{device} answered 507: its device is full, unmounted or gone; skipped for now");
     }
@@ -212,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_gone_device_is_left_alone_and_then_tried_again() {
-        let suppression = |interval| Suppression::new(World::real(), 2, interval);
+        let suppression = |interval| Suppression::new(World::real(), 2, interval, Statsd::default());
         let node = Node {
             ip: "10.0.0.1".into(),
             port: 6200,

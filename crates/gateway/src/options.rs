@@ -5,6 +5,7 @@
 use features::cors::CorsSettings;
 use settings::{NodeCount, PolicyRouting};
 use std::time::Duration;
+use telemetry::Statsd;
 use vocabulary::Limits;
 
 /// See the sample `proxy-server.conf` for what each means.
@@ -43,6 +44,9 @@ pub struct GatewayOptions {
     pub cors: CorsSettings,
     /// How long what is cached in this process is believed without asking memcached again.
     pub local_cache: Duration,
+    pub log_handoffs: bool,
+    /// Who takes metrics.
+    pub statsd: Statsd,
 }
 
 impl Default for GatewayOptions {
@@ -81,6 +85,8 @@ impl Default for GatewayOptions {
                 strict: true,
             },
             local_cache: Duration::from_secs(1),
+            log_handoffs: true,
+            statsd: Statsd::default(),
         }
     }
 }

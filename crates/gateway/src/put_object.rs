@@ -113,8 +113,8 @@ impl Upload {
         let limit = self.shared.options.client_timeout;
         let bytes = match self.shared.world.timeout(limit, body.collect(length)).await {
             Ok(Ok(bytes)) if bytes.len() as u64 == length => bytes,
-            Ok(Ok(_) | Err(_)) => return reply::status(reply::CLIENT_DISCONNECT),
-            Err(_) => return reply::status(408),
+            Ok(Ok(_) | Err(_)) => return self.shared.client_left(),
+            Err(_) => return self.shared.client_stalled(),
         };
         match self.footers.take().map(|footers| footers()) {
             Some(Ok(footers)) => self.overlay(footers),
@@ -268,14 +268,18 @@ impl Upload {
     }
 
     async fn open_one(&self, replica: usize, primary: Node, spares: &Spares, end: &End) -> Option<Opened> {
-        let mut candidate = Some(primary);
+        let (mut candidate, mut is_handoff) = (Some(primary), false);
         while let Some(node) = candidate {
-            if !self.shared.suppression.is_suppressed(&node)
-                && let Some(opened) = self.try_open(replica, &node, end).await
-            {
-                return Some(opened);
+            if !self.shared.suppression.is_suppressed(&node) {
+                if is_handoff {
+                    spares.note_use(&self.shared);
+                }
+                if let Some(opened) = self.try_open(replica, &node, end).await {
+                    return Some(opened);
+                }
             }
             candidate = spares.next();
+            is_handoff = true;
         }
         None
     }

@@ -31,6 +31,7 @@ pub(crate) fn recognise(
     }
     let raw_path = head.uri.path().to_owned();
     let Ok(path) = unquote(&raw_path) else {
+        shared.options.statsd.increment("errors");
         let mut refusal = not_text(&head.method);
         refusal
             .headers_mut()

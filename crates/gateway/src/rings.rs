@@ -31,18 +31,20 @@ pub struct Rings {
 impl Rings {
     /// Where an account lives.
     pub fn account_route(&self, account: &str) -> Route {
-        Route::new(self.account.load_full(), &self.hash.account(account))
+        Route::new(self.account.load_full(), &self.hash.account(account), "account")
     }
 
     /// Where a container lives.
     pub fn container_route(&self, account: &str, container: &str) -> Route {
-        Route::new(self.container.load_full(), &self.hash.container(account, container))
+        let hash = self.hash.container(account, container);
+        Route::new(self.container.load_full(), &hash, "container")
     }
 
     /// Where an object of `policy` lives; `None` when the policy has no ring.
     pub fn object_route(&self, policy: PolicyIndex, account: &str, container: &str, object: &str) -> Option<Route> {
         let ring = self.objects.get(&policy)?.load_full();
-        Some(Route::new(ring, &self.hash.object(account, container, object)).of_policy(policy))
+        let hash = self.hash.object(account, container, object);
+        Some(Route::new(ring, &hash, "object").of_policy(policy))
     }
 
     /// The hash of an object's path.

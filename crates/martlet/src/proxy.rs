@@ -14,7 +14,9 @@ use serde_json::Value;
 use settings::{CacheSettings, ProxyConf, SettingsError, SwiftConf};
 use std::sync::Arc;
 use std::time::Duration;
-use world::World;
+use telemetry::Statsd;
+use telemetry::metrics::Role;
+use world::{Clock, World};
 
 /// The gateway that `conf` describes, over these rings and peers.
 pub fn build(
@@ -24,7 +26,8 @@ pub fn build(
     rings: Rings,
     peers: Arc<Peers>,
 ) -> Result<Arc<Gateway>, Failure> {
-    make(world, conf, swift, rings, peers, features::registry::build)
+    let cache = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
+    make(world, conf, swift, (rings, peers), cache, features::registry::build)
 }
 
 /// The gateway that `conf` describes for upkeep: no client reaches it, and nobody keeps its gate.
@@ -35,7 +38,16 @@ pub fn build_internal(
     rings: Rings,
     peers: Arc<Peers>,
 ) -> Result<Arc<Gateway>, Failure> {
-    make(world, conf, swift, rings, peers, features::registry::build_internal)
+    // OpenStack's have names of their own for it.
+    let cache = Statsd::default();
+    make(
+        world,
+        conf,
+        swift,
+        (rings, peers),
+        cache,
+        features::registry::build_internal,
+    )
 }
 
 /// The gateway that `conf` describes for upkeep, over what another one knows and remembers.
@@ -58,13 +70,20 @@ fn make(
     world: &World,
     conf: &ProxyConf,
     swift: &SwiftConf,
-    rings: Rings,
-    peers: Arc<Peers>,
+    (rings, peers): (Rings, Arc<Peers>),
+    cache_times: Statsd,
     features: impl FnOnce(&Parts<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError>,
 ) -> Result<Arc<Gateway>, Failure> {
     let memcached = conf.cache.as_ref().map(|cache| connect(world, cache)).transpose()?;
-    let cache = memcached.map(|memcached| Arc::new(GatewayCache(memcached)) as Arc<dyn SharedCache>);
-    let shared = Shared::new(world.clone(), options(conf, swift), rings, peers, cache.clone());
+    let statsd = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
+    let cache = memcached.map(|memcached| {
+        Arc::new(GatewayCache {
+            memcached,
+            statsd: cache_times,
+            clock: world.clock.clone(),
+        }) as Arc<dyn SharedCache>
+    });
+    let shared = Shared::new(world.clone(), options(conf, swift, statsd), rings, peers, cache.clone());
     let features = features(&Parts {
         conf,
         swift,
@@ -91,7 +110,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
     }
 }
 
-fn options(conf: &ProxyConf, swift: &SwiftConf) -> GatewayOptions {
+fn options(conf: &ProxyConf, swift: &SwiftConf, statsd: Statsd) -> GatewayOptions {
     let proxy = &conf.proxy;
     GatewayOptions {
         account_autocreate: proxy.account_autocreate,
@@ -122,6 +141,8 @@ fn options(conf: &ProxyConf, swift: &SwiftConf) -> GatewayOptions {
         limits: swift.limits.clone(),
         trans_id_suffix: proxy.trans_id_suffix.clone(),
         cors: proxy.into(),
+        log_handoffs: proxy.log_handoffs,
+        statsd,
         ..GatewayOptions::default()
     }
 }
@@ -141,24 +162,49 @@ fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, Failur
     Ok(Arc::new(memcached))
 }
 
-/// memcached as the gateway's shared cache.
-struct GatewayCache(Arc<Memcache>);
+/// memcached as the gateway's shared cache, its calls timed as OpenStack's client times them.
+struct GatewayCache {
+    memcached: Arc<Memcache>,
+    statsd: Statsd,
+    clock: Arc<dyn Clock>,
+}
+
+/// The shares of calls whose time is sent.
+const OF_GETS: f64 = 0.01;
+const OF_WRITES: f64 = 0.1;
+const OF_COUNTS: f64 = 0.001;
+
+impl GatewayCache {
+    async fn timed<T>(&self, what: &str, share: f64, call: impl Future<Output = T>) -> T {
+        if !self.statsd.is_wanted() {
+            return call.await;
+        }
+        let began = self.clock.elapsed();
+        let done = call.await;
+        let took = self.clock.elapsed().saturating_sub(began);
+        self.statsd
+            .timing_of_share(Some(share), format_args!("memcached.{what}.timing"), took);
+        done
+    }
+}
 
 #[async_trait::async_trait]
 impl SharedCache for GatewayCache {
     async fn get(&self, key: &str) -> Option<Value> {
-        self.0.get_json(key).await
+        self.timed("get", OF_GETS, self.memcached.get_json(key)).await
     }
 
     async fn set(&self, key: &str, value: &Value, keep: Duration) {
-        self.0.set_json(key, value, keep).await;
+        let set = self.memcached.set_json(key, value, keep);
+        self.timed("set", OF_WRITES, set).await;
     }
 
     async fn delete(&self, key: &str) {
-        self.0.delete(key).await;
+        self.timed("delete", OF_WRITES, self.memcached.delete(key)).await;
     }
 
     async fn increment(&self, key: &str, by: i64, keep: Duration) -> Option<u64> {
-        self.0.incr(key, by, keep).await
+        let counted = self.memcached.incr(key, by, keep);
+        self.timed("incr", OF_COUNTS, counted).await
     }
 }

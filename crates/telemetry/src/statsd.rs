@@ -112,6 +112,13 @@ impl Statsd {
         self.count(format_args!("{name}"), 1);
     }
 
+    /// One more, if it is so.
+    pub fn increment_if(&self, is_so: bool, name: &str) {
+        if is_so {
+            self.increment(name);
+        }
+    }
+
     fn milliseconds(&self, share: Option<f64>, name: Arguments<'_>, ms: f64) {
         if let Some(sender) = &self.0 {
             // OpenStack rounds to four decimals and writes what is left of them.

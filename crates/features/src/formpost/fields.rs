@@ -75,7 +75,7 @@ impl Fields {
     }
 
     /// Whose signature the form has.
-    pub fn scope(&self, path: &str, keys: &Keys, allowed: &Digests) -> Option<KeyScope> {
+    pub fn scope(&self, path: &str, keys: &Keys, allowed: &Digests) -> Option<(KeyScope, &'static str)> {
         let signature = Signature::parse(std::str::from_utf8(self.get("signature")).ok()?)?;
         if !signature.is_allowed(allowed) {
             return None;
@@ -84,7 +84,7 @@ impl Fields {
         let signed = [&[path.as_bytes(), self.get("redirect")], &numbers[..]]
             .concat()
             .join(&b'\n');
-        signature.scope(keys, &[signed])
+        Some((signature.scope(keys, &[signed])?, signature.digest()))
     }
 
     /// The same of one that means 0 when it is empty.

@@ -36,12 +36,14 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use settings::gateway_filters::FormPostSettings;
 use std::sync::Arc;
+use telemetry::Statsd;
 use world::Clock;
 
 /// Swift's `formpost`.
 pub struct FormPost {
     settings: FormPostSettings,
     clock: Arc<dyn Clock>,
+    statsd: Statsd,
 }
 
 /// Who asks, for those behind.
@@ -82,7 +84,16 @@ struct Outcome {
 impl FormPost {
     /// As configured.
     pub fn new(settings: FormPostSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings, clock }
+        Self {
+            settings,
+            clock,
+            statsd: Statsd::default(),
+        }
+    }
+
+    /// With the digests of good signatures told to `statsd`.
+    pub fn counting(self, statsd: Statsd) -> Self {
+        Self { statsd, ..self }
     }
 
     async fn take(&self, mut request: ClientRequest, next: &Next, boundary: &str) -> Result<Response, Refusal> {
@@ -146,7 +157,9 @@ impl FormPost {
         };
         let keys = Keys::of(next.info(), &entity.account, container).await;
         let scope = fields.scope(&request.path, &keys, &self.settings.allowed_digests);
-        scope.ok_or(refused)
+        let (scope, digest) = scope.ok_or(refused)?;
+        self.statsd.count(format_args!("formpost.digests.{digest}"), 1);
+        Ok(scope)
     }
 }
 

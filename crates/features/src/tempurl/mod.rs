@@ -31,6 +31,7 @@ use serde_json::Value;
 use settings::gateway_filters::TempUrlSettings;
 use settings::kinds::HeaderPatterns;
 use std::sync::Arc;
+use telemetry::Statsd;
 use vocabulary::EntityPath;
 use world::Clock;
 
@@ -38,6 +39,7 @@ use world::Clock;
 pub struct TempUrl {
     settings: TempUrlSettings,
     clock: Arc<dyn Clock>,
+    statsd: Statsd,
 }
 
 /// Who asks, for those behind.
@@ -61,7 +63,16 @@ struct Granted {
 impl TempUrl {
     /// As configured.
     pub fn new(settings: TempUrlSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings, clock }
+        Self {
+            settings,
+            clock,
+            statsd: Statsd::default(),
+        }
+    }
+
+    /// With the digests of good signatures told to `statsd`.
+    pub fn counting(self, statsd: Statsd) -> Self {
+        Self { statsd, ..self }
     }
 
     /// What the signature allows; `None` when it is not right.
@@ -86,6 +97,8 @@ impl TempUrl {
             .map(|method| format!("{range}{method}\n{ends}\n{path}").into_bytes())
             .collect();
         let scope = signature.scope(&keys, &texts)?;
+        let digest = signature.digest();
+        self.statsd.count(format_args!("tempurl.digests.{digest}"), 1);
         Some(Granted { signed, ends, scope })
     }
 
