@@ -10,7 +10,7 @@
 //! |---|---|
 //! | where do events go | `log.rs` |
 //! | the proxy's line per request | `access.rs`, `template.rs` |
-//! | metrics of the proxy's requests | `statsd.rs` |
+//! | metrics for StatsD | `statsd.rs` |
 //! | a storage server's line per request | `storage.rs` |
 //! | ids of requests | `transaction.rs` |
 //! | figures for Prometheus | `metrics/` |
