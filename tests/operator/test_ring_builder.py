@@ -541,6 +541,15 @@ def test_the_safe_program_locks_for_looking_too(tmp_path):
     assert b"sd0" in looking.communicate(timeout=10)[0] and looking.returncode == 0
 
 
+def test_who_cannot_be_told(tmp_path):
+    """A full disk is a warning; a reader that goes away is none."""
+    builders.ours(tmp_path, steps(PLACED))
+    with open("/dev/full", "wb") as full:
+        said = subprocess.run([tmp_path / "swift-ring-builder", "b.builder"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert said.returncode == 1 and b"cannot write: No space left" in said.stderr
+    assert subprocess.run(f"{tmp_path}/swift-ring-builder b.builder list_parts d0 | head -1; exit ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash", cwd=tmp_path, check=False).returncode == 0
+
+
 def test_remove_without_a_value_removes_nothing(tmp_path):
     """OpenStack's program takes `remove --yes` for all devices."""
     builders.ours(tmp_path, steps(FOUR))

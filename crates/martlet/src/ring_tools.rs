@@ -3,7 +3,7 @@
 use crate::cli::Words;
 use crate::program::Program;
 use ring_builder::{Call, Composing, Status, Terminal};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 use world::World;
 
@@ -53,7 +53,13 @@ fn at_terminal(run: impl FnOnce(&mut Terminal<'_>) -> Status) -> ExitCode {
         err: &mut err,
         input: &mut input,
     });
-    // Who does not read does not need to know.
-    let _ = out.flush();
-    ExitCode::from(status.code())
+    match out.flush() {
+        // What was done is done, and what there is to know of it is lost: a warning.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            drop(writeln!(err, "cannot write: {error}"));
+            ExitCode::from(status.code().max(Status::Warning.code()))
+        }
+        // Who does not read does not need to know.
+        _ => ExitCode::from(status.code()),
+    }
 }
