@@ -6,7 +6,6 @@
 //! the order of their names, those of JSON as they were added, the errors last, as in OpenStack Swift.
 
 use crate::listing_accept::{Form, Invalid, choose};
-use crate::python_json;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -95,7 +94,7 @@ impl Report {
             .iter()
             .map(|(name, problem)| Value::from(vec![name.as_str(), problem]));
         all.insert("Errors".into(), errors.collect());
-        python_json::print(&Value::Object(all))
+        pythonic::json(&Value::Object(all))
     }
 
     fn xml(&self, root: &str) -> String {

@@ -42,7 +42,7 @@
 //! | limits on metadata | `constraints.rs` |
 //! | large objects by manifest and by prefix | `slo/`, `dlo.rs`; their bytes: `segments.rs` |
 //! | conditions and ranges of what features make | `conditional_reply.rs` |
-//! | counting and ending bodies, Python's JSON | `watched.rs`, `python_json.rs` |
+//! | counting and ending bodies | `watched.rs` |
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
@@ -80,7 +80,6 @@ pub mod name_check;
 pub mod notes;
 pub mod pipeline;
 pub mod proxy_logging;
-pub mod python_json;
 pub mod ratelimit;
 pub mod read_only;
 pub mod recon;

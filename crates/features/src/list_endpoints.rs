@@ -4,7 +4,7 @@
 //! are: it must not stand in a pipeline that strangers can reach. Always holds: only rings and the cached
 //! description of a container are looked at.
 
-use crate::{ClientRequest, Feature, InfoSource, Location, Next, Response, python_json, reply};
+use crate::{ClientRequest, Feature, InfoSource, Location, Next, Response, reply};
 use http::Method;
 use http::header::{ALLOW, HeaderValue};
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ impl Feature for ListEndpoints {
         match asked(rest) {
             Err(complaint) => reply::html(400, complaint),
             Ok(asked) => {
-                let told = python_json::print(&answer(&asked, next.info()).await);
+                let told = pythonic::json(&answer(&asked, next.info()).await);
                 reply::with_body(200, HeaderValue::from_static("application/json"), told)
             }
         }

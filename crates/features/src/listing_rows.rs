@@ -6,7 +6,6 @@
 //! otherwise; JSON that is not the rows it should be is [`NotRows`], never half a listing.
 //! Deliberately absent: which form, which headers (`listing_formats.rs`).
 
-use crate::python_json;
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -74,7 +73,7 @@ pub fn json_without_reserved(json: &[u8]) -> Result<Option<String>, NotRows> {
         let name = row.get("name").or_else(|| row.get("subdir")).and_then(Value::as_str);
         !name.is_some_and(|name| name.contains('\0'))
     });
-    Ok(Some(python_json::print(&Value::Array(rows))))
+    Ok(Some(pythonic::json(&Value::Array(rows))))
 }
 
 /// The containers of an account.

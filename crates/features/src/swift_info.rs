@@ -5,7 +5,7 @@
 //! `METHOD\nEXPIRES\n/info`, `swiftinfo_expires` a time in the future.
 //! Always holds: keys of capabilities are OpenStack's; signatures are compared in constant time.
 
-use crate::{ClientRequest, Feature, Next, Response, cors, python_json, reply};
+use crate::{ClientRequest, Feature, Next, Response, cors, reply};
 use hmac::{Hmac, KeyInit, Mac};
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, HeaderValue, WWW_AUTHENTICATE};
 use serde_json::{Map, Value, json};
@@ -118,7 +118,7 @@ impl SwiftInfo {
             .map(|path| path.trim().to_owned())
             .collect();
         let mut told = capabilities.without(&disallowed);
-        let for_clients = python_json::print(&Value::Object(told.clone()));
+        let for_clients = pythonic::json(&Value::Object(told.clone()));
         let mut sorted = disallowed;
         sorted.sort();
         let mut for_administrators = capabilities.for_administrators.clone();
@@ -129,7 +129,7 @@ impl SwiftInfo {
             denied_hosts: proxy.deny_host_headers.clone(),
             admin_key: proxy.admin_key.clone(),
             for_clients,
-            for_administrators: python_json::print(&Value::Object(told)),
+            for_administrators: pythonic::json(&Value::Object(told)),
             clock,
         }
     }

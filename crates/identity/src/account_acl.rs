@@ -86,18 +86,7 @@ fn print(lists: &Map<String, Value>) -> String {
         .iter()
         .map(|(name, list)| format!("{}:{list}", Value::from(name.as_str())))
         .collect();
-    let mut text = String::new();
-    for character in format!("{{{}}}", each.join(",")).chars() {
-        match character {
-            ' '..='~' => text.push(character),
-            // Only within strings, where this means the same.
-            _ => character
-                .encode_utf16(&mut [0; 2])
-                .iter()
-                .for_each(|unit| text.push_str(&format!("\\u{unit:04x}"))),
-        }
-    }
-    text
+    pythonic::json_ascii(&format!("{{{}}}", each.join(",")))
 }
 
 fn problem(lists: &Map<String, Value>) -> Option<String> {

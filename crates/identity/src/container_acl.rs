@@ -36,22 +36,7 @@ pub struct Quoted(pub String);
 
 impl fmt::Display for Quoted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quote = if self.0.contains('\'') && !self.0.contains('"') {
-            '"'
-        } else {
-            '\''
-        };
-        write!(f, "{quote}")?;
-        for c in self.0.chars() {
-            match c {
-                '\\' => f.write_str("\\\\")?,
-                c if c == quote => write!(f, "\\{c}")?,
-                '\t' => f.write_str("\\t")?,
-                c if c.is_control() && u32::from(c) < 0x100 => write!(f, "\\x{:02x}", u32::from(c))?,
-                c => write!(f, "{c}")?,
-            }
-        }
-        write!(f, "{quote}")
+        f.write_str(&pythonic::quoted(&self.0))
     }
 }
 

@@ -109,41 +109,19 @@ impl Metadata {
         if self.items.is_empty() {
             return String::new();
         }
-        let items: Vec<String> = self
-            .iter()
-            .map(|(name, item)| {
-                let (name, value) = (python_json(name), python_json(&item.value));
-                format!("{name}: [{value}, \"{}\"]", item.timestamp.internal())
-            })
-            .collect();
-        format!("{{{}}}", items.join(", "))
-    }
-}
-
-/// A JSON string in ASCII only.
-fn python_json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            ' '..='~' => out.push(c),
-            _ => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    out.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
+        let mut text = String::from("{");
+        for (at, (name, item)) in self.iter().enumerate() {
+            text.push_str(if at == 0 { "" } else { ", " });
+            pythonic::json_text(&mut text, name);
+            text.push_str(": [");
+            pythonic::json_text(&mut text, &item.value);
+            text.push_str(", \"");
+            text.push_str(&item.timestamp.internal().to_string());
+            text.push_str("\"]");
         }
+        text.push('}');
+        text
     }
-    out.push('"');
-    out
 }
 
 /// Sharding's items survive the deletion of their container, as in OpenStack. Accounts keep nothing.

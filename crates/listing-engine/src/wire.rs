@@ -62,20 +62,10 @@ impl Numbered {
 /// A value's JSON in ASCII only: OpenStack's replicators decode answers as that.
 pub fn ascii(value: &Value) -> String {
     let text = value.to_string();
-    if text.is_ascii() {
-        return text;
+    match text.is_ascii() {
+        true => text,
+        false => pythonic::json_ascii(&text),
     }
-    let mut out = String::with_capacity(text.len() * 2);
-    for c in text.chars() {
-        match c.is_ascii() {
-            true => out.push(c),
-            false => c
-                .encode_utf16(&mut [0; 2])
-                .iter()
-                .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
-        }
-    }
-    out
 }
 
 /// An object row as UPDATE carries it.

@@ -75,7 +75,7 @@ impl Listing {
             (Format::Plain, _) => self.plain(prefix),
             (Format::Json, _) => {
                 self.text.push_str("{\"subdir\": ");
-                json(&mut self.text, prefix);
+                pythonic::json_text(&mut self.text, prefix);
                 self.text.push('}');
             }
             (_, "account") => {
@@ -175,48 +175,12 @@ fn number(text: &mut String, before: &str, number: u64) {
 
 fn json_field(text: &mut String, before: &str, value: &str) {
     text.push_str(before);
-    json(text, value);
+    pythonic::json_text(text, value);
 }
 
 fn xml_field(text: &mut String, before: &str, value: &str) {
     text.push_str(before);
     xml(text, value);
-}
-
-/// A JSON string in ASCII only, as Python writes it. Stretches that need no escape are copied whole.
-fn json(text: &mut String, value: &str) {
-    text.push('"');
-    let mut rest = value;
-    while let Some(at) = rest
-        .bytes()
-        .position(|b| !matches!(b, b' '..=b'~') || b == b'"' || b == b'\\')
-    {
-        text.push_str(&rest[..at]);
-        let Some(c) = rest[at..].chars().next() else { break };
-        json_escape(text, c);
-        rest = &rest[at + c.len_utf8()..];
-    }
-    text.push_str(rest);
-    text.push('"');
-}
-
-fn json_escape(text: &mut String, c: char) {
-    match c {
-        '"' => text.push_str("\\\""),
-        '\\' => text.push_str("\\\\"),
-        '\n' => text.push_str("\\n"),
-        '\r' => text.push_str("\\r"),
-        '\t' => text.push_str("\\t"),
-        '\x08' => text.push_str("\\b"),
-        '\x0c' => text.push_str("\\f"),
-        _ => {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                // Writing to a String cannot fail.
-                let _ = write!(text, "\\u{unit:04x}");
-            }
-        }
-    }
 }
 
 fn xml(text: &mut String, value: &str) {

@@ -34,7 +34,7 @@ impl ConfSection {
     /// A whole number.
     pub(crate) fn number(&self, option: &str, default: i64) -> Result<i64, String> {
         let text = self.text(option, &default.to_string())?;
-        let number = crate::python::int(&text).and_then(|number| i64::try_from(number).ok());
+        let number = pythonic::int(&text).and_then(|number| i64::try_from(number).ok());
         number.ok_or_else(|| format!("[{}] {option} = {text}: expected a whole number", self.name))
     }
 

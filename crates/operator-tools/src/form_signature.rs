@@ -4,7 +4,6 @@
 //! what was given are written as HTML wants them, where OpenStack's program prints a form that is broken.
 
 use crate::console::{Console, Status};
-use crate::python;
 use clap::Args;
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
@@ -40,13 +39,13 @@ pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> i
         console.say(SYNTAX.trim_end())?;
         return Ok(Status::FAILURE);
     };
-    let Some(max_file_size) = python::int(size).filter(|size| *size >= 0) else {
+    let Some(max_file_size) = pythonic::int(size).filter(|size| *size >= 0) else {
         return console.fail("Please use a <max_file_size> value greater than or equal to 0.");
     };
-    let Some(max_file_count) = python::int(count).filter(|count| *count > 0) else {
+    let Some(max_file_count) = pythonic::int(count).filter(|count| *count > 0) else {
         return console.fail("Please use a positive <max_file_count> value.");
     };
-    let Some(seconds) = python::int(seconds) else {
+    let Some(seconds) = pythonic::int(seconds) else {
         return console.fail("Please use a positive <seconds> value.");
     };
     if !names_a_container(path) {

@@ -6,7 +6,6 @@
 
 use crate::console::{Console, Status};
 use crate::locations::{Listing, quoted};
-use crate::python;
 use crate::swift_dir::{DEFAULT, LARGEST_RING, SwiftDir};
 use clap::Args;
 use percent_encoding::percent_decode_str;
@@ -213,7 +212,7 @@ fn policy_of(ring_name: &str) -> Option<PolicyIndex> {
 }
 
 fn read_partition(text: &str) -> Result<u32, Mistake> {
-    let number = python::int(text).and_then(|number| u32::try_from(number).ok());
+    let number = pythonic::int(text).and_then(|number| u32::try_from(number).ok());
     number.ok_or_else(|| Mistake::Files(format!("partition '{text}' is no number")))
 }
 

@@ -45,7 +45,6 @@ pub mod object_info;
 pub mod oldies;
 pub mod orphans;
 mod processes;
-mod python;
 pub mod recon;
 pub mod recon_cron;
 pub mod reconciler_enqueue;

@@ -7,7 +7,6 @@
 
 use crate::console::{Console, Status};
 use crate::locations::Placed;
-use crate::python;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::text::shown;
 use clap::Args;
@@ -238,7 +237,7 @@ impl<'a> Looking<'a> {
             return Ok(true);
         };
         let (length, size) = (shown(length), i128::from(self.file.info()?.size));
-        let number = python::int(&length);
+        let number = pythonic::int(&length);
         match number {
             Some(number) if number == size => console.say(format_args!("Content-Length: {length} (valid)"))?,
             _ => console.say(format_args!(

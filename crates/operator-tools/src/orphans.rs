@@ -6,7 +6,6 @@
 
 use crate::console::{Console, Status};
 use crate::processes::{PROC, Process, Processes, print};
-use crate::python;
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{HashMap, HashSet};
@@ -152,7 +151,7 @@ fn signal(word: &str) -> Option<(i128, Signal)> {
         ("TTIN", Signal::TTIN),
         ("TTOU", Signal::TTOU),
     ];
-    if let Some(number) = python::int(word) {
+    if let Some(number) = pythonic::int(word) {
         let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw)?;
         return Some((number, signal));
     }

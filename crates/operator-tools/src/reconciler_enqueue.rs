@@ -5,7 +5,6 @@
 //! Always holds: it is queued when a majority of the replicas has the row.
 
 use crate::console::{Console, Status};
-use crate::python;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -109,7 +108,7 @@ fn prepare(
     let dir = SwiftDir::open(world, &arguments.swift_dir)?;
     let ring = dir.ring(world, "container")?;
     let ring = ring.ok_or_else(|| format!("no container ring in {}", arguments.swift_dir.display()))?;
-    let index = python::int(policy).and_then(|index| u32::try_from(index).ok());
+    let index = pythonic::int(policy).and_then(|index| u32::try_from(index).ok());
     let index = index.map(PolicyIndex).filter(|index| dir.policy(*index).is_some());
     let policy = index.ok_or_else(|| format!("invalid storage policy index: {policy}"))?;
     let mut parts = path.strip_prefix('/').unwrap_or_default().splitn(3, '/');

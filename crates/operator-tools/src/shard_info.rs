@@ -136,7 +136,7 @@ impl Range {
         let word = word.map_or("unknown", |(_, word)| word);
         let (objects, bytes, state) = (self.objects, self.bytes, self.state);
         console.say(format_args!("  Name: {}", shown(self.name.as_bytes())))?;
-        let (lower, upper) = (quoted(&self.lower), quoted(&self.upper));
+        let (lower, upper) = (pythonic::quoted(&self.lower), pythonic::quoted(&self.upper));
         console.say(format_args!("    lower: {lower}, upper: {upper}"))?;
         console.say(format_args!(
             "    Object Count: {objects}, Bytes Used: {bytes}, State: {word} ({state})"
@@ -162,44 +162,4 @@ fn root(metadata: &Metadata) -> Option<String> {
     let quoted = item("x-container-sysmeta-shard-quoted-root");
     let quoted = quoted.map(|path| percent_decode_str(path).decode_utf8_lossy().into_owned());
     quoted.or_else(|| item("x-container-sysmeta-shard-root").map(str::to_owned))
-}
-
-/// As Python writes a text in its programs.
-fn quoted(text: &str) -> String {
-    let mark = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
-    let mut out = String::from(mark);
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c == mark => out.extend(['\\', c]),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push(mark);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_as_python_does() {
-        for (text, written) in [
-            ("o1", "'o1'"),
-            ("o'q", "\"o'q\""),
-            ("p\"'\n\\ü", "'p\"\\'\\n\\\\ü'"),
-            ("\u{1}", "'\\x01'"),
-        ] {
-            assert_eq!(quoted(text), written);
-        }
-    }
 }

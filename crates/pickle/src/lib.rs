@@ -32,4 +32,4 @@ pub use flat::{DictWriter, Flat, loads_flat};
 pub use read::{Limits, loads};
 pub use value::{ArrayCode, Value};
 pub use write::dumps;
-pub use write_text::{dumps_protocol0, python_repr};
+pub use write_text::dumps_protocol0;

@@ -29,7 +29,7 @@ impl Writer {
             Value::None => self.out.push(op::NONE),
             Value::Bool(flag) => self.line(op::INT, if *flag { "01" } else { "00" }),
             Value::Int(number) => self.int(i128::from(*number)),
-            Value::Float(number) => self.line(op::FLOAT, &python_repr(*number)),
+            Value::Float(number) => self.line(op::FLOAT, &pythonic::float(*number)),
             Value::Bytes(bytes) => self.bytes(bytes),
             Value::Str(text) => self.text(text, Singleton::of_str(text)),
             Value::List(items) => self.list(items),
@@ -181,36 +181,5 @@ impl Writer {
         self.out.push(opcode);
         self.out.extend(text.as_bytes());
         self.out.push(b'\n');
-    }
-}
-
-/// A float as Python's `repr` and JSON writer show it: shortest digits, an exponent below 1e-4 and from 1e16.
-pub fn python_repr(number: f64) -> String {
-    if number.is_nan() {
-        return "nan".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 {
-            "inf".to_owned()
-        } else {
-            "-inf".to_owned()
-        };
-    }
-    let size = number.abs();
-    if size != 0.0 && !(1e-4..1e16).contains(&size) {
-        let shortest = format!("{number:e}");
-        // `{:e}` of a finite float always has an `e`.
-        let (digits, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
-        let (sign, power) = match exponent.strip_prefix('-') {
-            Some(power) => ('-', power),
-            None => ('+', exponent),
-        };
-        return format!("{digits}e{sign}{power:0>2}");
-    }
-    let plain = format!("{number}");
-    if plain.contains('.') {
-        plain
-    } else {
-        format!("{plain}.0")
     }
 }

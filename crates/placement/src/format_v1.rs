@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::device::Listed;
 use crate::error::RingError;
-use crate::python_json;
 use crate::ring_data::{RingData, part_power};
 use crate::table::Table;
 
@@ -114,7 +113,7 @@ pub(crate) fn write(ring: &RingData) -> Result<Vec<u8>, RingError> {
     if let Some(version) = ring.version {
         header.insert("version".to_owned(), version.into());
     }
-    let header = python_json::dumps(&Value::Object(header));
+    let header = pythonic::json_sorted(&Value::Object(header));
     let mut out = b"R1NG\x00\x01".to_vec();
     let len = u32::try_from(header.len()).map_err(|_| RingError::NeedsVersion2)?;
     out.extend(len.to_be_bytes());

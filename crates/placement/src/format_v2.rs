@@ -16,10 +16,10 @@ use sha2::{Digest, Sha256, Sha512};
 
 use crate::device::Listed;
 use crate::error::RingError;
+use crate::format_v1;
 use crate::gzip::{LEVEL, MTIME};
 use crate::ring_data::{RingData, part_power};
 use crate::table::Table;
-use crate::{format_v1, python_json};
 
 const METADATA: &str = "swift/ring/metadata";
 const DEVICES: &str = "swift/ring/devices";
@@ -167,10 +167,13 @@ fn checksum(method: &str, data: &[u8]) -> Option<String> {
 /// Writes the gzip file.
 pub(crate) fn write(ring: &RingData) -> Vec<u8> {
     let mut writer = Writer::new();
-    writer.section(METADATA, python_json::dumps(&metadata(ring)).as_bytes());
+    writer.section(METADATA, pythonic::json_sorted(&metadata(ring)).as_bytes());
     let devices = ring.devices.iter();
     let devices = devices.map(|device| device.as_ref().map_or(Value::Null, |it| it.to_json()));
-    writer.section(DEVICES, python_json::dumps(&Value::Array(devices.collect())).as_bytes());
+    writer.section(
+        DEVICES,
+        pythonic::json_sorted(&Value::Array(devices.collect())).as_bytes(),
+    );
     let width = usize::from(ring.dev_id_bytes);
     let mut cells = Vec::with_capacity(ring.table.len() * width);
     for id in ring.table.ids() {
@@ -262,7 +265,7 @@ impl Writer {
 
     fn finish(mut self) -> Vec<u8> {
         let (packed, plain) = (self.file.len() as u64, self.inflated);
-        let index = python_json::dumps(&Value::Object(std::mem::take(&mut self.index)));
+        let index = pythonic::json_sorted(&Value::Object(std::mem::take(&mut self.index)));
         self.blob(index.as_bytes());
         self.stored(&plain.to_be_bytes());
         self.stored(&packed.to_be_bytes());

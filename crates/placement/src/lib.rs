@@ -27,7 +27,6 @@ mod format_v1;
 mod format_v2;
 mod gzip;
 mod handoffs;
-mod python_json;
 mod ring;
 mod ring_data;
 mod table;

@@ -1,9 +1,9 @@
 //! What `set_info` changes: `1.2.3.4:5678R5.6.7.8:9012/sdb1_remark`, any part left out, but not all.
 
 use crate::device_options::{as_port, device_name};
-use crate::number::quoted;
 use crate::search_value::Rest;
 use placement::builder::Change;
+use pythonic::quoted;
 
 /// Reads a change value.
 pub fn read(value: &str) -> Result<Change, String> {

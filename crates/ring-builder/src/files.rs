@@ -3,8 +3,8 @@
 //! Always holds: a file is replaced by a whole new one that is on stable storage (`durable-fs`), or stays as it
 //! is; what a command changes, it changes under the directory's lock, which OpenStack's `-safe` program takes too.
 
-use crate::number::quoted;
 use crate::terminal::Stop;
+use pythonic::quoted;
 
 use durable_fs::{Device, FsError, Locked, write_file_atomically};
 use placement::{BuilderError, RingBuilder, RingData};

@@ -4,7 +4,8 @@
 //! Comes in: what is declared, and words. Goes out: [`Said`], or why not, in the words of OpenStack's programs.
 //! What the options mean is the commands' own affair.
 
-use crate::number::{float, quoted, whole};
+use crate::number::{float, whole};
+use pythonic::quoted;
 
 /// What an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,9 @@
 //! only, as with OpenStack's program: between letters and colons they could not be told apart.
 
 use crate::address::ip;
-use crate::number::{quoted, whole};
+use crate::number::whole;
 use placement::Device;
+use pythonic::quoted;
 
 /// What a device must be to be meant; everything left out is no matter.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -6,7 +6,6 @@
 use super::Trouble;
 use super::meta::EncryptedValue;
 use crate::keymaster::{Key, KeyError, RootSecrets};
-use crate::python_json;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
@@ -46,7 +45,7 @@ pub(super) fn decrypt(
             *hash = shown;
         }
     }
-    Ok(Some(python_json::print(&Value::Array(rows))))
+    Ok(Some(pythonic::json(&Value::Array(rows))))
 }
 
 /// The key of the row before, which mostly is that of the next.

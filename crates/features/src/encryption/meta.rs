@@ -12,7 +12,6 @@
 
 use crate::encryption::cipher::{Iv, crypt, new_iv};
 use crate::keymaster::{Key, KeyId};
-use crate::python_json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -38,7 +37,7 @@ pub(crate) struct BadMeta(pub(crate) &'static str);
 /// A text as JSON, as Python prints it.
 pub(crate) fn python_text(text: &str) -> String {
     let mut printed = String::with_capacity(text.len() + 2);
-    python_json::write_text(&mut printed, text);
+    pythonic::json_text(&mut printed, text);
     printed
 }
 

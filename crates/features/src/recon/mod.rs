@@ -17,7 +17,7 @@ mod figures;
 mod machine;
 
 use crate::swift_info::VERSION;
-use crate::{ClientRequest, Feature, Next, Response, python_json, reply};
+use crate::{ClientRequest, Feature, Next, Response, reply};
 use http::header::HeaderValue;
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
@@ -88,7 +88,7 @@ impl Recon {
         let desk = self.desk.clone();
         let told = self.workers.run(move || desk.tell(&what, of.as_deref())).await;
         match told {
-            Ok(Ok(Some(value))) => reply::with_body(200, JSON, python_json::print(&value)),
+            Ok(Ok(Some(value))) => reply::with_body(200, JSON, pythonic::json(&value)),
             Ok(Ok(None)) => reply::plain(404, format!("Invalid path: {}", quote(path))),
             Ok(Err(error)) => unanswered(path, &error.to_string()),
             Err(error) => unanswered(path, &error.to_string()),

@@ -9,7 +9,7 @@ use super::delete::segments;
 use super::manifest::Content;
 use super::read::manifest_query;
 use super::{SOURCE, Shared};
-use crate::{ClientRequest, Next, Response, python_json, reply};
+use crate::{ClientRequest, Next, Response, reply};
 use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use peer::Body;
@@ -88,7 +88,7 @@ async fn may_delete(client: &ClientRequest, next: &Next, account: &str, containe
 fn tasks(shared: &Shared, client: &ClientRequest, manifest: &EntityPath, names: &[String]) -> ClientRequest {
     let now = shared.world.clock.now();
     let rows: Vec<Value> = names.iter().map(|name| row(now, &manifest.account, name)).collect();
-    let text = python_json::print(&Value::Array(rows));
+    let text = pythonic::json(&Value::Array(rows));
     let settings = &shared.settings;
     let account = format!("{}{}", shared.hidden_prefix, settings.expiring_objects_account_name);
     let queue = EntityPath::account(account).with_container(queue(shared, manifest, now.seconds()));

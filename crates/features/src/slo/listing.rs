@@ -3,7 +3,7 @@
 //! Rows of large objects come from the container server with `hash;…;slo_etag=…`; clients see the two apart.
 //! Always holds: a listing without large objects is passed on as it came, unread.
 
-use crate::{Response, python_json};
+use crate::Response;
 use http::header::{CONTENT_LENGTH, HeaderValue};
 use memchr::memmem;
 use peer::Body;
@@ -29,7 +29,7 @@ pub(crate) fn show(response: Response) -> Response {
         row["hash"] = hash.into();
         row["slo_etag"] = format!("\"{etag}\"").into();
     }
-    let text = python_json::print(&Value::Array(rows));
+    let text = pythonic::json(&Value::Array(rows));
     let (mut head, _) = response.into_parts();
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
     Response::from_parts(head, Body::whole(text))

@@ -5,7 +5,6 @@
 //! Always holds: a [`Segment`]'s `length` is what it adds to the large object; its range lies inside its
 //! object; what is no manifest is refused whole.
 
-use crate::python_json;
 use crate::segments::{hex, md5_hex};
 use base64::Engine;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -192,7 +191,7 @@ pub fn raw(json: &[u8]) -> Result<String, NotAManifest> {
         let kept = fields.filter_map(|(stored_as, sent_as)| Some(((*sent_as).to_owned(), stored.remove(*stored_as)?)));
         Value::Object(kept.collect())
     });
-    Ok(python_json::print(&Value::Array(segments.collect())))
+    Ok(pythonic::json(&Value::Array(segments.collect())))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::bulk_reply::{Report, form_of};
 use crate::listing_accept::Form;
 use crate::request::is_true;
 use crate::segments::{agent, header_text, hex, md5_hex, text};
-use crate::{ClientRequest, Next, Response, python_json, reply};
+use crate::{ClientRequest, Next, Response, reply};
 use base64::Engine;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
@@ -260,7 +260,7 @@ impl Upload {
         if promised.is_some_and(|promised| promised != etag) {
             return reply::status(422);
         }
-        let json = python_json::print(&Value::Array(whole.segments));
+        let json = pythonic::json(&Value::Array(whole.segments));
         let own_etag = md5_hex(json.as_bytes());
         let before = self.request.header(CONTAINER_TAG.as_str()).unwrap_or_default();
         let container_tag = match before.split_once(';') {

@@ -5,7 +5,7 @@
 //! Always holds: a listing without links passes as it is, unread.
 
 use super::link::Link;
-use crate::{ClientRequest, Next, Response, python_json};
+use crate::{ClientRequest, Next, Response};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use peer::Body;
 use serde_json::{Map, Value};
@@ -45,7 +45,7 @@ fn shown(json: &[u8], version: &str, account: &str) -> Option<String> {
     for row in rows.iter_mut().filter_map(Value::as_object_mut) {
         show(row, version, account);
     }
-    Some(python_json::print(&Value::Array(rows)))
+    Some(pythonic::json(&Value::Array(rows)))
 }
 
 fn show(row: &mut Map<String, Value>, version: &str, account: &str) {

@@ -195,7 +195,7 @@ fn as_openstack_tells_in_info() {
     let feature = TempUrl::new(TempUrlSettings::default(), Arc::new(RealClock::new()));
     let (name, section) = feature.info().pop().unwrap();
     assert_eq!(
-        format!("{name} {}", crate::python_json::print(&section)),
+        format!("{name} {}", pythonic::json(&section)),
         r#"tempurl {"methods": ["GET", "HEAD", "PUT", "POST", "DELETE"], "incoming_remove_headers": ["x-timestamp", "x-open-expired"], "incoming_allow_headers": [], "outgoing_remove_headers": ["x-object-meta-*"], "outgoing_allow_headers": ["x-object-meta-public-*"], "allowed_digests": ["sha1", "sha256", "sha512"], "deprecated_digests": ["sha1"]}"#
     );
 }

@@ -3,7 +3,6 @@
 use super::account::Account;
 use super::{ANEW, Common, Ground, Unfit};
 use crate::console::{Console, Status};
-use crate::python;
 use clap::Args;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method};
@@ -86,7 +85,7 @@ async fn report(arguments: &Arguments, world: &World, console: &mut Console<'_>)
 /// As Python's `json.dumps` spaces it.
 fn dumps(told: &Map<String, Value>) -> String {
     let value = |value: &Value| match value.as_f64() {
-        Some(real) if value.is_f64() => python::float(real),
+        Some(real) if value.is_f64() => pythonic::float(real),
         _ => value.to_string(),
     };
     let part = |part: &Value| match part.as_object() {

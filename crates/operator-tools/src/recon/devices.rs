@@ -2,7 +2,6 @@
 
 use super::Checks;
 use super::summary::size;
-use crate::python;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -106,9 +105,9 @@ impl Checks<'_, '_, '_> {
             .line(format_args!("Disk usage: space used: {used} of {total}"))?;
         self.teller
             .line(format_args!("Disk usage: space free: {available} of {total}"))?;
-        let shown = |percent: f64| python::float(python::round(percent, 2));
+        let shown = |percent: f64| pythonic::float(pythonic::round(percent, 2));
         let (lowest, highest) = (shown(lowest), shown(highest));
-        let average = python::float(average);
+        let average = pythonic::float(average);
         self.teller.line(format_args!(
             "Disk usage: lowest: {lowest}%, highest: {highest}%, avg: {average}%"
         ))

@@ -3,7 +3,6 @@
 //! Always holds: an answer is bounded in size and in time; what is no answer is an [`Silence`] with the words of it.
 
 use super::{Arguments, Checks};
-use crate::python;
 use crate::swift_dir::read_ring;
 use futures_util::StreamExt;
 use http::{HeaderMap, Method};
@@ -247,7 +246,7 @@ impl Checks<'_, '_, '_> {
             self.teller.answer(&answer.host.name(), told);
             match &answer.said {
                 Ok(said) if self.arguments.verbose => {
-                    let said = python::repr(said);
+                    let said = pythonic::repr(said);
                     self.teller.line(format_args!("-> {}: {said}", answer.url))?;
                 }
                 Err(silence) => self.silent(&answer.url, silence)?,

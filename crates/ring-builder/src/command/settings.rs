@@ -1,9 +1,10 @@
 //! A new builder, and the settings of one that exists.
 
 use super::{Desk, Outcome, refusal};
-use crate::number::{fixed, float, quoted, whole};
+use crate::number::{fixed, float, whole};
 use crate::terminal::{Status, Stop};
 use placement::RingBuilder;
+use pythonic::quoted;
 
 /// OpenStack's program takes part powers up to this, and runs out of memory at the last.
 const MOST_POWER: i64 = 32;

@@ -13,10 +13,10 @@ mod components;
 mod record;
 
 use crate::files::{PATIENCE, RingFiles, Shelf};
-use crate::number::quoted;
 use crate::terminal::{Status, Stop, Terminal};
 use components::Component;
 use placement::RingData;
+use pythonic::quoted;
 use record::Record;
 use std::path::{Path, PathBuf};
 use world::World;

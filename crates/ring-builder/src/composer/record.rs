@@ -24,7 +24,7 @@ pub(super) struct Part {
 impl Part {
     /// As Python shows it.
     pub(super) fn shown(&self) -> String {
-        let replicas = pickle::python_repr(self.replicas);
+        let replicas = pythonic::float(self.replicas);
         format!(
             "{{'version': {}, 'replicas': {replicas}, 'id': '{}'}}",
             self.version, self.id

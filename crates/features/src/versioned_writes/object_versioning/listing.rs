@@ -11,7 +11,7 @@ use super::container::describe;
 use super::names::{Hidden, VersionId, hidden_name, read_hidden_name};
 use super::{DELETE_MARKER, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
 use crate::request::is_true;
-use crate::{ClientRequest, Next, Response, python_json, reply};
+use crate::{ClientRequest, Next, Response, reply};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::{Method, StatusCode};
 use peer::Body;
@@ -359,7 +359,7 @@ pub(super) async fn take_rows(response: &mut Response) -> Result<Vec<Row>, Respo
 }
 
 pub(super) fn with_rows(mut response: Response, rows: Vec<Value>) -> Response {
-    let text = python_json::print(&Value::Array(rows));
+    let text = pythonic::json(&Value::Array(rows));
     let headers = response.headers_mut();
     headers.insert(
         CONTENT_TYPE,
