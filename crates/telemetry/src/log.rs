@@ -26,11 +26,7 @@ pub fn start(level: LogLevel) {
         .with_max_level(filter(level))
         .with_writer(io::stderr)
         .with_ansi(false)
-        .event_format(Lines {
-            events: Format::default().with_target(false).with_ansi(false),
-            time: SystemTime,
-            timed: true,
-        })
+        .event_format(Lines::timed())
         .finish();
     // A second start (in tests) keeps the first one's settings.
     let _ = tracing::subscriber::set_global_default(subscriber);
@@ -149,6 +145,17 @@ struct Lines<T> {
     timed: bool,
 }
 
+impl Lines<SystemTime> {
+    /// With the time before each.
+    fn timed() -> Self {
+        Self {
+            events: Format::default().with_target(false).with_ansi(false),
+            time: SystemTime,
+            timed: true,
+        }
+    }
+}
+
 impl<S, N, T> FormatEvent<S, N> for Lines<T>
 where
     T: FormatTime,
@@ -239,11 +246,7 @@ mod tests {
             .with_max_level(filter(LogLevel::Notice))
             .with_writer(move || writer.clone())
             .with_ansi(false)
-            .event_format(Lines {
-                events: Format::default().with_target(false).with_ansi(false),
-                time: SystemTime,
-                timed: true,
-            })
+            .event_format(Lines::timed())
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             let span = tracing::info_span!("request", txn = "tx1");

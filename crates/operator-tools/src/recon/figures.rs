@@ -105,21 +105,14 @@ impl Checks<'_, '_, '_> {
             return self.senseless("reconstruction stats on non object servers");
         }
         self.begin("reconstruction", "Checking on reconstructors")?;
-        let answers = self.answers("reconstruction/object").await?;
-        let name = "object_reconstruction_time";
-        self.summarise(name, name, &Summary::of(column(&answers, name)))?;
-        self.completions(&numbers(&answers, "object_reconstruction_last"))?;
-        self.teller.rule()
+        self.passes("reconstruction/object", "object_reconstruction", None)
+            .await
     }
 
     pub(super) async fn replication(&mut self) -> io::Result<()> {
         self.begin("replication", "Checking on replication")?;
-        let answers = self.answers(&format!("replication/{}", self.scout.kind.word())).await?;
-        let name = "replication_time";
-        self.summarise(name, name, &Summary::of(column(&answers, name)))?;
-        self.outcomes(&answers, "replication_stats", "replication_")?;
-        self.completions(&numbers(&answers, "replication_last"))?;
-        self.teller.rule()
+        let question = format!("replication/{}", self.scout.kind.word());
+        self.passes(&question, "replication", Some("replication_")).await
     }
 
     pub(super) async fn sharding(&mut self) -> io::Result<()> {
@@ -127,11 +120,18 @@ impl Checks<'_, '_, '_> {
             return self.senseless("sharding on non container servers");
         }
         self.begin("sharding", "Checking on sharders")?;
-        let answers = self.answers("sharding").await?;
-        let name = "sharding_time";
+        self.passes("sharding", "sharding", Some("")).await
+    }
+
+    /// How long a daemon's passes took, how they ended where `outcomes` says what to call that, and when the last ones did.
+    async fn passes(&mut self, question: &str, daemon: &str, outcomes: Option<&str>) -> io::Result<()> {
+        let answers = self.answers(question).await?;
+        let name = &format!("{daemon}_time");
         self.summarise(name, name, &Summary::of(column(&answers, name)))?;
-        self.outcomes(&answers, "sharding_stats", "")?;
-        self.completions(&numbers(&answers, "sharding_last"))?;
+        if let Some(prefix) = outcomes {
+            self.outcomes(&answers, &format!("{daemon}_stats"), prefix)?;
+        }
+        self.completions(&numbers(&answers, &format!("{daemon}_last")))?;
         self.teller.rule()
     }
 
