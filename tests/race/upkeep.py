@@ -180,14 +180,17 @@ class Replicas:
         return self.run(make, lambda: damage.lose(self.layout, device), left)
 
 
+EVENTS = ("unchanged", "changed", "lost")
+
+
 def replication(options, count, makes):
-    """The three passes of each make over one tree: `(event, make) -> Pass`."""
+    """The passes of each make over one tree: `(event, make) -> Pass`."""
     disk = bare.fastest(options.dir / "bare", min(count, 20_000), damage.BODY)
     print(f"disk       {disk:10,.0f}/s written and synced by system calls alone", flush=True)
     replicas = Replicas(options.dir / "replicas", count)
     try:
         return {(event, make): tell(event, make, count, getattr(replicas, event)(make))
-                for event in ("unchanged", "changed", "lost") for make in makes}
+                for event in options.events for make in makes}
     finally:
         shutil.rmtree(replicas.layout.root, ignore_errors=True)
 
@@ -242,6 +245,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=MAKES)
     parser.add_argument("--races", nargs="+", choices=RACES, default=list(RACES))
+    parser.add_argument("--events", nargs="+", choices=EVENTS, default=list(EVENTS), help="of replication")
     parser.add_argument("--count", type=int, help="this many things instead of what the race has")
     parser.add_argument("--theirs", type=int, help="so many for OpenStack's where each make has its own; factors are then of each thing")
     parser.add_argument("--replicas", type=int, default=3, help="of each thing, where each make has its own")
