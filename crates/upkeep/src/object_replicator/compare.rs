@@ -19,13 +19,6 @@ use std::sync::Arc;
 /// Longer than the hashes of all suffixes there are.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// What is here of the partition.
-struct Ours {
-    hashes: Hashes,
-    /// The objects of suffixes that have just been hashed.
-    seen: Seen,
-}
-
 /// What a node holds of the partition.
 enum Theirs {
     Hashes(Hashes),
@@ -36,7 +29,7 @@ enum Theirs {
 impl Shared {
     /// Compares, and sends what differs.
     pub(super) async fn compare(self: &Arc<Self>, job: &Job, listed: bool) -> Fate {
-        let ours = match self.rehash(job, vec![], listed).await {
+        let mut ours = match self.rehash(job, vec![], listed).await {
             Ok(found) => found,
             Err(error) => return self.failed(job, None, &error),
         };
@@ -53,10 +46,6 @@ impl Shared {
         )
         .await;
         let mut handoffs = ring.handoffs(job.key.partition);
-        let mut ours = Ours {
-            hashes: ours.hashes,
-            seen: ours.seen,
-        };
         let mut fate = Fate::Same;
         for (node, answer) in asked {
             let (mut node, mut answer) = (node, answer);
@@ -86,7 +75,7 @@ impl Shared {
         self: &Arc<Self>,
         job: &Job,
         node: &Device,
-        ours: &mut Ours,
+        ours: &mut SuffixHashes,
         theirs: &Hashes,
         before: Fate,
     ) -> Fate {
@@ -120,7 +109,7 @@ impl Shared {
         job: &Job,
         node: &Device,
         suffixes: &[Suffix],
-        (ours, theirs): (&Ours, &Hashes),
+        (ours, theirs): (&SuffixHashes, &Hashes),
         doubtful: &mut Vec<String>,
     ) -> Result<usize, String> {
         let mut objects = self.objects(job, suffixes, &ours.seen).await?;
@@ -154,7 +143,7 @@ impl Shared {
     }
 
     /// Hashes these suffixes once more.
-    async fn hash_again(&self, job: &Job, ours: &mut Ours, suffixes: Vec<String>) -> Result<(), String> {
+    async fn hash_again(&self, job: &Job, ours: &mut SuffixHashes, suffixes: Vec<String>) -> Result<(), String> {
         if suffixes.is_empty() {
             return Ok(());
         }
