@@ -23,6 +23,7 @@ put() { # MODE FROM TO
 put 0755 "$binary" usr/bin/martlet
 [ -n "${MARTLET_DEB_KEEP_SYMBOLS:-}" ] || strip --strip-debug "$stage/usr/bin/martlet"
 put 0644 "$here/debian/copyright" usr/share/doc/martlet/copyright
+put 0644 "$here/debian/lintian-overrides" usr/share/lintian/overrides/martlet
 put 0644 "$root/README.md" usr/share/doc/martlet/README.md
 install -d "$stage/usr/share/man/man8"
 "$here/man-page.sh" "$stage/usr/bin/martlet" | gzip -9n > "$stage/usr/share/man/man8/martlet.8.gz"

@@ -35,6 +35,14 @@ def test_what_is_in_it(packages):
     assert "Version: 0.1.0~one" in run(["dpkg-deb", "--field", package]).stdout
 
 
+@pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not installed")
+def test_debian_finds_nothing_wrong(packages):
+    """What it would say stands in packaging/debian/lintian-overrides, with the reason for each."""
+    quickly_made = "uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball"
+    done = run(["lintian", "--no-cfg", "--allow-root", "--fail-on", "error,warning", "--suppress-tags", quickly_made, packages / f"martlet_0.1.0~one_{arch()}.deb"], check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_units_are_ones(packages, tmp_path):
     run(["dpkg-deb", "--extract", packages / f"martlet_0.1.0~one_{arch()}.deb", tmp_path])
     units = sorted(unit for unit in (tmp_path / "usr/lib/systemd/system").iterdir() if unit.is_file())
