@@ -52,6 +52,18 @@ def test_the_commands_of_a_plan_make_the_ring(tmp_path):
     assert "4096 partitions, 3.000000 replicas, 1 regions, 5 zones, 10 devices" in shown and " 0.00 dispersion" in shown
 
 
+def test_the_picture_of_a_plan(tmp_path):
+    """A zone that is too large has fewer partitions than its weight asks for."""
+    (tmp_path / "i.toml").write_text("".join(
+        f'[[server]]\nzone = {zone}\nip = "10.0.0.{zone}"\ndevices = ["sdb"]\ndrive_size = "{size}TB"\n' for zone, size in ((1, 4), (2, 1), (3, 1))), encoding="utf-8")
+    told(tmp_path, "plan --inventory i.toml --svg plan.svg", status=1)
+    drawn = xml.dom.minidom.parse(str(tmp_path / "plan.svg"))
+    titles = [title.firstChild.data for title in drawn.getElementsByTagName("title")]
+    assert "o.builder as planned, with part power 11" in titles and "10.0.0.1:6200/sdb: 2048 partitions, 50.0% of its share" in titles, titles
+    assert "inventory" in told(tmp_path, "plan --drives 9 --no-questions --svg plan.svg", status=2)
+    assert {file.name for file in tmp_path.iterdir()} <= {"i.toml", "plan.svg", "swift-ring-builder"}
+
+
 def test_a_plan_asks_for_what_it_is_not_told(tmp_path):
     [step] = builders.ours(tmp_path, ["12\\n48\\n3\\n |> o.builder plan"])
     assert step.status == 0 and "2^13" in step.out and "12 drives in 3 zone(s)" in step.out

@@ -183,9 +183,10 @@ PROGRAM <builder_file> list_parts
         "plan",
         "PROGRAM <builder_file> plan [--drives N] [--drive-size SIZE] [--servers N]
     [--zones N] [--regions N] [--replicas N] [--final-drives N] [--inventory FILE]
-    [--min-part-hours N] [--json]
+    [--min-part-hours N] [--json] [--svg FILE]
     Proposes part power, replicas and zones and says why, and prints the commands
-    that make the ring. Asks what it is not told. FILE is TOML:
+    that make the ring. Asks what it is not told. --svg draws what these commands
+    would make of an inventory's servers. The inventory is TOML:
 
         final_drives = 200
         [[server]]

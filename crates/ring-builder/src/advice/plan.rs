@@ -3,8 +3,8 @@
 //! The advice is that of OpenStack's guide: a hundred partitions for each drive the cluster will ever have, rounded
 //! up to a power of two; three replicas; five zones or more.
 
-use super::inventory::{Inventory, bounded, drive_size};
-use super::{plan_commands::commands, size};
+use super::inventory::{Inventory, Server, bounded, drive_size};
+use super::{plan_commands::commands, plan_picture, size};
 use crate::command::{Desk, Outcome};
 use crate::options::{Declared, Said, Takes, long};
 use crate::terminal::{Status, Stop};
@@ -30,7 +30,7 @@ const SLACK: f64 = 0.01;
 /// The largest inventory.
 const LARGEST_FILE: u64 = 16 << 20;
 
-const DECLARED: [Declared; 11] = [
+const DECLARED: [Declared; 12] = [
     long("drives", Takes::Whole, "drives the cluster begins with"),
     long("final-drives", Takes::Whole, "drives it will have in the end"),
     long("drive-size", Takes::Text, "what a drive holds (16TB)"),
@@ -49,6 +49,7 @@ const DECLARED: [Declared; 11] = [
     ),
     long("inventory", Takes::Text, "a TOML file with the servers"),
     long("json", Takes::Nothing, "print JSON"),
+    super::SVG,
     long("no-questions", Takes::Nothing, "assume what is not said"),
 ];
 
@@ -65,6 +66,13 @@ pub(super) struct Cluster {
     pub(super) hours: u32,
 }
 
+impl Cluster {
+    /// What each drive of a server holds, in bytes.
+    pub(super) fn size_of_a_drive(&self, server: &Server) -> f64 {
+        server.drive_size.or(self.drive_size).unwrap_or(USUAL_SIZE)
+    }
+}
+
 /// What is proposed, and why.
 struct Proposal {
     part_power: u32,
@@ -76,12 +84,19 @@ struct Proposal {
 /// Proposes.
 pub fn plan(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder>) -> Outcome {
     let said = desk.options(&DECLARED)?;
+    let picture = said.text("svg");
+    if picture.is_some() && said.text("inventory").is_none() {
+        return Err(Stop::Refused("--svg draws the servers of an --inventory".to_owned()));
+    }
     let cluster = cluster(desk, &said)?;
     let proposal = propose(desk, &cluster, builder.as_ref())?;
     if said.has("json") {
         desk.terminal.say(as_json(&cluster, &proposal));
     } else {
         tell(desk, &cluster, &proposal);
+    }
+    if let Some(path) = picture {
+        plan_picture::save(desk, &cluster, proposal.part_power, path)?;
     }
     Ok(match proposal.warnings.is_empty() {
         true => Status::Success,
@@ -145,7 +160,7 @@ fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
         let why = format!("{fewer} drives in the end: the cluster begins with {drives}");
         return Err(Stop::Refused(why));
     }
-    let places = |key: fn(&super::inventory::Server) -> (u32, u32)| {
+    let places = |key: fn(&Server) -> (u32, u32)| {
         let mut places: Vec<_> = inventory.servers.iter().map(key).collect();
         places.sort_unstable();
         places.dedup();
@@ -286,8 +301,8 @@ fn warnings(cluster: &Cluster, part_power: u32, builder: Option<&RingBuilder>) -
     }
     let mut weights: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     for server in &cluster.inventory.servers {
-        let size = server.drive_size.or(cluster.drive_size).unwrap_or(USUAL_SIZE);
-        *weights.entry((server.region, server.zone)).or_default() += size * server.devices.len() as f64;
+        let size = cluster.size_of_a_drive(server) * server.devices.len() as f64;
+        *weights.entry((server.region, server.zone)).or_default() += size;
     }
     let total: f64 = weights.values().sum();
     for ((region, zone), weight) in weights {

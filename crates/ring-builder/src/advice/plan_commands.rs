@@ -15,7 +15,7 @@ pub(super) fn commands(desk: &Desk<'_, '_>, cluster: &Cluster, part_power: u32) 
         cluster.replicas, cluster.hours
     )];
     for server in &cluster.inventory.servers {
-        let weight = server.drive_size.or(cluster.drive_size).unwrap_or(USUAL_SIZE) / GB;
+        let weight = cluster.size_of_a_drive(server) / GB;
         let named = server
             .address
             .bytes()
