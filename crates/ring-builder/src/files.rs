@@ -1,7 +1,7 @@
 //! The files of a ring: the builder, the ring made from it, and the backups of both.
 //!
 //! Always holds: a file is replaced by a whole new one that is on stable storage (`durable-fs`), or stays as it
-//! is; what a command changes, it changes under the directory's lock, which OpenStack's `-safe` program takes too.
+//! is; a builder that is a symbolic link stays one; what a command changes, it changes under the directory's lock, which OpenStack's `-safe` program takes too.
 
 use crate::terminal::Stop;
 use pythonic::quoted;
@@ -142,7 +142,7 @@ impl<'w> Shelf<'w> {
     /// Replaces the builder. One without an id gets one.
     pub fn save(&self, builder: &mut RingBuilder) -> Result<(), Stop> {
         self.identify(builder);
-        self.write(&self.files.builder, &builder.to_bytes())
+        self.write_builder(&builder.to_bytes())
     }
 
     /// Replaces the builder and keeps a copy among the backups, as the first of all or after a rebalance.
@@ -150,7 +150,14 @@ impl<'w> Shelf<'w> {
         self.identify(builder);
         let bytes = builder.to_bytes();
         self.back_up(&self.files.builder, &bytes)?;
-        self.write(&self.files.builder, &bytes)
+        self.write_builder(&bytes)
+    }
+
+    /// A link leads to where operators keep their builders, and what is there is the builder.
+    fn write_builder(&self, bytes: &[u8]) -> Result<(), Stop> {
+        let named = &self.files.builder;
+        let place = self.world.files.resolve(named).unwrap_or_else(|_| named.clone());
+        self.write(&place, bytes)
     }
 
     /// Replaces the ring and keeps a copy among the backups.
@@ -176,7 +183,14 @@ impl<'w> Shelf<'w> {
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Stop> {
         let name = path.file_name().and_then(|it| it.to_str());
         let name = name.ok_or_else(|| Stop::Refused(format!("{} is no name for a file", path.display())))?;
-        write_file_atomically(self.world, directory_of(path), name, bytes).map_err(refused)
+        write_file_atomically(self.world, directory_of(path), name, bytes).map_err(|error| {
+            let why = match error {
+                FsError::Io { source, .. } => source.to_string(),
+                FsError::Missing(_) => "no such directory".to_owned(),
+                other => other.to_string(),
+            };
+            Stop::Refused(format!("cannot write {}: {why}", path.display()))
+        })
     }
 
     /// Another file that the operator named.

@@ -9,7 +9,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What an opened file is for.
@@ -118,8 +118,8 @@ pub trait File: Send + Sync {
     fn attribute_length(&self, name: &str) -> io::Result<usize>;
     /// Sets an extended attribute.
     fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()>;
-    /// Gives it the permissions of the file at `path`, or those of any plain file (0644) where there is none. Nothing where files have
-    /// no permissions.
+    /// Gives it the permissions of the file at `path`, and its owner as far as that is allowed; where there is none those of any plain
+    /// file (0644). Nothing where files have no permissions.
     fn take_permissions_of(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -203,6 +203,10 @@ pub trait FileSystem: Send + Sync {
     /// Makes a symbolic link to `target`.
     fn symbolic_link(&self, _target: &Path, _link: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+    /// The path of what `path` leads to, symbolic links followed; `path` itself where there are none.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
     }
     /// What the file system knows about a path, symbolic links followed.
     fn info(&self, path: &Path) -> io::Result<FileInfo>;

@@ -10,14 +10,15 @@
 use crate::files::{Directory, File, FileInfo, FileSystem, Glance, Kind, Purpose, Space};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{
-    self, Advice, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, XattrFlags,
+    self, Advice, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Gid, Mode, OFlags, ResolveFlags, Uid,
+    XattrFlags,
 };
 use rustix::io::{Errno, retry_on_intr};
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -107,6 +108,10 @@ impl FileSystem for RealFiles {
 
     fn symbolic_link(&self, target: &Path, link: &Path) -> io::Result<()> {
         Ok(fs::symlinkat(target, CWD, link)?)
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        std::fs::canonicalize(path)
     }
 
     fn info(&self, path: &Path) -> io::Result<FileInfo> {
@@ -221,7 +226,12 @@ impl File for RealFile {
 
     fn take_permissions_of(&self, path: &Path) -> io::Result<()> {
         let mode = match fs::stat(path) {
-            Ok(stat) => Mode::from_raw_mode(stat.st_mode),
+            Ok(stat) => {
+                let (user, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+                // Only root may give a file away: of any other whoever writes it is the owner, as of a file that is new.
+                let _ = fs::fchown(&self.fd, Some(user), Some(group));
+                Mode::from_raw_mode(stat.st_mode)
+            }
             Err(Errno::NOENT) => PLAIN_MODE,
             Err(error) => return Err(error.into()),
         };

@@ -3,14 +3,15 @@
 use super::{Desk, Outcome, refusal};
 use crate::advice;
 use crate::number::fixed;
-use crate::options::{Declared, Takes, long, option};
+use crate::options::{Declared, Said, Takes, long, option};
 use crate::terminal::{Status, Stop};
 use placement::DispersionReport;
 use placement::RingBuilder;
 use regex::RegexBuilder;
 
+const RECALCULATE: &str = "recalculate";
 const DECLARED: [Declared; 3] = [
-    long("recalculate", Takes::Nothing, "count anew and save the result"),
+    long(RECALCULATE, Takes::Nothing, "count anew and save the result"),
     option('v', "verbose", Takes::Nothing, "a line for each place"),
     advice::SVG,
 ];
@@ -20,6 +21,11 @@ const NAME_WIDTH: usize = 30;
 
 /// No pattern needs more memory than this when it is compiled.
 const PATTERN_LIMIT: usize = 1 << 20;
+
+/// Who only asks needs no lock, nor a directory that he may write to.
+pub(super) fn saves(words: &[String]) -> bool {
+    Said::read(&DECLARED, words).is_ok_and(|said| said.has(RECALCULATE))
+}
 
 /// Shows it.
 pub(super) fn report(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
@@ -34,7 +40,7 @@ pub(super) fn report(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outco
             .map_err(|error| Stop::Refused(format!("Invalid search filter: {error}")))?,
         None => None,
     };
-    if said.has("recalculate") {
+    if said.has(RECALCULATE) {
         builder.recalculate_dispersion().map_err(refusal)?;
         desk.shelf.save(&mut builder)?;
     }

@@ -123,15 +123,15 @@ enum Run {
 /// A command.
 struct Command {
     name: &'static str,
-    /// Whether it may change files.
-    changes: bool,
+    /// Whether it may change files, said with these words.
+    changes: fn(&[String]) -> bool,
     run: Run,
 }
 
 const fn looks(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> Outcome) -> Command {
     Command {
         name,
-        changes: false,
+        changes: |_| false,
         run: Run::Builder(run),
     }
 }
@@ -139,7 +139,7 @@ const fn looks(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> Ou
 const fn changes(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> Outcome) -> Command {
     Command {
         name,
-        changes: true,
+        changes: |_| true,
         run: Run::Builder(run),
     }
 }
@@ -149,12 +149,16 @@ const COMMANDS: [Command; 27] = [
     looks("search", show::search),
     looks("list_parts", show::list_parts),
     looks("validate", show::validate),
-    changes("dispersion", dispersion::report),
+    Command {
+        name: "dispersion",
+        changes: dispersion::saves,
+        run: Run::Builder(dispersion::report),
+    },
     looks("ramp", advice::ramp),
     looks("simulate", advice::simulate),
     Command {
         name: "plan",
-        changes: false,
+        changes: |_| false,
         run: Run::Anything(advice::plan),
     },
     changes("add", devices::add),
@@ -175,17 +179,17 @@ const COMMANDS: [Command; 27] = [
     changes("finish_increase_partition_power", power::finish),
     Command {
         name: "create",
-        changes: true,
+        changes: |_| true,
         run: Run::Anything(settings::create),
     },
     Command {
         name: "version",
-        changes: false,
+        changes: |_| false,
         run: Run::Anything(rings::version),
     },
     Command {
         name: "write_builder",
-        changes: true,
+        changes: |_| true,
         run: Run::Anything(rings::write_builder),
     },
 ];
@@ -249,7 +253,7 @@ impl<'c> Call<'c> {
             return Err(Stop::Refused(why));
         }
         let command = command.ok_or_else(|| Stop::Refused(format!("Unknown command: {name}")))?;
-        let _lock = (command.changes || self.safe)
+        let _lock = ((command.changes)(words) || self.safe)
             .then(|| shelf.lock(self.patience))
             .transpose()?;
         let builder = shelf.read_builder()?;
