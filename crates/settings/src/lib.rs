@@ -16,6 +16,7 @@
 //! | how favoured a process is | `priority.rs` |
 //! | which filters are there, and their options | `filters.rs`, `gateway_filters/`, `tempauth.rs` |
 //! | accounts by prefix, options by prefix | `reseller.rs` |
+//! | which options do tools have | `dispersion.rs`, `drive_audit.rs` |
 //! | which options does upkeep have | `upkeep.rs`, `database_replicators.rs` |
 //! | `swift.conf` | `swift_conf.rs` |
 //! | a whole file at once | `load.rs` |
@@ -29,6 +30,7 @@ pub mod check;
 pub mod database_replicators;
 pub mod declare;
 pub mod dispersion;
+pub mod drive_audit;
 pub mod filters;
 pub mod gateway_filters;
 pub mod ini;

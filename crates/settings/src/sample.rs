@@ -6,6 +6,7 @@ use crate::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkData
 use crate::database_replicators::DatabaseReplicatorSettings;
 use crate::declare::{OptionDecl, Options};
 use crate::dispersion::{self, DispersionSettings};
+use crate::drive_audit::{self, DriveAuditSettings};
 use crate::filters::{FILTERS, FULL_PIPELINE, Support, full_pipeline};
 use crate::gateway_filters::{HealthcheckSettings, ReconSettings};
 use crate::object_replicator::ObjectReplicatorSettings;
@@ -45,11 +46,13 @@ pub enum Kind {
     Reconciler,
     /// `dispersion.conf`.
     Dispersion,
+    /// `drive-audit.conf`.
+    DriveAudit,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Swift,
         Kind::Proxy,
         Kind::Object,
@@ -57,6 +60,7 @@ impl Kind {
         Kind::Account,
         Kind::Reconciler,
         Kind::Dispersion,
+        Kind::DriveAudit,
     ];
 
     /// The usual file name.
@@ -69,6 +73,7 @@ impl Kind {
             Kind::Account => "account-server.conf",
             Kind::Reconciler => "container-reconciler.conf",
             Kind::Dispersion => dispersion::FILE,
+            Kind::DriveAudit => drive_audit::FILE,
         }
     }
 
@@ -87,6 +92,7 @@ impl Kind {
                 part("container-reconciler", &[], &[ContainerReconcilerSettings::TABLE]),
             ],
             Kind::Dispersion => vec![part(dispersion::SECTION, &[], &[DispersionSettings::TABLE])],
+            Kind::DriveAudit => drive_audit(),
         }
     }
 }
@@ -135,6 +141,19 @@ fn swift() -> Vec<Part> {
         ),
         part("swift-constraints", &[], &[Constraints::TABLE]),
     ]
+}
+
+fn drive_audit() -> Vec<Part> {
+    let mut lines = vec![Cow::from(
+        "# What in the log is an error, the device's name in parentheses; unless told:",
+    )];
+    let usual = drive_audit::USUAL_PATTERNS.iter();
+    lines.extend(usual.map(|pattern| format!("# {}<n> = {pattern}", drive_audit::PATTERN).into()));
+    vec![Part {
+        section: drive_audit::SECTION.into(),
+        lines,
+        tables: vec![DriveAuditSettings::TABLE],
+    }]
 }
 
 fn proxy() -> Vec<Part> {
@@ -279,6 +298,12 @@ mod tests {
             Kind::Dispersion => {
                 let scope = Scope::plain(&document, dispersion::SECTION).unwrap();
                 assert_eq!(DispersionSettings::read(&scope).unwrap(), DispersionSettings::default());
+                vec![]
+            }
+            Kind::DriveAudit => {
+                let read = DriveAuditSettings::from_document(&document).unwrap();
+                assert_eq!(read, DriveAuditSettings::default());
+                assert_eq!(drive_audit::patterns(&document).unwrap(), [""; 0]);
                 vec![]
             }
         };
