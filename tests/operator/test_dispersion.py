@@ -114,8 +114,10 @@ def test_refusals(ground):
     for tool in ("dispersion-populate", "dispersion-report"):
         assert ground.same(tool, "-P", "nosuch")[0] == 1
         assert ground.same(tool, "--container-only", "--object-only")[0] == 1
-        done = [run([*command, "/nowhere.conf"], check=False) for command in (openstack_command(ground.etc, f"swift-{tool}"), [martlet(), tool])]
+        done = [run([*command, "/nowhere.conf", "and", "more"], check=False) for command in (openstack_command(ground.etc, f"swift-{tool}"), [martlet(), tool])]
         assert done[0].returncode == done[1].returncode == 1 and "Unable to read config file: /nowhere.conf" in done[1].stderr, done
+        done = [run([*command, ""], check=False) for command in (openstack_command(ground.etc, f"swift-{tool}"), [martlet(), tool])]
+        assert (done[0].returncode, done[0].stderr) == (done[1].returncode, done[1].stderr) == (1, "Unable to read config file: \n"), done
         ground.configure(auth_key="wrong")
         status, _, err = ground.ask("martlet", tool)
         assert status == ground.ask("openstack", tool)[0] == 1

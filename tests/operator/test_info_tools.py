@@ -147,7 +147,7 @@ def test_what_cannot_be_looked_at(etc, tmp_path):
     assert run("martlet", "object-info", "-d", etc, tmp_path / "pipe").status == 1
     (tmp_path / "swift.conf").write_bytes((etc / "swift.conf").read_bytes())
     (tmp_path / "object.ring.gz").write_bytes(b"no ring")
-    look("object-info", ("-d", etc, tmp_path / "nosuch"), ("-d", tmp_path / "nosuch", path), ("-d", tmp_path, path))
+    look("object-info", ("",), ("-d", etc, ""), ("-d", etc, "-P", "-n", path), ("-d", etc, tmp_path / "nosuch"), ("-d", tmp_path / "nosuch", path), ("-d", tmp_path, path))
     for arguments in ((), (path, path)):
         theirs, ours = both("object-info", "-d", etc, *arguments)
         assert ours.status == theirs.status == 0 and ours.out.startswith("Usage: swift-object-info [options] OBJECT_FILE")
@@ -332,7 +332,7 @@ def test_what_is_no_database(etc, our_files, tmp_path):
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     calls = [("container-info", ("-d", etc, account)), ("account-info", ("-d", etc, container)), ("account-info", ("-d", etc, tmp_path / "nosuch.db")),
-             ("account-info", ("-d", etc, tmp_path)), ("container-info", ("-d", etc, tmp_path / "empty.db"))]
+             ("account-info", ("",)), ("container-info", ("-d", etc, "")), ("account-info", ("-d", etc, tmp_path)), ("container-info", ("-d", etc, tmp_path / "empty.db"))]
     for tool, call in calls:
         theirs, ours = run("openstack", tool, *call), run("martlet", tool, *call)
         assert ours.status == theirs.status == 1

@@ -103,8 +103,14 @@ def test_martlet_s_processes_are_swift_s_too(pause, tmp_path):
 
 
 def test_wrong_ages():
+    """Numbers are those of optparse: 010 is eight."""
+    for words in (("-a", "0x7fffffff"), ("-a", "0b1" + "0" * 30), ("-a", " 9999999"), ("-a", "077777777"), ("-a", "9" * 30)):
+        theirs, ours = both("oldies", *words)
+        assert ours == theirs and ours.status == 0, words
+    theirs, ours = both("orphans", "-r", "", "-a", "9999999", "and", "more")
+    assert ours == theirs and ours.status == 0
     for tool in ("oldies", "orphans"):
-        for words in (("-a", "x"), ("-a", "0.5"), ("--nonsense",)):
+        for words in (("-a", "x"), ("-a", "0.5"), ("-a", "08"), ("-a", ""), ("--nonsense",)):
             theirs, ours = both(tool, *words)
             assert ours.status == theirs.status == 2 and ours.err
 
@@ -153,10 +159,10 @@ def test_config(tmp_path):
         (tmp_path / name).write_text(text)
     calls = ["", "proxy", "proxy -w", "proxy -s filter:cache", "proxy-server -s cache", "proxy -w -s application:proxy-server", "object", "object-auditor -c 2", "object -w -c 1",
              "object -c 9", "container", "container -w", "container-reconciler", "object-expirer", "nope", "account", "nope object.1 proxy -s pipeline:main",
-             "object-server.nope", "main", "object -w -c 4", "-s", "-c x proxy", tmp_path / "object-server/1.conf", tmp_path / "container-server.conf.d"]
+             "object-server.nope", "main", "object -w -c 4", "-s", "-c x proxy", "-c 0x1 object", "-c -9 object", "-s -x proxy", tmp_path / "object-server/1.conf", tmp_path / "container-server.conf.d"]
     calls = [(call, str(call).split()) for call in calls]
     for (call, words), theirs in zip(calls, many("config", [words for _, words in calls], prefix=inside(tmp_path)), strict=True):
-        ours = run("martlet", "config", *words, "--swift-dir", tmp_path)
+        ours = run("martlet", "config", "--swift-dir", tmp_path, *words)
         out = ours.out.replace(str(tmp_path), "/etc/swift") if not isinstance(call, Path) else ours.out
         assert ours.status == theirs.status, (call, ours, theirs)
         assert out == theirs.out, call
@@ -301,6 +307,6 @@ def test_drive_audit(tmp_path, story):
 
 
 def test_drive_audit_without_configuration(tmp_path):
-    for words in ((), (tmp_path / "nosuch",)):
+    for words in ((), ("",), (tmp_path / "nosuch", "more")):
         theirs, ours = both("drive-audit", *words)
         assert (ours.out, ours.status) == (theirs.out, theirs.status) and ours.status == 1

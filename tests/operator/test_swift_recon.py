@@ -143,10 +143,11 @@ def test_verbose_shows_what_each_said(told):
     status, said = same(told.etc, "object", "-v", *arguments)
     assert status == 0 and "it's" in "".join(said)
     same(told.etc, "object", "--suppress", *arguments)
+    same(told.etc, "object", "--suppress", "-v", *arguments)
 
 
 @pytest.mark.parametrize("arguments", ["--region 1 -a", "--zone 1 -a -l", "-z 77 -a -r -d -q --sharding -T --md5 --validate-servers", "-p silver -a", "-p 1 -a",
-                                       "account -p 1 -l", "", "account", "object object -l", "container account --sharding -r"])
+                                       "account -p 1 -l", "--policy= -a", "-z -1 -a", "--region=-2 -l", "-z 0x2 -a -t 05", "", "account", "object object -l", "container account --sharding -r"])
 def test_choices(told, arguments):
     same(told.etc, *arguments.split())
 
@@ -158,9 +159,10 @@ def test_ranks_and_graph(tmp_path):
         disk["used"] = min(disk["used"] + number // 10, 1000)  # few alike: their order would be anybody's
         disk["avail"] = 1000 - disk["used"]
     told = Told(tmp_path / "etc", [{"/recon/diskusage": devices}, {"/recon/diskusage": [{"device": "big", "mounted": True, "size": 3 * 10**18, "used": 10**12, "avail": 10**18}]},
-                                   {"/recon/diskusage": []}], dead=False)
+                                   {"/recon/diskusage": []}, *({"/recon/diskusage": [{"device": "sdx", "mounted": mounted, "size": "", "used": "", "avail": ""}]}
+                                                               for mounted in (False, "[Errno 5]"))], dead=False)
     try:
-        for arguments in ("-d", "-d --human-readable", "-d --top 4 --lowest 5", "-d --top 200"):
+        for arguments in ("-d", "-d --human-readable", "-d --top 4 --lowest 5", "-d --top 200", "-d --top -1 --lowest 0x2"):
             same(told.etc, *arguments.split())
     finally:
         told.stop()
@@ -180,11 +182,14 @@ def test_one_that_never_ended_a_pass(tmp_path):
 
 def test_what_makes_no_sense_is_refused(told):
     for arguments, status, line in ((["nosuch", "-a"], 1, "Invalid Server Type"), (["-p", "nosuch", "-a"], 0, "Invalid Storage Policy: nosuch"),
-                                    (["-p", "7", "-a"], 0, "Invalid Storage Policy: 7")):
+                                    (["-p", "7", "-a"], 0, "Invalid Storage Policy: 7"),
+                                    (["-p", "-1", "-a"], 0, "Invalid Storage Policy: -1")):
         theirs, ours = both(told.etc, *arguments)
         assert theirs[0] == ours[0] == status
         assert all(line in str(said) for _, said in (theirs, ours)), (theirs, ours)
     assert run([martlet(), "recon", "--nosuch"], check=False).returncode == 2
+    done = run([martlet(), "recon", "-a", "-t", "-1", "--swiftdir", told.etc], check=False)  # OpenStack's ends with a traceback
+    assert done.returncode == 1 and "Timeout value out of range" in done.stdout
     done = run([martlet(), "recon", "-a", "--swiftdir", "/nowhere"], check=False)
     assert done.returncode == 1 and "/nowhere/object.ring.gz" in done.stdout
 

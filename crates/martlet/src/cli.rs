@@ -5,7 +5,7 @@
 //! Always holds: the flags are those of DESIGN §8; scripts rely on them.
 
 use crate::program;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -238,8 +238,23 @@ impl Cli {
     /// Reads the program's arguments, the name it was called by first. Ends the process on `--help`,
     /// `--version` and mistakes.
     pub fn from_args(args: impl Iterator<Item = OsString>) -> Self {
-        Self::parse_from(as_martlet(args.collect()))
+        let mut line = as_openstack_reads(Self::command());
+        let read = line.try_get_matches_from_mut(as_martlet(args.collect()));
+        let read = read.and_then(|matches| Self::from_arg_matches(&matches));
+        read.unwrap_or_else(|error| error.format(&mut line).exit())
     }
+}
+
+/// An option that wants a value takes the next word, whatever it begins with; for `up`, which has no counterpart, a dash begins an
+/// option.
+fn as_openstack_reads(line: clap::Command) -> clap::Command {
+    line.mut_subcommands(|command| match command.get_name() {
+        "up" => command,
+        _ => command.mut_args(|arg| match arg.get_action().takes_values() && !arg.is_positional() {
+            true => arg.allow_hyphen_values(true),
+            false => arg,
+        }),
+    })
 }
 
 /// `swift-object-server CONF …` → `martlet object-server CONF …`.
@@ -253,12 +268,11 @@ fn as_martlet(mut args: Vec<OsString>) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
     use std::path::Path;
 
     #[test]
     fn the_declaration_is_consistent() {
-        Cli::command().debug_assert();
+        as_openstack_reads(Cli::command()).debug_assert();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One section of a server's configuration, as the tools read it that need a few options only.
+//! One section of a configuration, as the tools read it that need a few options only.
 
 use settings::Document;
 use settings::interpolate::expand;
@@ -31,26 +31,8 @@ impl ConfSection {
         }
     }
 
-    /// A whole number.
-    pub(crate) fn number(&self, option: &str, default: i64) -> Result<i64, String> {
-        let text = self.text(option, &default.to_string())?;
-        let number = pythonic::int(&text).and_then(|number| i64::try_from(number).ok());
-        number.ok_or_else(|| format!("[{}] {option} = {text}: expected a whole number", self.name))
-    }
-
-    /// Yes or no.
-    pub(crate) fn flag(&self, option: &str, default: &str) -> Result<bool, String> {
-        let text = self.text(option, default)?;
-        Ok(["true", "1", "yes", "on", "t", "y"].contains(&text.to_ascii_lowercase().as_str()))
-    }
-
-    /// The options whose names begin so.
-    pub(crate) fn beginning(&self, prefix: &str) -> Result<Vec<String>, String> {
-        let section = self.document.section(&self.name);
-        let options = section.map_or(&[][..], |section| &section.options);
-        let wanted = options.iter().filter(|option| option.name.starts_with(prefix));
-        wanted
-            .map(|option| expand(&self.document, &self.name, option).map_err(|error| error.to_string()))
-            .collect()
+    /// The file it stands in.
+    pub(crate) fn document(&self) -> &Document {
+        &self.document
     }
 }

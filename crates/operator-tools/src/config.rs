@@ -5,6 +5,7 @@
 
 use crate::console::{Console, Status};
 use crate::swift_dir::DEFAULT;
+use crate::words::{path, whole};
 use clap::Args;
 use settings::Document;
 use settings::ini::{DEFAULT as DEFAULTS, Section};
@@ -25,8 +26,8 @@ pub struct Arguments {
     #[arg(value_name = "SERVER")]
     pub servers: Vec<String>,
     /// Only the Nth configuration of the server.
-    #[arg(short, long, value_name = "N", default_value_t = 0)]
-    pub config_num: usize,
+    #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = whole)]
+    pub config_num: i64,
     /// Only sections of this name.
     #[arg(short, long, value_name = "SECTION")]
     pub section: Option<String>,
@@ -34,7 +35,7 @@ pub struct Arguments {
     #[arg(short, long)]
     pub wsgi: bool,
     /// Where the configurations are.
-    #[arg(long, value_name = "DIR", default_value = DEFAULT)]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT, value_parser = path())]
     pub swift_dir: PathBuf,
 }
 
@@ -83,8 +84,9 @@ fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Consol
     if !named.is_empty() {
         found.retain(|file| file.file_stem().is_some_and(|stem| stem == named));
     }
-    if arguments.config_num > 0 {
-        found = found.into_iter().skip(arguments.config_num - 1).take(1).collect();
+    if arguments.config_num != 0 {
+        let before = usize::try_from(arguments.config_num.saturating_sub(1)).unwrap_or(usize::MAX);
+        found = found.into_iter().skip(before).take(1).collect();
     }
     if found.is_empty() {
         match arguments.config_num {

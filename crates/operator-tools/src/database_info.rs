@@ -9,6 +9,7 @@ use crate::locations::Placed;
 use crate::shard_info::Sharding;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::text::shown;
+use crate::words::path;
 use clap::Args;
 use listing_engine::{Broker, Direction, Error, Info, Kind, Metadata, SyncNote, Waiting, complaint_about};
 use std::collections::HashMap;
@@ -22,10 +23,10 @@ use world::files::Kind as FileKind;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The database's file on a device.
-    #[arg(value_name = "DB_FILE")]
+    #[arg(value_name = "DB_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
     /// Where swift.conf and the rings are.
-    #[arg(short = 'd', long = "swift-dir", value_name = "SWIFT_DIR", default_value = DEFAULT)]
+    #[arg(short = 'd', long = "swift-dir", value_name = "SWIFT_DIR", default_value = DEFAULT, value_parser = path())]
     pub swift_dir: PathBuf,
     /// Leave out what the names of a group of metadata have in common (X-Account-Meta- and the like).
     #[arg(long)]

@@ -11,12 +11,15 @@ mod mounts;
 
 use crate::conf_file::ConfSection;
 use crate::console::{Console, Status};
+use crate::words::path;
 use clap::Args;
 use durable_fs::write_file_atomically;
 use kernel_log::KernelLog;
 use mounts::Mounted;
 use rustix::fs::Mode;
 use serde_json::{Map, Value};
+use settings::drive_audit::{self, DriveAuditSettings, SECTION};
+use settings::report::SettingsError;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,33 +35,24 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Its configuration, with a section [drive-audit].
-    #[arg(value_name = "CONF_FILE")]
+    #[arg(value_name = "CONF_FILE", value_parser = path(), value_parser = path())]
     pub files: Vec<PathBuf>,
 }
 
 /// What the configuration says.
 struct Options {
-    devices: PathBuf,
-    error_limit: i64,
-    recon_cache_path: PathBuf,
-    unmount: bool,
-    to_console: bool,
+    said: DriveAuditSettings,
     log: KernelLog,
 }
 
 impl Options {
     fn read(file: &Path) -> Result<Self, String> {
-        let section = ConfSection::read(file, "drive-audit")?;
-        let patterns = section.beginning("regex_pattern_")?;
-        let pattern = section.text("log_file_pattern", "/var/log/kern.*[!.][!g][!z]")?;
-        Ok(Self {
-            devices: section.text("device_dir", "/srv/node")?.into(),
-            error_limit: section.number("error_limit", 1)?,
-            recon_cache_path: section.text("recon_cache_path", "/var/cache/swift")?.into(),
-            unmount: section.flag("unmount_failed_device", "True")?,
-            to_console: section.flag("log_to_console", "False")?,
-            log: KernelLog::new(&pattern, section.number("minutes", 60)?, &patterns)?,
-        })
+        let section = ConfSection::read(file, SECTION)?;
+        let words = |error: SettingsError| error.to_string();
+        let said = DriveAuditSettings::from_document(section.document()).map_err(words)?;
+        let patterns = drive_audit::patterns(section.document()).map_err(words)?;
+        let log = KernelLog::new(&said.log_file_pattern, said.minutes, &patterns)?;
+        Ok(Self { said, log })
     }
 }
 
@@ -75,7 +69,7 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
             return Ok(Status::FAILURE);
         }
     };
-    let mounted = mounts::below(world, &options.devices)?;
+    let mounted = mounts::below(world, &options.said.device_dir)?;
     if mounted.is_empty() {
         tell(&options, "Error: No devices found!", console)?;
     }
@@ -83,7 +77,10 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
     let mut failed = Status::SUCCESS;
     let mut counts: BTreeMap<String, i64> = mounted.iter().map(|mount| (mount.place.clone(), 0)).collect();
     let mut unmounted = 0;
-    for (device, count) in errors.into_iter().filter(|(_, count)| *count >= options.error_limit) {
+    for (device, count) in errors
+        .into_iter()
+        .filter(|(_, count)| *count >= options.said.error_limit)
+    {
         for mount in mounted
             .iter()
             .filter(|mount| mount.kernel_name.as_ref() == Some(&device))
@@ -114,7 +111,7 @@ fn take_out(
     console: &mut Console<'_>,
 ) -> io::Result<Result<bool, String>> {
     let place = &mount.place;
-    if !options.unmount {
+    if !options.said.unmount_failed_device {
         tell(
             options,
             &format!("Detected {place} with {count} errors (Device not unmounted)"),
@@ -167,12 +164,12 @@ async fn note(options: &Options, world: &World, counts: BTreeMap<String, i64>) {
     let sum: i64 = counts.values().fold(0, |sum, count| sum.saturating_add(*count));
     let mut figures: Map<String, Value> = counts.into_iter().map(|(place, count)| (place, count.into())).collect();
     figures.insert("drive_audit_errors".into(), sum.into());
-    let recon = Recon::new(world.clone(), &options.recon_cache_path);
+    let recon = Recon::new(world.clone(), &options.said.recon_cache_path);
     recon.note(Cache::Drive, Value::Object(figures)).await;
 }
 
 fn tell(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result<()> {
-    match options.to_console {
+    match options.said.log_to_console {
         true => console.complain(format_args!("drive-audit: {what}")),
         false => {
             tracing::info!("{what}");

@@ -7,6 +7,7 @@
 use crate::console::{Console, Status};
 use crate::locations::{Listing, quoted};
 use crate::swift_dir::{DEFAULT, LARGEST_RING, SwiftDir};
+use crate::words::path;
 use clap::Args;
 use percent_encoding::percent_decode_str;
 use placement::Ring;
@@ -32,7 +33,7 @@ pub struct Arguments {
     #[arg(short = 'P', long = "policy-name", value_name = "POLICY_NAME")]
     pub policy_name: Option<String>,
     /// Where swift.conf and the rings are.
-    #[arg(short = 'd', long = "swift-dir", value_name = "SWIFT_DIR", default_value = DEFAULT)]
+    #[arg(short = 'd', long = "swift-dir", value_name = "SWIFT_DIR", default_value = DEFAULT, value_parser = path())]
     pub swift_dir: PathBuf,
     /// The names are quoted as in URLs.
     #[arg(short = 'Q', long)]

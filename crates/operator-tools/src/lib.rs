@@ -28,7 +28,7 @@
 //! | where a ring says something is | `locations.rs` |
 //! | foreign text on a terminal | `text.rs` |
 //! | one section of a configuration | `conf_file.rs` |
-//! | numbers and texts as Python reads and writes them | `python.rs` |
+//! | words on a command line | `words.rs` |
 //!
 //! Compared with OpenStack's programs, field by field, in `tests/operator`.
 
@@ -51,5 +51,6 @@ pub mod reconciler_enqueue;
 mod shard_info;
 mod swift_dir;
 mod text;
+mod words;
 
 pub use console::{Console, Status};

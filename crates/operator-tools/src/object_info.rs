@@ -9,6 +9,7 @@ use crate::console::{Console, Status};
 use crate::locations::Placed;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::text::shown;
+use crate::words::path;
 use clap::Args;
 use md5::{Digest, Md5};
 use object_engine::Metadata;
@@ -27,13 +28,13 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The object's file on a device: a .data, .meta or .ts.
-    #[arg(value_name = "OBJECT_FILE")]
+    #[arg(value_name = "OBJECT_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
     /// Do not read the whole file to compare it with its ETag.
     #[arg(short = 'n', long = "no-check-etag")]
     pub no_check_etag: bool,
     /// Where swift.conf and the rings are.
-    #[arg(short = 'd', long = "swift-dir", value_name = "SWIFT_DIR", default_value = DEFAULT)]
+    #[arg(short = 'd', long = "swift-dir", value_name = "SWIFT_DIR", default_value = DEFAULT, value_parser = path())]
     pub swift_dir: PathBuf,
     /// Leave out what the names of a group of metadata have in common (X-Object-Meta- and the like).
     #[arg(long)]

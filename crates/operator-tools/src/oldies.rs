@@ -4,6 +4,7 @@
 
 use crate::console::{Console, Status};
 use crate::processes::{PROC, Processes, print};
+use crate::words::whole;
 use clap::Args;
 use std::io;
 use std::path::Path;
@@ -18,7 +19,7 @@ pub struct Arguments {
         long,
         value_name = "HOURS",
         default_value_t = 720,
-        allow_negative_numbers = true
+        value_parser = whole
     )]
     pub age: i64,
     /// Print only the processes' numbers, for xargs kill and the like.

@@ -6,6 +6,7 @@
 
 use crate::console::{Console, Status};
 use crate::processes::{PROC, Process, Processes, print};
+use crate::words::{path, whole};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{HashMap, HashSet};
@@ -30,17 +31,17 @@ pub struct Arguments {
         long,
         value_name = "HOURS",
         default_value_t = 24,
-        allow_negative_numbers = true
+        value_parser = whole
     )]
     pub age: i64,
     /// Send the processes this signal (TERM, SIGKILL, 15); else they are only listed.
-    #[arg(short, long, value_name = "SIGNAL", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "SIGNAL")]
     pub kill: Option<String>,
     /// Do not cut lines at 80 columns.
     #[arg(short, long)]
     pub wide: bool,
     /// Where running servers keep their pid files.
-    #[arg(short, long, value_name = "RUN_DIR", default_value = "/var/run/swift")]
+    #[arg(short, long, value_name = "RUN_DIR", default_value = "/var/run/swift", value_parser = path())]
     pub run_dir: PathBuf,
     /// What OpenStack's program overlooks too.
     #[arg(hide = true)]

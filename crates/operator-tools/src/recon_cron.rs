@@ -6,6 +6,7 @@
 
 use crate::conf_file::ConfSection;
 use crate::console::{Console, Status};
+use crate::words::path;
 use clap::Args;
 use serde_json::json;
 use std::ffi::OsString;
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The object server's configuration, with a [filter:recon].
-    #[arg(value_name = "CONF_FILE")]
+    #[arg(value_name = "CONF_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
 }
 

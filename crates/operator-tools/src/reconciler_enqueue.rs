@@ -6,6 +6,7 @@
 
 use crate::console::{Console, Status};
 use crate::swift_dir::{DEFAULT, SwiftDir};
+use crate::words::path;
 use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::{Call, Peers, Target, Timeouts};
@@ -52,7 +53,7 @@ pub struct Arguments {
     #[arg(short, long)]
     pub force: bool,
     /// Where swift.conf and the rings are.
-    #[arg(long, value_name = "DIR", default_value = DEFAULT)]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT, value_parser = path())]
     pub swift_dir: PathBuf,
 }
 

@@ -24,6 +24,7 @@ pub use report::{Arguments as ReportArguments, run as report};
 use crate::conf_file::ConfSection;
 use crate::console::{Console, Status};
 use crate::swift_dir::read_ring;
+use crate::words::path;
 use account::Account;
 use clap::Args;
 use placement::Ring;
@@ -39,8 +40,11 @@ use world::World;
 #[command(args_override_self = true)]
 pub struct Common {
     /// The configuration.
-    #[arg(value_name = "CONF", default_value = "/etc/swift/dispersion.conf")]
+    #[arg(value_name = "CONF", default_value = "/etc/swift/dispersion.conf", value_parser = path())]
     pub conf: PathBuf,
+    /// What OpenStack's program overlooks too.
+    #[arg(hide = true)]
+    pub overlooked: Vec<String>,
     /// Containers alone.
     #[arg(long)]
     pub container_only: bool,

@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::{ANEW, Common, Ground, Unfit};
 use crate::console::{Console, Status};
+use crate::words::whole;
 use clap::Args;
 use futures_util::StreamExt;
 use std::collections::HashSet;
@@ -16,11 +17,11 @@ pub struct Arguments {
     #[command(flatten)]
     common: Common,
     /// The number to begin with in names of containers.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    container_suffix_start: u64,
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = whole)]
+    container_suffix_start: i64,
     /// The number to begin with in names of objects.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    object_suffix_start: u64,
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = whole)]
+    object_suffix_start: i64,
     /// Choose partitions that nothing is on yet: each time adds dispersion_coverage to what is covered.
     #[arg(long)]
     no_overlap: bool,
@@ -65,7 +66,7 @@ struct Populating<'a> {
 }
 
 impl Populating<'_> {
-    async fn containers(&self, start: u64, console: &mut Console<'_>) -> Result<(), Unfit> {
+    async fn containers(&self, start: i64, console: &mut Console<'_>) -> Result<(), Unfit> {
         let (ground, account) = (self.ground, self.account);
         let prefix = ground.container_prefix();
         let partition = |name: &str| ground.partition_of_container(&account.name, name);
@@ -87,7 +88,7 @@ impl Populating<'_> {
         )
     }
 
-    async fn objects(&self, start: u64, console: &mut Console<'_>) -> Result<(), Unfit> {
+    async fn objects(&self, start: i64, console: &mut Console<'_>) -> Result<(), Unfit> {
         let (ground, account) = (self.ground, self.account);
         let container = ground.objects_container();
         let made = account.make_container(&container, &ground.policy.name).await;
@@ -124,7 +125,7 @@ impl Populating<'_> {
     /// Names, each on a partition that none before it is on.
     fn choose(
         &self,
-        start: u64,
+        start: i64,
         prefix: &str,
         there: &[String],
         partitions: u32,

@@ -4,14 +4,13 @@
 //! Always holds: any bytes are read; a file is read from its beginning, a line at a time.
 
 use regex::{Regex, RegexBuilder};
+use settings::drive_audit::USUAL_PATTERNS;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use world::World;
 
-/// How a kernel says that a drive has trouble, unless the configuration says otherwise.
-const USUAL: [&str; 2] = [r"\berror\b.*\b(sd[a-z]{1,2}\d?)\b", r"\b(sd[a-z]{1,2}\d?)\b.*\berror\b"];
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
@@ -33,7 +32,7 @@ pub(super) struct KernelLog {
 impl KernelLog {
     /// `patterns` are looked for instead of the usual ones, unless there are none.
     pub(super) fn new(pattern: &str, minutes: i64, patterns: &[String]) -> Result<Self, String> {
-        let usual = USUAL.map(str::to_owned);
+        let usual = USUAL_PATTERNS.map(str::to_owned);
         let wanted = if patterns.is_empty() { &usual[..] } else { patterns };
         let compiled = wanted.iter().map(|wanted| {
             let built = RegexBuilder::new(wanted).size_limit(LARGEST_PATTERN).build();

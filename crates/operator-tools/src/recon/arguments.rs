@@ -1,5 +1,6 @@
 //! The command line of `recon`.
 
+use crate::words::{path, whole};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -74,25 +75,25 @@ pub struct Arguments {
     #[arg(long)]
     pub swift_versions: bool,
     /// Show also the COUNT fullest devices.
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    pub top: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = whole)]
+    pub top: i64,
     /// Show also the COUNT emptiest devices.
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    pub lowest: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = whole)]
+    pub lowest: i64,
     /// Every check that makes sense for the kind of server.
     #[arg(long)]
     pub all: bool,
     /// Ask only servers in this region.
-    #[arg(long, value_name = "REGION")]
-    pub region: Option<u32>,
+    #[arg(long, value_name = "REGION", value_parser = whole)]
+    pub region: Option<i64>,
     /// Ask only servers in this zone.
-    #[arg(short, long, value_name = "ZONE")]
-    pub zone: Option<u32>,
+    #[arg(short, long, value_name = "ZONE", value_parser = whole)]
+    pub zone: Option<i64>,
     /// How long to wait for a server.
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 5)]
-    pub timeout: u64,
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = whole)]
+    pub timeout: i64,
     /// Where the rings and swift.conf are.
-    #[arg(long, value_name = "DIR", default_value = "/etc/swift")]
+    #[arg(long, value_name = "DIR", default_value = "/etc/swift", value_parser = path())]
     pub swiftdir: PathBuf,
     /// Ask only object servers of this storage policy (its name or its index).
     #[arg(short, long, value_name = "POLICY")]

@@ -50,19 +50,23 @@ impl Checks<'_, '_, '_> {
         for (host, said) in self.answers("diskusage").await? {
             let url = format!("http://{}/recon/diskusage", host.name());
             let entries = said.as_array().map(Vec::as_slice).unwrap_or_default();
-            if entries.is_empty() {
-                self.teller
-                    .line(format_args!("-> {url}: Error. No drive info available."))?;
-            }
+            let mut mounted = 0;
             for entry in entries {
                 match entry.get("mounted") {
-                    Some(Value::Bool(true)) => fills.add(&host.ip, entry),
+                    Some(Value::Bool(true)) => {
+                        mounted += 1;
+                        fills.add(&host.ip, entry);
+                    }
                     Some(Value::String(why)) => {
                         let device = text(entry, "device");
                         self.teller.line(format_args!("-> {url}/{device}: Error: {why}"))?;
                     }
                     _ => {}
                 }
+            }
+            if mounted == 0 {
+                self.teller
+                    .line(format_args!("-> {url}: Error. No drive info available."))?;
             }
         }
         match fills.all.is_empty() {
@@ -115,7 +119,8 @@ impl Checks<'_, '_, '_> {
 
     /// The fullest and the emptiest.
     fn ranks(&mut self, mut fills: Vec<Fill>) -> io::Result<()> {
-        let (top, lowest) = (self.arguments.top, self.arguments.lowest);
+        let count = |asked: i64| usize::try_from(asked).unwrap_or(0);
+        let (top, lowest) = (count(self.arguments.top), count(self.arguments.lowest));
         if top > 0 {
             self.teller.line(format_args!("TOP {top}"))?;
             fills.sort_by(|one, other| other.percent.total_cmp(&one.percent));

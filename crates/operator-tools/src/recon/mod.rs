@@ -140,6 +140,10 @@ impl Check {
 pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
     let mut teller = Teller::new(console, arguments.json);
     teller.rule()?;
+    if arguments.timeout < 0 {
+        teller.refuse("Timeout value out of range")?;
+        return Ok(Status::FAILURE);
+    }
     let mut kinds = vec![];
     for word in &arguments.server_types {
         let Some(kind) = Kind::named(word) else {

@@ -95,12 +95,13 @@ pub(super) struct Scout<'a> {
 impl<'a> Scout<'a> {
     pub(super) fn new(arguments: &Arguments, world: &'a World, kind: Kind) -> Result<Self, Unfit> {
         let policies = policies(&arguments.swiftdir)?;
+        let policy = arguments.policy.as_deref().filter(|name| !name.is_empty());
         let mut hosts = BTreeSet::new();
-        for name in rings(kind, &policies, arguments.policy.as_deref())? {
+        for name in rings(kind, &policies, policy)? {
             let ring = read_ring(world, &arguments.swiftdir.join(format!("{name}.ring.gz"))).map_err(Unfit::Files)?;
             let asked = ring.devices().filter(|device| {
-                let region = arguments.region.is_none_or(|region| region == device.region);
-                region && arguments.zone.is_none_or(|zone| zone == device.zone)
+                let region = arguments.region.is_none_or(|region| region == i64::from(device.region));
+                region && arguments.zone.is_none_or(|zone| zone == i64::from(device.zone))
             });
             hosts.extend(asked.map(|device| Host {
                 ip: device.ip.clone(),
@@ -112,7 +113,7 @@ impl<'a> Scout<'a> {
             hosts: hosts.into_iter().collect(),
             world,
             peers: Peers::new(world.clone()),
-            patience: Duration::from_secs(arguments.timeout.max(1)),
+            patience: Duration::from_secs(arguments.timeout.max(1) as u64),
         })
     }
 
@@ -266,7 +267,7 @@ impl Checks<'_, '_, '_> {
 
     /// The line of somebody who did not answer.
     pub(super) fn silent(&mut self, url: &str, silence: &Silence) -> io::Result<()> {
-        match self.arguments.suppress {
+        match self.arguments.suppress && !self.arguments.verbose {
             true => Ok(()),
             false => self.teller.line(format_args!("-> {url}: {}", silence.0)),
         }
