@@ -4,6 +4,9 @@ Devices come, go, change weight and place, replicas and overload change, time pa
 follows. Between its steps our builder file is read and written again by OpenStack's library (that is how time passes in
 it), so each reads what the other wrote all along. When the history is over, time passes until nothing moves any more.
 
+Chance decides what has to move: a region that changes its name may put two replicas of many partitions together, or of
+none. A history in which ours moves more, and ends no better for it, is told again with other seeds for the rebalances.
+
 MARTLET_RING_HISTORIES is how many (20), MARTLET_RING_SEED the first.
 """
 
@@ -26,6 +29,9 @@ FIRST = int(os.environ.get("MARTLET_RING_SEED", 1))
 POWERS = [6, 7, 8] if HISTORIES < 100 else [6, 7, 8, 9, 10]
 START = 1_700_000_000
 HOUR = 3600
+# How much more than OpenStack's ours may move, and with how many seeds for the rebalances chance is averaged.
+MORE_MOVED = 1.01
+CHANCES = 8
 # What floats may differ by.
 EPSILON = 1e-6
 
@@ -191,14 +197,15 @@ def dispersion(builder):
     return 100.0 * over / sum(len(row) for row in rows)
 
 
-def live(side, history):
-    """Runs a history, lets time pass until nothing moves, and says what came of it."""
+def live(side, history, chance=0):
+    """Runs a history, lets time pass until nothing moves, and says what came of it. `chance` changes the seeds of its rebalances."""
     outcome, before, rows = Outcome(), [], None
     end = [("pass", 48), ("rebalance", 1)] * 6
     for step in history.steps + end:
-        side.do(step)
         if step[0] != "rebalance":
+            side.do(step)
             continue
+        side.do(("rebalance", step[1] + chance * 1_000_003))
         builder = side.read()
         builder.validate()
         rows = [list(row) for row in builder._replica2part2dev]
@@ -219,6 +226,17 @@ def histories():
         seed += 1
 
 
+def check_moved_by_other_chances(history, their_moved, our_moved, folder):
+    """That all chances together move no more than with OpenStack."""
+    for chance in range(1, CHANCES):
+        place = folder / f"chance-{chance}"
+        place.mkdir()
+        their_moved += live(Theirs(history), history, chance).moved
+        our_moved += live(Ours(history, place), history, chance).moved
+    print(f"history {history.seed} with {CHANCES} chances: moved by theirs {their_moved}, by ours {our_moved}")
+    assert our_moved <= their_moved * MORE_MOVED, "more moved than with OpenStack"
+
+
 TOTALS = Counter()
 
 
@@ -232,14 +250,19 @@ def test_a_history_ends_no_worse_than_with_openstack(seed, tmp_path):
     TOTALS["ours"] += our_end.moved
 
     assert our_end.reached, "time enough has passed for every device to get what the plan gives it"
-    # Where OpenStack's own plan is reached by us and not by them, theirs may stand closer to the bare weights (the
-    # overload says they should not), or farther apart (the weights say they cannot).
+    better = our_end.balance < their_end.balance - EPSILON or our_end.dispersion < their_end.dispersion - EPSILON
+    worse = [our_end.balance > their_end.balance + EPSILON, our_end.dispersion > their_end.dispersion + EPSILON]
     if their_end.reached:
-        assert our_end.balance <= their_end.balance + EPSILON, "balance is worse than OpenStack's"
-        assert our_end.dispersion <= their_end.dispersion + EPSILON, "dispersion is worse than OpenStack's"
-    # What has to move depends on where chance put it before: a region that changes its name may put two replicas of many
-    # partitions together, or of none. All histories together tell who moves less.
-    assert our_end.moved <= their_end.moved * 1.1 + 4, "more moved than with OpenStack"
+        assert worse == [False, False], "balance or dispersion is worse than OpenStack's"
+    # Where OpenStack's own plan is reached by us and not by them, theirs may stand closer to the bare weights (the
+    # overload says they should not), or farther apart (the weights say they cannot), but not both.
+    assert not all(worse), "balance and dispersion are worse than OpenStack's"
+    if our_end.moved > their_end.moved * MORE_MOVED:
+        TOTALS["histories that move more"] += 1
+        if better:
+            assert our_end.moved <= their_end.moved * 1.04 + 1, "more moved than what is better is worth"
+        else:
+            check_moved_by_other_chances(history, their_end.moved, our_end.moved, tmp_path)
 
     # Each opens what the other wrote.
     ring = Ring(str(tmp_path), ring_name="ours")
@@ -253,5 +276,6 @@ def test_a_history_ends_no_worse_than_with_openstack(seed, tmp_path):
 
 
 def test_no_more_is_moved_in_all_histories_together():
-    print(f"moved by OpenStack's builder {TOTALS['theirs']}, by ours {TOTALS['ours']}")
+    print(f"moved by OpenStack's builder {TOTALS['theirs']}, by ours {TOTALS['ours']}; more in {TOTALS['histories that move more']}")
     assert TOTALS["ours"] <= TOTALS["theirs"], TOTALS
+    assert TOTALS["histories that move more"] <= 0.05 * HISTORIES, TOTALS

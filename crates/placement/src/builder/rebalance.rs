@@ -24,9 +24,9 @@ use super::{Rebalanced, RingBuilder, dispersion};
 /// With no hours to wait, a partition may move again at once: so many replicas of it.
 const ROUNDS_WITHOUT_HOURS: usize = 8;
 
-/// A small ring is moved so often, each time by other chances, and the best is taken: there, one partition more or less is
-/// seen in every number.
-const ATTEMPTS: usize = 8;
+/// A small ring is moved up to so often, each time by other chances, and the best is taken: there, one partition more or
+/// less is seen in every number.
+const ATTEMPTS: usize = 64;
 
 /// How many replicas of partitions all attempts look at.
 const CELLS_IN_ALL: usize = 1 << 16;

@@ -13,12 +13,14 @@
 //! | replicas without a device | `fresh.rs` |
 //! | replicas that stand too close | `apart.rs` |
 //! | the same moves, with less crowding | `trade.rs` |
+//! | moves that need not be | `shorten.rs` |
 //! | devices that hold too much | `surplus.rs`, and by way of others `chains.rs` |
 
 mod apart;
 mod chains;
 mod cost;
 mod fresh;
+mod shorten;
 mod slots;
 mod surplus;
 mod trade;
@@ -172,6 +174,7 @@ impl<'t> Moving<'t> {
         if exchanged || left_over {
             self.trade(random);
         }
+        self.shorten(random);
     }
 
     /// The partitions whose replicas could stand better, in no order.

@@ -17,10 +17,10 @@ const ROUNDS: usize = 4;
 pub(super) type Cell = (usize, usize);
 
 /// The replicas that move.
-struct Movers {
-    all: Vec<Cell>,
+pub(super) struct Movers {
+    pub(super) all: Vec<Cell>,
     /// By the device they leave.
-    leaving: Vec<Vec<Cell>>,
+    pub(super) leaving: Vec<Vec<Cell>>,
 }
 
 impl Moving<'_> {
@@ -47,7 +47,7 @@ impl Moving<'_> {
         better.count() > 0
     }
 
-    fn movers(&self) -> Movers {
+    pub(super) fn movers(&self) -> Movers {
         let mut movers = Movers {
             all: Vec::new(),
             leaving: vec![Vec::new(); self.parts.len()],
