@@ -1,23 +1,29 @@
 //! Another program, run to its end: rsync.
 //!
-//! Always holds: it is ended, with all that it has started, when its time is over; of what it says a part is kept,
-//! however much that is; nobody waits longer for it, whoever else holds its output open.
+//! Always holds: it is ended, with all of its process group, when its time is over; of what it says a part is kept,
+//! however much that is; it is listened to a moment longer than it lives, whoever else holds its output open.
 
-use parking_lot::Mutex;
+use rustix::fd::AsFd;
+use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use world::Clock;
 
 /// How often a running program is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long what it has said is still read when it has ended: something that it started and that left its group may hold
+/// its output open for ever.
+const LINGER: Duration = Duration::from_secs(3);
 /// Lines of its words that are kept.
 const KEPT: usize = 64;
 /// Bytes of a line that are kept.
 const LINE: usize = 4096;
+/// Bytes that are taken at a time.
+const PIECE: usize = 8192;
 
 /// What came of it.
 pub(crate) struct Ran {
@@ -47,22 +53,30 @@ pub(crate) fn run(program: &str, arguments: &[OsString], limit: Duration, clock:
         .process_group(0)
         .spawn()
         .map_err(|error| format!("cannot run {program}: {error}"))?;
-    let (said, complaints) = (Said::default(), Said::default());
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    let status = std::thread::scope(|scope| {
-        scope.spawn(|| said.listen(out));
-        scope.spawn(|| complaints.listen(err));
-        wait(program, &mut child, limit, clock)
-    })?;
+    let mut words = Words {
+        said: Ear::on(child.stdout.take()),
+        complaints: Ear::on(child.stderr.take()),
+    };
+    let status = wait(program, &mut child, limit, clock, &mut words)?;
+    let ended = clock.elapsed();
+    while !words.are_over() && clock.elapsed().saturating_sub(ended) < LINGER {
+        words.hear();
+    }
     Ok(Ran {
-        said: said.0.into_inner(),
-        complaints: complaints.0.into_inner(),
+        said: words.said.into_lines(),
+        complaints: words.complaints.into_lines(),
         status,
     })
 }
 
-/// Waits for its end, or ends it. What it has started and left behind ends, too: that would keep its output open.
-fn wait(program: &str, child: &mut Child, limit: Duration, clock: &dyn Clock) -> Result<ExitStatus, String> {
+/// Waits for its end, or ends it. What it has started and left behind in its group ends, too.
+fn wait(
+    program: &str,
+    child: &mut Child,
+    limit: Duration,
+    clock: &dyn Clock,
+    words: &mut Words,
+) -> Result<ExitStatus, String> {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let group = group.ok_or_else(|| format!("{program} has no process id"))?;
     let has_ended = || {
@@ -74,7 +88,7 @@ fn wait(program: &str, child: &mut Child, limit: Duration, clock: &dyn Clock) ->
     let began = clock.elapsed();
     let in_time = loop {
         match has_ended() {
-            Ok(None) if clock.elapsed().saturating_sub(began) < limit => std::thread::sleep(LOOK),
+            Ok(None) if clock.elapsed().saturating_sub(began) < limit => words.hear(),
             Ok(None) => break false,
             Ok(Some(_)) | Err(_) => break true,
         }
@@ -91,40 +105,82 @@ fn wait(program: &str, child: &mut Child, limit: Duration, clock: &dyn Clock) ->
 }
 
 /// What a program says, as far as it is kept.
-#[derive(Default)]
-struct Said(Mutex<Vec<String>>);
+struct Words {
+    said: Ear<ChildStdout>,
+    complaints: Ear<ChildStderr>,
+}
 
-impl Said {
-    fn listen(&self, output: Option<impl Read>) {
-        let Some(output) = output else { return };
-        let mut output = BufReader::new(output);
-        let mut line = vec![];
-        loop {
-            let (taken, over) = match output.fill_buf() {
-                Ok([]) | Err(_) => break,
-                Ok(bytes) => {
-                    let end = memchr::memchr(b'\n', bytes);
-                    let piece = &bytes[..end.unwrap_or(bytes.len())];
-                    line.extend_from_slice(&piece[..piece.len().min(LINE - line.len())]);
-                    (end.map_or(bytes.len(), |end| end + 1), end.is_some())
-                }
-            };
-            output.consume(taken);
-            if over {
-                self.keep(&mut line);
-            }
-        }
-        if !line.is_empty() {
-            self.keep(&mut line);
+impl Words {
+    /// Takes what there is, or waits a moment for more.
+    fn hear(&mut self) {
+        // Both, lest one that is full holds the program up.
+        let heard = self.said.hear() | self.complaints.hear();
+        if !heard {
+            std::thread::sleep(LOOK);
         }
     }
 
-    fn keep(&self, line: &mut Vec<u8>) {
-        let mut kept = self.0.lock();
-        if kept.len() < KEPT {
-            kept.push(String::from_utf8_lossy(line).into_owned());
+    fn are_over(&self) -> bool {
+        self.said.output.is_none() && self.complaints.output.is_none()
+    }
+}
+
+/// One of its outputs.
+struct Ear<R> {
+    /// Until its end.
+    output: Option<R>,
+    /// The line that has not ended.
+    line: Vec<u8>,
+    kept: Vec<String>,
+}
+
+impl<R: Read + AsFd> Ear<R> {
+    /// On an output, which is never waited for.
+    fn on(output: Option<R>) -> Self {
+        Self {
+            output: output.filter(|output| ioctl_fionbio(output, true).is_ok()),
+            line: vec![],
+            kept: vec![],
         }
-        line.clear();
+    }
+
+    /// Takes a piece; whether there was any.
+    fn hear(&mut self) -> bool {
+        let mut piece = [0; PIECE];
+        match self.output.as_mut().map(|output| output.read(&mut piece)) {
+            Some(Ok(length @ 1..)) => self.take(&piece[..length]),
+            Some(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+            Some(Err(error)) if error.kind() == ErrorKind::WouldBlock => return false,
+            Some(Ok(0) | Err(_)) => self.output = None,
+            None => return false,
+        }
+        true
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            let text = part.strip_suffix(b"\n");
+            let bytes = text.unwrap_or(part);
+            self.line
+                .extend_from_slice(&bytes[..bytes.len().min(LINE - self.line.len())]);
+            if text.is_some() {
+                self.keep();
+            }
+        }
+    }
+
+    fn keep(&mut self) {
+        if self.kept.len() < KEPT {
+            self.kept.push(String::from_utf8_lossy(&self.line).into_owned());
+        }
+        self.line.clear();
+    }
+
+    fn into_lines(mut self) -> Vec<String> {
+        if !self.line.is_empty() {
+            self.keep();
+        }
+        self.kept
     }
 }
 
@@ -150,6 +206,17 @@ mod tests {
             (ran.said, began.elapsed() < Duration::from_secs(30)),
             (vec!["done".into()], true)
         );
+    }
+
+    #[test]
+    fn what_has_left_its_group_is_not_waited_for() {
+        let began = Instant::now();
+        let left = "pid=$(setsid sh -c 'printf half >&2; sleep 60 >&2 & echo $!'); echo $pid";
+        let ran = sh(left, Duration::from_secs(50)).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert!(ran.failure().is_none() && ran.complaints == ["half"]);
+        let pid = ran.said[0].parse().ok().and_then(Pid::from_raw).unwrap();
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
     }
 
     #[test]
