@@ -7,11 +7,12 @@ mod common;
 use arc_swap::ArcSwap;
 use listing_engine::{Broker, Error, Kind, Location, Metadata, NewDatabase, ObjectRow, Row};
 use listing_server::{ListingServer, ListingServerOptions, Reserve};
-use peer::{Peers, Timeouts};
+use parking_lot::Mutex;
+use peer::{Address, Body, Call, Peers, Response, Service, Timeouts};
 use placement::{Device, Ring, RingBuilder};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use upkeep::{Circle, DatabaseReplicator, DatabaseReplicatorOptions, Disks, Own, RsyncOptions};
 use vocabulary::{HashPrefix, Policies, PolicyIndex, Timestamp};
 use world::World;
@@ -19,7 +20,28 @@ use world::World;
 const DEVICES: u32 = 4;
 const PORT: u16 = 6299;
 
+/// The server of all devices, which begins its answers about one of them and stalls.
+struct Stalling {
+    server: Arc<ListingServer>,
+    device: Arc<Mutex<Option<String>>>,
+}
+
+#[async_trait::async_trait]
+impl Service for Stalling {
+    async fn call(&self, call: Call) -> Response {
+        let Address::Partition { device, .. } = &call.address else {
+            panic!("{:?}", call.address)
+        };
+        let stalls = self.device.lock().as_ref() == Some(device);
+        match stalls {
+            true => Response::new(Body::stream(futures_util::stream::pending(), Some(100))),
+            false => self.server.call(call).await,
+        }
+    }
+}
+
 struct Cluster {
+    stalling: Arc<Mutex<Option<String>>>,
     dir: tempfile::TempDir,
     circle: Circle,
 }
@@ -38,7 +60,9 @@ impl Cluster {
         };
         let server = ListingServer::new(World::real(), Kind::Container, options).unwrap();
         let mut peers = Peers::new(World::real());
-        peers.register("127.0.0.1", PORT, server);
+        let stalling = Arc::<Mutex<Option<String>>>::default();
+        let device = stalling.clone();
+        peers.register("127.0.0.1", PORT, Arc::new(Stalling { server, device }));
         let wait = Duration::from_secs(60);
         let circle = Circle {
             ring: Arc::new(ArcSwap::from_pointee(ring())),
@@ -49,7 +73,7 @@ impl Cluster {
                 response: wait,
             },
         };
-        Self { dir, circle }
+        Self { stalling, dir, circle }
     }
 
     fn replicator(&self, change: impl FnOnce(&mut DatabaseReplicatorOptions)) -> DatabaseReplicator {
@@ -264,6 +288,31 @@ async fn a_damaged_database_is_quarantined_and_comes_back() {
     cluster.pass().await;
     assert!(cluster.equal());
     assert!(exists(&damaged.quarantine_dir()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_stalls_in_its_answers_costs_time_outs_only() {
+    let mut cluster = Cluster::new();
+    let patience = Duration::from_secs(3);
+    cluster.circle.timeouts.response = patience;
+    let (primaries, _) = cluster.places();
+    for (n, device) in primaries.iter().enumerate().take(2) {
+        cluster
+            .make(device, cluster.partition())
+            .commit_batch(&rows([n]))
+            .unwrap();
+    }
+    *cluster.stalling.lock() = Some(primaries[2].clone());
+    let began = Instant::now();
+    assert_eq!(cluster.pass().await, (0, 2));
+    assert!((patience..patience * 10).contains(&began.elapsed()));
+    let count = |device: &String| cluster.open(device).unwrap().info().unwrap().object_count;
+    assert_eq!(primaries[..2].iter().map(count).collect::<Vec<_>>(), [2, 2]);
+    *cluster.stalling.lock() = None;
+    for _ in 0..3 {
+        cluster.pass().await;
+    }
+    assert!(cluster.equal());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -246,6 +246,10 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use peer::{Body, Peers, Response, Service, Timeouts};
+    use placement::RingBuilder;
+    use std::time::Duration;
+    use vocabulary::HashPrefix;
 
     #[test]
     fn what_cannot_be_read_is_no_empty_container() {
@@ -256,5 +260,57 @@ mod tests {
         for rubbish in [&b"rubbish"[..], b"{}", b"[{\"name\": \"o\"}", b"[7]", b"\0"] {
             assert!(names(rubbish).is_err());
         }
+    }
+
+    struct Stalling;
+
+    #[async_trait::async_trait]
+    impl Service for Stalling {
+        async fn call(&self, _: Call) -> Response {
+            Response::new(Body::stream(futures_util::stream::pending(), Some(100)))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn servers_that_stall_in_their_listing_cost_a_time_out_each() {
+        let mut builder = RingBuilder::new(4, 3.0, 1).unwrap();
+        for zone in 0..3 {
+            let replication_ip = format!("127.0.0.{zone}");
+            let (ip, replication_port) = (replication_ip.clone(), 6201);
+            let device = Device {
+                zone,
+                weight: 1.0,
+                ip,
+                replication_ip,
+                replication_port,
+                ..Device::default()
+            };
+            builder.add(device).unwrap();
+        }
+        builder.rebalance(1, 0).unwrap();
+        let mut peers = Peers::new(World::real());
+        for zone in 0..3 {
+            peers.register(&format!("127.0.0.{zone}"), 6201, Arc::new(Stalling));
+        }
+        let patience = Duration::from_secs(10);
+        let containers = Circle {
+            ring: Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap()))),
+            hash: HashPrefix::new("a", "b").unwrap(),
+            peers: Arc::new(peers),
+            timeouts: Timeouts {
+                connect: patience,
+                response: patience,
+            },
+        };
+        let below = Below {
+            containers,
+            objects: BTreeMap::new(),
+        };
+        let began = tokio::time::Instant::now();
+        let page = below
+            .page(&EntityPath::split("a/c").unwrap(), "", &Statsd::default())
+            .await;
+        assert!(page.is_none(), "nobody said what is in the container");
+        assert_eq!(began.elapsed().as_secs(), 30);
     }
 }
