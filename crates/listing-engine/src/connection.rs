@@ -12,6 +12,7 @@ use crate::image::Image;
 use crate::{Kind, Location, chexor, migrate};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world::files::Kind as FileKind;
@@ -23,6 +24,8 @@ const CACHE_KIB: i64 = 2_048;
 /// What all page caches of the process may hold together before they give pages back.
 const HEAP_LIMIT: i64 = 256 << 20;
 const STATEMENTS: usize = 32;
+/// What the system says of a link to itself.
+const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
 /// An open database file.
 pub(crate) struct Database {
@@ -42,8 +45,17 @@ impl Database {
         let absent = || Error::NotFound {
             path: location.db_file(),
         };
-        let entries = location.disk().entries(&location.hash_dir()).map_err(|_| absent())?;
+        let directory = location.hash_dir();
+        let entries = match location.disk().entries(&directory) {
+            Ok(entries) => entries,
+            Err(_) => {
+                check_is(location.disk(), &directory, FileKind::Directory, false)?;
+                return Err(absent().into());
+            }
+        };
         let path = location.newest_of(&entries).ok_or_else(absent)?;
+        let is_link = entries.contains(&(path.file_name().unwrap_or_default().to_owned(), true));
+        check_is(location.disk(), &path, FileKind::File, is_link)?;
         check_company(location, &path, &entries)?;
         let mut database = Self::open_file(location.disk(), path, true)?;
         migrate::to_current(location.kind(), &mut database)?;
@@ -189,6 +201,23 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
+}
+
+/// Whether what is there, if anything, is of that kind, or a link to one: a link to nothing, a directory or a pipe is in the
+/// way of the database that belongs there.
+fn check_is(disk: &Disk, path: &Path, kind: FileKind, is_link: bool) -> Result<(), Fault> {
+    let in_the_way = match disk.info(path) {
+        Ok(found) => found.kind != kind,
+        Err(error) => is_link && (error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(LOOP)),
+    };
+    let expected = match kind {
+        FileKind::Directory => "directory",
+        _ => "file",
+    };
+    match in_the_way {
+        true => Err(Fault::Damaged(format!("{} is no {expected}", path.display()))),
+        false => Ok(()),
+    }
 }
 
 /// What SQLite opens beside a database, and we do: SQLite would wait for a pipe without end, and write where a link leads.

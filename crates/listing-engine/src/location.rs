@@ -143,7 +143,7 @@ impl Location {
         self.hash.hex()
     }
 
-    /// The file in use: the one with the greatest epoch, else the plain one if it is there.
+    /// The file in use: the one with the greatest epoch, else the plain one if its name is there, whatever bears it.
     pub fn newest_file(&self) -> Option<PathBuf> {
         self.newest_of(&self.disk().entries(&self.hash_dir()).ok()?)
     }
@@ -157,7 +157,7 @@ impl Location {
             .max();
         match newest_epoch {
             Some(name) => Some(self.hash_dir().join(name)),
-            None => Some(self.db_file()).filter(|file| self.disk().exists(file)),
+            None => Some(self.db_file()).filter(|file| entries.iter().any(|(name, _)| file.file_name() == Some(name))),
         }
     }
 }

@@ -40,21 +40,6 @@ impl Location {
     }
 }
 
-impl Location {
-    /// What is in the way where there is no database: something else in the place of its directory or of its file.
-    pub fn stray(&self) -> Option<PathBuf> {
-        let directory = self.hash_dir();
-        match self.disk().entries(&directory) {
-            Ok(entries) => {
-                let file = self.db_file();
-                let is_there = entries.iter().any(|(name, _)| file.file_name() == Some(name));
-                is_there.then_some(file)
-            }
-            Err(error) => (error.kind() == io::ErrorKind::NotADirectory).then_some(directory),
-        }
-    }
-}
-
 /// The partitions below a tree's `directory`.
 pub(crate) fn partitions(disk: &Disk, directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<u32>> {
     let canonical = |name: &str| name.parse::<u32>().ok().filter(|number| number.to_string() == name);

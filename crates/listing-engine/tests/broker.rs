@@ -318,7 +318,7 @@ fn a_lock_held_by_another_is_waited_for() {
 
 /// SQLite would wait for a pipe without end, and write where a link leads.
 #[test]
-fn what_is_no_file_beside_a_database_quarantines_it() {
+fn what_is_no_file_in_place_of_a_database_or_beside_it_is_quarantined() {
     let pipe = |path: &std::path::Path| {
         assert!(
             std::process::Command::new("mkfifo")
@@ -330,8 +330,9 @@ fn what_is_no_file_beside_a_database_quarantines_it() {
     };
     let link = |path: &std::path::Path| std::os::unix::fs::symlink("/nowhere/else", path).unwrap();
     let directory = |path: &std::path::Path| fs::create_dir(path).unwrap();
-    let strange: [&dyn Fn(&std::path::Path); 3] = [&pipe, &link, &directory];
-    for ending in ["-journal", "-wal", "-shm", ".pending", ".lock"] {
+    let around = |path: &std::path::Path| std::os::unix::fs::symlink(path, path).unwrap();
+    let strange: [&dyn Fn(&std::path::Path); 4] = [&pipe, &link, &directory, &around];
+    for ending in ["", "-journal", "-wal", "-shm", ".pending", ".lock"] {
         for make in strange {
             let place = tempfile::tempdir().unwrap();
             let location = location(place.path(), Kind::Container);
@@ -346,8 +347,16 @@ fn what_is_no_file_beside_a_database_quarantines_it() {
                 matches!(Broker::open(location), Err(Error::Quarantined { .. })),
                 "{ending}"
             );
+            create(place.path(), Kind::Container);
         }
     }
+    // In place of the directory that it has for itself.
+    let place = tempfile::tempdir().unwrap();
+    let location = location(place.path(), Kind::Container);
+    fs::create_dir_all(location.hash_dir().parent().unwrap()).unwrap();
+    fs::write(location.hash_dir(), "x").unwrap();
+    assert!(matches!(Broker::open(location), Err(Error::Quarantined { .. })));
+    create(place.path(), Kind::Container);
     // Also while it is open.
     let place = tempfile::tempdir().unwrap();
     let broker = create(place.path(), Kind::Container);

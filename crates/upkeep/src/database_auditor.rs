@@ -148,13 +148,8 @@ impl DatabaseAuditor {
     async fn audit(&mut self, device: &OpenDevice, location: Location) -> Step {
         let (path, hash, kind) = (location.hash_dir(), location.hash(), self.kind.word());
         match device.run(move |_| look(location)).await {
-            Ok(Looked::Absent | Looked::Whole(Audit::Deleted)) => Step::LOOKED,
-            Ok(Looked::Foreign(stray)) => {
-                let who = self.name();
-                self.told.foreign(who, &[stray]);
-                Step::LOOKED
-            }
-            Ok(Looked::Whole(Audit::Sound(info))) => {
+            Ok(None | Some(Audit::Deleted)) => Step::LOOKED,
+            Ok(Some(Audit::Sound(info))) => {
                 if self.hash(&info) != hash && self.told.first(&path) {
                     let name = info.container.as_deref().unwrap_or_default();
                     let owner = format!("/{}/{name}", info.account);
@@ -163,7 +158,7 @@ impl DatabaseAuditor {
                 }
                 Step::Did { done: 1, failed: 0 }
             }
-            Ok(Looked::Whole(Audit::Contradicts(why))) => {
+            Ok(Some(Audit::Contradicts(why))) => {
                 tracing::error!("Audit Failed for {}: {why}", path.display());
                 FAILED
             }
@@ -185,19 +180,11 @@ impl DatabaseAuditor {
 
 const FAILED: Step = Step::Did { done: 0, failed: 1 };
 
-/// What is in a database's place.
-enum Looked {
-    /// Nothing (any more).
-    Absent,
-    /// Something else.
-    Foreign(PathBuf),
-    Whole(Audit),
-}
-
-fn look(location: Location) -> Result<Looked, Error> {
-    match Broker::open(location.clone()).and_then(|broker| broker.audit()) {
-        Err(Error::NotFound { .. }) => Ok(location.stray().map_or(Looked::Absent, Looked::Foreign)),
-        other => other.map(Looked::Whole),
+/// `None` where there is nothing (any more).
+fn look(location: Location) -> Result<Option<Audit>, Error> {
+    match Broker::open(location).and_then(|broker| broker.audit()) {
+        Err(Error::NotFound { .. }) => Ok(None),
+        other => other.map(Some),
     }
 }
 

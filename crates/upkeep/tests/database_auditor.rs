@@ -128,8 +128,10 @@ async fn deleted_ones_and_foreign_things_are_passed_over() {
     let directory = site.make(kind, "directory");
     std::fs::remove_file(&directory).unwrap();
     std::fs::create_dir(&directory).unwrap();
-    assert_eq!(site.audit(kind).await, (1, 1));
-    assert!(good.exists() && deleted.exists() && directory.exists());
-    assert_eq!(site.quarantined(kind), 0);
-    assert!(containers.join("3/abc/0123456789abcdef0123456789abcabc").exists());
+    assert_eq!(site.audit(kind).await, (1, 2));
+    assert!(good.exists() && deleted.exists());
+    // Both were in the way of a database.
+    let in_the_way = containers.join("3/abc/0123456789abcdef0123456789abcabc");
+    assert!(!directory.exists() && !in_the_way.exists());
+    assert_eq!(site.quarantined(kind), 2);
 }
