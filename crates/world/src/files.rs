@@ -17,6 +17,8 @@ use std::time::Duration;
 pub enum Purpose {
     /// Reading; it must exist.
     Read,
+    /// Reading a file that is there itself, and not a symbolic link that leads elsewhere.
+    ReadHere,
     /// Reading and writing; it must exist.
     Change,
     /// Writing at the end and looking at what was written; made when missing.
@@ -210,6 +212,10 @@ pub trait FileSystem: Send + Sync {
     }
     /// What the file system knows about a path, symbolic links followed.
     fn info(&self, path: &Path) -> io::Result<FileInfo>;
+    /// What it knows about what has that name: a symbolic link is itself, and neither file nor directory.
+    fn info_of_name(&self, path: &Path) -> io::Result<FileInfo> {
+        self.info(path)
+    }
     /// The room on the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<Space>;
 
@@ -240,18 +246,12 @@ pub trait FileSystem: Send + Sync {
 
     /// The whole content of a file, refused with `FileTooLarge` beyond `limit` bytes.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        let file = self.open(path, Purpose::Read)?;
-        let size = file.info()?.size;
-        if size > limit {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("{size} bytes, {limit} expected at most"),
-            ));
-        }
-        let mut content = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
-        let filled = read_full_at(&*file, &mut content, 0)?;
-        content.truncate(filled);
-        Ok(content)
+        read_whole(&*self.open(path, Purpose::Read)?, limit)
+    }
+
+    /// The same, of a file that is there itself.
+    fn read_here(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        read_whole(&*self.open(path, Purpose::ReadHere)?, limit)
     }
 
     /// Whether `path` is where a file system is mounted; false when it does not exist.
@@ -263,6 +263,20 @@ pub trait FileSystem: Send + Sync {
         let above = self.info(&path.join(".."))?;
         Ok(here.device != above.device || here.inode == above.inode)
     }
+}
+
+fn read_whole(file: &dyn File, limit: u64) -> io::Result<Vec<u8>> {
+    let size = file.info()?.size;
+    if size > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("{size} bytes, {limit} expected at most"),
+        ));
+    }
+    let mut content = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+    let filled = read_full_at(file, &mut content, 0)?;
+    content.truncate(filled);
+    Ok(content)
 }
 
 /// Reads `length` bytes, fewer only where the file ends.

@@ -63,6 +63,7 @@ impl FileSystem for RealFiles {
         let open = |flags, mode| retry_on_intr(|| fs::openat(CWD, path, flags | PATIENT | OFlags::NOFOLLOW, mode));
         let fd = match purpose {
             Purpose::Read => open_to_read(CWD, path, PATIENT),
+            Purpose::ReadHere => open_to_read(CWD, path, PATIENT | OFlags::NOFOLLOW),
             Purpose::Change => open(OFlags::RDWR, Mode::empty()),
             Purpose::Append => open(OFlags::RDWR | OFlags::CREATE | OFlags::APPEND, RECORD_MODE),
             Purpose::Create => open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OBJECT_MODE),
@@ -116,6 +117,10 @@ impl FileSystem for RealFiles {
 
     fn info(&self, path: &Path) -> io::Result<FileInfo> {
         Ok(told(&fs::statat(CWD, path, AtFlags::empty())?))
+    }
+
+    fn info_of_name(&self, path: &Path) -> io::Result<FileInfo> {
+        Ok(told(&fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
     fn space(&self, path: &Path) -> io::Result<Space> {
@@ -501,7 +506,12 @@ mod tests {
         for purpose in [Purpose::Change, Purpose::Append, Purpose::Lock, Purpose::Create] {
             assert!(RealFiles.open(&link, purpose).is_err());
         }
-        assert!(RealFiles.open(&link, Purpose::Read).is_ok());
+        assert!(RealFiles.open(&link, Purpose::Read).is_ok() && RealFiles.open(&link, Purpose::ReadHere).is_err());
+        let info = |kind: fn(&RealFiles, &Path) -> io::Result<FileInfo>| kind(&RealFiles, &link).unwrap().kind;
+        assert_eq!(
+            (info(RealFiles::info), info(RealFiles::info_of_name)),
+            (Kind::File, Kind::Other)
+        );
     }
 
     #[test]

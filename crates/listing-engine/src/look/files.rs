@@ -146,7 +146,7 @@ impl FileSystem for Untouched {
     fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>> {
         let name = file_name(path);
         let content = match (purpose, name.extension().is_some_and(|it| it == "pending")) {
-            (Purpose::Read, true) => self.waiting().to_vec(),
+            (Purpose::Read | Purpose::ReadHere, true) => self.waiting().to_vec(),
             _ => vec![],
         };
         Ok(Box::new(Pretended {

@@ -1,6 +1,7 @@
 //! Where things are on a device. Pure but for [`temporary_directories`].
 
 use crate::engine::ObjectKey;
+use crate::replica::PartitionKey;
 use durable_fs::{Device, FsError};
 use std::path::{Path, PathBuf};
 use vocabulary::PolicyIndex;
@@ -42,6 +43,27 @@ impl Layout {
     /// Where things of a policy go that cannot be trusted.
     pub(crate) fn quarantine(&self, policy: PolicyIndex) -> PathBuf {
         self.root.join("quarantined").join(policy.directory("objects"))
+    }
+
+    /// Where something goes that is in the place of a file of a policy, and is none.
+    pub(crate) fn aside(&self, path: &Path) -> PathBuf {
+        let tree = path.strip_prefix(&self.root).unwrap_or(path).components().next();
+        let mut name = path.parent().and_then(Path::file_name).unwrap_or_default().to_owned();
+        name.push("-");
+        name.push(path.file_name().unwrap_or_default());
+        let quarantine = self.root.join("quarantined");
+        tree.map_or(quarantine.clone(), |tree| quarantine.join(tree)).join(name)
+    }
+
+    /// The partition whose directory that is.
+    pub(crate) fn partition_at(&self, path: &Path) -> Option<PartitionKey> {
+        let tree = path.parent()?.strip_prefix(&self.root).ok()?.to_str()?;
+        let policy = match tree.strip_prefix("objects")? {
+            "" => PolicyIndex(0),
+            number => PolicyIndex(number.strip_prefix('-')?.parse().ok()?),
+        };
+        let partition = path.file_name()?.to_str()?.parse().ok()?;
+        Some(PartitionKey { policy, partition })
     }
 
     /// Where files wait that cannot be unnamed.

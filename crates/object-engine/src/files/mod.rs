@@ -17,6 +17,7 @@ mod read;
 mod reader;
 mod replica;
 mod space;
+mod strange;
 mod together;
 mod verified;
 mod write;

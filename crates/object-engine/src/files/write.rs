@@ -5,13 +5,13 @@
 //! hashes the suffix may have taken the announcement and listed the directory before the name was
 //! there; so it is made again unless it still stands then.
 
-use super::{State, read, xattrs};
+use super::{State, read, replica, strange, xattrs};
 use crate::engine::{Commit, MetadataUpdate, ObjectKey, ObjectWriter};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, named, tombstone, update_metadata};
 use crate::rules::{Choice, FileName, Part, choose, reclaimable};
-use durable_fs::{Hint, Staged};
+use durable_fs::{FsError, Hint, Staged};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use vocabulary::Timestamp;
 use world::files::Directory;
 
 pub(super) const INVALIDATIONS: &str = "hashes.invalid";
+/// The lock of a partition.
+pub(super) const LOCK: &str = ".lock";
 /// As long as OpenStack Swift waits for a partition's lock.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// A body that is only promised takes no more room than this from others.
@@ -190,15 +192,22 @@ pub(super) fn announce_suffix(state: &State, partition: &Path, suffix: &str) -> 
 
 /// Likewise, for suffixes with a line each.
 pub(super) fn announce_lines(state: &State, partition: &Path, lines: &str) -> Result<Option<Hint>, EngineError> {
-    let announced = state
-        .device
-        .lock(partition, LOCK_WAIT)
-        .and_then(|locked| locked.append_hint(INVALIDATIONS, lines.as_bytes()));
-    match announced {
-        // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
-        Err(error) if error.is_absent() => Ok(None),
-        other => other.map(Some).map_err(|error| state.blame(error)),
+    // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
+    let unless_absent = |error: FsError| match error.is_absent() {
+        true => Ok(None),
+        false => Err(state.blame(error)),
+    };
+    let locked = match strange::lock(state, partition, LOCK, LOCK_WAIT) {
+        Ok(locked) => locked,
+        Err(error) => return unless_absent(error),
+    };
+    let append = || locked.append_hint(INVALIDATIONS, lines.as_bytes());
+    let mut appended = append();
+    if appended.is_err() && strange::is_at(state, &partition.join(INVALIDATIONS)) {
+        replica::set_announcements_aside(state, partition)?;
+        appended = append();
     }
+    appended.map(Some).or_else(unless_absent)
 }
 
 /// Announces again what may have been taken note of before it had happened. It has happened now and is
@@ -232,7 +241,7 @@ pub(super) fn remove_obsolete_in(state: &State, key: &ObjectKey, path: &Path) {
 /// removed now is found obsolete again by every reader and goes with the next write.
 pub(super) fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
     let removed = read::object_files(directory).and_then(|(mut names, mut files)| {
-        clean(state, directory, &mut names, &mut files)?;
+        clean(state, path, directory, &mut names, &mut files)?;
         Ok(names.is_empty())
     });
     let emptied = match removed {
@@ -254,6 +263,7 @@ pub(super) fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, direc
 /// one length; what the others amount to.
 pub(super) fn clean(
     state: &State,
+    path: &Path,
     directory: &dyn Directory,
     names: &mut Vec<String>,
     files: &mut Vec<FileName>,
@@ -269,8 +279,12 @@ pub(super) fn clean(
     gone.sort_unstable();
     for &at in gone.iter().rev() {
         match directory.remove(&names[at]) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A directory, called like a file.
+            Err(_) if strange::is_at(state, &path.join(&names[at])) => {
+                strange::make_way(state, &path.join(&names[at])).map_err(io::Error::other)?;
+            }
+            other => other?,
         }
         names.remove(at);
         files.remove(at);

@@ -49,9 +49,11 @@ impl Partition<'_> {
     /// Trouble is left to the long way, which says what it is.
     fn few_announced(&self) -> Option<Announced> {
         let files = self.state.device.files();
-        let bytes = files.read(&self.path.join(HASHES), LONGEST_HASHES).ok()?;
+        let bytes = files.read_here(&self.path.join(HASHES), LONGEST_HASHES).ok()?;
         let record = Record::decode(&bytes).ok().filter(Record::is_valid)?;
-        let lines = files.read(&self.path.join(INVALIDATIONS), LONGEST_INVALIDATIONS).ok()?;
+        let lines = files
+            .read_here(&self.path.join(INVALIDATIONS), LONGEST_INVALIDATIONS)
+            .ok()?;
         let plain = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'\n';
         let whole = lines.len() <= FEW && lines.ends_with(b"\n") && lines.iter().all(plain);
         let was_known = |name| Suffix::parse(name).is_some_and(|suffix| record.hash_of(suffix).is_some());
@@ -62,7 +64,7 @@ impl Partition<'_> {
     fn take_place_of(&self, before: &Announced, record: &Record) -> Result<bool, EngineError> {
         let locked = self.lock()?;
         let path = self.path.join(INVALIDATIONS);
-        let Ok(lines) = self.state.device.files().read(&path, LONGEST_INVALIDATIONS) else {
+        let Ok(lines) = self.state.device.files().read_here(&path, LONGEST_INVALIDATIONS) else {
             return Ok(false);
         };
         let Some(later) = lines.strip_prefix(&before.lines[..]) else {

@@ -22,7 +22,7 @@ mod objects;
 mod record;
 mod suffix;
 
-use super::{FilesEngine, State, write};
+use super::{FilesEngine, State, strange, write};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::replica::{MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, Seen, SuffixHashes, Versions};
@@ -137,7 +137,7 @@ impl<'a> Partition<'a> {
     /// Whether any change is announced.
     fn is_announced(&self) -> Result<bool, EngineError> {
         let invalidations = self.path.join(write::INVALIDATIONS);
-        match self.state.device.files().info(&invalidations) {
+        match self.state.device.files().info_of_name(&invalidations) {
             Ok(info) => Ok(info.size > 0 || info.kind != Kind::File),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
             Err(error) => Err(self.state.io("look at", &invalidations, error)),
@@ -149,11 +149,12 @@ impl<'a> Partition<'a> {
         let files = self.state.device.files();
         let invalidations = self.path.join(write::INVALIDATIONS);
         let locked = self.lock()?;
-        if files.info(&invalidations).is_ok_and(|info| info.kind != Kind::File) {
-            return self.set_aside(&invalidations);
+        if strange::is_at(self.state, &invalidations) {
+            let (record, bytes) = (None, Some(self.set_announcements_aside()?));
+            return Ok(Recorded { record, bytes });
         }
         let mut recorded = self.recorded();
-        let announced = match files.read(&invalidations, LONGEST_INVALIDATIONS) {
+        let announced = match files.read_here(&invalidations, LONGEST_INVALIDATIONS) {
             Ok(announced) => announced,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 tracing::warn!(
@@ -186,21 +187,11 @@ impl<'a> Partition<'a> {
     }
 
     /// Moves something away that is no file and yet in the place of announcements, which have been lost there: everything is
-    /// hashed anew. The partition's lock is held.
-    fn set_aside(&self, invalidations: &Path) -> Result<Recorded, EngineError> {
+    /// hashed anew, as the record then says. The partition's lock is held.
+    fn set_announcements_aside(&self) -> Result<Vec<u8>, EngineError> {
         let written = self.write(&Record::invalid())?;
-        let name = format!("{}-{}", self.key.partition, write::INVALIDATIONS);
-        let place = self.state.layout.quarantine(self.key.policy).join(name);
-        match self.state.device.move_aside(invalidations, &place) {
-            Ok(to) => {
-                let (from, to) = (invalidations.display(), to.display());
-                tracing::warn!("{from}: is no file; moved to {to}, all suffixes are hashed anew");
-            }
-            Err(error) if error.is_absent() => {}
-            Err(error) => return Err(self.state.blame(error)),
-        }
-        let (record, bytes) = (None, Some(written));
-        Ok(Recorded { record, bytes })
+        let made = strange::make_way(self.state, &self.path.join(write::INVALIDATIONS));
+        made.map(|()| written).map_err(|error| self.state.blame(error))
     }
 
     fn recorded(&self) -> Recorded {
@@ -222,7 +213,7 @@ impl<'a> Partition<'a> {
     /// What the record is read from; `None` where there is none, or none that can be read.
     fn bytes(&self) -> Option<Vec<u8>> {
         let path = self.path.join(HASHES);
-        match self.state.device.files().read(&path, LONGEST_HASHES) {
+        match self.state.device.files().read_here(&path, LONGEST_HASHES) {
             Ok(bytes) => Some(bytes),
             // In the partition's place may be a file; said when it is to be listed.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
@@ -260,7 +251,9 @@ impl<'a> Partition<'a> {
         debug_assert!(record.unknown().is_empty(), "doubts are written durably");
         let bytes = record.encode(self.state.world.clock.now());
         let temporaries = self.state.layout.temporaries(self.key.policy);
-        let written = (self.state.device).write_remaking(&self.path, HASHES, &temporaries, &bytes);
+        let written = strange::making_way(self.state, &self.path.join(HASHES), || {
+            (self.state.device).write_remaking(&self.path, HASHES, &temporaries, &bytes)
+        });
         written.map_err(|error| self.state.blame(error))
     }
 
@@ -268,12 +261,14 @@ impl<'a> Partition<'a> {
     fn write(&self, record: &Record) -> Result<Vec<u8>, EngineError> {
         let bytes = record.encode(self.state.world.clock.now());
         let temporaries = self.state.layout.temporaries(self.key.policy);
-        let written = self.state.device.write_file(&self.path, HASHES, &temporaries, &bytes);
+        let written = strange::making_way(self.state, &self.path.join(HASHES), || {
+            self.state.device.write_file(&self.path, HASHES, &temporaries, &bytes)
+        });
         written.map(|()| bytes).map_err(|error| self.state.blame(error))
     }
 
     fn lock(&self) -> Result<Locked, EngineError> {
-        let locked = self.state.device.lock(&self.path, write::LOCK_WAIT);
+        let locked = strange::lock(self.state, &self.path, write::LOCK, write::LOCK_WAIT);
         locked.map_err(|error| self.state.blame(error))
     }
 
@@ -306,6 +301,15 @@ pub(super) fn recheck(state: &State, key: PartitionKey, suffix: &str) -> Result<
     Partition::new(state, key).recheck(suffix)
 }
 
+/// Has everything in a partition hashed anew, in whose place for announcements is something else, which is moved away. The
+/// partition's lock is held.
+pub(super) fn set_announcements_aside(state: &State, partition: &Path) -> Result<(), EngineError> {
+    let key = state.layout.partition_at(partition);
+    key.map_or(Ok(()), |key| {
+        Partition::new(state, key).set_announcements_aside().map(drop)
+    })
+}
+
 impl Replica for FilesEngine {
     fn sweep(&self) {
         let state = &self.state;
@@ -329,8 +333,8 @@ impl Replica for FilesEngine {
 
     fn is_changed(&self, partition: PartitionKey) -> bool {
         let invalidations = Partition::new(&self.state, partition).path.join(write::INVALIDATIONS);
-        let info = self.state.device.files().info(&invalidations);
-        info.is_ok_and(|info| info.size > 0)
+        let info = self.state.device.files().info_of_name(&invalidations);
+        info.is_ok_and(|info| info.size > 0 || info.kind != Kind::File)
     }
 
     fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError> {
@@ -346,7 +350,7 @@ impl Replica for FilesEngine {
     fn lock_partition(&self, partition: PartitionKey, wait: Duration) -> Result<PartitionLock, EngineError> {
         self.state.ready()?;
         let partition = Partition::new(&self.state, partition);
-        match self.state.device.lock_named(&partition.path, REPLICATION_LOCK, wait) {
+        match strange::lock(&self.state, &partition.path, REPLICATION_LOCK, wait) {
             Ok(locked) => Ok(PartitionLock::new(Some(Box::new(locked)))),
             Err(error) if error.is_absent() => self.state.present().map(|()| PartitionLock::new(None)),
             Err(error) => Err(self.state.blame(error)),

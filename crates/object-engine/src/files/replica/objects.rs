@@ -7,7 +7,7 @@ use super::suffix::list;
 use super::{HASHES, Partition, REPLICATION_LOCK};
 use crate::error::EngineError;
 use crate::files::layout::is_suffix;
-use crate::files::write::INVALIDATIONS;
+use crate::files::write::{INVALIDATIONS, LOCK};
 use crate::files::{read, write, xattrs};
 use crate::metadata::Metadata;
 use crate::replica::Versions;
@@ -16,8 +16,6 @@ use std::io;
 use std::path::PathBuf;
 use vocabulary::PathHash;
 use world::files::Directory;
-
-const LOCK: &str = ".lock";
 
 impl Partition<'_> {
     fn place(&self, hash: PathHash) -> PathBuf {

@@ -114,7 +114,7 @@ impl Partition<'_> {
             Err(error) => return Err(self.state.io("list", path, error)),
         };
         let (mut names, mut files, strangers) = (listed.names, listed.files, listed.strangers);
-        let cleaned = clean(self.state, &*directory, &mut names, &mut files);
+        let cleaned = clean(self.state, path, &*directory, &mut names, &mut files);
         let choice = cleaned.map_err(|error| self.state.io("remove obsolete files from", path, error))?;
         if names.is_empty() && strangers == 0 && self.is_gone(path)? {
             return Ok(Place::Nothing);

@@ -1,0 +1,52 @@
+//! What is no file in the place of one of ours: a symbolic link, a directory, a pipe called `.lock`, `hashes.invalid`,
+//! `hashes.pkl`, or like a file of an object.
+//!
+//! It would keep everybody out of the partition, so it goes to quarantine as it is, with a line that names it; no link is followed.
+//! Always holds: whoever makes way holds the lock of the directory itself while he looks and moves, so that of two the
+//! second finds what is in place by then, and leaves it. OpenStack's daemons move nothing away.
+
+use super::State;
+use super::write::LOCK_WAIT;
+use durable_fs::{FsError, Locked};
+use std::path::Path;
+use std::time::Duration;
+use world::files::{Kind, Purpose};
+
+/// Whether something is there that is no file.
+pub(super) fn is_at(state: &State, path: &Path) -> bool {
+    let found = state.device.files().info_of_name(path);
+    found.is_ok_and(|found| found.kind != Kind::File)
+}
+
+/// Moves it away, unless it has gone by now.
+pub(super) fn make_way(state: &State, path: &Path) -> Result<(), FsError> {
+    let parent = path.parent().unwrap_or(state.device.root());
+    let directory = state.device.files().open(parent, Purpose::Read);
+    let directory = directory.map_err(FsError::io("open", parent))?;
+    directory.lock(LOCK_WAIT).map_err(FsError::io("lock", parent))?;
+    if !is_at(state, path) {
+        return Ok(());
+    }
+    let to = state.device.move_aside(path, &state.layout.aside(path))?;
+    tracing::warn!("{}: is no file; moved to {}", path.display(), to.display());
+    Ok(())
+}
+
+/// Does what a file at `path` is needed for, if need be in a second attempt, when way has been made for it.
+pub(super) fn making_way<T>(
+    state: &State,
+    path: &Path,
+    attempt: impl Fn() -> Result<T, FsError>,
+) -> Result<T, FsError> {
+    match attempt() {
+        Err(_) if is_at(state, path) => make_way(state, path).and_then(|()| attempt()),
+        done => done,
+    }
+}
+
+/// Takes the lock of a partition's directory that is kept in the file `name`.
+pub(super) fn lock(state: &State, partition: &Path, name: &str, wait: Duration) -> Result<Locked, FsError> {
+    making_way(state, &partition.join(name), || {
+        state.device.lock_named(partition, name, wait)
+    })
+}
