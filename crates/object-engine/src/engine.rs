@@ -33,15 +33,22 @@ pub struct ObjectKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Bytes of the body to read in the same call. An object no longer than this is read whole and
-    /// its checksum verified before `open` returns; of a longer one this much comes unverified.
+    /// its checksum verified before `open` returns; of a longer one this much comes unverified. 0: metadata only.
     pub first: usize,
+    /// Somebody may ask for it again soon.
+    pub again: bool,
 }
 
 impl OpenOptions {
-    /// For HEAD and for looking before a write: metadata only.
-    pub const HEAD: OpenOptions = OpenOptions { first: 0 };
+    /// For HEAD: metadata only.
+    pub const HEAD: OpenOptions = OpenOptions { first: 0, again: true };
     /// For GET: up to 64 KiB come along.
-    pub const GET: OpenOptions = OpenOptions { first: 64 * 1024 };
+    pub const GET: OpenOptions = OpenOptions {
+        first: 64 * 1024,
+        again: true,
+    };
+    /// For looking before a write, after which everything is different.
+    pub const BEFORE_WRITE: OpenOptions = OpenOptions { first: 0, again: false };
 }
 
 /// When the parts of an object were written.
@@ -79,7 +86,7 @@ pub struct Found {
     /// checksum has been verified.
     pub first: Bytes,
     /// The rest: its sequential position is after `first`. `None` when `first` is the whole body, and
-    /// when opened with [`OpenOptions::HEAD`].
+    /// when only the metadata were asked for.
     pub reader: Option<Box<dyn ObjectReader>>,
 }
 

@@ -93,7 +93,7 @@ impl ObjectEngine for MemoryEngine {
         let of = |at: Option<usize>| at.map(|at| (kept[at].file, &kept[at].metadata));
         let (metadata, timestamps) = describe((data.file, &data.metadata), of(choice.meta), of(choice.content_type));
         let first = data.body.slice(..data.body.len().min(options.first));
-        let rest = first.len() < data.body.len() && options != OpenOptions::HEAD;
+        let rest = first.len() < data.body.len() && options.first > 0;
         Ok(Found {
             metadata,
             data_metadata: data.metadata.clone(),

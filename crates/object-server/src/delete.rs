@@ -152,7 +152,7 @@ impl Deletion {
     }
 
     fn look(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Before, EngineError> {
-        let found = match engine.open(key, OpenOptions::HEAD) {
+        let found = match engine.open(key, OpenOptions::BEFORE_WRITE) {
             Ok(found) => found,
             Err(EngineError::NotFound { deleted_at }) => return Ok(Before::nothing(deleted_at)),
             Err(EngineError::Quarantined { .. }) => return Ok(Before::nothing(None)),

@@ -77,7 +77,7 @@ impl Posting {
         shared: &Shared,
     ) -> Result<Result<(Done, Noted), Refusal>, EngineError> {
         let key = &request.key;
-        let found = match engine.open(key, OpenOptions::HEAD) {
+        let found = match engine.open(key, OpenOptions::BEFORE_WRITE) {
             // A POST is not told when the object was deleted.
             Err(EngineError::NotFound { .. }) => return Ok(Err(Refusal::not_found(None))),
             found => found?,

@@ -152,7 +152,7 @@ impl Intent {
     /// Whether the write may happen. Blocks.
     fn look(&self, engine: &dyn ObjectEngine) -> Result<Result<Prior, Refusal>, EngineError> {
         let nothing = Prior { delete_at: None };
-        let found = match engine.open(&self.key, OpenOptions::HEAD) {
+        let found = match engine.open(&self.key, OpenOptions::BEFORE_WRITE) {
             Ok(found) => found,
             Err(EngineError::NotFound { deleted_at }) => {
                 let newer = deleted_at.filter(|deleted| *deleted >= self.timestamp);

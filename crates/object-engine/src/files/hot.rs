@@ -133,7 +133,7 @@ impl HotObject {
     fn found(&self, options: OpenOptions) -> Option<Found> {
         let size = self.state.files.first()?.size;
         let first = match options {
-            OpenOptions::HEAD => Bytes::new(),
+            OpenOptions { first: 0, .. } => Bytes::new(),
             _ => self.body.clone().filter(|body| body.len() <= options.first)?,
         };
         Some(Found {
@@ -154,7 +154,7 @@ impl State {
         let found = object.found(options)?;
         let elapsed = self.world.clock.elapsed();
         let is_lasting = match options {
-            OpenOptions::HEAD => elapsed.saturating_sub(object.since) < self.config.verified_for,
+            OpenOptions { first: 0, .. } => elapsed.saturating_sub(object.since) < self.config.verified_for,
             _ => self.verified.holds(object.state.files.first()?, elapsed),
         };
         let looks_alike = || self.device.files().glance(&object.path, &object.names).as_ref() == Some(&object.state);

@@ -50,16 +50,15 @@ pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) ->
         };
         match look(state, key, &path, &*directory, options) {
             Ok((found, files)) => {
-                state.remember(
-                    key,
-                    &found,
-                    Seen {
-                        began,
-                        path,
-                        directory,
-                        files,
-                    },
-                );
+                let seen = Seen {
+                    began,
+                    path,
+                    directory,
+                    files,
+                };
+                if options.again {
+                    state.remember(key, &found, seen);
+                }
                 return Ok(found);
             }
             Err(Trouble::Changed) => {}
@@ -164,7 +163,7 @@ fn look(
         metadata: data_metadata,
     } = data;
     let (first, reader) = match options {
-        OpenOptions::HEAD => (Bytes::new(), None),
+        OpenOptions { first: 0, .. } => (Bytes::new(), None),
         _ => begin(
             Body::new(state, key, (path, &names[data_at]), &info, &data_metadata),
             file,
