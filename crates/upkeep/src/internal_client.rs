@@ -198,7 +198,7 @@ impl InternalClient {
         let account = EntityPath::account(account);
         let (mut containers, mut marker) = (Vec::new(), String::new());
         loop {
-            let page = match self.page(&account, &marker).await {
+            let page = match self.page(&account, &marker, None).await {
                 Ok(page) => page,
                 Err(error) => {
                     tracing::error!("{who}: {error}; the rest of the queue waits for the next pass");
@@ -211,10 +211,12 @@ impl InternalClient {
         }
     }
 
-    /// The page of a listing behind `marker`; empty when there is no more, or nothing to list.
-    pub async fn page(&self, path: &EntityPath, marker: &str) -> Result<Vec<Listed>, Unexpected> {
+    /// The page of a listing behind `marker`, of `limit` rows or as many as servers give; empty when there is no more, or
+    /// nothing to list.
+    pub async fn page(&self, path: &EntityPath, marker: &str, limit: Option<usize>) -> Result<Vec<Listed>, Unexpected> {
+        let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
         let ask = Ask {
-            query: format!("format=json&marker={}", quote(marker).replace('/', "%2F")),
+            query: format!("format=json{limit}&marker={}", quote(marker).replace('/', "%2F")),
             ..Ask::new(Method::GET, path.clone())
         };
         let response = self.ask(&ask, &[2, 404]).await?;
@@ -333,10 +335,10 @@ mod tests {
     async fn a_page_goes_on_behind_its_marker() {
         let path = EntityPath::account("a");
         let (client, scripted) = client(&[200, 404, 200]);
-        let page = client.page(&path, "a/ ä").await.unwrap();
+        let page = client.page(&path, "a/ ä", None).await.unwrap();
         assert_eq!((page[0].name.as_str(), page[0].bytes, page.len()), ("b", 3, 1));
         assert_eq!(scripted.1.lock()[0], "GET /v1/a?format=json&marker=a%2F%20%C3%A4");
-        assert!(client.page(&path, "a").await.unwrap().is_empty());
-        assert_eq!(client.page(&path, "b").await.unwrap_err().status, 502);
+        assert!(client.page(&path, "a", Some(7)).await.unwrap().is_empty());
+        assert_eq!(client.page(&path, "b", None).await.unwrap_err().status, 502);
     }
 }

@@ -29,6 +29,8 @@ struct Cluster {
     /// What DELETE of a path is answered, instead of 204.
     answers: BTreeMap<&'static str, u16>,
     deleted: Mutex<Vec<String>>,
+    /// The containers of the queue that were listed, in the order of the asking.
+    listed: Mutex<Vec<String>>,
 }
 
 #[async_trait::async_trait]
@@ -68,12 +70,14 @@ impl Cluster {
     }
 
     fn list(&self, path: &str, query: &str) -> String {
-        let marker = query.split("marker=").nth(1).unwrap();
+        let (first, marker) = query.split_once("&marker=").unwrap();
+        let limit = first.split_once("&limit=").map(|(_, limit)| limit.parse().unwrap());
         let marker = vocabulary::names::unquote(marker).unwrap();
         let container = path
             .strip_prefix("/v1/.expiring_objects")
             .unwrap()
             .trim_start_matches('/');
+        self.listed.lock().push(container.to_owned());
         let queue = self.queue.lock();
         let mut names: Vec<(String, &str)> = match container {
             "" => queue.iter().map(|row| (row.0.clone(), "")).collect(),
@@ -86,6 +90,7 @@ impl Cluster {
         names.sort();
         names.dedup();
         let rows = names.iter().filter(|(name, _)| *name > marker);
+        let rows = rows.take(limit.unwrap_or(usize::MAX));
         let rows = rows.map(|(name, kind)| serde_json::json!({"name": name, "content_type": kind}));
         serde_json::Value::Array(rows.collect()).to_string()
     }
@@ -168,6 +173,7 @@ fn site(
         queue: Mutex::new(queue.collect()),
         answers: answers.iter().copied().collect(),
         deleted: Mutex::default(),
+        listed: Mutex::default(),
     });
     let fake = Arc::new(Fake::default());
     let mut options = ExpirerOptions {
@@ -178,6 +184,7 @@ fn site(
         process: 0,
         reclaim_age: Duration::from_secs(604_800),
         report_interval: Duration::from_secs(300),
+        listing_limit: 10_000,
         delays: Delays::default(),
         idle: false,
     };
@@ -256,6 +263,32 @@ async fn what_cannot_be_found_is_looked_for_until_it_is_too_old() {
         |_| {},
     );
     assert_eq!(pass(&mut site.expirer).await, (1, 0));
+}
+
+/// What expires at the same time is in many containers of the queue.
+#[tokio::test]
+async fn containers_of_the_queue_are_gone_through_side_by_side() {
+    let due = ago(100);
+    let mut site = site(&[], &[], |options| options.listing_limit = 3);
+    let rows = (0..20).map(|number| {
+        let queue = format!("000008640{}", number % 2);
+        (queue, format!("{due}-a/c/{number:02}"), "text/plain")
+    });
+    site.cluster.queue.lock().extend(rows);
+    pass(&mut site.expirer).await;
+    let [one, other] = ["0000086400", "0000086401"];
+    // All names of containers, and then pages of three: the fourth has but one row.
+    let mut expected = vec!["", ""];
+    expected.extend([one, other].repeat(4));
+    assert_eq!(*site.cluster.listed.lock(), expected);
+    let mut deleted: Vec<String> = site.cluster.deleted.lock().clone();
+    deleted.sort();
+    let objects = deleted.iter().map(|line| line.split(' ').next().unwrap());
+    assert!(
+        objects.eq((0..20).map(|number| format!("/v1/a/c/{number:02}"))),
+        "{deleted:?}"
+    );
+    assert_eq!(site.expirer.oldest(), None);
 }
 
 #[tokio::test]

@@ -166,6 +166,7 @@ impl Way<'_> {
             process: settings.process,
             reclaim_age: settings.reclaim_age,
             report_interval: settings.report_interval,
+            listing_limit: self.swift.limits.container_listing_limit,
             delays: delays(conf)?,
             idle: !settings.dequeue_from_legacy,
         };

@@ -106,7 +106,7 @@ impl ContainerReconciler {
 
     async fn list(&self, pass: &mut Pass, container: String, marker: String) {
         let path = self.queue(&container);
-        let page = match self.client.page(&path, &marker).await {
+        let page = match self.client.page(&path, &marker, None).await {
             Ok(page) => page,
             Err(error) => return tracing::error!("{NAME}: {error}; the container waits for the next pass"),
         };

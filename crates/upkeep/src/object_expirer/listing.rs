@@ -1,22 +1,27 @@
 //! What is in the queue: its containers, and page by page the tasks in them.
 //!
-//! Always holds: a few containers are listed at the same time at most, each a page at a time, and none while enough
+//! What expires at the same time lies in a hundred containers (by default), a share of each listing and drive in each. So they
+//! are gone through side by side, a short page of each in its turn: what is deleted together was mostly written together.
+//! Always holds: a few containers are listed at the same time at most, and none while enough
 //! tasks wait; a container that cannot be listed waits for the next pass.
 //! Deliberately absent: what becomes of the tasks.
 
 use super::tasks::{Task, is_due};
-use super::{NAME, ObjectExpirer, Pass, note_oldest};
+use super::{MAX_WAITING, NAME, ObjectExpirer, Pass, note_oldest};
 use crate::internal_client::{Ask, Listed};
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use http::Method;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vocabulary::{EntityPath, Timestamp};
 
-/// Containers listed at the same time at most: each may bring ten thousand tasks.
+/// Containers gone through side by side at most.
+const SIDE_BY_SIDE: usize = 128;
+/// Of these, asked for a page at the same time.
 const AT_ONCE: usize = 4;
-/// A page with fewer rows is the last of its container. Should servers give out fewer at a time, the next pass goes on.
-const SHORT: usize = 1_000;
+/// Rows of a page at least and at most, where `container_listing_limit` allows them.
+const SHORTEST: usize = 100;
+const LONGEST: usize = 1_000;
 
 /// How far a container of the queue has been listed.
 pub(super) struct Listing {
@@ -48,17 +53,22 @@ impl ObjectExpirer {
         Pass::new(containers, self.world.clock.elapsed())
     }
 
-    /// Lists the next pages of some containers.
+    /// Lists the next page of each of some containers.
     pub(super) async fn list_some(&self, pass: &mut Pass) {
         let at_once = self.options.concurrency.clamp(1, AT_ONCE);
-        while pass.listings.len() < at_once
+        while pass.listings.len() < SIDE_BY_SIDE
             && let Some(container) = pass.containers.pop_front()
         {
             let (queue, marker) = (container.into(), String::new());
             pass.listings.push_back(Listing { queue, marker });
         }
-        let pages = pass.listings.drain(..).map(|listing| self.list(listing));
-        for page in join_all(pages).await {
+        let rows = MAX_WAITING / pass.listings.len().max(1);
+        let rows = rows.clamp(SHORTEST, LONGEST).min(self.options.listing_limit.max(1));
+        let pages: Vec<_> = (pass.listings.drain(..))
+            .map(|listing| self.list(listing, rows))
+            .collect();
+        let pages: Vec<Page> = stream::iter(pages).buffered(at_once).collect().await;
+        for page in pages {
             for task in page.tasks {
                 note_oldest(&mut pass.oldest_waiting, task.due);
                 pass.listed.push_back(task);
@@ -68,9 +78,9 @@ impl ObjectExpirer {
     }
 
     /// A container that has no tasks is removed.
-    async fn list(&self, listing: Listing) -> Page {
+    async fn list(&self, listing: Listing, limit: usize) -> Page {
         let path = self.queue(&listing.queue);
-        let rows = match self.client.page(&path, &listing.marker).await {
+        let rows = match self.client.page(&path, &listing.marker, Some(limit)).await {
             Ok(rows) => rows,
             Err(error) => {
                 tracing::error!("{NAME}: {error}; the container waits for the next pass");
@@ -84,7 +94,8 @@ impl ObjectExpirer {
             return Page::default();
         };
         let (queue, marker) = (listing.queue, last.name.clone());
-        let is_last = rows.len() < SHORT;
+        // Should servers give out fewer than they were asked for, the next pass goes on.
+        let is_last = rows.len() < limit;
         let (tasks, all_due) = self.read(&queue, rows);
         let rest = (all_due && !is_last).then_some(Listing { queue, marker });
         Page { tasks, rest }

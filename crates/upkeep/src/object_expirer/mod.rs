@@ -24,7 +24,6 @@ use listing::Listing;
 use listing_engine::{DELETED_CONTENT_TYPE, DELETED_ETAG};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 pub use tasks::Delays;
 use tasks::{Task, in_turn};
@@ -35,12 +34,13 @@ use vocabulary::{EntityPath, Timestamp};
 use world::World;
 
 const NAME: &str = "object-expirer";
-/// Tasks that wait to be done at most; more are listed when these are done.
+/// Tasks that are listed at once, about. Half as many are enough to begin with.
 const MAX_WAITING: usize = 20_000;
-/// Tasks of one step.
-const MAX_BATCH: usize = 4096;
-/// Tasks of one step for each deletion at the same time.
+/// Tasks of a part of a step at most, and for each deletion at the same time.
+const MOST_OF_PART: usize = 4096;
 const EACH: usize = 512;
+/// Parts of a step at most.
+const PARTS: usize = 4;
 
 /// What an operator can say.
 #[derive(Debug, Clone)]
@@ -59,6 +59,8 @@ pub struct ExpirerOptions {
     pub reclaim_age: Duration,
     /// How often the log is told of a pass that takes long.
     pub report_interval: Duration,
+    /// Rows of a listing's page at most (`container_listing_limit`).
+    pub listing_limit: usize,
     /// What has expired stays so long.
     pub delays: Delays,
     /// Leave the queue to others.
@@ -115,6 +117,24 @@ impl Pass {
     }
 }
 
+/// What became of some tasks.
+#[derive(Default)]
+struct Part {
+    done: u64,
+    failed: u64,
+    /// The oldest of those that stay.
+    oldest_left: Option<Timestamp>,
+}
+
+impl Part {
+    fn leave<'a>(&mut self, tasks: impl IntoIterator<Item = &'a Task>) {
+        for task in tasks {
+            self.failed += 1;
+            note_oldest(&mut self.oldest_left, task.due);
+        }
+    }
+}
+
 /// What becomes of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -151,59 +171,67 @@ impl ObjectExpirer {
         EntityPath::account(self.options.account.as_str()).with_container(container)
     }
 
-    /// Does some tasks: first the objects, then the rows of those that are settled.
+    /// Does some tasks, part after part. Where several deletions may be under way, so may two parts: while the rows of one are
+    /// taken out, and its last servers are waited for, objects of the other are deleted.
     async fn work(&self, pass: &mut Pass) -> Step {
-        let count = self.batch().min(pass.tasks.len());
+        let (step, part) = self.batch();
+        let count = step.min(pass.tasks.len());
         let tasks: Vec<Task> = pass.tasks.drain(..count).collect();
-        let fates = self.delete_all(tasks, &mut pass.known).await;
-        let mut settled: BTreeMap<Arc<str>, Vec<Task>> = BTreeMap::new();
+        let at_once = self.options.concurrency.clamp(1, 2);
+        let parts: Vec<_> = (tasks.chunks(part))
+            .map(|part| self.carry_out(part, &pass.known, self.options.concurrency.div_ceil(at_once).max(1)))
+            .collect();
+        let parts: Vec<Part> = stream::iter(parts).buffer_unordered(at_once).collect().await;
         let (mut done, mut failed) = (0, 0);
-        for (task, fate) in fates {
-            match fate {
-                Fate::Settled => settled.entry(task.queue.clone()).or_default().push(task),
-                Fate::Left => {
-                    failed += 1;
-                    note_oldest(&mut pass.oldest_left, task.due);
-                }
-            }
-        }
-        let removals = stream::iter(settled.into_iter().map(|(queue, tasks)| async move {
-            let removed = self.remove_rows(&queue, &tasks).await;
-            (removed, tasks)
-        }));
-        let removals: Vec<(bool, Vec<Task>)> = removals
-            .buffer_unordered(self.options.concurrency.max(1))
-            .collect()
-            .await;
-        for (removed, tasks) in removals {
-            match removed {
-                true => done += tasks.len() as u64,
-                false => {
-                    failed += tasks.len() as u64;
-                    let oldest = tasks.iter().map(|task| task.due).min();
-                    oldest
-                        .into_iter()
-                        .for_each(|due| note_oldest(&mut pass.oldest_left, due));
-                }
-            }
+        for part in parts {
+            done += part.done;
+            failed += part.failed;
+            part.oldest_left
+                .into_iter()
+                .for_each(|due| note_oldest(&mut pass.oldest_left, due));
         }
         pass.done += done;
         Step::Did { done, failed }
     }
 
-    async fn delete_all(&self, tasks: Vec<Task>, known: &mut Known) -> Vec<(Task, Fate)> {
-        let (at_once, clock) = (self.options.concurrency.max(1), &self.world.clock);
+    /// First the objects, then the rows of the tasks that are settled.
+    async fn carry_out(&self, tasks: &[Task], known: &Known, at_once: usize) -> Part {
+        let mut part = Part::default();
+        let mut settled: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
+        for (task, fate) in self.delete_all(tasks, known, at_once).await {
+            match fate {
+                Fate::Settled => settled.entry(&task.queue).or_default().push(task),
+                Fate::Left => part.leave([task]),
+            }
+        }
+        let removals = settled.into_iter().map(|(queue, tasks)| async move {
+            let removed = self.remove_rows(queue, &tasks).await;
+            (removed, tasks)
+        });
+        let removals: Vec<_> = removals.collect();
+        let mut removals = stream::iter(removals).buffer_unordered(at_once);
+        while let Some((removed, tasks)) = removals.next().await {
+            match removed {
+                true => part.done += tasks.len() as u64,
+                false => part.leave(tasks),
+            }
+        }
+        part
+    }
+
+    async fn delete_all<'a>(&self, tasks: &'a [Task], known: &Known, at_once: usize) -> Vec<(&'a Task, Fate)> {
+        let clock = &self.world.clock;
         let began = clock.elapsed();
         let settled = match &self.objects {
-            Some(servers) => servers.delete(&tasks, &self.client, known, at_once).await,
+            Some(servers) => servers.delete(tasks, &self.client, known, at_once).await,
             None => vec![false; tasks.len()],
         };
         let in_lots = clock.elapsed().saturating_sub(began);
-        let fates = tasks.into_iter().zip(settled).map(|(task, settled)| async move {
+        let fates = tasks.iter().zip(settled).map(|(task, settled)| async move {
             let began = clock.elapsed();
             let fate = match settled {
                 true => Fate::Settled,
-                false => self.delete(&task).await,
+                false => self.delete(task).await,
             };
             let took = match settled {
                 true => in_lots,
@@ -212,6 +240,7 @@ impl ObjectExpirer {
             self.count(fate, took);
             (task, fate)
         });
+        let fates: Vec<_> = fates.collect();
         stream::iter(fates).buffer_unordered(at_once).collect().await
     }
 
@@ -223,14 +252,15 @@ impl ObjectExpirer {
         self.statsd.timing(format_args!("timing"), took);
     }
 
-    /// Tasks of a step: enough to keep everybody busy and to have several rows for each container of the queue (there
-    /// may be a hundred), no more than a second's.
-    fn batch(&self) -> usize {
-        let most = self.options.concurrency.saturating_mul(EACH).clamp(1, MAX_BATCH);
+    /// Tasks of a step, no more than a second's, and of its parts: enough to keep everybody busy and to have several rows for
+    /// each container of the queue (there may be a hundred).
+    fn batch(&self) -> (usize, usize) {
+        let part = self.options.concurrency.saturating_mul(EACH).clamp(1, MOST_OF_PART);
+        let step = PARTS * part;
         match self.options.per_second > 0.0 {
             // Beyond what fits, the largest that does.
-            true => most.min(self.options.per_second.ceil() as usize).max(1),
-            false => most,
+            true => (step.min(self.options.per_second.ceil() as usize).max(1), part),
+            false => (step, part),
         }
     }
 
@@ -257,7 +287,7 @@ impl ObjectExpirer {
     }
 
     /// Whether at least one server has taken the rows out; replication tells the others.
-    async fn remove_rows(&self, queue: &str, tasks: &[Task]) -> bool {
+    async fn remove_rows(&self, queue: &str, tasks: &[&Task]) -> bool {
         let now = self.world.clock.now();
         let rows: Vec<Value> = tasks.iter().map(|task| tombstone(&task.name, now)).collect();
         let ring = self.containers.ring.load_full();
@@ -374,14 +404,14 @@ impl Chore for ObjectExpirer {
                 pass.oldest_waiting = None;
             }
             step
-        } else if pass.listed.len() >= MAX_WAITING {
-            pass.tasks = in_turn(std::mem::take(&mut pass.listed));
+        } else if pass.listed.len() >= MAX_WAITING / 2 {
+            pass.tasks = in_turn(std::mem::take(&mut pass.listed), MOST_OF_PART);
             Step::LOOKED
         } else if !(pass.listings.is_empty() && pass.containers.is_empty()) {
             self.list_some(&mut pass).await;
             Step::LOOKED
         } else if !pass.listed.is_empty() {
-            pass.tasks = in_turn(std::mem::take(&mut pass.listed));
+            pass.tasks = in_turn(std::mem::take(&mut pass.listed), MOST_OF_PART);
             Step::LOOKED
         } else {
             self.end(&pass);

@@ -67,11 +67,19 @@ pub(super) fn is_due(container: &str, now: Timestamp) -> Option<bool> {
     Some(from <= now.seconds())
 }
 
-/// Tasks of one container after the other become tasks of all containers in turn: the servers of none are
-/// asked for everything at once.
-pub(super) fn in_turn(tasks: VecDeque<Task>) -> VecDeque<Task> {
-    let mut by_container: BTreeMap<(String, Option<String>), VecDeque<Task>> = BTreeMap::new();
+/// Tasks of one container after the other become tasks of all containers in turn, so many at a time: the servers of none are
+/// asked for everything at once. Those of a container of the queue stay near each other, for their rows go together.
+pub(super) fn in_turn(mut tasks: VecDeque<Task>, at_a_time: usize) -> VecDeque<Task> {
     let mut ordered = VecDeque::with_capacity(tasks.len());
+    while !tasks.is_empty() {
+        let some = tasks.drain(..at_a_time.clamp(1, tasks.len()));
+        take_turns(some, &mut ordered);
+    }
+    ordered
+}
+
+fn take_turns(tasks: impl Iterator<Item = Task>, ordered: &mut VecDeque<Task>) {
+    let mut by_container: BTreeMap<(String, Option<String>), VecDeque<Task>> = BTreeMap::new();
     for task in tasks {
         let key = (task.target.account.clone(), task.target.container.clone());
         by_container.entry(key).or_default().push_back(task);
@@ -82,7 +90,6 @@ pub(super) fn in_turn(tasks: VecDeque<Task>) -> VecDeque<Task> {
             !tasks.is_empty()
         });
     }
-    ordered
 }
 
 /// `delay_reaping_…`: how long what has expired stays, by account, and by container.
@@ -154,9 +161,13 @@ mod tests {
     #[test]
     fn containers_take_turns() {
         let names = ["1-a/c/1", "1-a/c/2", "1-a/d/1", "1-b/c/1", "1-a/c/3"];
-        let tasks = names.iter().map(|name| task(name).unwrap()).collect();
-        let ordered: Vec<String> = in_turn(tasks).into_iter().map(|task| task.name).collect();
-        assert_eq!(ordered, ["1-a/c/1", "1-a/d/1", "1-b/c/1", "1-a/c/2", "1-a/c/3"]);
+        let ordered = |at_a_time| {
+            let tasks = names.iter().map(|name| task(name).unwrap()).collect();
+            let ordered = in_turn(tasks, at_a_time).into_iter().map(|task| task.name);
+            ordered.collect::<Vec<String>>()
+        };
+        assert_eq!(ordered(5), ["1-a/c/1", "1-a/d/1", "1-b/c/1", "1-a/c/2", "1-a/c/3"]);
+        assert_eq!(ordered(3), ["1-a/c/1", "1-a/d/1", "1-a/c/2", "1-a/c/3", "1-b/c/1"]);
     }
 
     #[test]

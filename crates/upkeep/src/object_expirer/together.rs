@@ -46,9 +46,21 @@ pub struct ObjectServers {
 #[derive(Default)]
 pub(super) struct Known {
     /// The policy of each container; `None` where it takes a gateway to delete something.
-    containers: HashMap<EntityPath, Option<PolicyIndex>>,
+    containers: Mutex<HashMap<EntityPath, Option<PolicyIndex>>>,
     /// Whether a server takes lots.
     servers: Mutex<HashMap<Server, bool>>,
+}
+
+impl Known {
+    /// Those of the containers that are not known.
+    fn not_yet(&self, mut named: HashSet<EntityPath>) -> HashSet<EntityPath> {
+        let mut containers = self.containers.lock();
+        if containers.len() >= MOST_CONTAINERS {
+            containers.clear();
+        }
+        named.retain(|path| !containers.contains_key(path));
+        named
+    }
 }
 
 type Server = (String, u16);
@@ -86,7 +98,7 @@ impl ObjectServers {
         &self,
         tasks: &[Task],
         client: &InternalClient,
-        known: &mut Known,
+        known: &Known,
         at_once: usize,
     ) -> Vec<bool> {
         self.learn_containers(tasks, client, known, at_once).await;
@@ -128,7 +140,7 @@ impl ObjectServers {
     }
 
     fn place(&self, number: usize, task: &Task, known: &Known) -> Option<Place> {
-        let policy = (*known.containers.get(&container_of(&task.target))?)?;
+        let policy = (*known.containers.lock().get(&container_of(&task.target))?)?;
         let ring = self.rings.get(&policy)?.load_full();
         let (account, container) = (&task.target.account, task.target.container.as_deref()?);
         let hash = self.hash.object(account, container, task.target.object.as_deref()?);
@@ -141,19 +153,15 @@ impl ObjectServers {
         })
     }
 
-    async fn learn_containers(&self, tasks: &[Task], client: &InternalClient, known: &mut Known, at_once: usize) {
-        if known.containers.len() >= MOST_CONTAINERS {
-            known.containers.clear();
-        }
-        let named: HashSet<EntityPath> = tasks.iter().map(|task| container_of(&task.target)).collect();
-        let new = named.into_iter().filter(|path| !known.containers.contains_key(path));
-        let asked = new.map(|path| async move {
+    async fn learn_containers(&self, tasks: &[Task], client: &InternalClient, known: &Known, at_once: usize) {
+        let named = tasks.iter().map(|task| container_of(&task.target)).collect();
+        let asked = known.not_yet(named).into_iter().map(|path| async move {
             let policy = policy_of(client, &path).await;
             (path, policy)
         });
         let asked: Vec<_> = asked.collect();
         let found: Vec<_> = iter(asked).buffer_unordered(at_once.max(1)).collect().await;
-        known.containers.extend(found);
+        known.containers.lock().extend(found);
     }
 
     /// Asks each server that is not known yet with an empty lot.
