@@ -11,17 +11,17 @@
 //! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
 
 mod listing;
+mod rows;
 mod tasks;
 mod together;
 
-use crate::circle::{Circle, user_agent};
+use crate::circle::Circle;
 use crate::internal_client::{Ask, InternalClient};
 use crate::{Cache, Chore, Progress, Step};
 use futures_util::StreamExt;
 use futures_util::stream;
-use http::{HeaderMap, HeaderValue, Method};
+use http::Method;
 use listing::Listing;
-use listing_engine::{DELETED_CONTENT_TYPE, DELETED_ETAG};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -286,29 +286,6 @@ impl ObjectExpirer {
         Fate::Left
     }
 
-    /// Whether at least one server has taken the rows out; replication tells the others.
-    async fn remove_rows(&self, queue: &str, tasks: &[&Task]) -> bool {
-        let now = self.world.clock.now();
-        let rows: Vec<Value> = tasks.iter().map(|task| tombstone(&task.name, now)).collect();
-        let ring = self.containers.ring.load_full();
-        let path = self.queue(queue);
-        let hash = self.containers.hash.container(&path.account, queue);
-        let partition = ring.partition_of(&hash.0);
-        let update = Method::from_bytes(b"UPDATE").unwrap_or(Method::POST);
-        let body = Value::Array(rows).to_string();
-        let headers = update_headers(now);
-        let devices = ring.primaries(partition);
-        let answers = self
-            .containers
-            .tell_with(&devices, partition, &update, path, &headers, body.into())
-            .await;
-        for answer in answers.iter().filter(|answer| !answer.is_success()) {
-            let (place, why) = (&answer.place, answer.why());
-            tracing::warn!("{NAME}: {place} did not take rows out of {queue}: {why}");
-        }
-        answers.iter().any(crate::circle::Answer::is_success)
-    }
-
     fn end(&mut self, pass: &Pass) {
         self.oldest = pass.oldest_left;
         let took = self.world.clock.elapsed().saturating_sub(pass.began);
@@ -339,28 +316,6 @@ fn hoped(task: &Task) -> &'static [u16] {
 
 fn note_oldest(oldest: &mut Option<Timestamp>, due: Timestamp) {
     *oldest = Some(oldest.map_or(due, |oldest| oldest.min(due)));
-}
-
-fn tombstone(name: &str, now: Timestamp) -> Value {
-    json!({
-        "name": name,
-        "created_at": now.internal(),
-        "size": 0,
-        "content_type": DELETED_CONTENT_TYPE,
-        "etag": DELETED_ETAG,
-        "deleted": 1,
-        "storage_policy_index": 0,
-    })
-}
-
-fn update_headers(now: Timestamp) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(6);
-    let time = HeaderValue::from_str(&now.internal()).unwrap_or(HeaderValue::from_static("0"));
-    headers.insert("x-timestamp", time);
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from_static("0"));
-    headers.insert("user-agent", user_agent(NAME));
-    headers
 }
 
 #[async_trait::async_trait]
