@@ -1,10 +1,10 @@
-//! What is no file in the place of one of ours keeps nobody from the partition: it goes to quarantine, and nothing is read
-//! or written through a link.
+//! What is no file in the place of one of ours keeps nobody from the partition or the object: it goes to quarantine, and
+//! nothing is read or written through a link.
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
 use object_engine::conformance::{at, commit, key, read_all};
-use object_engine::{FilesConfig, FilesEngine, ObjectEngine, OpenOptions, PartitionKey, Rehash, Replica};
+use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine, OpenOptions, PartitionKey, Rehash, Replica};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -49,9 +49,8 @@ impl Bench {
         self.engine.put(&key(NAME), &body, commit(at(seconds), &body)).unwrap();
     }
 
-    fn get(&self) -> Vec<u8> {
-        let found = self.engine.open(&key(NAME), OpenOptions::GET);
-        found.and_then(read_all).unwrap()
+    fn get(&self) -> Result<Vec<u8>, EngineError> {
+        self.engine.open(&key(NAME), OpenOptions::GET).and_then(read_all)
     }
 
     fn hashes(&self) -> BTreeMap<String, String> {
@@ -151,9 +150,37 @@ fn a_directory_called_like_an_obsolete_file_is_moved_aside() {
     std::fs::create_dir(&older).unwrap();
     bench.engine.invalidate(OURS, &[key(NAME).hash.suffix()]).unwrap();
     assert_eq!(bench.hashes(), expected);
-    assert_eq!((bench.get(), older.exists()), (b"5".to_vec(), false));
+    assert_eq!((bench.get().unwrap(), older.exists()), (b"5".to_vec(), false));
     std::fs::create_dir(&older).unwrap();
     bench.put(6);
-    assert_eq!((bench.get(), older.exists()), (b"6".to_vec(), false));
+    assert_eq!((bench.get().unwrap(), older.exists()), (b"6".to_vec(), false));
     assert_eq!(bench.quarantined().len(), 2);
+}
+
+/// Not even when the link leads to the object's own bytes.
+#[test]
+fn an_object_is_not_read_through_a_link() {
+    for ending in ["data", "meta"] {
+        for (what, make) in STRANGE {
+            let bench = Bench::new();
+            bench.put(5);
+            let data = bench.hash_directory().join(format!("{}.data", at(5)));
+            let newer = data.with_file_name(format!("{}.{ending}", at(6)));
+            match (what, ending) {
+                ("link", "data") => {
+                    let moved = bench.place.path().join("moved");
+                    std::fs::rename(&data, &moved).unwrap();
+                    link(&data, &moved);
+                }
+                ("link", _) => link(&newer, &data),
+                _ => make(&newer, bench.place.path()),
+            }
+            let error = bench.get().unwrap_err();
+            assert!(
+                matches!(error, EngineError::Quarantined { .. }),
+                "{what}.{ending}: {error}"
+            );
+            assert_eq!(bench.quarantined(), [key(NAME).hash.hex()], "{what}.{ending}");
+        }
+    }
 }

@@ -418,7 +418,9 @@ async fn servers_that_stall_in_their_answer_are_given_up() {
     });
     let rows = [(format!("{}-a/c/o", ago(100)), "text/plain")];
     let mut site = with_servers(site(&rows, &[], |_| {}), &servers);
+    let (began, patience) = (tokio::time::Instant::now(), circle(&site.fake).timeouts.response);
     assert_eq!(pass(&mut site.expirer).await, (1, 0));
+    assert!((patience..patience * 2).contains(&began.elapsed()));
     // The gateway did it.
     assert!(!servers.told.lock().is_empty());
     assert_eq!(site.cluster.deleted.lock().len(), 1);

@@ -148,7 +148,7 @@ pub trait Directory: Send + Sync {
     fn is_mount_point(&self) -> io::Result<bool> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Opens a file in it for reading.
+    /// Opens a file in it for reading; a symbolic link leads elsewhere and is an error.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
     /// Removes a file in it.
     fn remove(&self, name: &str) -> io::Result<()>;

@@ -315,7 +315,7 @@ impl Directory for RealDirectory {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let fd = open_to_read(&self.fd, name, PATIENT)?;
+        let fd = open_to_read(&self.fd, name, PATIENT | OFlags::NOFOLLOW)?;
         Ok(Box::new(RealFile { fd, appends: false }))
     }
 
@@ -507,6 +507,7 @@ mod tests {
             assert!(RealFiles.open(&link, purpose).is_err());
         }
         assert!(RealFiles.open(&link, Purpose::Read).is_ok() && RealFiles.open(&link, Purpose::ReadHere).is_err());
+        assert!(RealFiles.open_directory(place.path()).unwrap().open("link").is_err());
         let info = |kind: fn(&RealFiles, &Path) -> io::Result<FileInfo>| kind(&RealFiles, &link).unwrap().kind;
         assert_eq!(
             (info(RealFiles::info), info(RealFiles::info_of_name)),

@@ -5,7 +5,7 @@
 
 use super::hot::Seen;
 use super::reader::{Body, Reader};
-use super::{State, write, xattrs};
+use super::{State, strange, write, xattrs};
 use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions, Timestamps};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
@@ -192,6 +192,9 @@ impl Part {
         let file = match directory.open(name) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::Changed),
+            Err(_) if strange::is_at(state, &path.join(name)) => {
+                return Err(Trouble::Bad(format!("{name} is no file")));
+            }
             Err(error) => return Err(state.io("open", &path.join(name), error).into()),
         };
         match xattrs::read(&*file) {

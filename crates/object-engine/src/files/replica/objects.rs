@@ -8,7 +8,7 @@ use super::{HASHES, Partition, REPLICATION_LOCK};
 use crate::error::EngineError;
 use crate::files::layout::is_suffix;
 use crate::files::write::{INVALIDATIONS, LOCK};
-use crate::files::{read, write, xattrs};
+use crate::files::{read, strange, write, xattrs};
 use crate::metadata::Metadata;
 use crate::replica::Versions;
 use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, Choice, FileName, choose, lone_posts};
@@ -105,6 +105,9 @@ impl Partition<'_> {
         let file = match directory.open(name) {
             // Something newer came: for the caller it is no longer what it was.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(_) if strange::is_at(self.state, &path.join(name)) => {
+                return self.distrust(&path, hash, &format!("{name} is no file")).map(|()| None);
+            }
             other => other.map_err(|error| self.state.io("open", &path, error))?,
         };
         match xattrs::read(&*file) {
