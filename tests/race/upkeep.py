@@ -67,8 +67,14 @@ class Ground:
         self.cluster = Cluster(self.layout, make, verbose=False).start()
         self.client = Client(self.cluster.auth_url)
 
-    def once(self, daemon, conf):
-        return once(self.layout, self.cluster, self.make, daemon, conf)
+    def once(self, daemon, conf, seconds=None):
+        return once(self.layout, self.cluster, self.make, daemon, conf, seconds)
+
+    def exchange(self, make):
+        """Servers of another make on the same devices."""
+        self.cluster.stop()
+        self.make = make
+        self.cluster = Cluster(self.layout, make, verbose=False).start()
 
     def stop(self):
         self.cluster.stop()
@@ -76,18 +82,20 @@ class Ground:
         shutil.rmtree(self.layout.root, ignore_errors=True)
 
 
-def once(layout, cluster, make, daemon, conf):
-    """One pass of `daemon` of this make; what it took."""
+def once(layout, cluster, make, daemon, conf, seconds=None):
+    """One pass of `daemon` of this make, or so many seconds of it; what it took."""
     path = layout.etc / conf
     command = ([martlet(), daemon, path, "--once"] if make == "martlet"
                else openstack_command(layout.etc, f"swift-{daemon}", path, "once"))
+    if seconds:
+        command = ["timeout", "--kill-after=10", seconds, *command]
     counted = layout.root / f"calls-{daemon}"
     counter = ["perf", "stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-o", counted, "--"] if shutil.which("perf") else []
     servers, began, used = cluster.cpu_seconds(), time.monotonic(), children_cpu()
     said = layout.root / f"log-{make}-{daemon}"
     with open(said, "w") as log:
         done = subprocess.run([str(part) for part in [*counter, *command]], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    if done.returncode:
+    if done.returncode and not seconds:
         raise RuntimeError(f"{command} gave {done.returncode}:\n{said.read_text()[-3000:]}")
     return Pass(time.monotonic() - began, children_cpu() - used, cluster.cpu_seconds() - servers, calls(counted))
 
@@ -120,15 +128,43 @@ def pendings(ground, count):
 
 def expired(ground, count):
     """Objects whose time has come, deleted; their names and tasks gone with them."""
-    written, due = int(time.time()) - 100_000, int(time.time()) - 50_000
-    ground.client.put("many")
-    damage.expired(ground.layout, count, written, due)
-    conf = write_conf(ground.cluster, "object-expirer.conf", "object-expirer", tasks_per_second=0, concurrency=8)
-    took = ground.once("object-expirer", conf.name)
-    left = sum(damage.data_files(ground.layout, device) for device in ground.layout.devices)
+    took = ground.once("object-expirer", expire(ground, count))
+    left = files_left(ground)
     if left:
         raise RuntimeError(f"{ground.make}: {left} files of expired objects are left")
     return took
+
+
+def expire(ground, count):
+    """Leaves objects whose time has come; the configuration of an expirer without a limit."""
+    written, due = int(time.time()) - 100_000, int(time.time()) - 50_000
+    ground.client.put("many")
+    damage.expired(ground.layout, count, written, due)
+    return write_conf(ground.cluster, "object-expirer.conf", "object-expirer", tasks_per_second=0, concurrency=8).name
+
+
+def files_left(ground):
+    return sum(damage.data_files(ground.layout, device) for device in ground.layout.devices)
+
+
+def expired_in_turns(options, count, makes):
+    """One ground for both: OpenStack's works for a while, and then ours on what is left."""
+    if set(makes) != set(MAKES):
+        raise SystemExit("expired-in-turns needs both makes")
+    scores, event, seconds = {}, "expired-in-turns", options.theirs_for
+    ground = Ground("openstack", options.dir / "both", options.replicas)
+    try:
+        conf = expire(ground, count)
+        took = ground.once("object-expirer", conf, seconds)
+        left = files_left(ground) // options.replicas
+        scores[event, "openstack"] = tell(event, "openstack", count - left, took)
+        ground.exchange("martlet")
+        scores[event, "martlet"] = tell(event, "martlet", left, ground.once("object-expirer", conf))
+        if files_left(ground):
+            raise RuntimeError(f"{files_left(ground)} files of expired objects are left")
+    finally:
+        ground.stop()
+    return scores
 
 
 class Replicas:
@@ -218,8 +254,9 @@ def tell(event, make, count, took):
 
 
 RACES = {"pendings": (on_grounds("pendings", pendings), 50_000), "expired": (on_grounds("expired", expired), 20_000),
-         "replication": (replication, 200_000)}
-TITLES = {"pendings": "async pendings drained", "expired": "expired objects deleted", "unchanged": "replication, nothing changed",
+         "expired-in-turns": (expired_in_turns, 1_000_000), "replication": (replication, 200_000)}
+TITLES = {"pendings": "async pendings drained", "expired": "expired objects deleted",
+          "expired-in-turns": "expired objects deleted, one ground", "unchanged": "replication, nothing changed",
           "changed": "replication, 2 % changed", "lost": "replication, a device lost"}
 
 
@@ -244,10 +281,11 @@ def table(scores, makes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=MAKES)
-    parser.add_argument("--races", nargs="+", choices=RACES, default=list(RACES))
+    parser.add_argument("--races", nargs="+", choices=RACES, default=["pendings", "expired", "replication"])
     parser.add_argument("--events", nargs="+", choices=EVENTS, default=list(EVENTS), help="of replication")
     parser.add_argument("--count", type=int, help="this many things instead of what the race has")
     parser.add_argument("--theirs", type=int, help="so many for OpenStack's where each make has its own; factors are then of each thing")
+    parser.add_argument("--theirs-for", type=int, default=120, help="how many seconds OpenStack's has of expired-in-turns")
     parser.add_argument("--replicas", type=int, default=3, help="of each thing, where each make has its own")
     parser.add_argument("--size", type=int, default=len(damage.BODY), help="bytes of each object")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race-upkeep", help="where the devices are")
