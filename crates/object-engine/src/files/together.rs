@@ -63,7 +63,7 @@ struct UnderWay<'a> {
 type Done = Vec<Result<(), EngineError>>;
 
 /// Files under way at once: each is held open.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 128;
 
 /// What becomes of each, in their order. Blocks.
 pub(super) fn write_all<'a>(

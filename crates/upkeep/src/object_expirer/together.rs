@@ -23,7 +23,7 @@ use std::sync::Arc;
 use vocabulary::{EntityPath, HashPrefix, PolicyIndex};
 
 /// Objects in one request.
-const LOT: usize = 256;
+const LOT: usize = 128;
 /// Containers remembered.
 const MOST_CONTAINERS: usize = 10_000;
 
