@@ -35,6 +35,7 @@ def test_what_is_in_it(packages):
     assert "Version: 0.1.0~one" in run(["dpkg-deb", "--field", package]).stdout
 
 
+# A tool of those who build packages, with a hundred packages of its own: `apt-get install lintian`.
 @pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not installed")
 def test_debian_finds_nothing_wrong(packages):
     """What it would say stands in packaging/debian/lintian-overrides, with the reason for each."""

@@ -9,8 +9,8 @@ from harness import ring_builder as builders
 from harness.places import openstack
 
 MADE = ["b.builder create 6 3 0", "b.builder add r1z1-1.1.1.1:1/a 1 r1z2-1.1.1.2:1/a 1 r1z3-1.1.1.3:1/a 1", "b.builder rebalance"]
-# Mounts and owners stay away from this machine.
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs namespaces of its own")
+# Full and read-only disks and other owners take mounts and chown, which only root may do; the mounts stay away from this machine.
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts in a namespace of its own and chown need root")
 
 
 @pytest.mark.parametrize("make", [builders.openstack, builders.ours])

@@ -35,7 +35,7 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Its configuration, with a section [drive-audit].
-    #[arg(value_name = "CONF_FILE", value_parser = path(), value_parser = path())]
+    #[arg(value_name = "CONF_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
 }
 
