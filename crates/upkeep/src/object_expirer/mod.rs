@@ -39,8 +39,9 @@ const MAX_WAITING: usize = 20_000;
 /// Tasks of a part of a step at most, and for each deletion at the same time.
 const MOST_OF_PART: usize = 4096;
 const EACH: usize = 512;
-/// Parts of a step at most.
-const PARTS: usize = 4;
+/// Parts of a step at most. More would keep it from ending in the time that is left after SIGTERM, and rows would stay whose objects
+/// have gone.
+const PARTS: usize = 2;
 
 /// What an operator can say.
 #[derive(Debug, Clone)]
