@@ -298,7 +298,8 @@ def test_strange_files_of_a_database(filled, kind, tmp_path):
     began = time.monotonic()
     for container in containers:
         client.put(container, "object", body=b"x")
-        client.do("GET", container, expect=200)
+        # A spoilt `.pending` takes the row of "before" with it, and "object" comes to two of the three before its writer hears of it.
+        client.do("GET", container, expect=(200, 204))
     assert time.monotonic() - began < 60
     said = "".join(run_all(cluster, kind) for _ in range(3))
     assert everything(elsewhere) == before
