@@ -8,15 +8,19 @@
 
 mod common;
 
+use arc_swap::ArcSwap;
 use common::{Fake, circle, pass};
 use http::{Method, Request};
 use parking_lot::Mutex;
 use peer::deletes::{OneDelete, decode, encode_statuses};
 use peer::{Address, Body, Call, HttpService, Peers, Response, Service};
+use placement::{Device, Ring, RingBuilder};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 use upkeep::{Chore, Delays, ExpirerOptions, InternalClient, ObjectExpirer, ObjectServers};
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
@@ -408,6 +412,79 @@ async fn what_is_not_as_usual_is_left_to_the_gateway() {
     assert_eq!(pass(&mut all.expirer).await, (4, 2));
     assert_eq!(through_the_gateway(&all).len(), 6);
     assert!(foreign.told.lock().is_empty());
+}
+
+/// The whole body of the next request on a connection; `None` when there is no more.
+async fn next_body(connection: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        connection.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
+        if line == "\r\n" {
+            break;
+        }
+        let line = line.to_lowercase();
+        length = line
+            .strip_prefix("content-length:")
+            .map_or(length, |value| value.trim().parse().unwrap());
+    }
+    let mut body = vec![0; length];
+    connection.read_exact(&mut body).await.ok()?;
+    Some(body)
+}
+
+/// An object server that hangs up on the first lot that asks for something; how many deletions each that came had.
+async fn hangs_up_once(listener: TcpListener, came: Arc<Mutex<Vec<usize>>>) {
+    loop {
+        let mut connection = BufReader::new(listener.accept().await.unwrap().0);
+        let came = came.clone();
+        tokio::spawn(async move {
+            while let Some(body) = next_body(&mut connection).await {
+                let asked = decode(&body).unwrap().len();
+                let is_first = asked > 0 && !came.lock().contains(&asked);
+                came.lock().push(asked);
+                if is_first {
+                    return;
+                }
+                let body = String::from_utf8(encode_statuses(&vec![204; asked])).unwrap();
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                connection.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_lot_is_sent_again_when_its_connection_is_hung_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut builder = RingBuilder::new(4, 1.0, 1).unwrap();
+    let device = Device {
+        weight: 1.0,
+        replication_ip: "127.0.0.1".into(),
+        replication_port: listener.local_addr().unwrap().port(),
+        device: "sda".into(),
+        ..Device::default()
+    };
+    builder.add(device).unwrap();
+    builder.rebalance(1, 0).unwrap();
+    let came = Arc::new(Mutex::default());
+    tokio::spawn(hangs_up_once(listener, came.clone()));
+    let rows = ["o", "p"].map(|name| (format!("{}-a/c/{name}", ago(100)), "text/plain"));
+    let mut site = site(&rows, &[], |_| {});
+    let containers = circle(&site.fake);
+    site.expirer = site.expirer.in_lots(ObjectServers {
+        rings: BTreeMap::from([(
+            PolicyIndex(7),
+            Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap()))),
+        )]),
+        containers: containers.ring,
+        hash: containers.hash,
+        peers: Arc::new(Peers::new(World::real())),
+        timeouts: containers.timeouts,
+    });
+    assert_eq!(pass(&mut site.expirer).await, (2, 0));
+    assert_eq!(*came.lock(), [0, 2, 2]);
+    assert!(site.cluster.deleted.lock().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

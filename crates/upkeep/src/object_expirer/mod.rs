@@ -10,6 +10,7 @@
 //! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
 //! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
 
+mod known;
 mod listing;
 mod rows;
 mod tasks;
@@ -21,6 +22,7 @@ use crate::{Cache, Chore, Progress, Step};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::Method;
+use known::Known;
 use listing::Listing;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -28,7 +30,6 @@ use std::time::Duration;
 pub use tasks::Delays;
 use tasks::{Task, in_turn};
 use telemetry::Statsd;
-use together::Known;
 pub use together::ObjectServers;
 use vocabulary::{EntityPath, Timestamp};
 use world::World;

@@ -4,9 +4,10 @@
 //! requests, and more than half of them say the same good thing, as the gateway would want it. Everything else is left
 //! to the gateway, which sees it as if nobody had tried.
 //! Always holds: no more than [`LOT`] objects in a request and no more requests to each of the replicas than told at the same
-//! time; who fails once is not asked again in this pass; what is remembered of containers and servers ends with the pass.
+//! time; what is remembered of containers and servers (`known.rs`) ends with the pass.
 //! Deliberately absent: rows of the queue, refusals and what they mean.
 
+use super::known::{Known, Server};
 use super::tasks::Task;
 use crate::circle::user_agent;
 use crate::internal_client::{Ask, InternalClient, is_among};
@@ -14,18 +15,15 @@ use arc_swap::ArcSwap;
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use http::{HeaderMap, HeaderValue, Method};
-use parking_lot::Mutex;
 use peer::deletes::{self, MAX_STATUSES, OneDelete};
-use peer::{Address, Body, Call, Peers, Timeouts};
+use peer::{Address, Body, Call, PeerError, Peers, Response, Timeouts};
 use placement::{Device, Ring};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use vocabulary::{EntityPath, HashPrefix, PolicyIndex};
 
 /// Objects in one request.
 const LOT: usize = 128;
-/// Containers remembered.
-const MOST_CONTAINERS: usize = 10_000;
 
 /// The way to the object servers themselves.
 #[derive(Clone)]
@@ -41,29 +39,6 @@ pub struct ObjectServers {
     /// How long to wait for each.
     pub timeouts: Timeouts,
 }
-
-/// What has been learnt in a pass.
-#[derive(Default)]
-pub(super) struct Known {
-    /// The policy of each container; `None` where it takes a gateway to delete something.
-    containers: Mutex<HashMap<EntityPath, Option<PolicyIndex>>>,
-    /// Whether a server takes lots.
-    servers: Mutex<HashMap<Server, bool>>,
-}
-
-impl Known {
-    /// Those of the containers that are not known.
-    fn not_yet(&self, mut named: HashSet<EntityPath>) -> HashSet<EntityPath> {
-        let mut containers = self.containers.lock();
-        if containers.len() >= MOST_CONTAINERS {
-            containers.clear();
-        }
-        named.retain(|path| !containers.contains_key(path));
-        named
-    }
-}
-
-type Server = (String, u16);
 
 /// A request on its way: whom it is for, and which tasks.
 struct Lot {
@@ -106,14 +81,7 @@ impl ObjectServers {
             .filter_map(|(number, task)| self.place(number, task, known))
             .collect();
         self.learn_servers(&places, known, at_once).await;
-        let takes = |device: &&Device| {
-            known
-                .servers
-                .lock()
-                .get(&server_of(device))
-                .copied()
-                .unwrap_or_default()
-        };
+        let takes = |device: &&Device| known.takes_lots(&server_of(device));
         let mut replicas = vec![0; tasks.len()];
         let mut lots = Lots::default();
         for place in &places {
@@ -123,7 +91,7 @@ impl ObjectServers {
                 self.add(place, &primaries, &tasks[place.task], &mut lots);
             }
         }
-        let sent = lots.all().into_iter().map(|lot| self.send(lot, &known.servers));
+        let sent = lots.all().into_iter().map(|lot| self.send(lot, known));
         let mut answers: Vec<Vec<u16>> = vec![vec![]; tasks.len()];
         // An object is at several servers, which are asked at the same time as those who are asked for each by itself.
         let copies = replicas.iter().copied().max().unwrap_or_default().max(1);
@@ -140,7 +108,7 @@ impl ObjectServers {
     }
 
     fn place(&self, number: usize, task: &Task, known: &Known) -> Option<Place> {
-        let policy = (*known.containers.lock().get(&container_of(&task.target))?)?;
+        let policy = known.policy_of(&container_of(&task.target))?;
         let ring = self.rings.get(&policy)?.load_full();
         let (account, container) = (&task.target.account, task.target.container.as_deref()?);
         let hash = self.hash.object(account, container, task.target.object.as_deref()?);
@@ -161,22 +129,23 @@ impl ObjectServers {
         });
         let asked: Vec<_> = asked.collect();
         let found: Vec<_> = iter(asked).buffer_unordered(at_once.max(1)).collect().await;
-        known.containers.lock().extend(found);
+        known.learn(found);
     }
 
     /// Asks each server that is not known yet with an empty lot.
     async fn learn_servers(&self, places: &[Place], known: &Known, at_once: usize) {
+        let now = self.peers.world().clock.elapsed();
         let mut new: HashMap<Server, Lot> = HashMap::new();
         for place in places {
             for device in place.primaries() {
                 let server = server_of(device);
-                if !known.servers.lock().contains_key(&server) {
+                if known.is_to_be_asked(&server, now) {
                     let lot = || Lot::new(device, place.policy);
                     new.entry(server).or_insert_with(lot);
                 }
             }
         }
-        let asked = new.into_values().map(|lot| self.send(lot, &known.servers));
+        let asked = new.into_values().map(|lot| self.send(lot, known));
         let asked: Vec<_> = asked.collect();
         iter(asked).buffer_unordered(at_once.max(1)).collect::<Vec<_>>().await;
     }
@@ -207,17 +176,22 @@ impl ObjectServers {
     }
 
     /// The statuses of all in the lot, or none; whether its server takes lots is noted.
-    async fn send(&self, lot: Lot, servers: &Mutex<HashMap<Server, bool>>) -> (Lot, Vec<u16>) {
+    async fn send(&self, lot: Lot, known: &Known) -> (Lot, Vec<u16>) {
         let statuses = self.ask(&lot).await;
-        let took = statuses.is_some();
-        let mut servers = servers.lock();
-        let takes = servers.entry(lot.server.clone()).or_insert(took);
-        *takes &= took;
-        drop(servers);
+        known.note(&lot.server, statuses.is_some(), self.peers.world().clock.elapsed());
         (lot, statuses.unwrap_or_default())
     }
 
-    async fn ask(&self, lot: &Lot) -> Option<Vec<u16>> {
+    /// Sends it. A server may hang up on an idle connection just when this comes (RFC 9112, 9.3.1), so that it is sent again then.
+    /// What had been done nevertheless is refused the second time, and left to the gateway.
+    async fn sent(&self, lot: &Lot) -> Result<Response, PeerError> {
+        match self.send_once(lot).await {
+            Err(PeerError::Broken(_)) => self.send_once(lot).await,
+            other => other,
+        }
+    }
+
+    async fn send_once(&self, lot: &Lot) -> Result<Response, PeerError> {
         let mut headers = HeaderMap::with_capacity(4);
         headers.insert("user-agent", user_agent(super::NAME));
         headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -235,8 +209,11 @@ impl ObjectServers {
             interim: None,
         };
         let (ip, port) = &lot.server;
-        let answer = self.peers.send(ip, *port, call, self.timeouts).await;
-        let why = match answer {
+        self.peers.send(ip, *port, call, self.timeouts).await
+    }
+
+    async fn ask(&self, lot: &Lot) -> Option<Vec<u16>> {
+        let why = match self.sent(lot).await {
             Ok(response) if response.status() == http::StatusCode::OK => {
                 let body = response.into_body();
                 let body = (body.collect_within(self.peers.world(), MAX_STATUSES, self.timeouts.response)).await;
@@ -251,7 +228,7 @@ impl ObjectServers {
             Ok(response) => response.status().to_string(),
             Err(error) => error.to_string(),
         };
-        let (name, device) = (super::NAME, &lot.device);
+        let (name, (ip, port), device) = (super::NAME, &lot.server, &lot.device);
         match lot.tasks.len() {
             0 => tracing::debug!("{name}: {ip}:{port} takes deletions one by one: {why}"),
             count => tracing::info!("{name}: {ip}:{port}/{device} did not take {count} deletions at once: {why}"),
