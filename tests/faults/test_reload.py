@@ -143,6 +143,27 @@ def test_what_does_not_run_replaces_nothing(cluster, builds):
     assert Client(cluster.auth_url).get("c", "o") == b"x"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_during_a_reload_is_heard(cluster, builds, number):
+    """It comes while the new worker waits for its configuration, which a pipe holds back."""
+    process, conf = cluster.services["object", 0], cluster.etc / "object-server.conf"
+    good = conf.rename(conf.with_suffix(".good"))
+    os.mkfifo(conf)
+    process.child.send_signal(signal.SIGUSR1)
+    with open(conf, "w") as pipe:  # waits for the worker
+        good.rename(conf)
+        build = builds()
+        process.child.send_signal(number)
+        if number == signal.SIGTERM:
+            assert process.child.wait(30) == 0
+            return
+        pipe.write(conf.read_text())
+    if number == signal.SIGHUP:
+        assert process.child.wait(30) == 0
+    else:
+        until(lambda: {build_of(pid) for pid in process.tree()} == {str(build)}, within=30, what="the second reload")
+
+
 def test_sighup_frees_the_port_and_finishes_what_runs(cluster):
     client = Client(cluster.auth_url)
     client.put("c")

@@ -22,6 +22,7 @@ use crate::process;
 use crate::program::{Program, RUNNING};
 use crate::service_manager::{NOT_RELOADED, READY, RELOADING, STOPPING, tell_service_manager};
 use child::{Began, Child};
+use futures_util::FutureExt;
 use nix::sys::signal::Signal;
 use nix::unistd::setsid;
 use renewal::Inheritance;
@@ -62,7 +63,10 @@ async fn oversee(program: &Program, common: &ServerCommon) -> Result<(), Failure
     let mut signals = Signals::watch()?;
     let mut server = match Inheritance::take()? {
         Some(inheritance) => inheritance.server(program)?,
-        None => Server::start(program, common, &mut signals).await?,
+        None => match Server::start(program, common, &mut signals).await? {
+            Some(server) => server,
+            None => return Ok(()),
+        },
     };
     // Who ended before the signals were watched has made no signal.
     server.reap();
@@ -101,6 +105,8 @@ struct Signals {
     hangup: tokio::signal::unix::Signal,
     renew: tokio::signal::unix::Signal,
     child: tokio::signal::unix::Signal,
+    /// SIGTERM or SIGINT has come.
+    told_to_end: bool,
 }
 
 impl Signals {
@@ -112,11 +118,32 @@ impl Signals {
             hangup: on(SignalKind::hangup())?,
             renew: on(SignalKind::user_defined1())?,
             child: on(SignalKind::child())?,
+            told_to_end: false,
         })
     }
 
+    /// Completes when the server is told to end, and from then on at once.
     async fn end(&mut self) {
-        tokio::select! { _ = self.terminate.recv() => {}, _ = self.interrupt.recv() => {} }
+        if !self.told_to_end {
+            tokio::select! { _ = self.terminate.recv() => {}, _ = self.interrupt.recv() => {} }
+        }
+        self.told_to_end = true;
+    }
+
+    /// Those that have come and were not acted on yet.
+    async fn pending(&mut self) -> Vec<Signal> {
+        // The runtime passes on what the handlers saw.
+        tokio::task::yield_now().await;
+        let all = [
+            (&mut self.terminate, Signal::SIGTERM),
+            (&mut self.interrupt, Signal::SIGINT),
+            (&mut self.hangup, Signal::SIGHUP),
+            (&mut self.renew, Signal::SIGUSR1),
+        ];
+        let come = all
+            .into_iter()
+            .filter_map(|(watch, signal)| watch.recv().now_or_never().map(|_| signal));
+        come.collect()
     }
 }
 
@@ -156,31 +183,41 @@ async fn bind(common: &ServerCommon, port: u16) -> Result<TcpListener, Failure> 
 }
 
 impl<'a> Server<'a> {
-    async fn start(program: &'a Program, common: &ServerCommon, signals: &mut Signals) -> Result<Self, Failure> {
+    /// None when it was told to end before it served.
+    async fn start(
+        program: &'a Program,
+        common: &ServerCommon,
+        signals: &mut Signals,
+    ) -> Result<Option<Self>, Failure> {
         let Some(port) = Some(common.bind_port).filter(|port| *port != 0) else {
             let missing = "bind_port is missing; say in [DEFAULT] on which port to listen";
             return Err(Failure::Usage(missing.into()));
         };
         let socket = bind(common, port).await?;
         match Child::begin(program, Path::new(RUNNING), &socket, signals).await? {
-            Began::Serving(worker) => Ok(Self {
+            Began::Serving(worker) => Ok(Some(Self {
                 program,
                 socket,
                 worker: Some(worker),
                 leaving: Vec::new(),
                 successor: None,
-            }),
+            })),
+            Began::Told => Ok(None),
             Began::Ended(code) => Err(Failure::Worker(code)),
         }
     }
 
     async fn next(&mut self, signals: &mut Signals) -> Event {
+        if signals.told_to_end {
+            return Event::End;
+        }
         let Signals {
             terminate,
             interrupt,
             hangup,
             renew,
             child,
+            told_to_end: _,
         } = signals;
         let successor = self.successor;
         let closed = async {
@@ -230,6 +267,7 @@ impl<'a> Server<'a> {
         self.leaving.extend(self.worker.take());
         match Child::begin(self.program, Path::new(RUNNING), &self.socket, signals).await {
             Ok(Began::Serving(worker)) => self.worker = Some(worker),
+            Ok(Began::Told) => {}
             Ok(Began::Ended(code)) => {
                 tracing::error!("a new worker did not start ({code}); trying again");
                 self.expect_successor(REST);
@@ -251,9 +289,10 @@ impl<'a> Server<'a> {
                     self.leaving.push(old);
                 }
                 self.successor = None;
-                let failure = renewal::go_on_as_new_build(self);
+                let failure = renewal::go_on_as_new_build(self, signals).await;
                 tracing::error!("the worker is renewed, but its overseer is not: {failure}");
             }
+            Ok(Began::Told) => return,
             Ok(Began::Ended(code)) => {
                 tracing::error!(
                     "what is at {:?} did not start ({code}); serving as before",

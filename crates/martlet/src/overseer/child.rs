@@ -22,6 +22,10 @@ use tokio::time::Instant;
 
 /// How long a worker may take until it serves.
 const STARTING: Duration = Duration::from_secs(120);
+/// How long one that says nothing any more may take to end.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long one may take that is told to end before it serves.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// What came of starting one.
 pub enum Began {
@@ -29,6 +33,8 @@ pub enum Began {
     Serving(Child),
     /// It ended with this status before it did; it has said why.
     Ended(i32),
+    /// The server was told to end; [`Signals`] remember it.
+    Told,
 }
 
 /// A worker.
@@ -43,7 +49,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `build` as a worker and waits until it serves. Told to end in the meantime, the worker ends.
+    /// Starts `build` as a worker and waits until it serves. Told to end in the meantime, the new worker ends.
     pub async fn begin(
         program: &Program,
         build: &Path,
@@ -53,17 +59,20 @@ impl Child {
         let mut child = Self::spawn(program, build, socket)?;
         let word = tokio::select! {
             word = tokio::time::timeout(STARTING, child.word()) => word.unwrap_or_default(),
-            () = signals.end() => None,
+            () = signals.end() => {
+                // It may have taken a request already, or not even watch for signals.
+                child.signal(Signal::SIGTERM);
+                child.end_within(PARTING).await;
+                return Ok(Began::Told);
+            }
         };
         if word.as_deref() == Some(READY) {
             return Ok(Began::Serving(child));
         }
-        if word.is_none() && child.wait_a_moment().await {
-            return Ok(Began::Ended(child.ended.get().unwrap_or(1)));
-        }
-        child.signal(Signal::SIGKILL);
-        let _ = waitpid(child.pid, None);
-        Ok(Began::Ended(1))
+        // Having fallen silent, it ends in a moment, or never.
+        let patience = if word.is_none() { SILENCE } else { Duration::ZERO };
+        let ended = child.end_within(patience).await;
+        Ok(Began::Ended(ended.unwrap_or(1)))
     }
 
     fn spawn(program: &Program, build: &Path, socket: &TcpListener) -> Result<Self, Failure> {
@@ -141,15 +150,18 @@ impl Child {
         self.ended.get()
     }
 
-    /// Having fallen silent, it ends in a moment, or never.
-    async fn wait_a_moment(&self) -> bool {
-        for _ in 0..100 {
-            if self.ended().is_some() {
-                return true;
+    /// Its exit status, should it end within `patience`; otherwise it is killed.
+    async fn end_within(&self, patience: Duration) -> Option<i32> {
+        let since = Instant::now();
+        while since.elapsed() < patience {
+            if let Some(code) = self.ended() {
+                return Some(code);
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        false
+        self.signal(Signal::SIGKILL);
+        let _ = waitpid(self.pid, None);
+        None
     }
 
     /// How long it has run, or has been known.

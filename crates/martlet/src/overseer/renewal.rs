@@ -1,14 +1,16 @@
 //! How an overseer goes on as another build: same process, same children, same socket.
 //!
 //! The socket passes as standard input, what the worker says as standard output, who the workers are in the
-//! environment. Always holds: signals are blocked from before until the new build watches them, so none is lost and
-//! none kills; if the other build cannot be executed, this one goes on.
+//! environment. Always holds: signals are blocked from before until the new build watches them, and those that have come
+//! while its worker started are sent once more, so none is lost and none kills; if the other build cannot be executed, this
+//! one goes on.
 
-use super::{Child, Server};
+use super::{Child, Server, Signals};
 use crate::failure::Failure;
 use crate::program::{Program, let_go_of_input, redirect};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout, execve};
+use std::convert::Infallible;
 use std::ffi::{CString, OsString};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
@@ -75,22 +77,37 @@ pub fn unblock_signals() -> Result<(), Failure> {
 }
 
 /// Comes back only if that did not work.
-pub fn go_on_as_new_build(server: &mut Server) -> Failure {
-    let Some(pipe) = server.worker.as_mut().and_then(Child::take_pipe) else {
-        return Failure::Usage("the worker has fallen silent".into());
-    };
-    let failure = match execute(server, &pipe) {
+pub async fn go_on_as_new_build(server: &mut Server<'_>, signals: &mut Signals) -> Failure {
+    let kept = keep_signals(signals).await;
+    let failure = match kept.and_then(|()| hand_over(server)) {
         Ok(never) => match never {},
         Err(failure) => failure,
     };
-    if let Some(worker) = &mut server.worker {
-        worker.give_pipe_back(Some(pipe));
-    }
     drop(unblock_signals());
     failure
 }
 
-fn execute(server: &Server, pipe: &impl AsFd) -> Result<std::convert::Infallible, Failure> {
+/// Blocks signals; those that this build has heard of and not acted on wait as if they came only now.
+async fn keep_signals(watched: &mut Signals) -> Result<(), Failure> {
+    signals().thread_block().map_err(redirect)?;
+    for signal in watched.pending().await {
+        raise(signal).map_err(redirect)?;
+    }
+    Ok(())
+}
+
+fn hand_over(server: &mut Server) -> Result<Infallible, Failure> {
+    let Some(pipe) = server.worker.as_mut().and_then(Child::take_pipe) else {
+        return Err(Failure::Usage("the worker has fallen silent".into()));
+    };
+    let executed = execute(server, &pipe);
+    if let Some(worker) = &mut server.worker {
+        worker.give_pipe_back(Some(pipe));
+    }
+    executed
+}
+
+fn execute(server: &Server, pipe: &impl AsFd) -> Result<Infallible, Failure> {
     let path = server.program.path();
     let refuse = |error: nix::errno::Errno| Failure::io("execute", &path)(error.into());
     let workers: Vec<String> = server.children().map(|child| child.pid().to_string()).collect();
@@ -107,7 +124,6 @@ fn execute(server: &Server, pipe: &impl AsFd) -> Result<std::convert::Infallible
         .map(c_string)
         .collect::<Result<Vec<_>, _>>()?;
     let build = c_string(path.clone().into_os_string())?;
-    signals().thread_block().map_err(redirect)?;
     dup2_stdin(&server.socket).map_err(redirect)?;
     dup2_stdout(pipe).map_err(redirect)?;
     execve(&build, &arguments, &environment).map_err(refuse)
