@@ -13,7 +13,7 @@ import pytest
 
 from harness.machine import on_a_copy
 from harness.packages import arch
-from harness.places import martlet
+from harness.places import REPOSITORY, martlet
 from harness.process import run
 from harness.waiting import free_port
 
@@ -27,8 +27,9 @@ def test_what_is_in_it(packages):
     package = packages / f"martlet_0.1.0~one_{arch()}.deb"
     listed = run(["dpkg-deb", "--contents", package]).stdout
     names = {line.split()[5].lstrip(".") for line in listed.splitlines()}
-    for name in ("/usr/bin/martlet", "/etc/swift/proxy-server.conf-sample", "/usr/share/martlet/default", "/usr/lib/martlet/bin/swift-object-server"):
+    for name in ("/usr/bin/martlet", "/usr/share/martlet/default", "/usr/lib/martlet/bin/swift-object-server"):
         assert name in names, name
+    assert {f"/etc/swift/{sample.name}" for sample in (REPOSITORY / "etc").glob("*-sample")} <= names
     for role in ("proxy", "account", "container", "object"):
         assert {f"/usr/lib/systemd/system/martlet-{role}.service", f"/usr/lib/systemd/system/martlet-{role}@.service"} <= names
     assert not [line for line in listed.splitlines() if line.split()[1] != "root/root"]

@@ -122,8 +122,14 @@ impl ProxyConf {
             true => Some(Document::load(&memcache)?),
             false => None,
         };
-        let server = Server::read(&document, &["proxy"])?;
-        Self::of_server(&document, memcache.as_ref(), server, common)
+        Self::internal_from_documents(&document, memcache.as_ref())
+    }
+
+    /// Makes sense of a document that describes such a gateway: it listens nowhere.
+    pub fn internal_from_documents(document: &Document, memcache: Option<&Document>) -> Result<Self, SettingsError> {
+        let server = Server::read(document, &["proxy"])?;
+        let common = ServerCommon::read(&Scope::plain(document, DEFAULT)?)?;
+        Self::of_server(document, memcache, server, common)
     }
 
     fn of_server(

@@ -3,8 +3,9 @@
 //! Always holds: names of realms and clusters are upper case, as they are compared; no key is printed.
 //! Deliberately absent: reading the file, signing, syncing.
 
-use crate::declare::Scope;
+use crate::declare::{Options, Scope, options};
 use crate::ini::{DEFAULT, Document};
+use crate::kinds::Secret;
 use crate::report::SettingsError;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,6 +14,24 @@ use std::time::Duration;
 
 /// The file's name below `swift_dir`.
 pub const FILE: &str = "container-sync-realms.conf";
+
+options! {
+    /// `[DEFAULT]`.
+    pub struct RealmsFile {
+        /// Seconds after which the file is read again if it has changed.
+        mtime_check_interval: Duration = "300",
+    }
+}
+
+options! {
+    /// The keys of a realm, in the section of its name.
+    pub struct RealmKeys {
+        /// Signs the requests between the realm's clusters, besides the key that each container has. Nothing is synced without one.
+        key: Secret = "",
+        /// Also good for requests that come in, so that keys can be exchanged one cluster at a time.
+        key2: Secret = "",
+    }
+}
 
 /// All realms, by name.
 #[derive(Debug, Clone, Default)]
@@ -48,11 +67,11 @@ impl Realms {
         let mut realms = BTreeMap::new();
         for section in document.sections.iter().filter(|section| section.name != DEFAULT) {
             let scope = Scope::plain(&document, &section.name)?;
-            realms.insert(section.name.to_uppercase(), Realm::read(&scope));
+            realms.insert(section.name.to_uppercase(), Realm::read(&scope)?);
         }
         Ok(Self {
             realms,
-            check_interval: defaults.value("mtime_check_interval", "300")?,
+            check_interval: RealmsFile::read(&defaults)?.mtime_check_interval,
         })
     }
 
@@ -63,17 +82,18 @@ impl Realms {
 }
 
 impl Realm {
-    fn read(scope: &Scope) -> Self {
-        let said = |name: &str| scope.text(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    fn read(scope: &Scope) -> Result<Self, SettingsError> {
+        let keys = RealmKeys::read(scope)?;
+        let said = |key: Secret| Some(key.0).filter(|text| !text.is_empty());
         let cluster = |(name, place): (&str, &str)| {
             let name = name.to_lowercase();
             Some((name.strip_prefix("cluster_")?.to_uppercase(), place.to_owned()))
         };
-        Self {
-            key: said("key"),
-            key2: said("key2"),
+        Ok(Self {
+            key: said(keys.key),
+            key2: said(keys.key2),
             clusters: scope.iter().filter_map(cluster).collect(),
-        }
+        })
     }
 }
 

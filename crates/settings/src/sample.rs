@@ -2,32 +2,10 @@
 //!
 //! Always holds: a sample loads without warnings, every option in it commented out with its default.
 
-use crate::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
-use crate::database_replicators::DatabaseReplicatorSettings;
-use crate::declare::{OptionDecl, Options};
-use crate::dispersion::{self, DispersionSettings};
-use crate::drive_audit::{self, DriveAuditSettings};
-use crate::filters::{FILTERS, FULL_PIPELINE, Support, full_pipeline};
-use crate::gateway_filters::{HealthcheckSettings, ReconSettings};
-use crate::object_replicator::ObjectReplicatorSettings;
-use crate::proxy::{ProxySettings, Routing};
-use crate::server::{ServerCommon, StorageCommon};
-use crate::statsd::StatsdSettings;
-use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
-use crate::swift_conf::{Constraints, HashOptions, PolicyOptions};
-use crate::upkeep::{
-    AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
-    ObjectExpirerSettings, ObjectUpdaterSettings,
-};
-use std::borrow::Cow;
+use crate::{dispersion, drive_audit, realms};
 use std::fmt::Write;
 
-/// A section of a sample: its name, lines that must be there, its options.
-struct Part {
-    section: Cow<'static, str>,
-    lines: Vec<Cow<'static, str>>,
-    tables: Vec<&'static [OptionDecl]>,
-}
+mod parts;
 
 /// One kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +26,19 @@ pub enum Kind {
     Dispersion,
     /// `drive-audit.conf`.
     DriveAudit,
+    /// `object-expirer.conf`.
+    Expirer,
+    /// `internal-client.conf`.
+    InternalClient,
+    /// `memcache.conf`.
+    Memcache,
+    /// `container-sync-realms.conf`.
+    Realms,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Swift,
         Kind::Proxy,
         Kind::Object,
@@ -61,6 +47,10 @@ impl Kind {
         Kind::Reconciler,
         Kind::Dispersion,
         Kind::DriveAudit,
+        Kind::Expirer,
+        Kind::InternalClient,
+        Kind::Memcache,
+        Kind::Realms,
     ];
 
     /// The usual file name.
@@ -74,156 +64,11 @@ impl Kind {
             Kind::Reconciler => "container-reconciler.conf",
             Kind::Dispersion => dispersion::FILE,
             Kind::DriveAudit => drive_audit::FILE,
+            Kind::Expirer => "object-expirer.conf",
+            Kind::InternalClient => "internal-client.conf",
+            Kind::Memcache => "memcache.conf",
+            Kind::Realms => realms::FILE,
         }
-    }
-
-    fn parts(self) -> Vec<Part> {
-        match self {
-            Kind::Swift => swift(),
-            Kind::Proxy => proxy(),
-            Kind::Object => with_upkeep(storage("6200", "object", ObjectServerSettings::TABLE), OBJECT_UPKEEP),
-            Kind::Container => {
-                let server = storage("6201", "container", ContainerServerSettings::TABLE);
-                with_upkeep(server, CONTAINER_UPKEEP)
-            }
-            Kind::Account => with_upkeep(storage("6202", "account", AccountServerSettings::TABLE), ACCOUNT_UPKEEP),
-            Kind::Reconciler => vec![
-                part("DEFAULT", &[], &[ServerCommon::TABLE, StatsdSettings::TABLE]),
-                part("container-reconciler", &[], &[ContainerReconcilerSettings::TABLE]),
-            ],
-            Kind::Dispersion => vec![part(dispersion::SECTION, &[], &[DispersionSettings::TABLE])],
-            Kind::DriveAudit => drive_audit(),
-        }
-    }
-}
-
-/// Sections of daemons that stand in a server's file, with their options.
-type Upkeep = &'static [(&'static str, &'static [OptionDecl])];
-
-const OBJECT_UPKEEP: Upkeep = &[
-    ("object-replicator", ObjectReplicatorSettings::TABLE),
-    ("object-auditor", ObjectAuditorSettings::TABLE),
-    (DARK_DATA, DarkDataSettings::TABLE),
-    ("object-updater", ObjectUpdaterSettings::TABLE),
-    ("object-expirer", ObjectExpirerSettings::TABLE),
-];
-const CONTAINER_UPKEEP: Upkeep = &[
-    ("container-replicator", DatabaseReplicatorSettings::TABLE),
-    ("container-auditor", ContainerAuditorSettings::TABLE),
-    ("container-updater", ContainerUpdaterSettings::TABLE),
-    ("container-sync", ContainerSyncDaemonSettings::TABLE),
-];
-const ACCOUNT_UPKEEP: Upkeep = &[
-    ("account-replicator", DatabaseReplicatorSettings::TABLE),
-    ("account-auditor", AccountAuditorSettings::TABLE),
-    ("account-reaper", AccountReaperSettings::TABLE),
-];
-/// A watcher of the object-auditor.
-const DARK_DATA: &str = "object-auditor:watcher:swift#dark_data";
-
-fn with_upkeep(mut parts: Vec<Part>, upkeep: Upkeep) -> Vec<Part> {
-    parts.extend(upkeep.iter().map(|(section, table)| Part {
-        section: (*section).into(),
-        lines: Vec::new(),
-        tables: vec![table],
-    }));
-    parts
-}
-
-fn swift() -> Vec<Part> {
-    let secrets = ["swift_hash_path_prefix = changeme", "swift_hash_path_suffix = changeme"];
-    vec![
-        part("swift-hash", &secrets, &[HashOptions::TABLE]),
-        part(
-            "storage-policy:0",
-            &["name = Policy-0", "default = yes"],
-            &[PolicyOptions::TABLE],
-        ),
-        part("swift-constraints", &[], &[Constraints::TABLE]),
-    ]
-}
-
-fn drive_audit() -> Vec<Part> {
-    let mut lines = vec![Cow::from(
-        "# What in the log is an error, the device's name in parentheses; unless told:",
-    )];
-    let usual = drive_audit::USUAL_PATTERNS.iter();
-    lines.extend(usual.map(|pattern| format!("# {}<n> = {pattern}", drive_audit::PATTERN).into()));
-    vec![Part {
-        section: drive_audit::SECTION.into(),
-        lines,
-        tables: vec![DriveAuditSettings::TABLE],
-    }]
-}
-
-fn proxy() -> Vec<Part> {
-    let names: Vec<&str> = full_pipeline().map(|(name, _)| name).collect();
-    let pipeline = format!("pipeline = {} proxy-server", names.join(" "));
-    let app = [ProxySettings::TABLE, Routing::TABLE];
-    let mut parts = vec![
-        part(
-            "DEFAULT",
-            &["bind_port = 8080"],
-            &[ServerCommon::TABLE, StatsdSettings::TABLE],
-        ),
-        Part {
-            section: "pipeline:main".into(),
-            lines: vec![pipeline.into()],
-            tables: Vec::new(),
-        },
-        part("app:proxy-server", &["use = egg:swift#proxy"], &app),
-    ];
-    for filter in FILTERS.iter().filter(|filter| filter.support == Support::Served) {
-        let name = FULL_PIPELINE.iter().find(|(_, egg)| *egg == filter.egg);
-        let name = name.map_or(filter.egg, |(name, _)| name);
-        let mut lines = vec![match filter.egg {
-            "authtoken" => "paste.filter_factory = keystonemiddleware.auth_token:filter_factory".into(),
-            egg => Cow::from(format!("use = egg:swift#{egg}")),
-        }];
-        if filter.egg == "tempauth" {
-            lines.push("# user_<account>_<user> = <key> [group] [group] [...] [storage_url]".into());
-        }
-        parts.push(Part {
-            section: format!("filter:{name}").into(),
-            lines,
-            tables: vec![filter.table],
-        });
-    }
-    parts
-}
-
-fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<Part> {
-    let line = |text: String| vec![Cow::from(text)];
-    vec![
-        Part {
-            section: "DEFAULT".into(),
-            lines: line(format!("bind_port = {port}")),
-            tables: vec![ServerCommon::TABLE, StatsdSettings::TABLE, StorageCommon::TABLE],
-        },
-        Part {
-            section: "pipeline:main".into(),
-            lines: line(format!("pipeline = healthcheck recon {name}-server")),
-            tables: Vec::new(),
-        },
-        Part {
-            section: format!("app:{name}-server").into(),
-            lines: line(format!("use = egg:swift#{name}")),
-            tables: vec![table],
-        },
-        part(
-            "filter:healthcheck",
-            &["use = egg:swift#healthcheck"],
-            &[HealthcheckSettings::TABLE],
-        ),
-        part("filter:recon", &["use = egg:swift#recon"], &[ReconSettings::TABLE]),
-    ]
-}
-
-fn part(section: &'static str, lines: &[&'static str], tables: &[&'static [OptionDecl]]) -> Part {
-    Part {
-        section: section.into(),
-        lines: lines.iter().map(|line| Cow::from(*line)).collect(),
-        tables: tables.to_vec(),
     }
 }
 
@@ -233,10 +78,12 @@ pub fn sample(kind: Kind) -> String {
         "# {}, with every option Martlet reads and its default.\n",
         kind.file_name()
     );
-    for part in kind.parts() {
-        out.push_str(&format!("\n[{}]\n", part.section));
+    for part in parts::of(kind) {
+        let quiet = if part.example { "# " } else { "" };
+        out.push_str(&format!("\n{quiet}[{}]\n", part.section));
         for line in &part.lines {
-            out.push_str(&format!("{line}\n"));
+            let quiet = if line.starts_with('#') { "" } else { quiet };
+            out.push_str(&format!("{quiet}{line}\n"));
         }
         for option in part.tables.iter().flat_map(|t| t.iter()) {
             for sentence in option.help.trim().lines() {
@@ -254,7 +101,10 @@ pub fn reference() -> String {
     let mut out = String::from("# Configuration\n\nGenerated from the option tables of `crates/settings`.\n");
     for kind in Kind::ALL {
         out.push_str(&format!("\n## {}\n", kind.file_name()));
-        for part in kind.parts().iter().filter(|p| p.tables.iter().any(|t| !t.is_empty())) {
+        for part in parts::of(kind)
+            .iter()
+            .filter(|p| p.tables.iter().any(|t| !t.is_empty()))
+        {
             out.push_str(&format!("\n### [{}]\n\n", part.section));
             out.push_str("| option | default | expects | meaning |\n|---|---|---|---|\n");
             for option in part.tables.iter().flat_map(|t| t.iter()) {
@@ -276,11 +126,25 @@ pub fn reference() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declare::Scope;
+    use crate::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
+    use crate::database_replicators::DatabaseReplicatorSettings;
+    use crate::declare::{OptionDecl, Options, Scope};
+    use crate::dispersion::DispersionSettings;
+    use crate::drive_audit::DriveAuditSettings;
+    use crate::filters::FILTERS;
+    use crate::gateway_filters::CacheSettings;
     use crate::ini::Document;
     use crate::load::{AccountConf, ContainerConf, ObjectConf, ProxyConf};
-    use crate::swift_conf::SwiftConf;
-    use crate::upkeep::UpkeepConf;
+    use crate::object_replicator::ObjectReplicatorSettings;
+    use crate::proxy::{ProxySettings, Routing};
+    use crate::realms::{RealmKeys, Realms, RealmsFile};
+    use crate::server::{ServerCommon, StorageCommon};
+    use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
+    use crate::swift_conf::{Constraints, HashOptions, PolicyOptions, SwiftConf};
+    use crate::upkeep::{
+        AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
+        ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+    };
     use std::path::Path;
 
     fn warnings(kind: Kind, text: &str) -> Vec<String> {
@@ -292,7 +156,39 @@ mod tests {
             Kind::Container => ContainerConf::from_document(&document).unwrap().warnings,
             Kind::Account => AccountConf::from_document(&document).unwrap().warnings,
             Kind::Reconciler => {
-                UpkeepConf::<ContainerReconcilerSettings>::from_document(&document, "container-reconciler").unwrap();
+                let conf = UpkeepConf::<ContainerReconcilerSettings>::from_document(&document, "container-reconciler");
+                [
+                    conf.unwrap().warnings,
+                    ProxyConf::internal_from_documents(&document, None).unwrap().warnings,
+                ]
+                .concat()
+            }
+            Kind::Expirer => {
+                let conf = UpkeepConf::<ObjectExpirerSettings>::from_document(&document, "object-expirer").unwrap();
+                assert_eq!(conf.settings, ObjectExpirerSettings::default());
+                [
+                    conf.warnings,
+                    ProxyConf::internal_from_documents(&document, None).unwrap().warnings,
+                ]
+                .concat()
+            }
+            Kind::InternalClient => {
+                let conf = ProxyConf::internal_from_documents(&document, None).unwrap();
+                assert!(conf.proxy.account_autocreate && conf.cache.is_some());
+                conf.warnings
+            }
+            Kind::Memcache => {
+                let scope = Scope::plain(&document, "memcache").unwrap();
+                assert_eq!(CacheSettings::read(&scope).unwrap(), CacheSettings::default());
+                vec![]
+            }
+            Kind::Realms => {
+                let realms = Realms::parse(Path::new(kind.file_name()), text).unwrap();
+                assert_eq!(realms.check_interval, RealmsFile::default().mtime_check_interval);
+                let realm = realms
+                    .get("realm")
+                    .map(|realm| (realm.clusters.len(), realm.key.clone()));
+                assert!(matches!(realm, None | Some((2, None))));
                 vec![]
             }
             Kind::Dispersion => {
@@ -315,6 +211,11 @@ mod tests {
         let mut out = String::new();
         let mut set: Vec<&str> = Vec::new();
         for line in text.lines() {
+            // An example has its section's name commented out, too.
+            let line = line
+                .strip_prefix("# ")
+                .filter(|rest| rest.starts_with('['))
+                .unwrap_or(line);
             if line.starts_with('[') {
                 set.clear();
             }
@@ -357,6 +258,7 @@ mod tests {
         let _ = (ProxySettings::default(), Routing::default());
         let _ = (HashOptions::default(), Constraints::default());
         let _ = PolicyOptions::default();
+        let _ = (CacheSettings::default(), RealmsFile::default(), RealmKeys::default());
         let _ = (
             ObjectReplicatorSettings::default(),
             DatabaseReplicatorSettings::default(),
