@@ -41,7 +41,8 @@ options! {
         http_timeout: Duration = "60",
         /// Seconds for which tombstones are kept.
         reclaim_age: Duration = "604800",
-        /// Work first on partitions that do not belong on their device.
+        /// Work first on partitions that do not belong on their device, and on others only in a pass in which all of
+        /// those got home.
         handoffs_first: bool = "false",
         /// How many replicas must have an object before it is removed where it does not belong; `auto` for
         /// all of them.

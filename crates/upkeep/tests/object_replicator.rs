@@ -393,6 +393,36 @@ async fn a_handoff_goes_only_when_all_primaries_have_it() {
     assert!(!site.dir.path().join(handoff).join("objects").join(partition).exists());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn with_handoffs_first_nothing_else_is_copied_before_they_are_home() {
+    let site = Site::new();
+    let names = names(20);
+    let (away, rest) = names.split_first().unwrap();
+    site.put(&site.nodes(away)[3], away, 1, b"only here").await;
+    let mut names = vec![away.clone()];
+    names.extend(
+        rest.iter()
+            .filter(|name| site.partition(name) != site.partition(away))
+            .cloned(),
+    );
+    for name in &names[1..] {
+        site.put(&site.nodes(name)[0], name, 1, b"on one").await;
+    }
+    let before = site.content(&site.nodes(away)[0]);
+    let down = site.nodes(away)[1].clone();
+    site.misbehave(&down, Mischief::Refuses(500));
+    let mut replicator = site.replicator(|options| options.handoffs_first = true);
+    for _ in 0..2 {
+        let (done, failed) = pass(&mut replicator).await;
+        assert_eq!((done, failed), (0, 1));
+    }
+    // The handoff alone has travelled.
+    assert_eq!(site.content(&site.nodes(away)[0]).len(), before.len() + 1);
+    site.door.mischief.lock().clear();
+    while pass(&mut replicator).await != (0, 0) {}
+    site.assert_whole(&names);
+}
+
 /// A POST on a handoff whose body is not there (moved away while the POST came).
 async fn post_alone(site: &Site, device: &str, name: &str, second: u64) {
     site.put(device, name, 1, b"body").await;

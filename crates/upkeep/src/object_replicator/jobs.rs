@@ -1,7 +1,7 @@
 //! Which partitions there are to look at, and in which order.
 //!
 //! Partitions of different devices take turns, so that no device has all the work at a time; handoffs come
-//! first when the operator says so. Partitions in which something has changed come before those in which nothing has: what is new
+//! first when the operator says so, and nothing else then before they are home. Partitions in which something has changed come before those in which nothing has: what is new
 //! is soon where it belongs, and who has it offers it before others offer what they have instead.
 
 use super::local::Local;
@@ -51,6 +51,15 @@ impl Jobs {
         self.early.push_back(early.into());
         self.changed.push_back(changed);
         self.rest.push_back(rest);
+    }
+
+    /// With `handoffs_first`: leaves the partitions that belong here to another pass. How many they are.
+    pub(super) fn put_off_all_but_handoffs(&mut self) -> usize {
+        if !self.handoffs_first {
+            return 0;
+        }
+        let others = self.changed.drain(..).chain(self.rest.drain(..));
+        others.map(|jobs| jobs.len()).sum()
     }
 
     /// The next `count`, in turns.

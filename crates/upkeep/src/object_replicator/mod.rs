@@ -46,6 +46,7 @@ use rsync::Rsync;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tally::Tally;
 use telemetry::Statsd;
@@ -87,7 +88,7 @@ pub struct ObjectReplicatorOptions {
     pub http_timeout: Duration,
     /// How long tombstones are kept.
     pub reclaim_age: Duration,
-    /// Partitions that do not belong here come first.
+    /// Partitions that do not belong here come first, and others only once all of those are home.
     pub handoffs_first: bool,
     /// So many primaries are enough for removing here; all when `None`.
     pub handoff_delete: Option<usize>,
@@ -136,6 +137,8 @@ struct Shared {
     options: ObjectReplicatorOptions,
     rsync: Option<Rsync>,
     tally: Tally,
+    /// Whether in this pass a handoff could not be brought home.
+    handoffs_left: AtomicBool,
 }
 
 /// What became of a partition.
@@ -168,6 +171,7 @@ impl ObjectReplicator {
                 options,
                 rsync,
                 tally: Tally::default(),
+                handoffs_left: AtomicBool::default(),
             }),
             selected,
             pass: None,
@@ -180,6 +184,7 @@ impl ObjectReplicator {
     async fn collect(&mut self) -> Jobs {
         self.passes = self.passes.wrapping_add(1);
         self.shared.tally.begin();
+        self.shared.handoffs_left.store(false, Ordering::Relaxed);
         let mut jobs = Jobs::new(self.shared.options.handoffs_first);
         self.devices.clear();
         for name in self.disks.names().await {
@@ -241,6 +246,11 @@ impl Chore for ObjectReplicator {
             None => self.collect().await,
         };
         let concurrency = self.shared.options.at_once(self.devices.len());
+        if self.shared.handoffs_left.load(Ordering::Relaxed)
+            && let put_off @ 1.. = jobs.put_off_all_but_handoffs()
+        {
+            tracing::warn!("{NAME}: handoffs_first: not all handoffs are home; {put_off} other partitions wait for it");
+        }
         let now = jobs.take(concurrency.saturating_mul(TURNS));
         if now.is_empty() {
             return Step::PassOver;

@@ -13,6 +13,7 @@ use object_engine::{PartitionLock, Rehash};
 use placement::Device;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use vocabulary::PathHash;
 
@@ -31,8 +32,16 @@ impl Shared {
                 Fate::Done
             }
             Ok(false) => Fate::Left,
-            Err(error) => self.failed(job, None, &error),
+            Err(error) => {
+                self.handoffs_wait();
+                self.failed(job, None, &error)
+            }
         }
+    }
+
+    /// Notes that a handoff has what primaries lack.
+    fn handoffs_wait(&self) {
+        self.handoffs_left.store(true, Ordering::Relaxed);
     }
 
     /// Whether the partition is gone.
@@ -130,6 +139,11 @@ impl Shared {
             );
         }
         let all_answered = trouble.is_none() || self.options.handoff_delete.is_some();
+        // A POST without its body has been offered, and may have to stay for long.
+        let is_owed = other.iter().any(|(_, (versions, _))| !versions.is_lone());
+        if is_owed || kept > 0 || !all_answered {
+            self.handoffs_wait();
+        }
         Ok(kept == 0 && other.is_empty() && all_answered)
     }
 }
