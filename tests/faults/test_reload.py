@@ -6,17 +6,19 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
+from swift.common.ring import RingBuilder
 
 from harness.client import Client
-from harness.cluster import Cluster
+from harness.cluster import Cluster, healthy
 from harness.layout import ROLES, Layout
 from harness.load import Load
 from harness.memcached import Memcached
 from harness.places import martlet
-from harness.waiting import until
+from harness.waiting import free_port, until
 
 ALL = ("proxy", *ROLES)
 
@@ -87,6 +89,51 @@ def test_every_server_is_exchanged_under_load_without_one_failed_request(cluster
     assert load.failed == [] and load.wrong == []
     assert load.read_all() > 100 and load.failed == [] and load.wrong == []
     assert cluster.stop() == [0, 0, 0, 0]
+
+
+def port_per_device(layout):
+    """The ring of objects with another port for each device; the ports."""
+    builder = RingBuilder.load(str(layout.etc / "object.builder"))
+    for device in builder.devs:
+        device["port"] = device["replication_port"] = free_port()
+    builder.save(str(layout.etc / "object.builder"))
+    builder.get_ring().save(str(layout.etc / "object.ring.gz"))
+    return [device["port"] for device in builder.devs]
+
+
+def test_with_a_port_for_each_disk_none_is_closed_for_a_moment(tmp_path, builds):
+    layout = Layout(tmp_path / "c", policies=("gold",), workers=4,
+                    overrides={"object": {"DEFAULT": {"servers_per_port": 2, "ring_ip": "127.0.0.1"}}}).write()
+    ports, cluster = port_per_device(layout), Cluster(layout, "martlet")
+    refused, asked, over = [], [], threading.Event()
+
+    def ask(port):
+        while not over.is_set():
+            try:
+                asked.append(healthy(port))
+            except OSError as error:
+                refused.append((port, error))
+
+    users = [threading.Thread(target=ask, args=(port,)) for port in ports]
+    cluster.start_service("object")
+    process = cluster.services["object", 0]
+    try:
+        until(lambda: all(healthy(port) for port in ports), what="all ports")
+        for user in users:
+            user.start()
+        for _ in range(3):
+            reload(process, builds())
+        os.kill(workers(process)[0], signal.SIGHUP)  # by hand: the successor comes later
+        reload(process, builds())
+        held = len(os.listdir(f"/proc/{process.child.pid}/fd"))
+        reload(process, builds())
+        assert len(os.listdir(f"/proc/{process.child.pid}/fd")) == held
+    finally:
+        over.set()
+        for user in users:
+            user.join(20)
+        cluster.stop()
+    assert refused == [] and len(asked) > 100 and all(asked)
 
 
 def test_a_request_under_way_is_finished_by_the_build_that_began_it(cluster, builds):

@@ -27,6 +27,7 @@ mod first_start;
 mod logging;
 mod metrics;
 mod overseer;
+mod passed_on;
 mod priority;
 mod process;
 mod program;

@@ -29,6 +29,7 @@ use renewal::Inheritance;
 use settings::server::ServerCommon;
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -151,6 +152,8 @@ impl Signals {
 struct Server<'a> {
     program: &'a Program,
     socket: TcpListener,
+    /// What the worker has passed on to the next one: its further ports.
+    ports: Option<OwnedFd>,
     /// The one that serves; none while it is replaced after its death.
     worker: Option<Child>,
     /// Those that finish.
@@ -194,10 +197,11 @@ impl<'a> Server<'a> {
             return Err(Failure::Usage(missing.into()));
         };
         let socket = bind(common, port).await?;
-        match Child::begin(program, Path::new(RUNNING), &socket, signals).await? {
-            Began::Serving(worker) => Ok(Some(Self {
+        match Child::begin(program, Path::new(RUNNING), (&socket, None), signals).await? {
+            Began::Serving(mut worker) => Ok(Some(Self {
                 program,
                 socket,
+                ports: worker.take_ports(),
                 worker: Some(worker),
                 leaving: Vec::new(),
                 successor: None,
@@ -265,8 +269,11 @@ impl<'a> Server<'a> {
     async fn replace(&mut self, signals: &mut Signals) {
         self.successor = None;
         self.leaving.extend(self.worker.take());
-        match Child::begin(self.program, Path::new(RUNNING), &self.socket, signals).await {
-            Ok(Began::Serving(worker)) => self.worker = Some(worker),
+        match Child::begin(self.program, Path::new(RUNNING), self.passes_on(), signals).await {
+            Ok(Began::Serving(mut worker)) => {
+                self.ports = worker.take_ports();
+                self.worker = Some(worker);
+            }
             Ok(Began::Told) => {}
             Ok(Began::Ended(code)) => {
                 tracing::error!("a new worker did not start ({code}); trying again");
@@ -282,8 +289,9 @@ impl<'a> Server<'a> {
     /// SIGUSR1: on success this process goes on as another build.
     async fn renew(&mut self, signals: &mut Signals) {
         tell_service_manager(RELOADING);
-        match Child::begin(self.program, &self.program.path(), &self.socket, signals).await {
-            Ok(Began::Serving(worker)) => {
+        match Child::begin(self.program, &self.program.path(), self.passes_on(), signals).await {
+            Ok(Began::Serving(mut worker)) => {
+                self.ports = worker.take_ports();
                 if let Some(old) = self.worker.replace(worker) {
                     old.signal(Signal::SIGHUP);
                     self.leaving.push(old);
@@ -302,6 +310,11 @@ impl<'a> Server<'a> {
             Err(failure) => tracing::error!("not reloaded, serving as before: {failure}"),
         }
         tell_service_manager(NOT_RELOADED);
+    }
+
+    /// What every worker is given.
+    fn passes_on(&self) -> (&TcpListener, Option<&OwnedFd>) {
+        (&self.socket, self.ports.as_ref())
     }
 
     fn children(&self) -> impl Iterator<Item = &Child> {

@@ -2,12 +2,13 @@
 //!
 //! OpenStack runs so many processes for each port, so that a hung disk holds up only its own. Here a disk has threads
 //! of its own whatever port it is asked on, so one process serves all ports, whatever the number.
-//! Always holds: a port that a new ring brings is listened on within [`LOOK_EVERY`]; one that is still another's (a
-//! worker that leaves) is tried again until it is free.
+//! Always holds: a port that a new ring brings is listened on within [`LOOK_EVERY`]; one that is still another's is tried
+//! again until it is free; a port is open without a break when one worker follows another ([`passed_on`](crate::passed_on)).
 //! Deliberately absent: `bind_port`, which is the overseer's; letting go of ports that rings no longer name.
 
 use crate::addresses;
 use crate::failure::Failure;
+use crate::passed_on::Passing;
 use crate::rings::RingFiles;
 use gateway::Rings;
 use peer::http_server::serve;
@@ -15,11 +16,14 @@ use peer::{HttpService, ServerOptions};
 use settings::server::ServerCommon;
 use settings::{ObjectServerSettings, SwiftConf};
 use std::collections::BTreeSet;
+use std::io;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use upkeep::Here;
-use world::World;
+use world::network::RealNetwork;
+use world::{Listener, World};
 
 /// Between two looks at the rings.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -31,6 +35,7 @@ pub struct RingPorts {
     rings: Rings,
     here: Here,
     common: ServerCommon,
+    passing: Passing,
 }
 
 impl RingPorts {
@@ -58,6 +63,7 @@ impl RingPorts {
             rings,
             here,
             common: common.clone(),
+            passing: Passing::from_environment(),
         }))
     }
 
@@ -72,20 +78,31 @@ impl RingPorts {
         ports
     }
 
+    /// On a socket that the worker before had, if it did.
+    fn listen(&self, port: u16, received: Option<TcpListener>) -> io::Result<Box<dyn Listener>> {
+        let socket = match received {
+            Some(socket) => socket,
+            None => RealNetwork.bind(&self.common.bind_ip, port, self.common.backlog)?,
+        };
+        self.passing.pass_on(port, &socket);
+        RealNetwork.accept_on(socket)
+    }
+
     /// Serves on them until `shutdown`.
     pub async fn serve(
-        self,
+        mut self,
         world: World,
         service: Arc<dyn HttpService>,
         options: ServerOptions,
         mut shutdown: watch::Receiver<bool>,
     ) {
         let (mut open, mut refused) = (BTreeSet::new(), BTreeSet::new());
+        let mut received = self.passing.received();
         loop {
             let wanting: Vec<u16> = self.ports().difference(&open).copied().collect();
             for port in &wanting {
-                let (ip, backlog) = (&self.common.bind_ip, self.common.backlog);
-                match world.network.listen(ip, *port, backlog) {
+                let ip = &self.common.bind_ip;
+                match self.listen(*port, received.remove(port)) {
                     Ok(listener) => {
                         tracing::info!("serving on {ip}:{port}");
                         open.insert(*port);
@@ -104,7 +121,7 @@ impl RingPorts {
                 AGAIN
             };
             tokio::select! {
-                () = world.clock.sleep(pause) => {}
+                () = world.clock.sleep(pause) => received.clear(),
                 _ = shutdown.wait_for(|begun| *begun) => return,
             }
         }

@@ -3,6 +3,7 @@
 use super::Signals;
 use super::renewal::WORKERS;
 use crate::failure::Failure;
+use crate::passed_on::{CHANNELS, KEPT, channel, inherit, numbers};
 use crate::program::Program;
 use crate::worker::{CLOSED, OVERSEER, READY};
 use nix::errno::Errno;
@@ -45,18 +46,20 @@ pub struct Child {
     said: Option<BufReader<Receiver>>,
     /// It has closed its socket as it was told.
     closed: bool,
+    /// Where it passes its ports on.
+    ports: Option<OwnedFd>,
     ended: Cell<Option<i32>>,
 }
 
 impl Child {
-    /// Starts `build` as a worker and waits until it serves. Told to end in the meantime, the new worker ends.
+    /// Starts `build` as a worker, with the `ports` of the one before, and waits until it serves. Told to end in the meantime, the new worker ends.
     pub async fn begin(
         program: &Program,
         build: &Path,
-        socket: &TcpListener,
+        (socket, ports): (&TcpListener, Option<&OwnedFd>),
         signals: &mut Signals,
     ) -> Result<Began, Failure> {
-        let mut child = Self::spawn(program, build, socket)?;
+        let mut child = Self::spawn(program, build, socket, ports)?;
         let word = tokio::select! {
             word = tokio::time::timeout(STARTING, child.word()) => word.unwrap_or_default(),
             () = signals.end() => {
@@ -75,24 +78,34 @@ impl Child {
         Ok(Began::Ended(ended.unwrap_or(1)))
     }
 
-    fn spawn(program: &Program, build: &Path, socket: &TcpListener) -> Result<Self, Failure> {
+    fn spawn(program: &Program, build: &Path, socket: &TcpListener, ports: Option<&OwnedFd>) -> Result<Self, Failure> {
         let doing = || Failure::io("start", build);
         let [name, arguments @ ..] = program.arguments.as_slice() else {
             return Err(Failure::Usage("called without a name".into()));
         };
         let socket: OwnedFd = socket.try_clone().map_err(doing())?.into();
+        let (to, kept) = channel().map_err(doing())?;
+        let from = ports.map(OwnedFd::try_clone).transpose().map_err(doing())?;
+        let channels: Vec<OwnedFd> = [Some(to), from].into_iter().flatten().collect();
+        for channel in &channels {
+            inherit(channel, true).map_err(doing())?;
+        }
         let mut process = Command::new(build)
             .arg0(name)
             .args(arguments)
             .env(OVERSEER, std::process::id().to_string())
+            .env(CHANNELS, numbers(&channels))
             .env_remove(WORKERS)
+            .env_remove(KEPT)
             .stdin(Stdio::from(socket))
             .stdout(Stdio::piped())
             .spawn()
             .map_err(doing())?;
         let pid = i32::try_from(process.id()).map_err(|_| Failure::Usage("a process id beyond all bounds".into()))?;
         let said = process.stdout.take().map(OwnedFd::from);
-        Self::known(Pid::from_raw(pid), said)
+        let mut child = Self::known(Pid::from_raw(pid), said)?;
+        child.ports = Some(kept);
+        Ok(child)
     }
 
     /// A worker that runs already.
@@ -104,6 +117,7 @@ impl Child {
             begun: Instant::now(),
             said: said.map(BufReader::new),
             closed: false,
+            ports: None,
             ended: Cell::new(None),
         })
     }
@@ -178,6 +192,11 @@ impl Child {
 
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// What it passes on to its successor.
+    pub fn take_ports(&mut self) -> Option<OwnedFd> {
+        self.ports.take()
     }
 
     /// The pipe, for whoever is to listen from now on.

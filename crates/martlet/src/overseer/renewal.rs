@@ -1,12 +1,13 @@
 //! How an overseer goes on as another build: same process, same children, same socket.
 //!
-//! The socket passes as standard input, what the worker says as standard output, who the workers are in the
-//! environment. Always holds: signals are blocked from before until the new build watches them, and those that have come
+//! The socket passes as standard input, what the worker says as standard output, who the workers are and where the ports
+//! are that they pass on in the environment. Always holds: signals are blocked from before until the new build watches them, and those that have come
 //! while its worker started are sent once more, so none is lost and none kills; if the other build cannot be executed, this
 //! one goes on.
 
 use super::{Child, Server, Signals};
 use crate::failure::Failure;
+use crate::passed_on::{KEPT, inherit, inherited, numbers};
 use crate::program::{Program, let_go_of_input, redirect};
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout, execve};
@@ -24,6 +25,7 @@ pub const WORKERS: &str = "MARTLET_OVERSEER_OF";
 pub struct Inheritance {
     socket: OwnedFd,
     said: OwnedFd,
+    ports: Option<OwnedFd>,
     workers: Vec<Pid>,
 }
 
@@ -34,9 +36,11 @@ impl Inheritance {
             return Ok(None);
         };
         let doing = || Failure::io("take over", Path::new("the socket"));
+        let kept = std::env::var(KEPT).ok().and_then(|number| number.parse().ok());
         let inheritance = Self {
             socket: std::io::stdin().as_fd().try_clone_to_owned().map_err(doing())?,
             said: std::io::stdout().as_fd().try_clone_to_owned().map_err(doing())?,
+            ports: kept.and_then(|number| inherited(number).ok()),
             workers: workers
                 .split(',')
                 .filter_map(|pid| pid.parse().ok())
@@ -57,6 +61,7 @@ impl Inheritance {
         Ok(Server {
             program,
             socket: TcpListener::from(self.socket),
+            ports: self.ports,
             worker,
             leaving: workers.map(|pid| Child::known(pid, None)).collect::<Result<_, _>>()?,
             successor: None,
@@ -112,8 +117,11 @@ fn execute(server: &Server, pipe: &impl AsFd) -> Result<Infallible, Failure> {
     let refuse = |error: nix::errno::Errno| Failure::io("execute", &path)(error.into());
     let workers: Vec<String> = server.children().map(|child| child.pid().to_string()).collect();
     let environment = std::env::vars_os()
-        .filter(|(name, _)| name != WORKERS)
-        .chain([(WORKERS.into(), workers.join(",").into())])
+        .filter(|(name, _)| name != WORKERS && name != KEPT)
+        .chain([
+            (WORKERS.into(), workers.join(",").into()),
+            (KEPT.into(), numbers(&server.ports).into()),
+        ])
         .map(|(name, value)| c_string([name, OsString::from("="), value].into_iter().collect()))
         .collect::<Result<Vec<_>, _>>()?;
     let arguments = server
@@ -126,7 +134,11 @@ fn execute(server: &Server, pipe: &impl AsFd) -> Result<Infallible, Failure> {
     let build = c_string(path.clone().into_os_string())?;
     dup2_stdin(&server.socket).map_err(redirect)?;
     dup2_stdout(pipe).map_err(redirect)?;
-    execve(&build, &arguments, &environment).map_err(refuse)
+    let keep = |inherited| server.ports.iter().try_for_each(|kept| inherit(kept, inherited));
+    keep(true).map_err(Failure::io("keep", Path::new("the ports")))?;
+    let executed = execve(&build, &arguments, &environment).map_err(refuse);
+    drop(keep(false));
+    executed
 }
 
 fn c_string(text: OsString) -> Result<CString, Failure> {
