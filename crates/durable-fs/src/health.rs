@@ -10,6 +10,7 @@
 //! | an error that says the drive is gone | serves nothing | likewise |
 //! | a trial that fails, [`MANY_ERRORS`] errors within [`WINDOW`] seconds | serves nothing | likewise, after a rest that doubles each time |
 //! | jobs under way and none ending for [`HUNG`] seconds | serves nothing | likewise, once jobs end again |
+//! | a trial that has not ended for so long (writes hang, and reads may not) | serves nothing | likewise |
 //!
 //! Always holds: the state changes with one line in the log each time; asking costs one load; a second is
 //! counted when it is seen to pass, so a process that was stopped does not take its own sleep for the drive's;
@@ -93,6 +94,8 @@ struct State {
     watched: bool,
     trial_asked: bool,
     trial_running: bool,
+    /// Seconds since it began.
+    trial_took: u32,
     unlooked: u32,
 }
 
@@ -129,6 +132,7 @@ impl Health {
                 watched: false,
                 trial_asked: false,
                 trial_running: false,
+                trial_took: 0,
                 unlooked: 0,
             }),
         })
@@ -231,6 +235,7 @@ impl Health {
         let state = &mut *self.state.lock();
         state.watched = true;
         self.watch_progress(state);
+        self.watch_trial(state);
         state.window += 1;
         if state.window >= WINDOW {
             (state.window, state.errors) = (0, 0);
@@ -252,6 +257,7 @@ impl Health {
         let try_now = due && !state.trial_running;
         if try_now {
             (state.trial_running, state.trial_asked, state.unlooked) = (true, false, 0);
+            state.trial_took = 0;
         }
         try_now
     }
@@ -269,6 +275,18 @@ impl Health {
                 "{under_way} jobs under way, none of which has ended for {} seconds",
                 state.stuck
             );
+            self.fall(state, Service::Out, why);
+        }
+    }
+
+    /// What is read from memory ends on a drive that takes nothing any more; a trial does not.
+    fn watch_trial(&self, state: &mut State) {
+        if !state.trial_running {
+            return;
+        }
+        state.trial_took = state.trial_took.saturating_add(1);
+        if state.trial_took >= HUNG {
+            let why = format!("a trial has not ended for {} seconds", state.trial_took);
             self.fall(state, Service::Out, why);
         }
     }
@@ -420,8 +438,11 @@ mod tests {
         // Spread over time they are bad luck.
         for _ in 0..MANY_ERRORS * 2 {
             health.saw(&os(5));
-            (0..WINDOW).for_each(|_| assert!(!health.tick() || health.check().is_ok()));
-            health.tried(Outcome::Well);
+            for _ in 0..WINDOW {
+                if health.tick() {
+                    health.tried(Outcome::Well);
+                }
+            }
         }
         assert_eq!(service(&health), Service::Full);
     }
@@ -445,6 +466,23 @@ mod tests {
         }
         assert_eq!(service(&health), Service::Out, "the job has not ended");
         drop(job);
+        try_out(&health, Outcome::Well);
+        assert_eq!(service(&health), Service::Full);
+    }
+
+    #[test]
+    fn a_drive_is_hung_whose_trial_does_not_end_whatever_else_does() {
+        let health = Health::new("/srv/sda");
+        while !health.tick() {}
+        for _ in 1..HUNG {
+            drop(health.enter());
+            health.tick();
+        }
+        assert_eq!(service(&health), Service::Full);
+        health.tick();
+        assert_eq!(service(&health), Service::Out);
+        health.tried(Outcome::Well);
+        assert_eq!(service(&health), Service::Out);
         try_out(&health, Outcome::Well);
         assert_eq!(service(&health), Service::Full);
     }
