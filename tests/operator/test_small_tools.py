@@ -159,7 +159,7 @@ def test_config(tmp_path):
         (tmp_path / name).write_text(text)
     calls = ["", "proxy", "proxy -w", "proxy -s filter:cache", "proxy-server -s cache", "proxy -w -s application:proxy-server", "object", "object-auditor -c 2", "object -w -c 1",
              "object -c 9", "container", "container -w", "container-reconciler", "object-expirer", "nope", "account", "nope object.1 proxy -s pipeline:main",
-             "object-server.nope", "main", "object -w -c 4", "-s", "-c x proxy", "-c 0x1 object", "-c -9 object", "-s -x proxy", tmp_path / "object-server/1.conf", tmp_path / "container-server.conf.d"]
+             "object-server.nope", "main", "object -w -c 4", "-s", "-c x proxy", "-c 0x1 object", "-c -9 object", "-c -1 object", "-c -2 object", "-c=-3 object", "-wc-3 object", "--config=-4 object", "-s -x proxy", tmp_path / "object-server/1.conf", tmp_path / "container-server.conf.d"]
     calls = [(call, str(call).split()) for call in calls]
     for (call, words), theirs in zip(calls, many("config", [words for _, words in calls], prefix=inside(tmp_path)), strict=True):
         ours = run("martlet", "config", "--swift-dir", tmp_path, *words)

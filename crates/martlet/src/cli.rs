@@ -4,15 +4,17 @@
 //! that `swift-init`, unit files and OpenStack's tests start it.
 //! Always holds: the flags are those of DESIGN §8; scripts rely on them.
 
+use crate::optparse::{self, Mistake};
 use crate::program;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use operator_tools::OURS;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// An object store that is OpenStack Swift's architecture, API, rings and disk formats in one program.
 #[derive(Debug, Parser)]
 #[command(name = "martlet", version, max_term_width = 100, arg_required_else_help = true)]
-// As OpenStack's programs read options: of one said twice the last counts, long ones may be shortened.
+// As OpenStack's programs read options (`optparse.rs`): of one said twice the last counts, long ones may be shortened.
 #[command(args_override_self = true, infer_long_args = true)]
 pub struct Cli {
     #[command(subcommand)]
@@ -134,7 +136,7 @@ pub struct Server {
     #[arg(value_name = "CONF")]
     pub conf: PathBuf,
     /// Read the configuration, say what is wrong with it, and serve nothing.
-    #[arg(short = 't', long)]
+    #[arg(short = 't', long, help_heading = OURS)]
     pub test_config: bool,
     /// Called as swift-…: log to standard error instead of to the system's log.
     #[arg(short, long)]
@@ -238,23 +240,30 @@ impl Cli {
     /// Reads the program's arguments, the name it was called by first. Ends the process on `--help`,
     /// `--version` and mistakes.
     pub fn from_args(args: impl Iterator<Item = OsString>) -> Self {
-        let mut line = as_openstack_reads(Self::command());
-        let read = line.try_get_matches_from_mut(as_martlet(args.collect()));
+        let mut line = Self::command();
+        let args = as_openstack_reads(&mut line, as_martlet(args.collect()));
+        let read = args.and_then(|args| line.try_get_matches_from_mut(args));
         let read = read.and_then(|matches| Self::from_arg_matches(&matches));
         read.unwrap_or_else(|error| error.format(&mut line).exit())
     }
 }
 
-/// An option that wants a value takes the next word, whatever it begins with; for `up`, which has no counterpart, a dash begins an
-/// option.
-fn as_openstack_reads(line: clap::Command) -> clap::Command {
-    line.mut_subcommands(|command| match command.get_name() {
-        "up" => command,
-        _ => command.mut_args(|arg| match arg.get_action().takes_values() && !arg.is_positional() {
-            true => arg.allow_hyphen_values(true),
-            false => arg,
-        }),
-    })
+/// The words as OpenStack's programs read theirs; those of `up`, which has no counterpart, as they are.
+fn as_openstack_reads(line: &mut clap::Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
+    let name = args.get(1).filter(|name| *name != "up").cloned();
+    let Some(command) = name.as_ref().and_then(|name| line.find_subcommand(name)) else {
+        return Ok(args);
+    };
+    match optparse::spelled_out(command, &args[2..]) {
+        Ok(words) => args.splice(2.., words),
+        Err(Mistake(kind, what)) => {
+            // So that the message can say how the subcommand is used.
+            line.build();
+            let command = name.and_then(|name| line.find_subcommand_mut(name));
+            return Err(command.map_or_else(|| clap::Error::new(kind), |command| command.error(kind, what)));
+        }
+    };
+    Ok(args)
 }
 
 /// `swift-object-server CONF …` → `martlet object-server CONF …`.
@@ -272,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_declaration_is_consistent() {
-        as_openstack_reads(Cli::command()).debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what can be said on the command line | `cli.rs` |
+//! | what can be said on the command line | `cli.rs`; in which forms: `optparse.rs` |
 //! | a whole cluster in one process | `up.rs`, its first start `first_start.rs` |
 //! | one server of a cluster | `server.rs` |
 //! | its two processes: what stays, what serves | `overseer.rs`, `worker.rs` |
@@ -26,6 +26,7 @@ mod failure;
 mod first_start;
 mod logging;
 mod metrics;
+mod optparse;
 mod overseer;
 mod passed_on;
 mod priority;

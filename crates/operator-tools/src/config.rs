@@ -3,6 +3,7 @@
 //! Compared with `swift-config` in `tests/operator/test_small_tools.py`. OpenStack's program looks in /etc/swift only;
 //! here `--swift-dir` may name another place. With `--wsgi` filters and applications must say `use = egg:swift#name`.
 
+use crate::OURS;
 use crate::console::{Console, Status};
 use crate::swift_dir::DEFAULT;
 use crate::words::{path, whole};
@@ -25,7 +26,7 @@ pub struct Arguments {
     /// a configuration.
     #[arg(value_name = "SERVER")]
     pub servers: Vec<String>,
-    /// Only the Nth configuration of the server.
+    /// Only the Nth configuration of the server; 0 for all, and below that counted from the last but one.
     #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = whole)]
     pub config_num: i64,
     /// Only sections of this name.
@@ -35,7 +36,7 @@ pub struct Arguments {
     #[arg(short, long)]
     pub wsgi: bool,
     /// Where the configurations are.
-    #[arg(long, value_name = "DIR", default_value = DEFAULT, value_parser = path())]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT, value_parser = path(), help_heading = OURS)]
     pub swift_dir: PathBuf,
 }
 
@@ -85,7 +86,7 @@ fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Consol
         found.retain(|file| file.file_stem().is_some_and(|stem| stem == named));
     }
     if arguments.config_num != 0 {
-        let before = usize::try_from(arguments.config_num.saturating_sub(1)).unwrap_or(usize::MAX);
+        let before = before(arguments.config_num, found.len());
         found = found.into_iter().skip(before).take(1).collect();
     }
     if found.is_empty() {
@@ -95,6 +96,20 @@ fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Consol
         }
     }
     Ok(found)
+}
+
+/// How many configurations stand before the Nth of them. Below zero N counts from behind as Python's slices do, where -1 is
+/// the last but one: the slice ends before N.
+fn before(number: i64, all: usize) -> usize {
+    let from_behind = || {
+        all.checked_sub(usize::try_from(number.unsigned_abs()).ok()?)?
+            .checked_sub(1)
+    };
+    let before = match number > 0 {
+        true => usize::try_from(number - 1).ok(),
+        false => from_behind(),
+    };
+    before.unwrap_or(all)
 }
 
 /// `object-server.conf`, `object-server.conf.d`, and what is called so in `object-server`, in order of names.

@@ -4,12 +4,13 @@
 //! Always holds: the database is looked at (`Broker::look`), neither merged with what waits beside it nor put aside when
 //! it is damaged, as OpenStack's programs do; the numbers are those they print.
 
+use crate::OURS;
 use crate::console::{Console, Status};
 use crate::locations::Placed;
 use crate::shard_info::Sharding;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::text::shown;
-use crate::words::path;
+use crate::words::{explained, path};
 use clap::Args;
 use listing_engine::{Broker, Direction, Error, Info, Kind, Metadata, SyncNote, Waiting, complaint_about};
 use std::collections::HashMap;
@@ -34,8 +35,8 @@ pub struct Arguments {
     /// Also print whom this replica has heard of or told, and how far.
     #[arg(short, long)]
     pub sync: bool,
-    /// Do not count rows that wait in the pending file (OpenStack's program of this name has no such option).
-    #[arg(long)]
+    /// Do not count rows that wait in the pending file.
+    #[arg(long, help_heading = OURS)]
     pub stale_reads_ok: bool,
 }
 
@@ -69,7 +70,11 @@ fn run(
     let [path] = arguments.files.as_slice() else {
         let (word, upper) = (kind.word(), kind.word().to_ascii_uppercase());
         console.say(format_args!(
-            "Usage: swift-{word}-info [options] {upper}_DB_FILE (--help says more)"
+            "Usage: swift-{word}-info [options] {upper}_DB_FILE\n\n{}",
+            match kind {
+                Kind::Account => explained::<Arguments>(),
+                Kind::Container => explained::<ContainerArguments>(),
+            }
         ))?;
         return Ok(Status::SUCCESS);
     };

@@ -7,7 +7,7 @@
 use crate::console::{Console, Status};
 use crate::locations::{Listing, quoted};
 use crate::swift_dir::{DEFAULT, LARGEST_RING, SwiftDir};
-use crate::words::path;
+use crate::words::{explained, path};
 use clap::Args;
 use percent_encoding::percent_decode_str;
 use placement::Ring;
@@ -18,6 +18,7 @@ use world::World;
 
 /// The command line of `get-nodes`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A ring file, and the account, container and object, as several words or as one with slashes; with --policy-name
     /// the ring is left out.
@@ -40,11 +41,17 @@ pub struct Arguments {
     pub quoted: bool,
 }
 
+const EXAMPLES: &str = "Examples:
+    get-nodes /etc/swift/account.ring.gz AUTH_test      the nodes of an account
+    get-nodes -a -P gold AUTH_test pictures cat.jpg     those of an object, and all handoffs
+    get-nodes -a -P gold AUTH_test/pictures/cat.jpg     the same
+    get-nodes /etc/swift/container.ring.gz -p 17        the nodes of a partition";
+
 const USAGE: &str = "Usage: swift-get-nodes [-a] <ring.gz> <account> [<container> [<object>]]
 Or:    swift-get-nodes [-a] <ring.gz> -p partition
 Or:    swift-get-nodes [-a] -P policy_name <account> [<container> [<object>]]
 Or:    swift-get-nodes [-a] -P policy_name -p partition
-(--help says more)";
+";
 
 /// Looks and prints.
 pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
@@ -52,7 +59,7 @@ pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> i
         Ok(asked) => asked.print(arguments, console),
         Err(Mistake::Line(why)) => {
             console.complain(format_args!("ERROR: {why}"))?;
-            console.fail(USAGE)
+            console.fail(format_args!("{USAGE}\n{}", explained::<Arguments>()))
         }
         Err(Mistake::Names(why)) => console.fail(why),
         Err(Mistake::Files(why)) => {

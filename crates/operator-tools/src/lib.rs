@@ -54,3 +54,6 @@ mod text;
 mod words;
 
 pub use console::{Console, Status};
+
+/// Heads options in `--help` that OpenStack's program of the name has not.
+pub const OURS: &str = "Not in OpenStack's program";

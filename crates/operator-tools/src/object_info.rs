@@ -9,7 +9,7 @@ use crate::console::{Console, Status};
 use crate::locations::Placed;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::text::shown;
-use crate::words::path;
+use crate::words::{explained, path};
 use clap::Args;
 use md5::{Digest, Md5};
 use object_engine::Metadata;
@@ -48,7 +48,8 @@ pub struct Arguments {
 /// Looks and prints.
 pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
     let [path] = arguments.files.as_slice() else {
-        console.say("Usage: swift-object-info [options] OBJECT_FILE (--help says more)")?;
+        console.say("Usage: swift-object-info [options] OBJECT_FILE\n")?;
+        console.say(explained::<Arguments>())?;
         return Ok(Status::SUCCESS);
     };
     if !world.files.info(path).is_ok_and(|info| info.kind != Kind::Directory) {

@@ -13,7 +13,7 @@ use world::World;
 /// The command line of `oldies`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Look for processes at least so many hours old.
+    /// Look for processes at least so many hours old; unless told, 30 days.
     #[arg(
         short,
         long,

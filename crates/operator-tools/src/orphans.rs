@@ -24,6 +24,10 @@ const ANCESTORS: usize = 64;
 
 /// The command line of `orphans`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Processes that run `once` are left out: they end by themselves.\n\nTo end all that are older than two \
+hours:\n    orphans -a 2 -k TERM"
+)]
 pub struct Arguments {
     /// Look for processes at least so many hours old.
     #[arg(

@@ -4,9 +4,10 @@
 //! Compared with `swift-reconciler-enqueue` in `tests/operator/test_small_tools.py`.
 //! Always holds: it is queued when a majority of the replicas has the row.
 
+use crate::OURS;
 use crate::console::{Console, Status};
 use crate::swift_dir::{DEFAULT, SwiftDir};
-use crate::words::path;
+use crate::words::{explained, path};
 use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::{Call, Peers, Target, Timeouts};
@@ -36,8 +37,7 @@ Arguments:
 policy_index: the policy the object is currently stored in.
       /a/c/o: the full path of the object - utf-8
    timestamp: the timestamp of the datafile/tombstone.
-
-(--help says more)";
+";
 
 /// The command line of `reconciler-enqueue`.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(short, long)]
     pub force: bool,
     /// Where swift.conf and the rings are.
-    #[arg(long, value_name = "DIR", default_value = DEFAULT, value_parser = path())]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT, value_parser = path(), help_heading = OURS)]
     pub swift_dir: PathBuf,
 }
 
@@ -79,7 +79,7 @@ struct Misplaced {
 /// Queues it and prints the container of the queue.
 pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
     let [policy, path, timestamp] = arguments.words.as_slice() else {
-        console.say(USAGE)?;
+        console.say(format_args!("{USAGE}\n{}", explained::<Arguments>()))?;
         return Ok(Status::SUCCESS);
     };
     let prepared = prepare(arguments, world, policy, path, timestamp);

@@ -26,6 +26,28 @@ pub(crate) fn whole(text: &str) -> Result<i64, &'static str> {
     Ok(number.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
+/// A number with a fraction, written as Python reads them: spaces around it, and underscores between digits.
+pub(crate) fn float(text: &str) -> Result<f64, &'static str> {
+    let text = text.trim();
+    let stray = text.starts_with('_')
+        || text.ends_with('_')
+        || text.contains("__")
+        || text.contains("_.")
+        || text.contains("._");
+    let number = text.replace('_', "").parse().ok();
+    number.filter(|_| !stray).ok_or("expected a number")
+}
+
+/// A tool's options as `--help` lists them. Its other words are for the line above them.
+pub(crate) fn explained<A: clap::Args>() -> String {
+    let command = A::augment_args(clap::Command::new("")).help_template("{all-args}");
+    let mut command = command.mut_args(|arg| match arg.is_positional() {
+        true => arg.hide(true),
+        false => arg,
+    });
+    command.render_help().to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,10 +74,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn numbers_with_fractions_are_those_of_python() {
+        for (text, number) in [
+            ("5", 5.0),
+            (" 1_0.5 ", 10.5),
+            ("-inf", f64::NEG_INFINITY),
+            (".5", 0.5),
+            ("1e3", 1000.0),
+        ] {
+            assert_eq!(float(text), Ok(number), "{text}");
+        }
+        for text in ["", "x", "_1", "1_", "1__0", "1_.5", "1 0"] {
+            assert!(float(text).is_err(), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_panics(text in ".*") {
-            let _ = whole(&text);
+            let _ = (whole(&text), float(&text));
         }
     }
 }

@@ -39,16 +39,16 @@ use world::World;
 #[derive(Debug, Clone, Args)]
 #[command(args_override_self = true)]
 pub struct Common {
-    /// The configuration.
+    /// The configuration, with a section [dispersion].
     #[arg(value_name = "CONF", default_value = "/etc/swift/dispersion.conf", value_parser = path())]
     pub conf: PathBuf,
     /// What OpenStack's program overlooks too.
     #[arg(hide = true)]
     pub overlooked: Vec<String>,
-    /// Containers alone.
+    /// Look after containers, leave objects out.
     #[arg(long)]
     pub container_only: bool,
-    /// Objects alone.
+    /// Look after objects, leave containers out.
     #[arg(long)]
     pub object_only: bool,
     /// Do not verify Keystone's certificate.

@@ -32,7 +32,7 @@ pub struct Arguments {
     /// The report as JSON.
     #[arg(short = 'j', long)]
     dump_json: bool,
-    /// Say on standard error who has no copy.
+    /// Say on standard error which servers answer that they have no copy.
     #[arg(short, long)]
     debug: bool,
     /// Say on standard error which partitions have fewer copies than they should.

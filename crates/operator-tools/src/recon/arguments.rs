@@ -1,6 +1,7 @@
 //! The command line of `recon`.
 
-use crate::words::{path, whole};
+use crate::OURS;
+use crate::words::{float, path, whole};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -69,7 +70,7 @@ pub struct Arguments {
     #[arg(short = 'T', long)]
     pub time: bool,
     /// By how much clocks may differ, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = float)]
     pub jitter: f64,
     /// Whether servers have the same version of Swift.
     #[arg(long)]
@@ -80,7 +81,8 @@ pub struct Arguments {
     /// Show also the COUNT emptiest devices.
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = whole)]
     pub lowest: i64,
-    /// Every check that makes sense for the kind of server.
+    /// Every check that makes sense for the kind of server: -arRudlqT, --auditor, --updater, --expirer, --sharding, --md5,
+    /// --sockstat, --validate-servers, --driveaudit and --swift-versions.
     #[arg(long)]
     pub all: bool,
     /// Ask only servers in this region.
@@ -99,6 +101,6 @@ pub struct Arguments {
     #[arg(short, long, value_name = "POLICY")]
     pub policy: Option<String>,
     /// Print one JSON document instead: for each kind of server and check what each host answered, and the summaries.
-    #[arg(long)]
+    #[arg(long, help_heading = OURS)]
     pub json: bool,
 }

@@ -6,7 +6,9 @@
 //! ```
 //! Always holds: with JSON nothing else is printed, refusals excepted, which go to standard error.
 
+use super::Arguments;
 use crate::console::Console;
+use crate::words::explained;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use std::io;
@@ -52,7 +54,8 @@ impl<'c, 'w> Teller<'c, 'w> {
             None => {
                 self.console.say(why)?;
                 self.console
-                    .say("Usage: recon [SERVER_TYPE]... [OPTION]...; --help says what there is")
+                    .say("Usage: recon [account] [container] [object] [OPTION]...\n")?;
+                self.console.say(explained::<Arguments>())
             }
         }
     }
