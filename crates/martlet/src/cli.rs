@@ -7,7 +7,6 @@
 use crate::optparse::{self, Mistake};
 use crate::program;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use operator_tools::OURS;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -136,7 +135,7 @@ pub struct Server {
     #[arg(value_name = "CONF")]
     pub conf: PathBuf,
     /// Read the configuration, say what is wrong with it, and serve nothing.
-    #[arg(short = 't', long, help_heading = OURS)]
+    #[arg(short = 't', long)]
     pub test_config: bool,
     /// Called as swift-…: log to standard error instead of to the system's log.
     #[arg(short, long)]

@@ -131,20 +131,22 @@ impl<'a> Line<'a> {
     /// The option of a long name, or of its beginning.
     fn named(&self, name: &str) -> Result<Named<'a>, Mistake> {
         let command = self.command;
-        let exact = command.get_arguments().find(|arg| {
-            arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
-        });
+        let exact = command
+            .get_arguments()
+            .find(|arg| names(arg).any(|known| known == name));
         if let Some(option) = exact {
             return Ok(Named::Option(option));
         }
         let theirs = command
             .get_arguments()
             .filter(|arg| arg.get_help_heading() != Some(OURS));
+        let begun = |arg: &'a Arg| names(arg).find(|known| known.starts_with(name));
         let mut meant: Vec<(&str, Named<'a>)> = theirs
-            .filter_map(|arg| Some((arg.get_long()?, Named::Option(arg))))
+            .filter_map(|arg| Some((begun(arg)?, Named::Option(arg))))
             .collect();
-        meant.push(("help", Named::Help));
-        meant.retain(|(long, _)| long.starts_with(name));
+        if "help".starts_with(name) {
+            meant.push(("help", Named::Help));
+        }
         meant.sort_by_key(|(long, _)| *long);
         match meant.len() {
             1 => Ok(meant.remove(0).1),
@@ -179,6 +181,12 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Its long name, and others that mean the same.
+fn names(option: &Arg) -> impl Iterator<Item = &str> {
+    let aliases = option.get_all_aliases().unwrap_or_default();
+    option.get_long().into_iter().chain(aliases)
+}
+
 fn takes_value(option: &Arg) -> bool {
     option.get_action().takes_values()
 }
@@ -196,6 +204,7 @@ mod tests {
             Arg::new("partition").long("partition").short('p'),
             Arg::new("policy-name").long("policy-name").short('P'),
             Arg::new("plain").long("plain").help_heading(OURS),
+            Arg::new("zero-fps").long("zero-fps").alias("zero_fps"),
             Arg::new("words").num_args(0..),
         ])
     }
@@ -209,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_form_of_an_option_is_read() {
-        let cases: [(&[&str], &[&str]); 12] = [
+        let cases: [(&[&str], &[&str]); 14] = [
             (&["-p=x"], &["--partition==x", "--"]),
             (&["-p", "-a"], &["--partition=-a", "--"]),
             (&["-vap5", "a"], &["--verbose", "--all", "--partition=5", "--", "a"]),
@@ -221,6 +230,8 @@ mod tests {
             (&["--plain=1"], &["--plain=1", "--"]),
             (&["-ah", "--nope"], &["--help"]),
             (&["--he"], &["--help"]),
+            (&["--zero=1"], &["--zero-fps=1", "--"]),
+            (&["--zero_f", "1"], &["--zero-fps=1", "--"]),
             (&[], &["--"]),
         ];
         for (line, wanted) in cases {
