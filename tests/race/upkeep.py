@@ -59,9 +59,9 @@ class Pass:
 class Ground:
     """A cluster of one make, one node with four devices, that upkeep is let loose on."""
 
-    def __init__(self, make, root, replicas):
-        shutil.rmtree(root, ignore_errors=True)
-        self.make = make
+    def __init__(self, make, root, options):
+        make_room(root, options.drives)
+        self.make, replicas = make, options.replicas
         self.memcached = Memcached().start()
         self.layout = Layout(root, replicas=replicas, policies=("gold",), memcached_port=self.memcached.port, overrides=FAST).write()
         self.cluster = Cluster(self.layout, make, verbose=False).start()
@@ -79,7 +79,21 @@ class Ground:
     def stop(self):
         self.cluster.stop()
         self.memcached.stop()
-        shutil.rmtree(self.layout.root, ignore_errors=True)
+        make_room(self.layout.root, [])
+
+
+def make_room(root, drives):
+    """Nothing is left at `root`, and nothing where its devices led; each of those to come is on a drive of its own, if there are any."""
+    devices = root / "srv"
+    for device in devices.iterdir() if devices.is_dir() else ():
+        if device.is_symlink():
+            shutil.rmtree(device.resolve(), ignore_errors=True)
+    shutil.rmtree(root, ignore_errors=True)
+    for number, drive in enumerate(drives):
+        place = drive / root.name / f"sdb{number + 1}"
+        place.mkdir(parents=True)
+        devices.mkdir(parents=True, exist_ok=True)
+        (devices / place.name).symlink_to(place)
 
 
 def once(layout, cluster, make, daemon, conf, seconds=None):
@@ -152,7 +166,7 @@ def expired_in_turns(options, count, makes):
     if set(makes) != set(MAKES):
         raise SystemExit("expired-in-turns needs both makes")
     scores, event, seconds = {}, "expired-in-turns", options.theirs_for
-    ground = Ground("openstack", options.dir / "both", options.replicas)
+    ground = Ground("openstack", options.dir / "both", options)
     try:
         conf = expire(ground, count)
         took = ground.once("object-expirer", conf, seconds)
@@ -236,7 +250,7 @@ def on_grounds(event, work):
     def race(options, count, makes):
         scores = {}
         for make in makes:
-            ground = Ground(make, options.dir / make, options.replicas)
+            ground = Ground(make, options.dir / make, options)
             things = options.theirs if make == "openstack" and options.theirs else count
             try:
                 scores[event, make] = tell(event, make, things, work(ground, things))
@@ -289,7 +303,10 @@ def main():
     parser.add_argument("--replicas", type=int, default=3, help="of each thing, where each make has its own")
     parser.add_argument("--size", type=int, default=len(damage.BODY), help="bytes of each object")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race-upkeep", help="where the devices are")
+    parser.add_argument("--drives", type=Path, nargs=4, default=[], help="where each of the four devices is instead; not of replication")
     options = parser.parse_args()
+    if options.drives and "replication" in options.races:
+        raise SystemExit("replication takes devices away and has them in one directory: leave --drives out")
     damage.BODY = b"x" * options.size
     makes = [options.only] if options.only else list(MAKES)
     scores = {}

@@ -248,8 +248,17 @@ impl File for RealFile {
     }
 
     fn link(&self, to: &Path) -> io::Result<()> {
+        if NAMED_BY_NUMBER.load(Ordering::Relaxed) {
+            match fs::linkat(&self.fd, "", CWD, to, AtFlags::EMPTY_PATH) {
+                // What it says when it is not permitted, too.
+                Err(Errno::NOENT) => {}
+                other => return Ok(other?),
+            }
+        }
         let here = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
-        Ok(fs::linkat(CWD, here.as_str(), CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+        fs::linkat(CWD, here.as_str(), CWD, to, AtFlags::SYMLINK_FOLLOW)?;
+        NAMED_BY_NUMBER.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     fn lock(&self, wait: Duration) -> io::Result<()> {
@@ -339,6 +348,10 @@ impl Directory for RealDirectory {
     }
 }
 
+/// Whether a file without a name may get one by its descriptor alone, which takes a capability before Linux 6.10
+/// (linkat(2), `AT_EMPTY_PATH`); the way through `/proc` is open to all, and longer.
+static NAMED_BY_NUMBER: AtomicBool = AtomicBool::new(true);
+
 /// Whether `syncfs` says when something could not be written: since Linux 5.8 (syncfs(2), "VERSIONS").
 static SYNCFS_TELLS: LazyLock<bool> = LazyLock::new(|| {
     let release = rustix::system::uname();
@@ -411,6 +424,13 @@ mod tests {
     }
 
     #[test]
+    fn an_unnamed_file_gets_its_name_by_its_number_or_through_proc() {
+        for by_number in [true, false] {
+            NAMED_BY_NUMBER.store(by_number, Ordering::Relaxed);
+            an_unnamed_file_gets_its_name_with_its_content();
+        }
+    }
+
     fn an_unnamed_file_gets_its_name_with_its_content() {
         let place = tempfile::tempdir().unwrap();
         let file = RealFiles.open_unnamed(place.path()).unwrap();
