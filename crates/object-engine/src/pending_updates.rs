@@ -3,7 +3,7 @@
 //! An updater lists the suffix directories, then the records of one, reads each, sends it and comes
 //! back with what happened. All calls block.
 //! Always holds: a record is replaced by rename or removed, never changed in place; of several records
-//! of one object only the newest is handed out, and older ones are removed; a record that cannot be
+//! of one object only the newest that can be read is handed out, and older ones are removed; a record that cannot be
 //! read goes to `quarantined/objects` as OpenStack Swift's updater puts it, with one line that names it;
 //! foreign names are left where they are.
 //! Deliberately absent: sending, retries, rings. Tests: `tests/pending_updates.rs`.
@@ -199,30 +199,51 @@ impl PendingUpdates {
         if names.is_empty() {
             self.remove_quiet(&suffix.path, now)?;
         }
-        let (mut newest, mut outdated) = (BTreeMap::<PathHash, PendingRecord>::new(), 0);
+        let mut of_object = BTreeMap::<PathHash, Vec<PendingRecord>>::new();
         for name in names {
-            let Some(record) = named(suffix, &name) else {
-                self.foreign.tell();
-                tracing::warn!(
-                    "{}: not a pending listing update; left alone",
-                    suffix.path.join(name).display()
-                );
-                continue;
-            };
-            let older = match newest.get(&record.hash) {
-                Some(known) if known.timestamp >= record.timestamp => Some(record),
-                _ => newest.insert(record.hash, record),
-            };
-            match older.map(|older| self.remove(&older)) {
-                Some(Ok(())) => outdated += 1,
-                // It holds up no other.
-                Some(Err(error)) => tracing::error!("an outdated listing update stays: {error}"),
-                None => {}
+            match named(suffix, &name) {
+                Some(record) => of_object.entry(record.hash).or_default().push(record),
+                None => {
+                    self.foreign.tell();
+                    tracing::warn!(
+                        "{}: not a pending listing update; left alone",
+                        suffix.path.join(name).display()
+                    );
+                }
             }
         }
-        let mut records: Vec<_> = newest.into_values().collect();
+        let mut outdated = 0;
+        let newest = of_object
+            .into_values()
+            .filter_map(|found| self.newest(found, &mut outdated));
+        let mut records: Vec<_> = newest.collect();
         records.sort_by_key(|record| record.timestamp);
         Ok((records, outdated))
+    }
+
+    /// The newest of an object's records; the others, which nobody needs beside one that can be read, are removed.
+    fn newest(&self, mut found: Vec<PendingRecord>, outdated: &mut u64) -> Option<PendingRecord> {
+        found.sort_by_key(|record| record.timestamp);
+        let mut newest = found.pop()?;
+        while !found.is_empty() {
+            match self.load(&newest) {
+                Ok(Some(_)) => break,
+                Ok(None) => newest = found.pop()?,
+                // Nothing is known of it: all of them stay.
+                Err(error) => {
+                    tracing::error!("older listing updates stay: {error}");
+                    return Some(newest);
+                }
+            }
+        }
+        for older in found {
+            match self.remove(&older) {
+                Ok(()) => *outdated += 1,
+                // It holds up no other.
+                Err(error) => tracing::error!("an outdated listing update stays: {error}"),
+            }
+        }
+        Some(newest)
     }
 
     /// Reads a record; `None` when it has gone meanwhile, or could not be read and is in quarantine now.

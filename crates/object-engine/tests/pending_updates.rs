@@ -97,6 +97,33 @@ fn the_newest_is_handed_out_and_rubbish_goes_to_quarantine() {
     assert!(!pending.join("fff").exists());
 }
 
+/// The row would else be lost with the one that cannot be read.
+#[test]
+fn an_older_one_counts_where_the_newest_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = golden().remove(0);
+    let good = dir.path().join(&case.path);
+    write(&good, &bytes(&case.bytes));
+    let at = |seconds: &str| good.with_file_name(format!("{}-{seconds}.00000", case.hash));
+    write(&at("1600000000"), &bytes(&case.bytes));
+    for spoilt in ["1999999998", "1999999999"] {
+        write(&at(spoilt), b"rubbish");
+    }
+    let updates = PendingUpdates::new(&World::real(), &dir.path().join("sda"), false);
+    let suffix = updates.suffixes().unwrap().remove(0);
+    let (records, outdated) = updates.records(&suffix, Timestamp::ZERO).unwrap();
+    assert_eq!((records.len(), outdated), (1, 1));
+    assert!(updates.load(&records[0]).unwrap().is_some());
+    let left: Vec<_> = std::fs::read_dir(good.parent().unwrap()).unwrap().collect();
+    assert!(left.len() == 1 && good.exists());
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("sda/quarantined/objects"))
+            .unwrap()
+            .count(),
+        2
+    );
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
