@@ -1,7 +1,8 @@
 //! One row of a synced container, carried to the other side.
 //!
 //! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever
-//! the order; what the other side has already is not sent again; a body takes as long as it moves, and no longer.
+//! the order; what the other side has already, or something newer, is not sent again; a body takes as long as it moves, and
+//! no longer; who thanks for an object before he has taken all of it is not believed.
 
 use super::NAME;
 use super::target::{HttpProxy, Target};
@@ -70,8 +71,9 @@ impl Carrier {
             .send(target, Method::DELETE, &row.name, row.timestamp, headers, Body::empty())
             .await;
         match response.map_err(|error| error.to_string())? {
-            404 => Ok(()),
-            status => success(status),
+            // Nothing there, or something newer.
+            (404 | 409, _) => Ok(()),
+            (status, _) => success(status),
         }
     }
 
@@ -99,22 +101,28 @@ impl Carrier {
             return Err(format!("only an older version ({written}) was found"));
         }
         let mut headers = sent(&head.headers);
-        match body.length() {
+        let length = body.length();
+        match length {
             Some(length) => headers.insert("content-length", HeaderValue::from(length)),
             None => headers.insert("transfer-encoding", HeaderValue::from_static("chunked")),
         };
-        let status = self.send(target, Method::PUT, &row.name, written, headers, body).await;
-        success(status.map_err(|error| error.to_string())?).map(|()| Some("puts"))
+        let sent = self.send(target, Method::PUT, &row.name, written, headers, body).await;
+        let (status, taken) = sent.map_err(|error| error.to_string())?;
+        success(status)?;
+        match length {
+            Some(length) if taken < length => Err(format!("answered {status} to {taken} of {length} bytes")),
+            _ => Ok(Some("puts")),
+        }
     }
 
     async fn is_there(&self, target: &Target, row: &ObjectRow, time: Timestamp) -> bool {
         let response = self
             .ask(target, Method::HEAD, &row.name, time, HeaderMap::new(), Body::empty())
             .await;
-        response.is_ok_and(|response| response.status().is_success() && time_of(response.headers()) >= time)
+        response.is_ok_and(|(response, _)| response.status().is_success() && time_of(response.headers()) >= time)
     }
 
-    /// The status of the answer.
+    /// The status of the answer, and how much of the body was taken before it.
     async fn send(
         &self,
         target: &Target,
@@ -123,15 +131,15 @@ impl Carrier {
         time: Timestamp,
         headers: HeaderMap,
         body: Body,
-    ) -> Result<u16, PeerError> {
-        let response = self.ask(target, method, name, time, headers, body).await?;
+    ) -> Result<(u16, u64), PeerError> {
+        let (response, taken) = self.ask(target, method, name, time, headers, body).await?;
         let status = response.status().as_u16();
         drop(
             self.world
                 .timeout(self.timeouts.response, response.into_body().collect(MAX_IGNORED))
                 .await,
         );
-        Ok(status)
+        Ok((status, taken))
     }
 
     async fn ask(
@@ -142,7 +150,7 @@ impl Carrier {
         time: Timestamp,
         mut headers: HeaderMap,
         body: Body,
-    ) -> Result<Response, PeerError> {
+    ) -> Result<(Response, u64), PeerError> {
         let path = target.path_of(name);
         target.sign(&self.world, method.as_str(), &path, time, &mut headers);
         headers.insert("user-agent", crate::circle::user_agent(NAME));
@@ -170,7 +178,8 @@ impl Carrier {
             ..self.timeouts
         };
         let sending = self.peers.send(host, port, call, timeouts);
-        while_it_moves(&self.world, self.timeouts.response, &sent, sending).await
+        let response = while_it_moves(&self.world, self.timeouts.response, &sent, sending).await?;
+        Ok((response, sent.taken()))
     }
 
     /// Any of the proxies on the way, if there are some.
@@ -184,6 +193,12 @@ impl Carrier {
 /// How much of a body has been taken.
 #[derive(Default)]
 struct Passed(AtomicU64);
+
+impl Passed {
+    fn taken(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 impl Meter for Passed {
     fn passed(&self, bytes: u64) {
@@ -200,10 +215,10 @@ async fn while_it_moves<T>(
 ) -> Result<T, PeerError> {
     let mut sending = pin!(sending);
     loop {
-        let before = sent.0.load(Ordering::Relaxed);
+        let before = sent.taken();
         match world.timeout(patience, sending.as_mut()).await {
             Ok(answer) => return answer,
-            Err(_) if sent.0.load(Ordering::Relaxed) == before => return Err(PeerError::ResponseTimeout),
+            Err(_) if sent.taken() == before => return Err(PeerError::ResponseTimeout),
             Err(_) => {}
         }
     }
@@ -231,9 +246,93 @@ fn sent(headers: &HeaderMap) -> HeaderMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container_sync::SyncPeers;
+    use bytes::Bytes;
+    use peer::{HttpService, Service};
     use std::future::pending;
+    use std::net::SocketAddr;
 
     const PATIENCE: Duration = Duration::from_secs(60);
+    const TIME: &str = "0000000005.00000";
+
+    /// Has every object, of ten bytes.
+    struct Source;
+
+    #[async_trait::async_trait]
+    impl HttpService for Source {
+        async fn serve(&self, _: http::Request<Body>, _: SocketAddr) -> Response {
+            let pieces =
+                futures_util::stream::iter([Ok(Bytes::from_static(b"01234")), Ok(Bytes::from_static(b"56789"))]);
+            let mut response = Response::new(Body::stream(pieces, Some(10)));
+            response
+                .headers_mut()
+                .insert("x-timestamp", HeaderValue::from_static(TIME));
+            response
+        }
+    }
+
+    /// Has nothing, and answers everything else so, having read the body or not.
+    struct OtherSide {
+        status: u16,
+        reads: bool,
+    }
+
+    #[async_trait::async_trait]
+    impl Service for OtherSide {
+        async fn call(&self, call: Call) -> Response {
+            let mut response = Response::new(Body::empty());
+            let status = if call.method == Method::HEAD { 404 } else { self.status };
+            *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+            if self.reads {
+                call.body.collect(100).await.unwrap();
+            }
+            response
+        }
+    }
+
+    /// Whether a row counts as synced then.
+    async fn carried(status: u16, reads: bool, deleted: bool) -> bool {
+        let world = World::real();
+        let mut peers = Peers::new(world.clone());
+        peers.register("127.0.0.1", 80, Arc::new(OtherSide { status, reads }));
+        let carrier = Carrier {
+            client: InternalClient::new(world.clone(), Arc::new(Source), "test", 1),
+            world,
+            peers: Arc::new(peers),
+            proxies: vec![],
+            timeouts: Timeouts {
+                connect: PATIENCE,
+                response: PATIENCE,
+            },
+            statsd: Statsd::default(),
+        };
+        let known = SyncPeers {
+            allowed_hosts: vec!["127.0.0.1".into()],
+            ..SyncPeers::default()
+        };
+        let target = known.resolve("http://127.0.0.1/v1/a/c", "key").unwrap();
+        let row = ObjectRow {
+            deleted,
+            ..ObjectRow::deleted("o", TIME.parse().unwrap(), PolicyIndex(0))
+        };
+        let container = EntityPath::account("a").with_container("c");
+        carrier.carry(&target, &container, PolicyIndex(0), &row).await
+    }
+
+    #[tokio::test]
+    async fn only_what_the_other_side_has_taken_whole_is_synced() {
+        assert!(carried(201, true, false).await);
+        assert!(!carried(201, false, false).await, "it cannot have what it has not read");
+        assert!(!carried(503, true, false).await);
+    }
+
+    #[tokio::test]
+    async fn a_deletion_is_done_where_something_newer_is() {
+        for status in [204, 404, 409] {
+            assert!(carried(status, true, true).await, "{status}");
+        }
+        assert!(!carried(401, true, true).await);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_may_take_long_while_it_moves() {
