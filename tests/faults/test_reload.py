@@ -190,15 +190,36 @@ def test_what_does_not_run_replaces_nothing(cluster, builds):
     assert Client(cluster.auth_url).get("c", "o") == b"x"
 
 
+def held_up(process, conf):
+    """SIGUSR1, and the configuration as a pipe at which the new worker waits; a file is in its place again then."""
+    good = conf.rename(conf.with_suffix(".good"))
+    os.mkfifo(conf)
+    process.child.send_signal(signal.SIGUSR1)
+    pipe = open(conf, "w")  # waits for the worker
+    good.rename(conf)
+    return pipe
+
+
+@pytest.mark.parametrize("role", ALL)
+def test_a_configuration_broken_after_the_worker_has_read_it_ends_nothing(cluster, builds, role):
+    process, conf = cluster.services[role, 0], cluster.etc / f"{role}-server.conf"
+    good, old = conf.read_text(), workers(process)
+    with held_up(process, conf) as pipe:
+        conf.write_text("[DEFAULT]\nbind_port = nonsense\n")
+        pipe.write(good)
+    until(lambda: "has read it before" in process.text() and workers(process) != old and len(workers(process)) == 1,
+          within=30, what="the new worker alone")
+    cluster.await_service(role)
+    conf.write_text(good)
+    reload(process, builds())
+    assert process.stop() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_during_a_reload_is_heard(cluster, builds, number):
     """It comes while the new worker waits for its configuration, which a pipe holds back."""
     process, conf = cluster.services["object", 0], cluster.etc / "object-server.conf"
-    good = conf.rename(conf.with_suffix(".good"))
-    os.mkfifo(conf)
-    process.child.send_signal(signal.SIGUSR1)
-    with open(conf, "w") as pipe:  # waits for the worker
-        good.rename(conf)
+    with held_up(process, conf) as pipe:
         build = builds()
         process.child.send_signal(number)
         if number == signal.SIGTERM:

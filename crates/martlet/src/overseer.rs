@@ -45,6 +45,11 @@ const REST: Duration = Duration::from_secs(1);
 /// Between two tries to take an address that is still in use.
 const BETWEEN_BINDS: Duration = Duration::from_millis(100);
 
+/// Whether this process is an overseer that goes on as another build.
+pub fn is_renewed() -> bool {
+    std::env::var_os(renewal::WORKERS).is_some()
+}
+
 /// Runs a server until it is told to end.
 pub fn run(common: &ServerCommon) -> Result<(), Failure> {
     let program = &Program::called();

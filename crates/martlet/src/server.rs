@@ -23,7 +23,7 @@ use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, Peers, ServerOptions, StorageDoor};
 use settings::gateway_filters::ReconSettings;
 use settings::server::ServerCommon;
-use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, SwiftConf};
+use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, SettingsError, StorageConf, SwiftConf};
 use std::sync::Arc;
 use telemetry::Statsd;
 use telemetry::metrics::Role;
@@ -32,7 +32,9 @@ use world::World;
 
 /// The gateway.
 pub fn proxy(server: &Server) -> Result<(), Failure> {
-    let conf = ProxyConf::load(&server.conf)?;
+    let Some(conf) = readable(ProxyConf::load(&server.conf))? else {
+        return Ok(());
+    };
     let Some(worker) = begin(server, &conf.common)? else {
         return Ok(());
     };
@@ -61,7 +63,9 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
 
 /// The object server.
 pub fn object(server: &Server) -> Result<(), Failure> {
-    let conf = ObjectConf::load(&server.conf)?;
+    let Some(conf) = readable(ObjectConf::load(&server.conf))? else {
+        return Ok(());
+    };
     let ports = |world: &World, swift: &SwiftConf| RingPorts::of(world, swift, &conf.common, &conf.settings);
     run_storage(server, &conf, Cache::Object, ports, |storage| {
         storage.object_server(&conf)
@@ -70,7 +74,9 @@ pub fn object(server: &Server) -> Result<(), Failure> {
 
 /// The container server.
 pub fn container(server: &Server) -> Result<(), Failure> {
-    let conf = ContainerConf::load(&server.conf)?;
+    let Some(conf) = readable(ContainerConf::load(&server.conf))? else {
+        return Ok(());
+    };
     run_storage(server, &conf, Cache::Container, one_port, |storage| {
         storage.container_server(&conf)
     })
@@ -78,10 +84,24 @@ pub fn container(server: &Server) -> Result<(), Failure> {
 
 /// The account server.
 pub fn account(server: &Server) -> Result<(), Failure> {
-    let conf = AccountConf::load(&server.conf)?;
+    let Some(conf) = readable(AccountConf::load(&server.conf))? else {
+        return Ok(());
+    };
     run_storage(server, &conf, Cache::Account, one_port, |storage| {
         storage.account_server(&conf)
     })
+}
+
+/// A server's configuration. An overseer whose worker serves already needs none: when it was broken since the worker read
+/// it, the server goes on, and this gives nothing back once it has ended.
+fn readable<C>(loaded: Result<C, SettingsError>) -> Result<Option<C>, Failure> {
+    match loaded {
+        Err(error) if overseer::is_renewed() => {
+            eprintln!("martlet: {error}; the worker has read it before that, and serves");
+            overseer::run(&ServerCommon::default()).map(|()| None)
+        }
+        other => Ok(Some(other?)),
+    }
 }
 
 /// Which half of the server this process is. As the overseer, or to test the configuration, it is done when this
