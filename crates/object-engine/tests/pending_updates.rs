@@ -109,7 +109,7 @@ fn an_older_one_counts_where_the_newest_cannot_be_read() {
     for spoilt in ["1999999998", "1999999999"] {
         write(&at(spoilt), b"rubbish");
     }
-    let updates = PendingUpdates::new(&World::real(), &dir.path().join("sda"), false);
+    let updates = PendingUpdates::new(&World::real(), dir.path().join("sda"), false);
     let suffix = updates.suffixes().unwrap().remove(0);
     let (records, outdated) = updates.records(&suffix, Timestamp::ZERO).unwrap();
     assert_eq!((records.len(), outdated), (1, 1));
