@@ -12,7 +12,7 @@ use settings::Workers;
 use std::future::Future;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use world::World;
 
 /// How long running requests may take to finish after SIGTERM.
@@ -50,27 +50,33 @@ pub fn run<T>(
 }
 
 /// Ends the process after SIGTERM even when all threads hang that could: signals and the time are watched once more,
-/// by a thread that does nothing else.
+/// by a thread that does nothing else. It does so when this returns.
 fn end_in_any_case(patience: Duration) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(no_threads)?;
+    let (begins, begun) = std::sync::mpsc::channel();
     let watch = async move {
-        asked_to_end().await?;
+        let (asked, outcome) = match Asked::listen() {
+            Ok(asked) => (Some(asked), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        // Who waits for it does so to the end.
+        let _ = begins.send(outcome);
+        let Some(asked) = asked else { return };
+        asked.came().await;
         tokio::time::sleep(patience + 2 * PARTING).await;
-        Ok::<(), Failure>(())
+        tracing::error!(
+            "not ended {patience:?} after it was asked to: threads hang in calls to the system; ending now"
+        );
+        std::process::exit(0);
     };
-    let watcher = move || {
-        if runtime.block_on(watch).is_ok() {
-            tracing::error!(
-                "not ended {patience:?} after it was asked to: threads hang in calls to the system; ending now"
-            );
-            std::process::exit(0);
-        }
-    };
-    let started = std::thread::Builder::new().name("end".into()).spawn(watcher);
-    started.map(drop).map_err(no_threads)
+    let started = std::thread::Builder::new()
+        .name("end".into())
+        .spawn(move || runtime.block_on(watch));
+    started.map_err(no_threads)?;
+    begun.recv().map_err(|error| no_threads(std::io::Error::other(error)))?
 }
 
 fn no_threads(error: std::io::Error) -> Failure {
@@ -127,25 +133,45 @@ pub async fn until_asked_to_end(world: &World, shutdown: &Shutdown) -> Result<()
 
 /// Completes on SIGTERM or Ctrl-C.
 pub async fn asked_to_end() -> Result<(), Failure> {
-    let doing = || Failure::io("watch", Path::new("signals"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(doing())?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(doing())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    Asked::listen()?.came().await;
     Ok(())
+}
+
+/// SIGTERM and Ctrl-C that come from when this was made.
+struct Asked {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Asked {
+    fn listen() -> Result<Self, Failure> {
+        let doing = || Failure::io("watch", Path::new("signals"));
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).map_err(doing())?,
+            interrupt: signal(SignalKind::interrupt()).map_err(doing())?,
+        })
+    }
+
+    async fn came(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::sys::signal::{Signal, kill};
+    use nix::sys::signal::{self, kill};
     use nix::unistd::Pid;
+    use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
 
     /// Set in the process that hangs.
     const HANG: &str = "MARTLET_TEST_HANG";
+    /// What it says before.
+    const HANGS: &str = "all of it hangs";
 
     fn hang() {
         loop {
@@ -173,6 +199,7 @@ mod tests {
                 for _ in 0..4 {
                     tokio::spawn(async { hang() });
                 }
+                writeln!(std::io::stdout(), "\n{HANGS}").unwrap();
                 hang();
                 Ok(())
             });
@@ -185,16 +212,14 @@ mod tests {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "process::tests::hangs_for_the_other_test", "--nocapture"])
             .env(HANG, "1")
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap() == HANGS));
         let since = Instant::now();
-        // Until it catches the signal, for at most as long as it may take to end.
-        while !catches_sigterm(pid) && since.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        kill(pid, Signal::SIGTERM).unwrap();
+        kill(pid, signal::Signal::SIGTERM).unwrap();
         let status = loop {
             if let Some(status) = child.try_wait().unwrap() {
                 break status;
@@ -206,12 +231,5 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
         };
         assert!(status.success(), "{status}");
-    }
-
-    fn catches_sigterm(pid: Pid) -> bool {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        mask.is_some_and(|mask| mask & (1 << (Signal::SIGTERM as u32 - 1)) != 0)
     }
 }
