@@ -221,8 +221,13 @@ impl Device {
         self.check_present(self.must_be_mounted)?;
         match self.files.syncs_ancestors(&self.root) {
             true => Ok(()),
-            false => self.synced(self.files.sync_everything(&self.root), &self.root),
+            false => self.settle_everything(),
         }
+    }
+
+    /// Makes durable what other programs have written.
+    pub fn settle_everything(&self) -> Result<(), FsError> {
+        self.synced(self.files.sync_everything(&self.root), &self.root)
     }
 
     /// Makes `directory` and its missing ancestors below the root. They are durable with the first file that is

@@ -153,7 +153,7 @@ pub trait Replica: Send + Sync {
         false
     }
 
-    /// Notes that these suffixes have changed.
+    /// Notes that these suffixes have been changed by another program, and makes durable what it wrote.
     fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError>;
 
     /// Keeps other replication out of a partition; an error when it is at work there for longer than

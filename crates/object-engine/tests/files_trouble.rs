@@ -6,7 +6,9 @@ mod faulty;
 
 use faulty::Faulty;
 use object_engine::conformance::{at, commit, key, read_all};
-use object_engine::{EngineError, Fault, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, Reserve};
+use object_engine::{
+    EngineError, Fault, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, PartitionKey, Reserve,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -317,6 +319,24 @@ fn after_a_failed_fsync_the_device_only_reads() {
     }
     assert_eq!(get(&engine).unwrap(), b"old");
     put(&bench.engine(), 3, b"restarted").unwrap();
+}
+
+/// A replicator removes what rsync has brought away when this succeeds.
+#[test]
+fn what_another_program_brought_is_synced_before_it_is_taken_note_of() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"old").unwrap();
+    let partition = PartitionKey {
+        policy: PolicyIndex(0),
+        partition: 7,
+    };
+    let invalidate = || engine.replica().invalidate(partition, &["a83".to_owned()]);
+    invalidate().unwrap();
+    bench
+        .faults
+        .fail("sync everything", rustix::io::Errno::IO.raw_os_error());
+    assert_eq!(invalidate().unwrap_err().fault(), Fault::Device);
 }
 
 /// Stops the disk after each number of changes in turn: what is there afterwards is the old object or

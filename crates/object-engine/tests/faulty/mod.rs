@@ -20,7 +20,7 @@ struct Plan {
 }
 
 /// The machine's file system with planted faults. Changes are steps: `make`, `write`, `attribute`,
-/// `sync`, `link`, `append`, `rename`, `remove`.
+/// `sync`, `sync everything`, `link`, `append`, `rename`, `remove`.
 #[derive(Clone, Default)]
 pub struct Faulty(Arc<Mutex<Plan>>);
 
@@ -187,6 +187,7 @@ impl FileSystem for Faulty {
         RealFiles.info(path)
     }
     fn sync_everything(&self, path: &Path) -> io::Result<()> {
+        self.step("sync everything")?;
         RealFiles.sync_everything(path)
     }
     fn space(&self, path: &Path) -> io::Result<Space> {

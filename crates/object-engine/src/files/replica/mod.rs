@@ -344,7 +344,9 @@ impl Replica for FilesEngine {
             // Of no use to a partition that is not there; a standing hint needs no watching here.
             write::announce_suffix(&self.state, &partition.path, suffix)?;
         }
-        Ok(())
+        // Who brought them by other means may now remove his own.
+        let settled = self.state.device.settle_everything();
+        settled.map_err(|error| self.state.blame(error))
     }
 
     fn lock_partition(&self, partition: PartitionKey, wait: Duration) -> Result<PartitionLock, EngineError> {
