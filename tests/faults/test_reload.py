@@ -136,6 +136,41 @@ def test_with_a_port_for_each_disk_none_is_closed_for_a_moment(tmp_path, builds)
     assert refused == [] and len(asked) > 100 and all(asked)
 
 
+def refuses(port):
+    try:
+        healthy(port)
+        return False
+    except ConnectionRefusedError:
+        return True
+    except OSError:  # reset, or no answer
+        return False
+
+
+def test_ports_that_are_wanted_no_more_are_closed(tmp_path, builds):
+    layout = Layout(tmp_path / "c", policies=("gold",), overrides={"object": {"DEFAULT": {"servers_per_port": 2, "ring_ip": "127.0.0.1"}}}).write()
+    ports, cluster = port_per_device(layout), Cluster(layout, "martlet")
+    cluster.start_service("object")
+    process, conf = cluster.services["object", 0], layout.etc / "object-server.conf"
+    try:
+        until(lambda: all(healthy(port) for port in ports), what="all ports")
+        conf.write_text(conf.read_text().replace("servers_per_port = 2", "servers_per_port = 0"))
+        reload(process, builds())
+        assert all(refuses(port) for port in ports)
+    finally:
+        cluster.stop()
+
+
+def test_who_comes_after_sigterm_is_refused_while_others_finish(cluster):
+    client = Client(cluster.auth_url)
+    client.put("c")
+    process = cluster.services.pop(("proxy", 0))
+    upload = begin_upload(cluster, client, 10)
+    process.child.send_signal(signal.SIGTERM)
+    until(lambda: refuses(cluster.port), within=5, what="nobody listening")
+    assert process.alive() and finish_upload(upload) == 201
+    assert process.child.wait(30) == 0
+
+
 def test_a_request_under_way_is_finished_by_the_build_that_began_it(cluster, builds):
     client = Client(cluster.auth_url)
     client.put("c")

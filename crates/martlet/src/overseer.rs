@@ -50,10 +50,13 @@ pub fn is_renewed() -> bool {
     std::env::var_os(renewal::WORKERS).is_some()
 }
 
-/// Runs a server until it is told to end.
-pub fn run(common: &ServerCommon) -> Result<(), Failure> {
+/// Runs a server until it is told to end; `trouble` is for its log.
+pub fn run(common: &ServerCommon, trouble: Option<String>) -> Result<(), Failure> {
     let program = &Program::called();
     program.start_logging(common);
+    if let Some(trouble) = trouble {
+        tracing::error!("{trouble}");
+    }
     if program.is_quiet() {
         // `swift-init --kill-after-timeout` signals the group of this process. It may lead one already.
         let _ = setsid();
@@ -327,14 +330,17 @@ impl<'a> Server<'a> {
     }
 
     /// SIGTERM: ends with the last worker.
-    async fn end(mut self, signals: &mut Signals) -> Result<(), Failure> {
+    async fn end(self, signals: &mut Signals) -> Result<(), Failure> {
         tell_service_manager(STOPPING);
-        self.children().for_each(|child| child.signal(Signal::SIGTERM));
+        // Who comes from now on is refused, and does not wait for the last worker's end.
+        drop((self.socket, self.ports));
+        let mut children: Vec<Child> = self.worker.into_iter().chain(self.leaving).collect();
+        let tell = |children: &[Child], signal| children.iter().for_each(|child| child.signal(signal));
+        tell(&children, Signal::SIGTERM);
         let until = Instant::now() + process::PATIENCE + CLOSING;
         loop {
-            self.leaving.retain(|child| child.ended().is_none());
-            self.worker = self.worker.take().filter(|child| child.ended().is_none());
-            if self.children().next().is_none() {
+            children.retain(|child| child.ended().is_none());
+            if children.is_empty() {
                 return Ok(());
             }
             let told = tokio::select! {
@@ -342,12 +348,12 @@ impl<'a> Server<'a> {
                 _ = signals.terminate.recv() => true,
                 _ = signals.interrupt.recv() => true,
                 () = tokio::time::sleep_until(until) => {
-                    self.children().for_each(|child| child.signal(Signal::SIGKILL));
+                    tell(&children, Signal::SIGKILL);
                     return Ok(());
                 }
             };
             if told {
-                self.children().for_each(|child| child.signal(Signal::SIGTERM));
+                tell(&children, Signal::SIGTERM);
             }
         }
     }

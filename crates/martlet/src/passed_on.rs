@@ -43,8 +43,8 @@ pub fn inherit(channel: impl AsFd, inherited: bool) -> io::Result<()> {
 
 /// What was inherited under this number.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
-    let this = pidfd_open(getpid(), PidfdFlags::empty())?;
-    let taken = pidfd_getfd(this, number, PidfdGetfdFlags::empty());
+    let this = pidfd_open(getpid(), PidfdFlags::empty());
+    let taken = this.and_then(|this| pidfd_getfd(this, number, PidfdGetfdFlags::empty()));
     close(number)?;
     Ok(taken?)
 }

@@ -15,7 +15,7 @@ use peer::http_server::serve;
 use peer::{HttpService, ServerOptions};
 use settings::server::ServerCommon;
 use settings::{ObjectServerSettings, SwiftConf};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub struct RingPorts {
     here: Here,
     common: ServerCommon,
     passing: Passing,
+    /// What the worker before had, by port.
+    received: BTreeMap<u16, TcpListener>,
 }
 
 impl RingPorts {
@@ -46,6 +48,9 @@ impl RingPorts {
         common: &ServerCommon,
         settings: &ObjectServerSettings,
     ) -> Result<Option<Self>, Failure> {
+        let mut passing = Passing::from_environment();
+        // Taken in any case: what nobody takes stays open, and those who come wait there for nobody.
+        let received = passing.received();
         if settings.servers_per_port == 0 {
             return Ok(None);
         }
@@ -63,7 +68,8 @@ impl RingPorts {
             rings,
             here,
             common: common.clone(),
-            passing: Passing::from_environment(),
+            passing,
+            received,
         }))
     }
 
@@ -80,7 +86,11 @@ impl RingPorts {
 
     /// On a socket that the worker before had, if it did.
     fn listen(&self, port: u16, received: Option<TcpListener>) -> io::Result<Box<dyn Listener>> {
-        let socket = match received {
+        let is_ours = |socket: &TcpListener| {
+            let address = socket.local_addr();
+            address.is_ok_and(|address| address.ip().to_string() == self.common.bind_ip)
+        };
+        let socket = match received.filter(is_ours) {
             Some(socket) => socket,
             None => RealNetwork.bind(&self.common.bind_ip, port, self.common.backlog)?,
         };
@@ -97,7 +107,7 @@ impl RingPorts {
         mut shutdown: watch::Receiver<bool>,
     ) {
         let (mut open, mut refused) = (BTreeSet::new(), BTreeSet::new());
-        let mut received = self.passing.received();
+        let mut received = std::mem::take(&mut self.received);
         loop {
             let wanting: Vec<u16> = self.ports().difference(&open).copied().collect();
             for port in &wanting {

@@ -97,8 +97,8 @@ pub fn account(server: &Server) -> Result<(), Failure> {
 fn readable<C>(loaded: Result<C, SettingsError>) -> Result<Option<C>, Failure> {
     match loaded {
         Err(error) if overseer::is_renewed() => {
-            eprintln!("martlet: {error}; the worker has read it before that, and serves");
-            overseer::run(&ServerCommon::default()).map(|()| None)
+            let trouble = format!("{error}; the worker has read it before that, and serves");
+            overseer::run(&ServerCommon::default(), Some(trouble)).map(|()| None)
         }
         other => Ok(Some(other?)),
     }
@@ -117,7 +117,7 @@ fn begin(server: &Server, common: &ServerCommon) -> Result<Option<Worker>, Failu
             logging::start(common);
             Ok(Some(worker))
         }
-        None => overseer::run(common).map(|()| None),
+        None => overseer::run(common, None).map(|()| None),
     }
 }
 

@@ -84,9 +84,17 @@ impl Child {
             return Err(Failure::Usage("called without a name".into()));
         };
         let socket: OwnedFd = socket.try_clone().map_err(doing())?.into();
-        let (to, kept) = channel().map_err(doing())?;
-        let from = ports.map(OwnedFd::try_clone).transpose().map_err(doing())?;
-        let channels: Vec<OwnedFd> = [Some(to), from].into_iter().flatten().collect();
+        let (to, kept) = match channel() {
+            Ok((to, kept)) => (Some(to), Some(kept)),
+            Err(error) => {
+                tracing::warn!("further ports will be closed for a moment when this worker is replaced: {error}");
+                (None, None)
+            }
+        };
+        // Only behind an end to write to.
+        let from = ports.filter(|_| to.is_some()).map(OwnedFd::try_clone);
+        let from = from.transpose().map_err(doing())?;
+        let channels: Vec<OwnedFd> = to.into_iter().chain(from).collect();
         for channel in &channels {
             inherit(channel, true).map_err(doing())?;
         }
@@ -104,7 +112,7 @@ impl Child {
         let pid = i32::try_from(process.id()).map_err(|_| Failure::Usage("a process id beyond all bounds".into()))?;
         let said = process.stdout.take().map(OwnedFd::from);
         let mut child = Self::known(Pid::from_raw(pid), said)?;
-        child.ports = Some(kept);
+        child.ports = kept;
         Ok(child)
     }
 
@@ -174,7 +182,11 @@ impl Child {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.signal(Signal::SIGKILL);
-        let _ = waitpid(self.pid, None);
+        // One that hangs in a call to the system ends when that does.
+        let killed = Instant::now();
+        while self.ended().is_none() && killed.elapsed() < PARTING {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         None
     }
 
