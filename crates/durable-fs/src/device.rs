@@ -340,7 +340,13 @@ impl Device {
 
     /// Judges the outcome of an fsync: after a failure nothing on the device can be promised.
     pub(crate) fn synced(&self, outcome: io::Result<()>, path: &Path) -> Result<(), FsError> {
-        outcome.map_err(|source| self.sync_failed(source, path))
+        match outcome {
+            Ok(()) => {
+                self.health.has_synced();
+                Ok(())
+            }
+            Err(source) => Err(self.sync_failed(source, path)),
+        }
     }
 
     pub(crate) fn sync_failed(&self, source: io::Error, path: &Path) -> FsError {

@@ -10,7 +10,7 @@
 //! | an error that says the drive is gone | serves nothing | likewise |
 //! | a trial that fails, [`MANY_ERRORS`] errors within [`WINDOW`] seconds | serves nothing | likewise, after a rest that doubles each time |
 //! | jobs under way and none ending for [`HUNG`] seconds | serves nothing | likewise, once jobs end again |
-//! | a trial that has not ended for so long (writes hang, and reads may not) | serves nothing | likewise |
+//! | a trial that has not ended for [`NO_TRIAL`] seconds without a sync that did (writes hang, and reads may not) | serves nothing | likewise |
 //!
 //! Always holds: the state changes with one line in the log each time; asking costs one load; a second is
 //! counted when it is seen to pass, so a process that was stopped does not take its own sleep for the drive's;
@@ -29,6 +29,8 @@ use tokio::sync::Notify;
 
 /// A job of any size ends sooner on a drive that works at all.
 pub const HUNG: u32 = 30;
+/// A trial waits for what others have written: longer than [`HUNG`] where that is much, on a drive that works.
+pub const NO_TRIAL: u32 = 60;
 /// So many errors make a drive useless although a trial may succeed.
 pub const MANY_ERRORS: u32 = 20;
 /// Errors are forgotten after so many seconds.
@@ -72,6 +74,7 @@ pub struct Health {
     level: AtomicU8,
     begun: AtomicU64,
     ended: AtomicU64,
+    synced: AtomicU64,
     gone: Notify,
     state: Mutex<State>,
 }
@@ -94,8 +97,9 @@ struct State {
     watched: bool,
     trial_asked: bool,
     trial_running: bool,
-    /// Seconds since it began.
+    /// Seconds since it began, or since a sync ended.
     trial_took: u32,
+    synced: u64,
     unlooked: u32,
 }
 
@@ -116,6 +120,7 @@ impl Health {
             level: AtomicU8::new(0),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
             gone: Notify::new(),
             state: Mutex::new(State {
                 service: Service::Full,
@@ -133,6 +138,7 @@ impl Health {
                 trial_asked: false,
                 trial_running: false,
                 trial_took: 0,
+                synced: 0,
                 unlooked: 0,
             }),
         })
@@ -223,6 +229,11 @@ impl Health {
         self.state.lock().trial_asked = true;
     }
 
+    /// A sync has ended well.
+    pub(crate) fn has_synced(&self) {
+        self.synced.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A sync failed: what was written since the last one may be lost, whatever the system says from now on.
     pub(crate) fn sync_failed(&self, path: &Path, error: &io::Error) {
         let why = format!("fsync of {} failed: {error}", path.display());
@@ -284,8 +295,13 @@ impl Health {
         if !state.trial_running {
             return;
         }
-        state.trial_took = state.trial_took.saturating_add(1);
-        if state.trial_took >= HUNG {
+        let synced = self.synced.load(Ordering::Relaxed);
+        state.trial_took = match synced == state.synced {
+            true => state.trial_took.saturating_add(1),
+            false => 0,
+        };
+        state.synced = synced;
+        if state.trial_took >= NO_TRIAL {
             let why = format!("a trial has not ended for {} seconds", state.trial_took);
             self.fall(state, Service::Out, why);
         }
@@ -474,7 +490,12 @@ mod tests {
     fn a_drive_is_hung_whose_trial_does_not_end_whatever_else_does() {
         let health = Health::new("/srv/sda");
         while !health.tick() {}
-        for _ in 1..HUNG {
+        for _ in 0..NO_TRIAL * 2 {
+            // Slow, and not hung.
+            health.has_synced();
+            health.tick();
+        }
+        for _ in 1..NO_TRIAL {
             drop(health.enter());
             health.tick();
         }

@@ -1,7 +1,9 @@
 //! REPLICATE: what a partition holds, suffix by suffix, for another node to compare with its own.
 //!
 //! `/device/partition` is answered with a pickled dictionary of hashes; with `/suffix-suffix` behind it the
-//! sender says that it has changed these by other means than requests (rsync), and nothing is told.
+//! sender says that it has changed these by other means than requests (rsync), and nothing is told. OpenStack's sender reads
+//! the answer to that without a look at its status, and removes what it has brought; so where that cannot be made durable,
+//! the answer breaks off.
 
 use crate::devices::Lane;
 use crate::options::ObjectServerOptions;
@@ -11,7 +13,7 @@ use crate::service::Shared;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Rehash, SuffixHashes, encode_hashes};
-use peer::{Address, Body, Call, Response};
+use peer::{Address, Body, BodyError, Call, Response};
 use pickle::Value;
 use std::sync::Arc;
 
@@ -49,18 +51,31 @@ impl Place {
 pub(crate) async fn replicate(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
     let Place { device, key, rest } = Place::of(call.address, &call.headers, &shared.options)?;
     let suffixes: Vec<String> = rest.split('-').take(MOST_SUFFIXES).map(str::to_owned).collect();
+    let is_told = !rest.is_empty();
     let job = move |engine: &dyn ObjectEngine| match rest.is_empty() {
         true => compared(engine, key).map(Some),
         false => engine.replica().invalidate(key, &suffixes).map(|()| None),
     };
     let ran = shared.devices.run(&device, Lane::Replication, job).await;
-    let (hashes, _) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &device))?;
+    let (hashes, _) = match ran.map_err(|trouble| Refusal::from_trouble(trouble, &device)) {
+        Err(refusal) if is_told => return Ok(broken_off(refusal)),
+        ran => ran?,
+    };
     let told = hashes.map(|found| encode_hashes(&found.hashes));
     let body = Body::whole(told.unwrap_or_else(|| pickle::dumps(&Value::None)));
     let length = body.length().unwrap_or_default();
     let mut response = empty(StatusCode::OK).map(|_| body);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     Ok(response)
+}
+
+/// A refusal whose body never comes.
+fn broken_off(refusal: Refusal) -> Response {
+    let status = refusal.into_response().status();
+    let nothing = futures_util::stream::once(async { Err(BodyError::Abandoned) });
+    let mut response = empty(status).map(|_| Body::stream(nothing, Some(1)));
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(1));
+    response
 }
 
 /// What the partition holds. Where nothing is, the next is often rsync with all of it, which makes the partition's

@@ -590,6 +590,24 @@ async fn listings_are_told_whatever_happens() {
     }
 }
 
+/// OpenStack's replicator removes what rsync has brought here once it has read the answer, whatever that says.
+#[tokio::test]
+async fn what_rsync_brought_in_vain_is_not_answered_to_the_end() {
+    let place = tempfile::tempdir().unwrap();
+    let server = on_files(place.path());
+    for (rest, ends) in [("", true), ("abc", false)] {
+        let mut call = call("REPLICATE", "missing", &[]);
+        call.address = Address::Partition {
+            device: "missing".into(),
+            partition: 7,
+            rest: rest.into(),
+        };
+        let answer = server.call(call).await;
+        assert_eq!(answer.status(), StatusCode::INSUFFICIENT_STORAGE);
+        assert_eq!(answer.into_body().collect(1000).await.is_ok(), ends, "{rest}");
+    }
+}
+
 #[tokio::test]
 async fn verbs_that_are_not_spoken_say_so() {
     let server = in_memory();

@@ -1,7 +1,7 @@
 //! What the expirer learns in a pass: of containers their policy, of object servers whether they take deletions in lots.
 //!
 //! Always holds: no more than [`MOST_CONTAINERS`] are remembered; a server that did not take a lot is not sent another
-//! for [`ASK_AGAIN`], and then asked with an empty one first.
+//! for [`ASK_AGAIN`], twice as long each time that it refuses, and then asked by one with an empty lot first.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -12,6 +12,8 @@ use vocabulary::{EntityPath, PolicyIndex};
 const MOST_CONTAINERS: usize = 10_000;
 /// A server that did not take a lot may have been restarted since.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
+/// How often that is doubled: an hour and four minutes at most.
+const DOUBLED: u32 = 6;
 
 /// Address and port for what daemons ask.
 pub(super) type Server = (String, u16);
@@ -28,8 +30,8 @@ pub(super) struct Known {
 #[derive(Clone, Copy)]
 enum Standing {
     Takes,
-    /// It did not, at that time.
-    Refused(Duration),
+    /// It did not, or is being asked again, since that time; and how often so far.
+    Refused(Duration, u32),
 }
 
 impl Known {
@@ -53,28 +55,38 @@ impl Known {
         *self.containers.lock().get(container)?
     }
 
-    /// Whether a server is to be asked what it takes. Who refused long ago is forgotten.
+    /// Whether a server is to be asked what it takes; the others then go on without it.
     pub(super) fn is_to_be_asked(&self, server: &Server, now: Duration) -> bool {
-        let mut servers = self.servers.lock();
-        if let Some(Standing::Refused(at)) = servers.get(server)
-            && now.saturating_sub(*at) >= ASK_AGAIN
-        {
-            servers.remove(server);
+        match self.servers.lock().get_mut(server) {
+            None => true,
+            Some(Standing::Refused(since, times))
+                if now.saturating_sub(*since) >= ASK_AGAIN * (1 << times.saturating_sub(1).min(DOUBLED)) =>
+            {
+                *since = now;
+                true
+            }
+            Some(_) => false,
         }
-        !servers.contains_key(server)
     }
 
     pub(super) fn takes_lots(&self, server: &Server) -> bool {
         matches!(self.servers.lock().get(server), Some(Standing::Takes))
     }
 
-    /// A refusal stands against what others say who were asked at the same time.
-    pub(super) fn note(&self, server: &Server, took: bool, now: Duration) {
+    /// What a server said to a lot. A refusal stands against what others hear who asked at the same time; not against
+    /// what it says when it is `asked` what it takes.
+    pub(super) fn note(&self, server: &Server, asked: bool, took: bool, now: Duration) {
         let mut servers = self.servers.lock();
-        match took {
-            true => drop(servers.entry(server.clone()).or_insert(Standing::Takes)),
-            false => drop(servers.insert(server.clone(), Standing::Refused(now))),
-        }
+        let standing = servers.entry(server.clone()).or_insert(Standing::Takes);
+        *standing = match (took, *standing) {
+            (true, Standing::Refused(..)) if !asked => *standing,
+            (true, _) => Standing::Takes,
+            (false, Standing::Takes) => Standing::Refused(now, 1),
+            (false, Standing::Refused(since, times)) => match asked {
+                true => Standing::Refused(now, times.saturating_add(1)),
+                false => Standing::Refused(since, times),
+            },
+        };
     }
 }
 
@@ -88,14 +100,26 @@ mod tests {
         let at = Duration::from_secs;
         let state = |now| (known.is_to_be_asked(&server, at(now)), known.takes_lots(&server));
         assert_eq!(state(100), (true, false));
-        known.note(&server, true, at(100));
+        known.note(&server, true, true, at(100));
         assert_eq!(state(1000), (false, true));
-        known.note(&server, false, at(1000));
-        // Others, who were asked at the same time.
-        known.note(&server, true, at(1001));
+        known.note(&server, false, false, at(1000));
+        // Others, who sent theirs at the same time.
+        known.note(&server, false, true, at(1001));
+        known.note(&server, false, false, at(1002));
         assert_eq!(state(1059), (false, false));
         assert_eq!(state(1060), (true, false));
-        known.note(&server, true, at(1061));
-        assert_eq!(state(1061), (false, true));
+        // One asks, the others go on.
+        assert_eq!(state(1061), (false, false));
+        known.note(&server, true, false, at(1065));
+        assert_eq!(state(1184), (false, false));
+        assert_eq!(state(1185), (true, false));
+        known.note(&server, true, true, at(1186));
+        assert_eq!(state(1187), (false, true));
+        // For ever in vain.
+        let hours = |count: u64| at(count * 3600);
+        for hour in 1..1000 {
+            known.note(&server, true, false, hours(hour));
+        }
+        assert!(!known.is_to_be_asked(&server, hours(1000)) && known.is_to_be_asked(&server, hours(1001)));
     }
 }

@@ -20,10 +20,14 @@ use peer::{Address, Body, Call, PeerError, Peers, Response, Timeouts};
 use placement::{Device, Ring};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 use vocabulary::{EntityPath, HashPrefix, PolicyIndex};
 
 /// Objects in one request.
 const LOT: usize = 128;
+
+/// How long the answer to an empty lot is waited for, while everything waits.
+const QUESTION: Duration = Duration::from_secs(5);
 
 /// The way to the object servers themselves.
 #[derive(Clone)]
@@ -178,7 +182,8 @@ impl ObjectServers {
     /// The statuses of all in the lot, or none; whether its server takes lots is noted.
     async fn send(&self, lot: Lot, known: &Known) -> (Lot, Vec<u16>) {
         let statuses = self.ask(&lot).await;
-        known.note(&lot.server, statuses.is_some(), self.peers.world().clock.elapsed());
+        let now = self.peers.world().clock.elapsed();
+        known.note(&lot.server, lot.tasks.is_empty(), statuses.is_some(), now);
         (lot, statuses.unwrap_or_default())
     }
 
@@ -209,7 +214,14 @@ impl ObjectServers {
             interim: None,
         };
         let (ip, port) = &lot.server;
-        self.peers.send(ip, *port, call, self.timeouts).await
+        let timeouts = Timeouts {
+            response: match lot.tasks.is_empty() {
+                true => self.timeouts.response.min(QUESTION),
+                false => self.timeouts.response,
+            },
+            ..self.timeouts
+        };
+        self.peers.send(ip, *port, call, timeouts).await
     }
 
     async fn ask(&self, lot: &Lot) -> Option<Vec<u16>> {
