@@ -60,7 +60,7 @@ def test_our_daemons_pass_with_the_samples_of_their_gateways(etc, tmp_path, daem
     for sample in SAMPLES:
         if sample.name not in ("swift.conf-sample", "dispersion.conf-sample", "drive-audit.conf-sample"):
             text = written(sample.read_text()).replace("/etc/swift", str(etc)).replace("/var/cache/swift", str(tmp_path))
-            text = text.replace("[DEFAULT]", f"[DEFAULT]\nswift_dir = {etc}", 1 if written is str else 0)
+            text = text.replace("[DEFAULT]", f"[DEFAULT]\nswift_dir = {etc}\nrecon_cache_path = {tmp_path}", 1 if written is str else 0)
             (etc / sample.name.removesuffix("-sample")).write_text(text)
     done = run([martlet(), daemon, etc / f"{daemon}.conf", "--once"], check=False)
     assert done.returncode == 0 and "ignored" not in done.stderr, done.stderr
