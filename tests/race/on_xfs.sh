@@ -12,6 +12,7 @@ case $1 in 4x*) drives="1 2 3 4" ;; *) drives=1 ;; esac
 size=${1#4x}; shift
 mkdir -p target
 place=$(mktemp -d "$PWD/target/xfs.XXXXXX")
+# Also of what was made in part: what is not there, not mounted or on no loop device is no reason to leave the rest.
 away() {
     for drive in $drives; do
         umount "$place/$drive" 2>/dev/null || true

@@ -99,9 +99,10 @@ impl Lot {
         }
         match self.root.sync_everything() {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
-            outcome => {
-                outcome.iter().for_each(|()| self.device.health().has_synced());
-                Some(outcome)
+            Err(error) => Some(Err(error)),
+            Ok(()) => {
+                self.device.health().has_synced();
+                Some(Ok(()))
             }
         }
     }

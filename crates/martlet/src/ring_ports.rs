@@ -15,7 +15,7 @@ use peer::http_server::serve;
 use peer::{HttpService, ServerOptions};
 use settings::server::ServerCommon;
 use settings::{ObjectServerSettings, SwiftConf};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -36,8 +36,6 @@ pub struct RingPorts {
     here: Here,
     common: ServerCommon,
     passing: Passing,
-    /// What the worker before had, by port.
-    received: BTreeMap<u16, TcpListener>,
 }
 
 impl RingPorts {
@@ -49,9 +47,9 @@ impl RingPorts {
         settings: &ObjectServerSettings,
     ) -> Result<Option<Self>, Failure> {
         let mut passing = Passing::from_environment();
-        // Taken in any case: what nobody takes stays open, and those who come wait there for nobody.
-        let received = passing.received();
         if settings.servers_per_port == 0 {
+            // What nobody takes stays open, and those who come wait there for nobody.
+            passing.received();
             return Ok(None);
         }
         let (rings, files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
@@ -69,7 +67,6 @@ impl RingPorts {
             here,
             common: common.clone(),
             passing,
-            received,
         }))
     }
 
@@ -107,7 +104,8 @@ impl RingPorts {
         mut shutdown: watch::Receiver<bool>,
     ) {
         let (mut open, mut refused) = (BTreeSet::new(), BTreeSet::new());
-        let mut received = std::mem::take(&mut self.received);
+        // Not before this worker serves: one that does not start leaves them to the next.
+        let mut received = self.passing.received();
         loop {
             let wanting: Vec<u16> = self.ports().difference(&open).copied().collect();
             for port in &wanting {

@@ -74,10 +74,11 @@ impl Kind {
 
 /// The sample file of a kind.
 pub fn sample(kind: Kind) -> String {
-    let mut out = format!(
-        "# {}, with every option Martlet reads and its default.\n",
-        kind.file_name()
-    );
+    let what = match kind {
+        Kind::InternalClient => "the gateway of daemons that have none of their own",
+        _ => "with every option Martlet reads and its default",
+    };
+    let mut out = format!("# {}, {what}.\n", kind.file_name());
     for part in parts::of(kind) {
         let quiet = if part.example { "# " } else { "" };
         out.push_str(&format!("\n{quiet}[{}]\n", part.section));

@@ -419,7 +419,11 @@ async fn with_handoffs_first_nothing_else_is_copied_before_they_are_home() {
     // The handoff alone has travelled.
     assert_eq!(site.content(&site.nodes(away)[0]).len(), before.len() + 1);
     site.door.mischief.lock().clear();
-    while pass(&mut replicator).await != (0, 0) {}
+    let mut passes = 1;
+    while pass(&mut replicator).await != (0, 0) {
+        passes += 1;
+        assert!(passes < 10, "it does not come to rest");
+    }
     site.assert_whole(&names);
 }
 
