@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from harness.client import Client
 from harness.wire import Reply, exchange, message, says_length
 
+UPDATERS_TURN = 40.0  # seconds: those of `martlet up` begin every fifteen, if nothing delays them
 IGNORED = {"connection", "keep-alive", "date"}
 SHAPES = {
     "x-timestamp": (r"\d{10}\.\d{5}", "TIMESTAMP"),
@@ -181,14 +182,14 @@ class Pair:
         assert not wrong, f"{story.name}: answers differ\n" + "\n".join(wrong)
 
     def compare(self, ask, container, name):
-        """Differences for one request; successful listings are asked for again for a moment, as they may lag."""
-        listing = ask.method in ("GET", "HEAD") and ask.raw is None and ask.target.partition("?")[0].count("/") < 2
-        deadline = time.monotonic() + 1.5
+        """Differences for one request; successful reads are asked again until updaters had their turn: they may lag."""
+        read = ask.method in ("GET", "HEAD") and ask.raw is None
+        deadline = time.monotonic() + UPDATERS_TURN
         while True:
             theirs, ours = self.theirs.ask(ask, container), self.ours.ask(ask, container)
             expected = shape(theirs, ask)
             found = [] if ours.status in ask.also else differences(expected, shape(ours, ask))
-            lagging = listing and theirs.status == ours.status and theirs.status // 100 == 2 and self.patient
+            lagging = read and theirs.status == ours.status and theirs.status // 100 == 2 and self.patient
             if not found or not lagging or time.monotonic() > deadline:
                 break
             time.sleep(0.1)
