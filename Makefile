@@ -45,8 +45,8 @@ cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
 	$(VENV)/bin/python tests/conformance/cors.py
 
 probe: build $(VENV)/ready   ## OpenStack Swift's multi-server failure tests, with its programs, then with ours
-	$(VENV)/bin/python tests/probe/run.py --make openstack $(ARGS)
-	$(VENV)/bin/python tests/probe/run.py --write $(ARGS)
+	$(VENV)/bin/python tests/probe/run.py --make openstack $(ARGS); theirs=$$?; \
+	$(VENV)/bin/python tests/probe/run.py --write $(ARGS) && exit $$theirs
 
 storm: build $(VENV)/ready   ## several nodes, misfortunes from seeds; ARGS="--seeds 1-100 --record", "--seed 7 --only EIO"
 	$(VENV)/bin/python tests/storm/run.py $(ARGS)
