@@ -5,7 +5,7 @@
 mod common;
 
 use arc_swap::ArcSwap;
-use listing_engine::{Broker, Error, Kind, Location, Metadata, NewDatabase, ObjectRow, Row};
+use listing_engine::{Broker, Direction, Error, Kind, Location, Metadata, NewDatabase, ObjectRow, Row, SyncPoint};
 use listing_server::{ListingServer, ListingServerOptions, Reserve};
 use parking_lot::Mutex;
 use peer::{Address, Body, Call, Peers, Response, Service, Timeouts};
@@ -370,6 +370,31 @@ async fn a_handoff_stays_while_a_primary_is_away() {
     std::fs::create_dir(&away).unwrap();
     cluster.pass().await;
     assert!(cluster.equal());
+}
+
+/// As when a database was set back to an older file, or a peer made the point up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_point_behind_the_last_row_makes_no_row_known() {
+    let cluster = Cluster::new();
+    let (primaries, other) = cluster.places();
+    let away = cluster.make(&other, cluster.partition());
+    away.commit_batch(&rows(0..5)).unwrap();
+    let point = SyncPoint {
+        remote_id: away.info().unwrap().id,
+        point: 1_000,
+    };
+    for device in &primaries {
+        let broker = cluster.make(device, cluster.partition());
+        broker
+            .merge_sync_points(std::slice::from_ref(&point), Direction::Incoming)
+            .unwrap();
+    }
+    cluster.pass().await;
+    assert!(cluster.open(&other).is_err(), "it is at home");
+    let counts = primaries
+        .iter()
+        .map(|device| cluster.open(device).unwrap().info().unwrap().object_count);
+    assert_eq!(counts.collect::<Vec<_>>(), [5, 5, 5]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

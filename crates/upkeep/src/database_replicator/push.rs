@@ -145,14 +145,17 @@ impl Push<'_> {
             .device
             .run(move || broker.sync_point(&id, Direction::Outgoing))
             .await;
-        let point = known.ok_or("our own database failed")?.max(theirs.point);
-        if point >= mine.max_row {
+        let known = known.ok_or("our own database failed")?;
+        // A point behind our last row is of rows that are not here any more (the file was set back, say), or is made up.
+        let said = [known, theirs.point].into_iter().filter(|point| *point <= mine.max_row);
+        let point = said.max().unwrap_or(-1);
+        if point == mine.max_row {
             self.figures.no_change += 1;
             return Ok(());
         }
         if theirs.hash == mine.hash {
             self.figures.hashmatch += 1;
-            return self.remember(&theirs.id, theirs.point).await;
+            return self.remember(&theirs.id, point).await;
         }
         let behind = mine.max_row.saturating_sub(theirs.max_row);
         let per_diff = i64::try_from(self.ground.options.per_diff).unwrap_or(i64::MAX);
@@ -180,6 +183,7 @@ impl Push<'_> {
         }
         if !rows.is_empty() {
             self.figures.diff_capped += 1;
+            self.remember(&theirs.id, point).await?;
             return Err("it has fallen far behind; more rows go with the next pass".into());
         }
         let broker = self.found.broker.clone();
