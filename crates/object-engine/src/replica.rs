@@ -149,8 +149,14 @@ pub trait Replica: Send + Sync {
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError>;
 
     /// Whether a change has been announced in the partition that its hashes do not know of yet; no when that cannot be told.
-    fn is_changed(&self, _partition: PartitionKey) -> bool {
-        false
+    /// `None` when what is in its place is no directory.
+    fn is_changed(&self, _partition: PartitionKey) -> Option<bool> {
+        Some(false)
+    }
+
+    /// Puts what is in a partition's place and no directory into quarantine, with a line that names it.
+    fn make_way(&self, _partition: PartitionKey) -> Result<(), EngineError> {
+        Ok(())
     }
 
     /// Notes that these suffixes have been changed by another program, and makes durable what it wrote.

@@ -427,6 +427,30 @@ async fn with_handoffs_first_nothing_else_is_copied_before_they_are_home() {
     site.assert_whole(&names);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_the_place_of_a_partition_goes_to_quarantine_and_holds_up_nothing() {
+    let site = Site::new();
+    let nodes = site.nodes("o");
+    let partition = site.partition("o").to_string();
+    site.put(&nodes[0], "o", 1, b"on one").await;
+    // One belongs there, the other does not.
+    for device in [&nodes[1], &nodes[3]] {
+        let objects = site.dir.path().join(device).join("objects");
+        std::fs::create_dir_all(&objects).unwrap();
+        std::fs::write(objects.join(&partition), b"foreign").unwrap();
+    }
+    let mut replicator = site.replicator(|options| options.handoffs_first = true);
+    for _ in 0..2 {
+        pass(&mut replicator).await;
+    }
+    site.assert_whole(&["o".into()]);
+    for device in [&nodes[1], &nodes[3]] {
+        let quarantine = site.dir.path().join(device).join("quarantined/objects");
+        let kept = quarantine.join(format!("objects-{partition}"));
+        assert_eq!(std::fs::read(kept).unwrap(), b"foreign");
+    }
+}
+
 /// A POST on a handoff whose body is not there (moved away while the POST came).
 async fn post_alone(site: &Site, device: &str, name: &str, second: u64) {
     site.put(device, name, 1, b"body").await;

@@ -253,7 +253,8 @@ impl ObjectEngine for FilesEngine {
 
     fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
         let names = read::list(&self.state, &self.state.layout.objects(policy))?;
-        let mut found: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        let canonical = |name: &String| name.parse().ok().filter(|number: &u32| number.to_string() == *name);
+        let mut found: Vec<u32> = names.iter().filter_map(canonical).collect();
         found.sort_unstable();
         Ok(found)
     }

@@ -1,5 +1,5 @@
 //! What is no file in the place of one of ours: a symbolic link, a directory, a pipe called `.lock`, `hashes.invalid`,
-//! `hashes.pkl`, or like a file of an object.
+//! `hashes.pkl`, or like a file of an object; and what is no directory in the place of a partition's.
 //!
 //! It would keep everybody out of the partition, so it goes to quarantine as it is, with a line that names it; no link is followed.
 //! Always holds: whoever makes way holds the lock of the directory itself while he looks and moves, so that of two the
@@ -14,21 +14,35 @@ use world::files::{Kind, Purpose};
 
 /// Whether something is there that is no file.
 pub(super) fn is_at(state: &State, path: &Path) -> bool {
+    is_other(state, path, Kind::File)
+}
+
+/// Whether something is there, and not of this kind.
+fn is_other(state: &State, path: &Path, kind: Kind) -> bool {
     let found = state.device.files().info_of_name(path);
-    found.is_ok_and(|found| found.kind != Kind::File)
+    found.is_ok_and(|found| found.kind != kind)
 }
 
 /// Moves it away, unless it has gone by now.
 pub(super) fn make_way(state: &State, path: &Path) -> Result<(), FsError> {
+    make_way_for(state, path, Kind::File)
+}
+
+/// Moves away what is not of the kind that belongs there.
+pub(super) fn make_way_for(state: &State, path: &Path, kind: Kind) -> Result<(), FsError> {
     let parent = path.parent().unwrap_or(state.device.root());
     let directory = state.device.files().open(parent, Purpose::Read);
     let directory = directory.map_err(FsError::io("open", parent))?;
     directory.lock(LOCK_WAIT).map_err(FsError::io("lock", parent))?;
-    if !is_at(state, path) {
+    if !is_other(state, path, kind) {
         return Ok(());
     }
     let to = state.device.move_aside(path, &state.layout.aside(path))?;
-    tracing::warn!("{}: is no file; moved to {}", path.display(), to.display());
+    let wanted = match kind {
+        Kind::Directory => "directory",
+        _ => "file",
+    };
+    tracing::warn!("{}: is no {wanted}; moved to {}", path.display(), to.display());
     Ok(())
 }
 

@@ -95,13 +95,22 @@ pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<
         let Some(device) = own.device(&ring, &local.name).cloned() else {
             continue;
         };
+        let known = ring.partition_count();
         let listing = move |engine: &dyn ObjectEngine| {
-            engine.replica().prepare(policy)?;
-            let partitions = engine.partitions(policy)?.into_iter();
-            let is_changed = |partition| engine.replica().is_changed(PartitionKey { policy, partition });
-            Ok(partitions
-                .map(|partition| (partition, is_changed(partition)))
-                .collect::<Vec<_>>())
+            let replica = engine.replica();
+            replica.prepare(policy)?;
+            let mut found = vec![];
+            for partition in engine.partitions(policy)? {
+                let key = PartitionKey { policy, partition };
+                match replica.is_changed(key) {
+                    Some(is_changed) => found.push((partition, is_changed)),
+                    None if partition >= known => found.push((partition, false)),
+                    None => replica
+                        .make_way(key)
+                        .unwrap_or_else(|error| tracing::error!("{NAME}: {error}")),
+                }
+            }
+            Ok(found)
         };
         let partitions = match local.run(listing).await {
             Ok(partitions) => partitions,

@@ -331,10 +331,19 @@ impl Replica for FilesEngine {
         Partition::new(&self.state, partition).hashes(rehash)
     }
 
-    fn is_changed(&self, partition: PartitionKey) -> bool {
+    fn is_changed(&self, partition: PartitionKey) -> Option<bool> {
         let invalidations = Partition::new(&self.state, partition).path.join(write::INVALIDATIONS);
-        let info = self.state.device.files().info_of_name(&invalidations);
-        info.is_ok_and(|info| info.size > 0 || info.kind != Kind::File)
+        match self.state.device.files().info_of_name(&invalidations) {
+            Ok(info) => Some(info.size > 0 || info.kind != Kind::File),
+            Err(error) => (error.kind() != io::ErrorKind::NotADirectory).then_some(false),
+        }
+    }
+
+    fn make_way(&self, partition: PartitionKey) -> Result<(), EngineError> {
+        self.state.ready()?;
+        let path = Partition::new(&self.state, partition).path;
+        let made = strange::make_way_for(&self.state, &path, Kind::Directory);
+        made.map_err(|error| self.state.blame(error))
     }
 
     fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError> {
