@@ -169,8 +169,8 @@ pub enum LineError {
     /// It is longer than any can be.
     #[error("a line is longer than {LONGEST_LINE} bytes")]
     TooLong,
-    /// Nothing came for too long.
-    #[error("nothing came for {0:?}")]
+    /// It did not come whole in time.
+    #[error("nothing whole came for {0:?}")]
     Late(Duration),
     /// The other side went away in the middle.
     #[error("{0}")]
@@ -189,7 +189,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Waits up to `patience` for each piece.
+    /// Waits up to `patience` for each line, however many pieces it comes in, and for each piece of what is none.
     pub fn new(world: &World, body: Body, patience: Duration) -> Self {
         Self {
             world: world.clone(),
@@ -201,11 +201,14 @@ impl Lines {
 
     /// The next line without its end; `None` at the end of the body.
     pub async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
+        let mut deadline = None;
         loop {
             if let Some(line) = self.at_hand()? {
                 return Ok(Some(line));
             }
-            if !self.fill().await? {
+            let now = self.world.clock.elapsed();
+            let deadline = *deadline.get_or_insert(now.saturating_add(self.patience));
+            if !self.fill(deadline.saturating_sub(now)).await? {
                 return match self.buffer.is_empty() {
                     true => Ok(None),
                     false => Err(LineError::Early),
@@ -232,15 +235,15 @@ impl Lines {
 
     /// Up to `most` bytes that are not lines; never none.
     pub async fn bytes(&mut self, most: usize) -> Result<Bytes, LineError> {
-        if self.buffer.is_empty() && !self.fill().await? {
+        if self.buffer.is_empty() && !self.fill(self.patience).await? {
             return Err(LineError::Early);
         }
         let count = self.buffer.len().min(most);
         Ok(self.buffer.split_to(count).freeze())
     }
 
-    async fn fill(&mut self) -> Result<bool, LineError> {
-        let next = self.world.timeout(self.patience, self.body.next()).await;
+    async fn fill(&mut self, patience: Duration) -> Result<bool, LineError> {
+        let next = self.world.timeout(patience, self.body.next()).await;
         match next.map_err(|_| LineError::Late(self.patience))? {
             None => Ok(false),
             Some(chunk) => {
@@ -355,6 +358,19 @@ mod tests {
         let (_feed, silent) = Body::channel(1, None);
         let mut lines = Lines::new(&World::real(), silent, Duration::ZERO);
         assert_eq!(lines.next().await, Err(LineError::Late(Duration::ZERO)));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_comes_byte_by_byte_gets_no_more_time_than_others() {
+        let byte = |()| async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Some((Ok(Bytes::from_static(b"x")), ()))
+        };
+        let body = Body::stream(Box::pin(futures_util::stream::unfold((), byte)), None);
+        let patience = Duration::from_millis(100);
+        let mut lines = Lines::new(&World::real(), body, patience);
+        let told = tokio::time::timeout(Duration::from_secs(10), lines.next()).await;
+        assert_eq!(told, Ok(Err(LineError::Late(patience))));
     }
 
     proptest! {

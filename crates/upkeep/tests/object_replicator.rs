@@ -50,7 +50,12 @@ enum Mischief {
     Greedy,
     /// Says this to SSYNC, without end.
     Endless(&'static str),
+    /// The same, once in a while.
+    Trickles(&'static str),
 }
+
+/// So often.
+const DRIP: Duration = Duration::from_millis(100);
 
 struct Door {
     server: Arc<ObjectServer>,
@@ -87,6 +92,13 @@ impl Service for Door {
             Some(Mischief::Endless(line)) if call.method.as_str() == "SSYNC" => {
                 let lines = std::iter::repeat_with(move || Ok(Bytes::from_static(line.as_bytes())));
                 Response::new(Body::stream(futures_util::stream::iter(lines), None))
+            }
+            Some(Mischief::Trickles(line)) if call.method.as_str() == "SSYNC" => {
+                let drip = move |()| async move {
+                    tokio::time::sleep(DRIP).await;
+                    Some((Ok(Bytes::from_static(line.as_bytes())), ()))
+                };
+                Response::new(Body::stream(Box::pin(futures_util::stream::unfold((), drip)), None))
             }
             _ => self.server.call(call).await,
         }
@@ -591,6 +603,18 @@ async fn a_peer_that_says_rubbish_costs_nothing_else() {
     site.door.mischief.lock().clear();
     assert_eq!(pass(&mut replicator).await.1, 0);
     site.assert_whole(&names);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_says_a_little_now_and_then_is_left_after_a_time_out() {
+    let site = Site::new();
+    site.put(&site.nodes("o")[0], "o", 1, b"x").await;
+    for said in ["x", "\r\n"] {
+        site.misbehave(&site.nodes("o")[1], Mischief::Trickles(said));
+        let mut replicator = site.replicator(|options| options.http_timeout = DRIP * 5);
+        let (_, failed) = tokio::time::timeout(PATIENCE, pass(&mut replicator)).await.unwrap();
+        assert!(failed > 0, "{said:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,8 @@
 //! SSYNC, the sending side; the words are `peer::ssync`'s.
 //!
 //! Always holds: what is given back as taken was offered, and the receiver said at the end that nothing
-//! of it is missing; a receiver that wishes for what was not offered, or for more, is not believed.
+//! of it is missing; a receiver that wishes for what was not offered, or for more, is not believed; it has
+//! `http_timeout` for whatever it is to say next, for all its wishes, and for each piece that it takes.
 
 use super::compare::{headers, partition_address};
 use super::jobs::Job;
@@ -128,9 +129,14 @@ impl Exchange<'_> {
 
     async fn wishes(&mut self, objects: &Objects) -> Result<Vec<(PathHash, Wish)>, String> {
         self.expect(MISSING_START).await?;
+        let shared = self.shared;
+        shared.in_time(self.wished(objects)).await
+    }
+
+    async fn wished(&mut self, objects: &Objects) -> Result<Vec<(PathHash, Wish)>, String> {
         let mut wishes = vec![];
         loop {
-            let line = self.heard().await?;
+            let line = heard(&mut self.lines).await?;
             if line == MISSING_END {
                 return Ok(wishes);
             }
@@ -159,13 +165,17 @@ impl Exchange<'_> {
         }
         self.line(UPDATES_END).await?;
         self.flush().await?;
-        let Self { feed, lines, .. } = self;
+        let Self {
+            shared,
+            feed,
+            mut lines,
+            ..
+        } = self;
         feed.finish().await;
-        let mut ended = Ended(lines);
-        ended.expect(UPDATES_START).await?;
-        ended.expect(UPDATES_END).await?;
+        shared.expect(&mut lines, UPDATES_START).await?;
+        shared.expect(&mut lines, UPDATES_END).await?;
         // The end of the answer, so that the connection can be used again.
-        drop(ended.0.next().await);
+        drop(lines.next().await);
         Ok(missed)
     }
 
@@ -209,36 +219,38 @@ impl Exchange<'_> {
             Err(late) => Err(late.to_string()),
             // It does not listen any more; it may have said why.
             Ok(false) => {
-                for _ in 0..LAST_WORDS {
-                    self.heard().await?;
-                }
+                let shared = self.shared;
+                shared.in_time(self.last_words()).await?;
                 Err("it does not listen any more".into())
             }
         }
     }
 
-    async fn heard(&mut self) -> Result<String, String> {
-        heard(&mut self.lines).await
+    /// An error is what it said.
+    async fn last_words(&mut self) -> Result<(), String> {
+        for _ in 0..LAST_WORDS {
+            heard(&mut self.lines).await?;
+        }
+        Ok(())
     }
 
     async fn expect(&mut self, wanted: &str) -> Result<(), String> {
-        expect(&mut self.lines, wanted).await
+        self.shared.expect(&mut self.lines, wanted).await
     }
 }
 
-/// What is left of an exchange when all has been said.
-struct Ended(Lines);
-
-impl Ended {
-    async fn expect(&mut self, wanted: &str) -> Result<(), String> {
-        expect(&mut self.0, wanted).await
+impl Shared {
+    /// The outcome of listening, if it comes in time.
+    async fn in_time<T>(&self, listening: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+        let heard = self.world.timeout(self.options.http_timeout, listening).await;
+        heard.unwrap_or_else(|late| Err(late.to_string()))
     }
-}
 
-async fn expect(lines: &mut Lines, wanted: &str) -> Result<(), String> {
-    match heard(lines).await? {
-        line if line == wanted => Ok(()),
-        line => Err(format!("it said {line:?} instead of {wanted}")),
+    async fn expect(&self, lines: &mut Lines, wanted: &str) -> Result<(), String> {
+        match self.in_time(heard(lines)).await? {
+            line if line == wanted => Ok(()),
+            line => Err(format!("it said {line:?} instead of {wanted}")),
+        }
     }
 }
 
