@@ -15,7 +15,7 @@ use vocabulary::EntityPath;
 
 /// Objects in a lot: from some dozens on a drive gains little more.
 const MOST_OBJECTS: usize = 128;
-/// Bytes of their bodies.
+/// Bytes of their headers and bodies.
 const MOST_BYTES: usize = 2 << 20;
 
 /// Small objects that have come whole.
@@ -40,8 +40,9 @@ impl Lot {
         self.objects.contains(object)
     }
 
-    pub(super) fn add(&mut self, path: Arc<EntityPath>, call: Call, body: Bytes) {
-        self.bytes += body.len();
+    /// Headers of `head` bytes, and the body.
+    pub(super) fn add(&mut self, path: Arc<EntityPath>, call: Call, body: Bytes, head: usize) {
+        self.bytes += head + body.len();
         self.objects.insert(path.clone());
         self.paths.push(path);
         self.puts.push((call, body));
@@ -61,5 +62,33 @@ impl Lot {
                 .count()
         };
         (paths, work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderMap;
+    use peer::Target;
+
+    #[test]
+    fn headers_fill_a_lot_as_bodies_do() {
+        let mut lot = Lot::default();
+        for name in ["one", "two"] {
+            assert!(!lot.is_full());
+            let path = Arc::new(EntityPath::account("a").with_container("c").with_object(name));
+            let target = Target {
+                device: "sda".into(),
+                partition: 1,
+                path: path.clone(),
+            };
+            lot.add(
+                path,
+                Call::new(Method::PUT, target, HeaderMap::new()),
+                Bytes::new(),
+                MOST_BYTES / 2,
+            );
+        }
+        assert!(lot.is_full());
     }
 }

@@ -23,6 +23,8 @@ use vocabulary::{EntityPath, names::unquote};
 
 /// As many as the door lets a request have.
 const MOST_HEADERS: usize = 256;
+/// Bytes of them: more than any object's metadata may take.
+const LONGEST_HEAD: usize = 1 << 20;
 /// Bytes of a long body on their way to the disk, in pieces of at most [`PIECE`].
 const PIECES_AHEAD: usize = 16;
 const PIECE: usize = 64 * 1024;
@@ -32,6 +34,8 @@ struct Head {
     method: Method,
     path: EntityPath,
     headers: HeaderMap,
+    /// Bytes of the headers.
+    size: usize,
     length: Option<u64>,
 }
 
@@ -97,7 +101,7 @@ impl Exchange {
         let path = split
             .filter(|path| path.object.is_some())
             .ok_or_else(|| End::nonsense(format!("Invalid path: {path}")))?;
-        let headers = self.headers().await?;
+        let (headers, size) = self.headers().await?;
         let length = headers.get(CONTENT_LENGTH).map(|value| {
             let length = value.to_str().ok().and_then(|text| text.parse().ok());
             length.ok_or_else(|| End::nonsense(format!("invalid content-length {value:?}")))
@@ -109,16 +113,18 @@ impl Exchange {
                 method,
                 path,
                 headers,
+                size,
                 length,
             }),
             (method, _) => Err(End::nonsense(format!("{method} subrequest with content-length"))),
         }
     }
 
-    /// The headers, and those that say on whose behalf the request is made.
-    async fn headers(&mut self) -> Result<HeaderMap, End> {
+    /// The headers, and those that say on whose behalf the request is made; how many bytes they came in.
+    async fn headers(&mut self) -> Result<(HeaderMap, usize), End> {
         let mut headers = HeaderMap::new();
         let mut kept = String::new();
+        let mut size = 0;
         // Lines are counted, not names: the same name may come again without end.
         for count in 0.. {
             let line = self.lines.next().await?;
@@ -126,7 +132,8 @@ impl Exchange {
             if line.is_empty() {
                 break;
             }
-            if count >= MOST_HEADERS {
+            size += line.len();
+            if count >= MOST_HEADERS || size > LONGEST_HEAD {
                 return Err(End::nonsense("too many headers"));
             }
             let (name, value) = header(&line).ok_or_else(|| End::nonsense("a header that is none"))?;
@@ -143,7 +150,7 @@ impl Exchange {
             "x-backend-storage-policy-index",
             HeaderValue::from(self.place.key.policy.0),
         );
-        Ok(headers)
+        Ok((headers, size))
     }
 
     /// Writes what has gathered, once what went before is done: so much is in memory at most twice.
@@ -177,7 +184,7 @@ impl Exchange {
                 Bytes::new()
             };
             match call.method {
-                Method::PUT => lot.add(path, call, body),
+                Method::PUT => lot.add(path, call, body, head.size),
                 _ => under_way.begin(vec![path], self.answer(call.with_body(Body::whole(body)), line)),
             }
             return Ok(());

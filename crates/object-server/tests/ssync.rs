@@ -1,0 +1,101 @@
+//! SSYNC with senders that do not keep to it: what each is told, and that nothing of it stays.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+mod support;
+
+use http::{HeaderMap, Method};
+use object_server::ObjectServer;
+use peer::{Address, Body, Call, Service};
+use std::path::Path;
+use support::ours::{FileDevices, options};
+use world::World;
+
+/// What is said to a sender that says this instead of requests.
+async fn told(root: &Path, requests: &str) -> String {
+    std::fs::create_dir_all(root.join("sda")).unwrap();
+    let devices = std::sync::Arc::new(FileDevices(root.into()));
+    let server = ObjectServer::new(World::real(), options(), devices).unwrap();
+    let before = ":MISSING_CHECK: START\r\n:MISSING_CHECK: END\r\n:UPDATES: START\r\n";
+    let call = Call {
+        method: Method::from_bytes(b"SSYNC").unwrap(),
+        address: Address::Partition {
+            device: "sda".into(),
+            partition: 1,
+            rest: String::new(),
+        },
+        query: String::new(),
+        headers: HeaderMap::new(),
+        body: Body::whole(format!("{before}{requests}")),
+        interim: None,
+    };
+    let body = server.call(call).await.into_body().collect(u64::MAX).await;
+    body.map_or("nothing".into(), |body| String::from_utf8_lossy(&body).into_owned())
+}
+
+fn files(place: &Path) -> usize {
+    let entries = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
+}
+
+const HEAD: &str = "X-Timestamp: 1700000000.00000\r\nContent-Type: t/t\r\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_keep_to_it_is_told_so_and_leaves_nothing() {
+    let long = "x".repeat(60_000);
+    let fat: String = (0..20).map(|n| format!("X-Object-Meta-{n}: {long}\r\n")).collect();
+    let many: String = (0..300).map(|_| "X-Object-Meta-A: b\r\n").collect();
+    for (requests, expected) in [
+        (
+            format!("PUT /a/c/o\r\n{HEAD}{fat}Content-Length: 1\r\n\r\nx:UPDATES: END\r\n"),
+            ":ERROR: 0 \"too many headers",
+        ),
+        (
+            format!("PUT /a/c/o\r\n{HEAD}{many}Content-Length: 1\r\n\r\nx:UPDATES: END\r\n"),
+            ":ERROR: 0 \"too many headers",
+        ),
+        (
+            format!("PUT /a/c/o\r\n{HEAD}{long}{long}"),
+            ":ERROR: 0 \"a line is longer",
+        ),
+        (format!("PUT /a/c/o\r\n{HEAD}Content-Length: 9\r\n\r\nless"), "nothing"),
+        (
+            format!("PUT /a/c/o\r\n{HEAD}Content-Length: 99999999\r\n\r\nless"),
+            "nothing",
+        ),
+        (
+            format!("PUT /a/c/o\r\n{HEAD}Content-Length: -1\r\n\r\n"),
+            ":ERROR: 0 \"invalid content-length",
+        ),
+        (
+            format!(
+                "PUT /a/c/o\r\n{HEAD}Content-Length: 1\r\nETag: {}\r\n\r\nx:UPDATES: END\r\n",
+                "0".repeat(32)
+            ),
+            ":ERROR: 500 ",
+        ),
+        (
+            format!("DELETE /a/c/o\r\n{HEAD}Content-Length: 1\r\n\r\nx"),
+            ":ERROR: 0 \"DELETE subrequest",
+        ),
+        (format!("DELETE /a/c\r\n{HEAD}\r\n"), ":ERROR: 0 \"Invalid path"),
+        (format!("DELETE a/c/o\r\n{HEAD}\r\n"), ":ERROR: 0 \"Invalid path"),
+        (format!("DELETE /a/c/%FF\r\n{HEAD}\r\n"), ":ERROR: 0 \"Invalid path"),
+        (
+            "DELETE /a/%00c/o\r\nX-Timestamp: never\r\n\r\n:UPDATES: END\r\n".into(),
+            ":ERROR: 500 ",
+        ),
+        (format!("GET /a/c/o\r\n{HEAD}\r\n"), ":ERROR: 0 \"Invalid subrequest"),
+        (":UPDATES: START\r\n".into(), ":ERROR: 0 "),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let told = told(root.path(), &requests).await;
+        let said = told.rsplit("END\r\n").next().unwrap();
+        assert!(
+            said.starts_with(expected),
+            "{told:?} to {:?}",
+            &requests[..requests.len().min(200)]
+        );
+        assert_eq!(files(&root.path().join("sda")), 0, "{expected}");
+    }
+}
