@@ -4,6 +4,7 @@
 
 use crate::absorb::timestamp;
 use crate::{Broker, Error, Kind};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use vocabulary::{PolicyIndex, Timestamp};
 
@@ -189,8 +190,12 @@ pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result
     })
 }
 
-/// A counter; triggers may leave NULL or less than nothing behind damaged rows.
+/// A counter; triggers may leave NULL or less than nothing behind damaged rows, and a float behind sizes that are too
+/// large to be added.
 fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    let number: Option<i64> = row.get(column)?;
-    Ok(number.map_or(0, |n| n.max(0).unsigned_abs()))
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => number.max(0).unsigned_abs(),
+        ValueRef::Real(number) => (number as i64).max(0).unsigned_abs(),
+        _ => 0,
+    })
 }

@@ -200,6 +200,28 @@ fn sync_points_only_grow_and_a_source_is_remembered_with_its_rows() {
 }
 
 #[test]
+fn sizes_beyond_what_can_be_added_keep_nobody_from_a_database() {
+    for kind in [Kind::Container, Kind::Account] {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = create(dir.path(), kind);
+        let huge = |name: &str| match kind {
+            Kind::Container => Row::Object(ObjectRow {
+                size: u64::MAX,
+                ..object(name, at(2))
+            }),
+            Kind::Account => Row::Container(ContainerRow {
+                bytes_used: u64::MAX,
+                ..container(name, at(2), Timestamp::ZERO, 1)
+            }),
+        };
+        broker.commit_batch(&[huge("a"), huge("b")]).unwrap();
+        assert_eq!(broker.info().unwrap().bytes_used, i64::MAX.unsigned_abs());
+        assert_eq!(broker.policy_stats().unwrap()[0].bytes_used, i64::MAX.unsigned_abs());
+        assert_eq!(broker.replication_info().unwrap().info.object_count, 2);
+    }
+}
+
+#[test]
 fn pending_rows_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let broker = create(dir.path(), Kind::Container);
