@@ -8,6 +8,7 @@
 use crate::{Broker, Error, Kind};
 use rusqlite::Connection;
 use serde_json::Value;
+use std::collections::HashMap;
 use vocabulary::Timestamp;
 
 /// A value and when it was set.
@@ -64,13 +65,22 @@ impl Metadata {
         }
     }
 
-    /// Both, the newer item of each name.
+    /// Both, the newer item of each name. A peer may say that there are very many.
     pub(crate) fn merged_with(&self, updates: &Metadata) -> Self {
-        let mut merged = self.clone();
+        let mut items = self.items.clone();
+        let known = self.iter().enumerate().map(|(at, (name, _))| (name, at));
+        let mut places: HashMap<&str, usize> = known.collect();
         for (name, item) in updates.iter() {
-            merged.set(name, item.value.as_str(), item.timestamp);
+            match places.get(name) {
+                Some(&at) if items[at].1.timestamp >= item.timestamp => {}
+                Some(&at) => items[at].1 = item.clone(),
+                None => {
+                    places.insert(name, items.len());
+                    items.push((name.to_owned(), item.clone()));
+                }
+            }
         }
-        merged
+        Self { items }
     }
 
     /// Whether there are removal markers from before `limit`.
@@ -134,9 +144,11 @@ const KEPT_ON_DELETE: [&str; 3] = [
 /// The removal of everything in `stored` that a deletion at `timestamp` removes.
 pub(crate) fn removed_by_delete(kind: Kind, stored: &Metadata, timestamp: Timestamp) -> Metadata {
     let mut left = stored.clone();
-    for (name, _) in stored.iter() {
-        if kind == Kind::Account || !KEPT_ON_DELETE.contains(&name.to_ascii_lowercase().as_str()) {
-            left.set(name, "", timestamp);
+    for (name, item) in &mut left.items {
+        let goes = kind == Kind::Account || !KEPT_ON_DELETE.contains(&name.to_ascii_lowercase().as_str());
+        if goes && item.timestamp < timestamp {
+            let value = String::new();
+            *item = MetadataItem { value, timestamp };
         }
     }
     left
