@@ -5,7 +5,8 @@
 //! ([`Broker::replace_with`]), whose own rows it takes along.
 //! Always holds: a copy that is damaged, half, of the other kind or of something else never gets a
 //! database's name; no row that was acknowledged here is lost by the exchange, for the last rows are
-//! taken under the locks that writers need; a copy gets an identity of its own before its name.
+//! taken under the locks that writers need; a copy gets an identity of its own before its name; what is looked at is
+//! what gets the name, for nobody else knows its path by then.
 
 use crate::connection::{Database, Fault};
 use crate::files::{Disk, Lock};
@@ -66,8 +67,7 @@ impl Arriving {
     pub fn begin(location: &Location, settling: Settling<'_>) -> Result<Self, Error> {
         let target = place(location, settling.name)?;
         location.disk().make_dirs(&location.tmp_dir(), location.root())?;
-        let name = format!(".martlet-{}-{}.copy.db", location.kind().word(), settling.unique);
-        let path = location.tmp_dir().join(name);
+        let path = own_place(location, settling.unique);
         let alive = location.disk().lock(&path)?;
         let file = location.disk().writer(&path)?;
         Ok(Self {
@@ -107,19 +107,12 @@ pub fn adopt(
     settling: Settling<'_>,
     belongs: impl Fn(&Info) -> bool,
 ) -> Result<(), Error> {
-    let staged = place(location, settling.name)?;
     let target = target(location, file)?;
-    if !location.disk().is(&staged, FileKind::File) {
-        return Err(Error::NotFound { path: staged });
-    }
     if location.disk().exists(&target) {
         return Err(Error::AlreadyExists { path: target });
     }
-    let prepared = Copy::open(location, &staged, belongs).and_then(|mut copy| copy.settle(location, settling));
-    if prepared.is_err() {
-        location.disk().discard(&staged);
-    }
-    prepared?;
+    let claimed = Claimed::of(location, settling)?;
+    Copy::open(location, &claimed.path, belongs)?.settle(location, settling)?;
     location.disk().make_dirs(&location.hash_dir(), location.root())?;
     let _lock = location.disk().lock(&location.lock_file())?;
     if location.disk().exists(&target) {
@@ -127,7 +120,37 @@ pub fn adopt(
     }
     // Left by a database that is gone, it would be rolled back into this one.
     location.disk().discard(&journal(&target));
-    location.disk().publish(&staged, &target)
+    location.disk().publish(&claimed.path, &target)
+}
+
+/// A copy that has arrived, under a name that nobody else knows: what arrives under its own meanwhile is another. Gone when
+/// dropped, unless it has got a database's name.
+struct Claimed {
+    path: PathBuf,
+    disk: Disk,
+    _alive: Lock,
+}
+
+impl Claimed {
+    fn of(location: &Location, settling: Settling<'_>) -> Result<Self, Error> {
+        let arrived = place(location, settling.name)?;
+        if !location.disk().is(&arrived, FileKind::File) {
+            return Err(Error::NotFound { path: arrived });
+        }
+        let path = own_place(location, settling.unique);
+        location.disk().rename(&arrived, &path)?;
+        Ok(Self {
+            disk: location.disk().clone(),
+            _alive: location.disk().lock(&path)?,
+            path,
+        })
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        self.disk.discard(&self.path);
+    }
 }
 
 impl Broker {
@@ -135,8 +158,7 @@ impl Broker {
     pub fn snapshot(&self, unique: &str) -> Result<Snapshot, Error> {
         let location = self.location();
         location.disk().make_dirs(&location.tmp_dir(), location.root())?;
-        let name = format!(".martlet-{}-{unique}.copy.db", location.kind().word());
-        let path = location.tmp_dir().join(name);
+        let path = own_place(location, unique);
         let snapshot = Snapshot {
             disk: location.disk().clone(),
             _alive: location.disk().lock(&path)?,
@@ -149,20 +171,8 @@ impl Broker {
     /// Lets the copy `settling.name` take this database's place, with all that is here merged into it.
     pub fn replace_with(&self, settling: Settling<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
         let location = self.location();
-        let staged = place(location, settling.name)?;
-        if !location.disk().is(&staged, FileKind::File) {
-            return Err(Error::NotFound { path: staged });
-        }
-        let replaced = self.replace(&staged, settling, belongs);
-        if replaced.is_err() {
-            location.disk().discard(&staged);
-        }
-        replaced
-    }
-
-    fn replace(&self, staged: &Path, settling: Settling<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
-        let location = self.location();
-        let mut copy = Copy::open(location, staged, belongs)?;
+        let claimed = Claimed::of(location, settling)?;
+        let mut copy = Copy::open(location, &claimed.path, belongs)?;
         let mut point = -1;
         loop {
             let rows = self.rows_since(point, STEP)?;
@@ -178,11 +188,17 @@ impl Broker {
             database.write("replace", |transaction| {
                 Ok(copy.take_rest(transaction, point).and_then(|()| {
                     copy.settle(location, settling)?;
-                    location.disk().publish(staged, &plain)
+                    location.disk().publish(&claimed.path, &plain)
                 }))
             })
         })?
     }
+}
+
+/// Where a copy lies that is this process's own.
+fn own_place(location: &Location, unique: &str) -> PathBuf {
+    let name = format!(".martlet-{}-{unique}.copy.db", location.kind().word());
+    location.tmp_dir().join(name)
 }
 
 /// Where the copy `name` lies. A name is a name, not a path.

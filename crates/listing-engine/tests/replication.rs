@@ -6,12 +6,13 @@ mod support;
 
 use listing_engine::wire::Numbered;
 use listing_engine::{
-    Arriving, Broker, ContainerRow, Direction, Error, Kind, Metadata, NewDatabase, ObjectRow, Row, Settling,
+    Arriving, Broker, ContainerRow, Direction, Error, Info, Kind, Metadata, NewDatabase, ObjectRow, Row, Settling,
     ShardRange, SyncPoint, adopt, better_policy,
 };
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use support::{at, container, create, location, new_database, object};
 use vocabulary::{PolicyIndex, Timestamp};
 
@@ -277,8 +278,12 @@ fn two() -> Two {
 }
 
 fn carry(from: &Broker, to: &listing_engine::Location) {
+    carry_as(from, to, SETTLING.unique);
+}
+
+fn carry_as(from: &Broker, to: &listing_engine::Location, unique: &str) {
     let snapshot = from.snapshot("1").unwrap();
-    let mut arriving = Arriving::begin(to, SETTLING).unwrap();
+    let mut arriving = Arriving::begin(to, Settling { unique, ..SETTLING }).unwrap();
     arriving.write(&std::fs::read(snapshot.path()).unwrap()).unwrap();
     arriving.finish().unwrap();
 }
@@ -324,6 +329,43 @@ fn a_copy_that_is_bad_never_gets_the_name() {
     Arriving::begin(&two.there, SETTLING).unwrap().write(b"half").unwrap();
     assert!(!two.there.hash_dir().exists());
     assert_eq!(std::fs::read_dir(two.there.tmp_dir()).unwrap().count(), 0);
+}
+
+/// Its sender lost its patience and sends another, or one that is of something else.
+#[test]
+fn a_copy_that_arrives_while_one_of_its_name_is_taken_in_is_another() {
+    let two = two();
+    let there = replica(two.there.device(), Kind::Container, 2);
+    there.commit_batch(&[Row::Object(object("there", at(3)))]).unwrap();
+    two.here.commit_batch(&[Row::Object(object("here", at(3)))]).unwrap();
+    carry(&two.here, &two.there);
+    let again = |_: &Info| {
+        carry_as(&two.here, &two.there, "another");
+        true
+    };
+    there.replace_with(SETTLING, again).unwrap();
+    let info = there.replication_info().unwrap();
+    assert_eq!(
+        (info.info.object_count, info.summary.id),
+        (2, format!("{}-sdb", SETTLING.unique))
+    );
+    let left: Vec<_> = std::fs::read_dir(two.there.tmp_dir()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn very_many_items_of_metadata_keep_nobody_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = create(dir.path(), Kind::Container);
+    let mut theirs = broker.replication_info().unwrap().summary;
+    let began = Instant::now();
+    for prefix in ["a", "b"] {
+        let item = |n| (format!("{prefix}{n}"), json!(["v", at(1).internal().to_string()]));
+        theirs.metadata = Value::Object((0..100_000).map(item).collect()).to_string();
+        broker.learn(&theirs, at(3)).unwrap();
+    }
+    assert_eq!(broker.metadata().unwrap().iter().count(), 200_000);
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]
