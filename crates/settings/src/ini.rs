@@ -170,10 +170,8 @@ impl<'a> Parser<'a> {
     fn option(&mut self, content: &str, line: usize) -> Result<(), SettingsError> {
         let (name, value) = match content.find(['=', ':']) {
             Some(at) if at > 0 => (content[..at].trim_end(), content[at + 1..].trim_start()),
-            _ => {
-                let message = format!("expected `name = value` or `[section]`, found {content:?}");
-                return Err(self.error(line, message));
-            }
+            // What stands there instead is not told: it may be half of a key.
+            _ => return Err(self.error(line, "expected `name = value` or `[section]`".into())),
         };
         let path = self.path;
         let Some(section) = self.sections.last_mut() else {
@@ -269,6 +267,12 @@ mod tests {
             assert!(message.contains(expected), "{message}");
             assert!(message.starts_with("x.conf"), "{message}");
         }
+    }
+
+    #[test]
+    fn half_of_a_key_is_not_told() {
+        let said = parse("[US]\nkey 9ff3\n").unwrap_err().to_string();
+        assert!(!said.contains("9ff3"), "{said}");
     }
 
     #[test]
