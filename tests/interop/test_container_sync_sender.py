@@ -9,6 +9,7 @@ import pytest
 from harness import upkeep
 from harness.client import Client
 from harness.layout import hash_path
+from harness.waiting import until
 
 REALMS = """[DEFAULT]
 mtime_check_interval = 1
@@ -105,6 +106,18 @@ def test_links_follow_what_is_said_of_the_container(cluster, ours, server):
     client.do("POST", "from", headers=SYNCED, expect=204)
     client.delete("from")
     assert not links(one, "from")
+
+
+@pytest.mark.parametrize("server", ["openstack", "ours"])
+def test_a_container_server_learns_of_new_realms(cluster, ours, server):
+    one = realm(cluster, dict.fromkeys(("proxy", "account", "object"), "openstack") | {"container": ours if server == "ours" else "openstack"})
+    client = Client(one.auth_url)
+    new = {"X-Container-Sync-Key": "secret", "X-Container-Sync-To": "//EU/there/AUTH_test/to"}
+    client.put("from")
+    client.do("POST", "from", headers=new, expect=400)
+    conf = one.etc / "container-sync-realms.conf"
+    conf.write_text(conf.read_text() + "\n[EU]\nkey = another\ncluster_there = http://127.0.0.1:1/v1/\n")
+    until(lambda: client.do("POST", "from", headers=new).status == 204, within=30)
 
 
 class Passing(BaseHTTPRequestHandler):

@@ -4,23 +4,20 @@
 //! of verb, path, timestamp, nonce and the container's own sync key. Such a request is allowed whatever it asks
 //! of its container, keeps the timestamp that the peer gives, and stores what comes as it comes.
 //! Always holds: signatures are compared in constant time, all that could be; a signature that is not good
-//! goes no further (401). The realms' file is read again every `mtime_check_interval`; what `/info` says of it is
-//! what it said at start.
+//! goes no further (401). What `/info` says of the realms is what their file said at start.
 
 use crate::gatekeeper::INBOUND_TIMESTAMP;
 use crate::request::is_true;
+use crate::sync_realms::SyncRealms;
 use crate::{ClientRequest, Feature, Next, Response, reply};
 use hmac::{Hmac, KeyInit, Mac};
 use http::header::{HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderName, Method};
-use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use settings::gateway_filters::ContainerSyncSettings;
-use settings::realms::{FILE, Realms};
+use settings::realms::Realms;
 use sha1::Sha1;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::Path;
 use subtle::{Choice, ConstantTimeEq};
 use vocabulary::EntityPath;
 use vocabulary::names::quote;
@@ -31,43 +28,22 @@ const REFUSED: &str = "X-Container-Sync-Auth header not valid; contact cluster o
 const VERSIONED: &str = "Cannot configure container sync on a container with object versioning configured.";
 const NO_FULL_URLS: &str = "Full URLs are not allowed for X-Container-Sync-To values. Only realm values of the \
                             format //realm/cluster/account/container are allowed.\n";
-/// Bytes of the realms' file.
-const MAX_FILE: u64 = 1 << 20;
-
 /// Swift's `container_sync`.
 pub struct ContainerSync {
     allow_full_urls: bool,
     current: Option<(String, String)>,
-    path: PathBuf,
-    world: World,
-    known: Mutex<(Duration, Arc<Realms>)>,
+    realms: SyncRealms,
 }
 
 impl ContainerSync {
     /// With the realms' file in `swift_dir`.
     pub fn new(settings: &ContainerSyncSettings, swift_dir: &Path, world: World) -> Self {
-        let path = swift_dir.join(FILE);
-        let realms = Arc::new(read_realms(&world, &path).unwrap_or_default());
+        let realms = SyncRealms::new(swift_dir, world);
         Self {
             allow_full_urls: settings.allow_full_urls,
-            current: current(&settings.current, &realms),
-            path,
-            known: Mutex::new((world.clock.elapsed(), realms)),
-            world,
+            current: current(&settings.current, &realms.now()),
+            realms,
         }
-    }
-
-    /// The realms, no older than the file says.
-    fn realms(&self) -> Arc<Realms> {
-        let mut known = self.known.lock();
-        let now = self.world.clock.elapsed();
-        if now.saturating_sub(known.0) > known.1.check_interval {
-            known.0 = now;
-            if let Some(realms) = read_realms(&self.world, &self.path) {
-                known.1 = Arc::new(realms);
-            }
-        }
-        known.1.clone()
     }
 
     /// Checks the signature; says what is noted in the log, and whether it is good.
@@ -76,7 +52,7 @@ impl ContainerSync {
         let [realm, nonce, signature] = words[..] else {
             return Err("cs:not-3-args");
         };
-        let realms = self.realms();
+        let realms = self.realms.now();
         let Some((realm, key)) = realms.get(realm).and_then(|realm| Some((realm, realm.key.as_deref()?))) else {
             return Err("cs:no-local-realm-key");
         };
@@ -128,22 +104,6 @@ fn current(option: &str, realms: &Realms) -> Option<(String, String)> {
         tracing::error!("Unknown current //REALM/CLUSTER (//{realm}/{cluster})");
     }
     Some((realm.to_owned(), cluster.to_owned()))
-}
-
-/// Reads the realms' file; `None` when it is not there or not what it should be.
-pub fn read_realms(world: &World, path: &Path) -> Option<Realms> {
-    let bytes = match world.files.read(path, MAX_FILE) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        Err(error) => {
-            tracing::error!("could not read {}: {error}", path.display());
-            return None;
-        }
-    };
-    let text = String::from_utf8_lossy(&bytes);
-    Realms::parse(path, &text)
-        .inspect_err(|error| tracing::error!("{error}"))
-        .ok()
 }
 
 fn sign(key: &str, text: &str) -> String {
@@ -211,7 +171,7 @@ impl Feature for ContainerSync {
     }
 
     fn info(&self) -> Vec<(&'static str, Value)> {
-        let realms = self.realms();
+        let realms = self.realms.now();
         let mut shown = Map::new();
         for (name, realm) in &realms.realms {
             let cluster = |cluster: &String| {
@@ -278,6 +238,8 @@ mod tests {
     use super::*;
     use crate::ContainerInfo;
     use crate::testing::{Answer, ask, request, with_headers};
+    use settings::realms::FILE;
+    use std::sync::Arc;
 
     const CONF: &str = "[US]\nkey = 9ff3\nkey2 = 1a0a\ncluster_dfw1 = http://dfw1.host/v1/\n";
 

@@ -30,7 +30,7 @@
 //! | names that are not wanted, ETags in quotes | `name_check.rs`, `etag_quoter.rs` |
 //! | accounts and containers named by the host | `domain_remap.rs` |
 //! | hosts that are aliases of the cluster's | `cname_lookup.rs`, `cname_lookup/` |
-//! | what other clusters sync here | `container_sync.rs` |
+//! | what other clusters sync here | `container_sync.rs`, `sync_realms.rs` |
 //! | where things lie, for programs inside the cluster | `list_endpoints.rs` |
 //! | how often may be written | `ratelimit.rs` |
 //! | how much may be stored | `account_quotas.rs`, `container_quotas.rs` |
@@ -94,6 +94,7 @@ pub mod staticweb;
 pub mod subrequest;
 pub mod swift_info;
 pub mod symlink;
+pub mod sync_realms;
 pub mod tempurl;
 #[cfg(test)]
 mod testing;

@@ -124,7 +124,7 @@ fn set_metadata(desk: &Desk<'_>, broker: &Broker, timestamp: Timestamp) -> Resul
 
 fn check_sync_to(shared: &Shared, request: &Request) -> Result<(), Refusal> {
     let (hosts, realms) = (&shared.options.allowed_sync_hosts, &shared.options.sync_realms);
-    sync_to::check(request.text("x-container-sync-to"), hosts, realms)
+    sync_to::check(request.text("x-container-sync-to"), hosts, || realms.now())
 }
 
 /// Sets metadata.

@@ -46,5 +46,5 @@ mod sync_to;
 mod timed;
 
 pub use listing_engine::Kind;
-pub use options::{ListingServerOptions, Reserve};
+pub use options::{ListingServerOptions, Reserve, SyncRealms};
 pub use service::{AccessLog, AccessRecord, ListingServer};

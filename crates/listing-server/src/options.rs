@@ -2,6 +2,7 @@
 
 use durable_fs::Drives;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,34 @@ pub enum Reserve {
     Percent(f64),
     /// So many bytes.
     Bytes(u64),
+}
+
+/// The realms that containers may be synced in, with their clusters, in upper case. They may change while the server runs:
+/// who knows them is asked each time.
+#[derive(Clone)]
+pub struct SyncRealms(Arc<dyn Fn() -> BTreeMap<String, Vec<String>> + Send + Sync>);
+
+impl SyncRealms {
+    /// As `now` says when it is asked.
+    pub fn asked(now: impl Fn() -> BTreeMap<String, Vec<String>> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    pub(crate) fn now(&self) -> BTreeMap<String, Vec<String>> {
+        (self.0)()
+    }
+}
+
+impl Default for SyncRealms {
+    fn default() -> Self {
+        Self::asked(BTreeMap::new)
+    }
+}
+
+impl fmt::Debug for SyncRealms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.now().fmt(f)
+    }
 }
 
 /// The options of `[app:account-server]` or `[app:container-server]`, and what they need of `swift.conf`.
@@ -42,8 +71,8 @@ pub struct ListingServerOptions {
     pub node_timeout: Duration,
     /// Hosts that containers may be synced to (`allowed_sync_hosts`).
     pub allowed_sync_hosts: Vec<String>,
-    /// Realms that containers may be synced in, with their clusters, in upper case (`container-sync-realms.conf`).
-    pub sync_realms: BTreeMap<String, Vec<String>>,
+    /// Realms that containers may be synced in (`container-sync-realms.conf`).
+    pub sync_realms: SyncRealms,
     /// Databases kept open, over all devices.
     pub open_databases: usize,
     /// I/O threads per device.
@@ -79,7 +108,7 @@ impl ListingServerOptions {
             conn_timeout: Duration::from_millis(500),
             node_timeout: Duration::from_secs(3),
             allowed_sync_hosts: vec!["127.0.0.1".into()],
-            sync_realms: BTreeMap::new(),
+            sync_realms: SyncRealms::default(),
             open_databases: 512,
             threads_per_disk: 4,
             queue_per_disk: 1024,

@@ -6,16 +6,14 @@
 use crate::failure::Failure;
 use crate::metrics::{Beginning, MeasuredService};
 use durable_fs::{Drives, Health};
-use features::container_sync::read_realms;
+use features::sync_realms::SyncRealms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions, ReplicationOptions};
 use peer::{Peers, Service};
-use settings::realms::FILE as REALMS;
 use settings::server::{ServerCommon, StorageCommon};
 use settings::{AccountConf, ContainerConf, FallocateReserve, ObjectConf, ObjectServerSettings, SwiftConf};
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use telemetry::Statsd;
@@ -143,12 +141,15 @@ impl Storage<'_> {
     }
 
     /// The realms that containers may be synced in: those with a key.
-    fn sync_realms(&self, swift_dir: &Path) -> BTreeMap<String, Vec<String>> {
-        let realms = read_realms(self.world, &swift_dir.join(REALMS)).unwrap_or_default();
-        let with_key = realms.realms.into_iter().filter(|(_, realm)| realm.key.is_some());
-        with_key
-            .map(|(name, realm)| (name, realm.clusters.into_keys().collect()))
-            .collect()
+    fn sync_realms(&self, swift_dir: &Path) -> listing_server::SyncRealms {
+        let realms = SyncRealms::new(swift_dir, self.world.clone());
+        listing_server::SyncRealms::asked(move || {
+            let known = realms.now();
+            let with_key = known.realms.iter().filter(|(_, realm)| realm.key.is_some());
+            with_key
+                .map(|(name, realm)| (name.clone(), realm.clusters.keys().cloned().collect()))
+                .collect()
+        })
     }
 
     /// The account server that `conf` describes.

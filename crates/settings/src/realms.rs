@@ -34,12 +34,22 @@ options! {
 }
 
 /// All realms, by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Realms {
     /// By name.
     pub realms: BTreeMap<String, Realm>,
     /// How often the file is looked at again.
     pub check_interval: Duration,
+}
+
+impl Default for Realms {
+    /// None, where there is no file.
+    fn default() -> Self {
+        Self {
+            realms: BTreeMap::new(),
+            check_interval: Duration::from_secs(300),
+        }
+    }
 }
 
 /// Clusters that trust each other.

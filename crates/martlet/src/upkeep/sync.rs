@@ -4,9 +4,8 @@ use super::{Way, load, run_over, told};
 use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::Failure;
-use features::container_sync::read_realms;
+use features::sync_realms::SyncRealms;
 use peer::{HttpService, Timeouts};
-use settings::realms::FILE as REALMS;
 use settings::{ContainerSyncDaemonSettings, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,15 +78,23 @@ impl Way<'_> {
         )
     }
 
-    fn sync_peers(&self, swift_dir: &Path, settings: &ContainerSyncDaemonSettings) -> SyncPeers {
-        let realms = read_realms(self.world, &swift_dir.join(REALMS)).unwrap_or_default();
-        let with_key = realms.realms.into_iter().filter_map(|(name, realm)| {
-            let (key, clusters) = (realm.key?, realm.clusters);
-            Some((name, SyncRealm { key, clusters }))
-        });
-        SyncPeers {
-            realms: with_key.collect(),
-            allowed_hosts: settings.allowed_sync_hosts.clone(),
-        }
+    fn sync_peers(
+        &self,
+        swift_dir: &Path,
+        settings: &ContainerSyncDaemonSettings,
+    ) -> Arc<dyn Fn() -> SyncPeers + Send + Sync> {
+        let realms = SyncRealms::new(swift_dir, self.world.clone());
+        let allowed_hosts = settings.allowed_sync_hosts.clone();
+        Arc::new(move || {
+            let known = realms.now();
+            let with_key = known.realms.iter().filter_map(|(name, realm)| {
+                let (key, clusters) = (realm.key.clone()?, realm.clusters.clone());
+                Some((name.clone(), SyncRealm { key, clusters }))
+            });
+            SyncPeers {
+                realms: with_key.collect(),
+                allowed_hosts: allowed_hosts.clone(),
+            }
+        })
     }
 }

@@ -42,8 +42,8 @@ pub struct SyncOptions {
     pub container_time: Duration,
     /// Rows at the same time.
     pub concurrency: usize,
-    /// Whom containers may be synced to.
-    pub peers: SyncPeers,
+    /// Says whom containers may be synced to; asked for each container, since that may change.
+    pub peers: Arc<dyn Fn() -> SyncPeers + Send + Sync>,
     /// HTTP proxies on the way to the other side, each request through one of them; none for the straight way.
     pub proxies: Vec<HttpProxy>,
     /// How the ring names this server.
@@ -150,7 +150,7 @@ impl ContainerSync {
         let number = primaries
             .iter()
             .position(|device| device.device == name && self.options.here.serves(device))?;
-        let target = self.options.peers.resolve(&to, &key);
+        let target = (self.options.peers)().resolve(&to, &key);
         let target = target
             .inspect_err(|why| {
                 tracing::error!("{NAME}: {}: {why}; not synced", path.path());
