@@ -365,7 +365,8 @@ fn very_many_items_of_metadata_keep_nobody_waiting() {
         broker.learn(&theirs, at(3)).unwrap();
     }
     assert_eq!(broker.metadata().unwrap().iter().count(), 200_000);
-    assert!(began.elapsed() < Duration::from_secs(30));
+    // It was many minutes.
+    assert!(began.elapsed() < Duration::from_secs(120));
 }
 
 #[test]
