@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import time
+from contextlib import suppress
 
 from harness.client import Client
 from storm import upkeep
@@ -195,23 +196,24 @@ def rings_changed(storm, _, dice):
 
 @loss
 def bits_flipped_in_data(storm, node, dice):
-    for path in some(storm, node, dice, lambda path: path.suffix == ".data" and path.stat().st_size):
-        flip(path, dice)
+    spoil(storm, node, dice, lambda path: path.suffix == ".data" and path.stat().st_size, flip)
 
 
 @loss
 def bits_flipped_in_xattr(storm, node, dice):
-    for path in some(storm, node, dice, lambda path: path.suffix == ".data"):
+    def flip_xattr(path, dice):
         name = dice.choice([name for name in os.listxattr(path) if name.startswith("user.swift.")])
         value = bytearray(os.getxattr(path, name))
         value[dice.randrange(len(value))] ^= 1 << dice.randrange(8)
         os.setxattr(path, name, bytes(value))
 
+    spoil(storm, node, dice, lambda path: path.suffix == ".data", flip_xattr)
+
 
 @loss
 def bits_flipped_in_databases(storm, node, dice):
     """Where whoever opens it must notice: SQLite keeps no checksum of rows, so nobody could tell a wrong one."""
-    for path in some(storm, node, dice, lambda path: path.suffix == ".db"):
+    def flip_header(path, dice):
         with open(path, "r+b") as file:
             offset = dice.choice([*range(16), 100])  # the magic words, and the kind of the page that holds the schema
             file.seek(offset)
@@ -219,11 +221,12 @@ def bits_flipped_in_databases(storm, node, dice):
             file.seek(offset)
             file.write(bytes([byte ^ 0x80]))
 
+    spoil(storm, node, dice, lambda path: path.suffix == ".db", flip_header)
+
 
 @loss
 def bits_flipped_in_hashes(storm, node, dice):
-    for path in some(storm, node, dice, lambda path: path.name in ("hashes.pkl", "hashes.invalid") and path.stat().st_size):
-        flip(path, dice)
+    spoil(storm, node, dice, lambda path: path.name in ("hashes.pkl", "hashes.invalid") and path.stat().st_size, flip)
 
 
 @loss
@@ -268,12 +271,16 @@ def a_node_returned_after_reclaim(storm, node, dice):
     storm.dark = True
 
 
-def some(storm, node, dice, wanted):
-    """A tenth of the files of a kind that the node has, one at least."""
-    found = sorted(path for path in storm.files(node) if wanted(path))
-    chosen = dice.sample(found, max(1, len(found) // 10)) if found else []
-    storm.damaged.update({storm.devices_by_path(path) for path in chosen})
-    return chosen
+def spoil(storm, node, dice, wanted, how):
+    """Damages a tenth of the files of a kind that the node has, one at least. What upkeep takes away meanwhile is spared."""
+    found = []
+    for path in sorted(storm.files(node)):
+        with suppress(FileNotFoundError):
+            found += [path] if wanted(path) else []
+    for path in dice.sample(found, max(1, len(found) // 10)) if found else []:
+        storm.damaged.add(storm.devices_by_path(path))
+        with suppress(FileNotFoundError):
+            how(path, dice)
 
 
 def flip(path, dice):
