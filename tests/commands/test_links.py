@@ -32,7 +32,7 @@ def test_servers_start_through_links(tmp_path, memcached):
 @pytest.mark.parametrize("arguments", [["nonsense"], ["object-server"], ["object-server", "/none/such.conf"], ["up", "--devices", "many"],
                                        ["up", "--nonsense"], ["up", "--replicas", "0"], ["up", "--part-power", "99"]])
 def test_a_wrong_command_line_says_so(arguments, tmp_path):
-    done = run([martlet(), *arguments], check=False, timeout=20, cwd=tmp_path)
+    done = run([martlet(), *arguments], check=False, timeout=60, cwd=tmp_path)
     assert done.returncode not in (0, 101)
     assert done.stderr and "panicked" not in done.stderr
 

@@ -17,4 +17,4 @@ def test_a_wrong_value_is_refused(tmp_path, make_system, option, value, told):
 
 def test_a_host_for_metrics_that_cannot_be_found_stops_nothing(make_system):
     up = make_system("up", overrides={"proxy": {"DEFAULT": {"log_statsd_host": "no.such.host.invalid"}}}).start()
-    assert "log_statsd_host no.such.host.invalid" in up.log()
+    until(lambda: "log_statsd_host no.such.host.invalid" in up.log(), what="a line in the log")

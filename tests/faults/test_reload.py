@@ -1,13 +1,11 @@
 """Servers exchanged for another build, or another configuration, while they are asked: nobody notices."""
 
-import http.client
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 from swift.common.ring import RingBuilder
@@ -19,6 +17,7 @@ from harness.load import Load
 from harness.memcached import Memcached
 from harness.places import martlet
 from harness.waiting import free_port, until
+from harness.wire import begin_upload, finish_upload
 
 ALL = ("proxy", *ROLES)
 
@@ -110,7 +109,7 @@ def test_with_a_port_for_each_disk_none_is_closed_for_a_moment(tmp_path, builds)
     def ask(port):
         while not over.is_set():
             try:
-                asked.append(healthy(port))
+                asked.append(healthy(port, timeout=60))
             except OSError as error:
                 refused.append((port, error))
 
@@ -127,11 +126,11 @@ def test_with_a_port_for_each_disk_none_is_closed_for_a_moment(tmp_path, builds)
         reload(process, builds())
         held = len(os.listdir(f"/proc/{process.child.pid}/fd"))
         reload(process, builds())
-        assert len(os.listdir(f"/proc/{process.child.pid}/fd")) == held
+        until(lambda: len(os.listdir(f"/proc/{process.child.pid}/fd")) <= held, what="no more descriptors than before")
     finally:
         over.set()
         for user in users:
-            user.join(20)
+            user.join(90)
         cluster.stop()
     assert refused == [] and len(asked) > 100 and all(asked)
 
@@ -155,7 +154,7 @@ def test_ports_that_are_wanted_no_more_are_closed(tmp_path, builds):
         until(lambda: all(healthy(port) for port in ports), what="all ports")
         conf.write_text(conf.read_text().replace("servers_per_port = 2", "servers_per_port = 0"))
         reload(process, builds())
-        assert all(refuses(port) for port in ports)
+        until(lambda: all(refuses(port) for port in ports), what="ports that are closed")
     finally:
         cluster.stop()
 
@@ -164,11 +163,11 @@ def test_who_comes_after_sigterm_is_refused_while_others_finish(cluster):
     client = Client(cluster.auth_url)
     client.put("c")
     process = cluster.services.pop(("proxy", 0))
-    upload = begin_upload(cluster, client, 10)
+    upload = begin_upload(cluster.port, client.path("c", "o"), {"X-Auth-Token": client.token}, 10, b"x")
     process.child.send_signal(signal.SIGTERM)
-    until(lambda: refuses(cluster.port), within=5, what="nobody listening")
-    assert process.alive() and finish_upload(upload) == 201
-    assert process.child.wait(30) == 0
+    until(lambda: refuses(cluster.port), within=15, what="nobody listening")  # the upload is not waited for much longer
+    assert process.alive() and finish_upload(upload, b"x" * 9) == 201
+    assert process.child.wait(60) == 0
 
 
 def test_a_request_under_way_is_finished_by_the_build_that_began_it(cluster, builds):
@@ -176,33 +175,14 @@ def test_a_request_under_way_is_finished_by_the_build_that_began_it(cluster, bui
     client.put("c")
     process = cluster.services["proxy", 0]
     old = workers(process)
-    upload = begin_upload(cluster, client, 10)
+    upload = begin_upload(cluster.port, client.path("c", "o"), {"X-Auth-Token": client.token}, 10, b"x")
     process.child.send_signal(signal.SIGUSR1)
     until(lambda: len(workers(process)) == 2, within=60, what="both workers")
     client.close()
     assert Client(cluster.auth_url).do("HEAD", "c", "o").status == 404  # answered by the new one
-    assert finish_upload(upload) == 201
+    assert finish_upload(upload, b"x" * 9) == 201
     until(lambda: len(workers(process)) == 1 and workers(process) != old, within=60, what="the end of the old worker")
     assert Client(cluster.auth_url).get("c", "o") == b"x" * 10
-
-
-def begin_upload(cluster, client, length):
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
-    connection.putrequest("PUT", client.path("c", "o"))
-    connection.putheader("X-Auth-Token", client.token)
-    connection.putheader("Content-Length", str(length))
-    connection.endheaders(b"x")
-    connection.missing = length - 1
-    time.sleep(0.5)  # until the server has taken it up; should it not have, the test asks for less
-    return connection
-
-
-def finish_upload(connection):
-    connection.send(b"x" * connection.missing)
-    response = connection.getresponse()
-    response.read()
-    connection.close()
-    return response.status
 
 
 def test_what_does_not_run_replaces_nothing(cluster, builds):
@@ -218,7 +198,8 @@ def test_what_does_not_run_replaces_nothing(cluster, builds):
     conf.write_text(good.replace("proxy-logging proxy-server", "proxy-logging nonsense proxy-server"))
     process.child.send_signal(signal.SIGUSR1)
     until(lambda: process.text().count("serving as before") == 2, what="the refusal of a wrong configuration")
-    assert "nonsense" in process.text() and process.tree() == old
+    assert "nonsense" in process.text()
+    until(lambda: process.tree() == old, what="the end of what did not run")
     conf.write_text(good)
     client.put("c", "o", body=b"x")
     reload(process, builds())
@@ -243,7 +224,7 @@ def test_a_configuration_broken_after_the_worker_has_read_it_ends_nothing(cluste
         conf.write_text("[DEFAULT]\nbind_port = nonsense\n")
         pipe.write(good)
     until(lambda: "has read it before" in process.text() and workers(process) != old and len(workers(process)) == 1,
-          within=30, what="the new worker alone")
+          what="the new worker alone")
     cluster.await_service(role)
     conf.write_text(good)
     reload(process, builds())
@@ -258,24 +239,24 @@ def test_a_signal_during_a_reload_is_heard(cluster, builds, number):
         build = builds()
         process.child.send_signal(number)
         if number == signal.SIGTERM:
-            assert process.child.wait(30) == 0
+            assert process.child.wait(60) == 0
             return
         pipe.write(conf.read_text())
     if number == signal.SIGHUP:
-        assert process.child.wait(30) == 0
+        assert process.child.wait(60) == 0
     else:
-        until(lambda: {build_of(pid) for pid in process.tree()} == {str(build)}, within=30, what="the second reload")
+        until(lambda: {build_of(pid) for pid in process.tree()} == {str(build)}, what="the second reload")
 
 
 def test_sighup_frees_the_port_and_finishes_what_runs(cluster):
     client = Client(cluster.auth_url)
     client.put("c")
     process = cluster.services.pop(("proxy", 0))
-    upload = begin_upload(cluster, client, 10)
+    upload = begin_upload(cluster.port, client.path("c", "o"), {"X-Auth-Token": client.token}, 10, b"x")
     process.child.send_signal(signal.SIGHUP)
-    assert process.child.wait(15) == 0
+    assert process.child.wait(30) == 0
     cluster.start_service("proxy")  # the port is free at once
-    assert finish_upload(upload) == 201
+    assert finish_upload(upload, b"x" * 9) == 201
     assert Client(cluster.auth_url).get("c", "o") == b"x" * 10
 
 
@@ -284,7 +265,7 @@ def test_a_worker_that_dies_is_replaced_and_an_overseer_that_dies_takes_it_along
     for _ in range(2):
         (worker,) = workers(process)
         os.kill(worker, signal.SIGKILL)
-        until(lambda: workers(process) not in ([], [worker]), what="another worker")
+        until(lambda: len(workers(process)) == 1 and workers(process) != [worker], what="another worker")
     cluster.await_service("object")
     (worker,) = workers(process)
     os.kill(process.child.pid, signal.SIGKILL)
@@ -306,7 +287,7 @@ def test_called_as_openstacks_it_logs_where_openstacks_does_and_lets_go_of_its_o
     inbox.bind(str(tmp_path / "log"))
     notify.bind(str(tmp_path / "notify"))
     for receiver in (inbox, notify):
-        receiver.settimeout(20)
+        receiver.settimeout(60)
     cluster.stop_service("object")
     conf = cluster.etc / "object-server.conf"
     conf.write_text(conf.read_text().replace("[DEFAULT]\n", f"[DEFAULT]\nlog_address = {tmp_path}/log\nlog_facility = LOG_LOCAL2\n"))
@@ -323,14 +304,14 @@ def test_called_as_openstacks_it_logs_where_openstacks_does_and_lets_go_of_its_o
         assert [notify.recv(100) for _ in range(2)] == [b"RELOADING=1\nSTATUS=starting another worker", b"READY=1\nSTATUS="]
     finally:
         server.terminate()
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
     assert notify.recv(100).startswith(b"STOPPING=1\n")
 
 
 def test_a_configuration_can_be_tested(cluster):
     conf = cluster.etc / "proxy-server.conf"
     command = [martlet(), "proxy-server", conf, "--test-config"]
-    assert subprocess.run(command, timeout=20).returncode == 0
+    assert subprocess.run(command, timeout=60).returncode == 0
     conf.write_text(conf.read_text().replace("proxy-logging proxy-server", "nonsense proxy-server"))
-    failed = subprocess.run(command, timeout=20, capture_output=True, text=True)
+    failed = subprocess.run(command, timeout=60, capture_output=True, text=True)
     assert failed.returncode == 1 and "nonsense" in failed.stderr

@@ -8,9 +8,9 @@ from harness.process import Process
 from harness.waiting import until
 
 
-def healthy(port):
+def healthy(port, timeout=2):
     """Whether the server on this loopback port answers its healthcheck."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
         connection.request("GET", "/healthcheck")
         return connection.getresponse().status == 200

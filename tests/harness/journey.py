@@ -41,7 +41,7 @@ def check(client, kept):
     for container in {container for container, _ in kept}:
         until(lambda: check_listing(client, container, kept), what=f"the listing of {container!r}")
         assert client.do("HEAD", container)["X-Container-Meta-Tag"]
-        assert container in client.get(query="?limit=10000").decode().splitlines()
+        until(lambda: container in client.get(query="?limit=10000").decode().splitlines(), what=f"{container!r} in its account's listing")
         anonymous = http.client.HTTPConnection("127.0.0.1", client.port)
         anonymous.request("GET", client.path(container, "plain"))
         assert anonymous.getresponse().status == 200

@@ -24,8 +24,8 @@ USERS = {
     "user_test_tester6": "testing6 .reseller_admin",
 }
 
-# A busy machine is no dead one: without this a late answer becomes a handoff or a pending update, and no daemon runs
-# in the tests to settle those.
+# A busy machine is no dead one: without this a late answer becomes a handoff, a pending update or a replica left out, and
+# no daemon runs in the tests to settle those, or just once.
 PATIENCE = {"conn_timeout": 5, "node_timeout": 20}
 AUDIT_FAST = {"files_per_second": 10000, "bytes_per_second": 10**10, "zero_byte_files_per_second": 10000}
 
@@ -109,7 +109,7 @@ class Layout:
                 "swift_dir": self.etc}
 
     def _proxy(self):
-        cache = {"use": "egg:swift#memcache"}
+        cache = {"use": "egg:swift#memcache", "connect_timeout": 5, "pool_timeout": 5}
         if self.memcached_port:
             cache["memcache_servers"] = f"127.0.0.1:{self.memcached_port}"
         return {
@@ -131,8 +131,8 @@ class Layout:
                                    **({"container_update_timeout": 10} if role == "object" else {})},
             "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": self.run},
             "filter:healthcheck": {"use": "egg:swift#healthcheck"},
-            f"{role}-replicator": {}, f"{role}-auditor": AUDIT_FAST if role == "object" else {},
-            **({"account-reaper": {}} if role == "account" else {f"{role}-updater": {}}),
+            f"{role}-replicator": PATIENCE, f"{role}-auditor": AUDIT_FAST if role == "object" else {},
+            ("account-reaper" if role == "account" else f"{role}-updater"): PATIENCE,
         }
 
     def _write(self, file_name, server, sections):

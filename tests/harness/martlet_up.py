@@ -34,7 +34,7 @@ class MartletUp:
         self.process = Process(command, self._log, env=self.env)
         return self
 
-    def start(self, within=30.0):
+    def start(self, within=60.0):
         """Start and wait for the line that says it is ready."""
         self.launch()
         line = self.process.wait_for(self.ready_line, within=within)
@@ -52,8 +52,8 @@ class MartletUp:
     def alive(self):
         return self.process is not None and self.process.alive()
 
-    def stop(self):
-        return self.process.stop() if self.process else 0
+    def stop(self, **within):
+        return self.process.stop(**within) if self.process else 0
 
     def kill(self):
         return self.process.kill()

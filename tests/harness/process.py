@@ -33,7 +33,7 @@ class Process:
         except ProcessLookupError:
             pass
 
-    def stop(self, within=15.0):
+    def stop(self, within=30.0):
         """SIGTERM, wait, and SIGKILL what is left; the exit status (negative: killed by that signal)."""
         if self.alive():
             self.child.send_signal(signal.SIGTERM)
@@ -67,7 +67,7 @@ class Process:
         self.signal(signal.SIGKILL)
         return self.child.wait(15)
 
-    def wait_for(self, question, within=30.0, what="start"):
+    def wait_for(self, question, within=60.0, what="start"):
         """Wait for `question`, failing at once with the log when the program ends before."""
         def still():
             if not self.alive():

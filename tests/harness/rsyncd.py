@@ -20,7 +20,7 @@ class Rsyncd:
         self.conf.write_text("\n".join(lines) + "\n")
         command = ["rsync", "--daemon", "--no-detach", f"--port={self.port}", "--address=127.0.0.1", f"--config={self.conf}"]
         self.process = Process(command, root / "log/rsyncd.log")
-        self.process.wait_for(lambda: listening(self.port), within=30)
+        self.process.wait_for(lambda: listening(self.port))
 
     def module(self, name):
         return f"rsync://{{replication_ip}}:{self.port}/{name}"

@@ -54,7 +54,7 @@ def chunked(*pieces):
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
-def exchange(port, payload, *, method="GET", hang_up=False, timeout=30):
+def exchange(port, payload, *, method="GET", hang_up=False, timeout=60):
     """Send `payload`, read one reply. `hang_up` closes our sending side after it, as a client that died would."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         try:
@@ -64,6 +64,28 @@ def exchange(port, payload, *, method="GET", hang_up=False, timeout=30):
         except (BrokenPipeError, ConnectionResetError):
             pass  # the answer may be there although the rest of the request was refused
         return read_reply(connection, method)
+
+
+def begin_upload(port, target, headers, length, first):
+    """An upload that the server has taken up: it has asked for the body, and was sent `first` of it; the open connection."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    headers = {**headers, "Content-Length": length, "Expect": "100-continue"}
+    connection.sendall(message("PUT", target, headers))
+    asked = b""
+    while not asked.endswith(b"\r\n\r\n"):
+        part = connection.recv(1)
+        assert part, f"refused with {asked!r}"
+        asked += part
+    assert asked.startswith(b"HTTP/1.1 100 "), asked
+    connection.sendall(first)
+    return connection
+
+
+def finish_upload(connection, rest):
+    """Its status."""
+    with connection:
+        connection.sendall(rest)
+        return read_reply(connection, "PUT").status
 
 
 def read_reply(connection, method="GET"):
