@@ -31,6 +31,7 @@ class Watched:
         self.metrics(0.5)
 
     def metrics(self, patience=0.3):
+        """What has come, once nothing more comes."""
         found = []
         self.socket.settimeout(patience)
         try:
@@ -74,25 +75,36 @@ ASKS = [
 
 @pytest.mark.parametrize("ask", ASKS, ids=lambda ask: f"{ask[0]} {ask[1]}{' ' + next(iter(ask[2])) if len(ask) > 2 and ask[2] else ''}")
 def test_each_request_is_measured_and_logged(watched, ask):
-    told = []
+    lines, metrics = [len(side.lines()) for side in watched], [[], []]
     for side in watched:
-        before = len(side.lines())
         assert side.ask(*ask).status
-        metrics = [METRIC.fullmatch(metric) for metric in side.metrics()]
-        # What OpenStack's proxy asks itself about accounts and containers is measured there, too.
-        metrics = [m for m in metrics if m and (ask[0] == "HEAD" or ".HEAD." not in m.group(1))]
-        shown = sorted((m.group(1), m.group(3), m.group(4), None if m.group(3) == "ms" or ask[1] == "/info" else m.group(2)) for m in metrics)
-        if ask[1] != "/healthcheck":
-            until(lambda: len(side.lines()) > before)
-        lines = [line for line in side.lines()[before:] if f" {ask[0]} " in line]
-        # The transaction, and what OpenStack's filters make of a query before it is logged, are not compared.
-        lines = [re.sub(r"tx[0-9a-f]{21}-[0-9a-f]{10}", "TRANSACTION", re.sub(r"%3Fformat%3Djson\S*", "", line)) for line in lines]
-        if ask[0] == "PUT" and ask[1].count("/") == 3:
-            lines = [re.sub(r" [\d-] test:", " POLICY test:", line) for line in lines]  # known of objects only here
-        if ask[1] == "/info":
-            lines = [re.sub(r" \d{3,} - - -", " BYTES - - -", line) for line in lines]
-        told.append((shown, lines))
-    assert told[0] == told[1]
+
+    def same():
+        """They are written and sent by and by, before or after the answer."""
+        for side, found in zip(watched, metrics):
+            found += side.metrics()
+        theirs, ours = (told(side, ask, found, before) for side, found, before in zip(watched, metrics, lines))
+        assert ask[1] == "/healthcheck" or all(theirs), "neither measured nor logged yet"
+        assert theirs == ours
+        return True
+
+    until(same, within=30, what="the same metrics and lines")
+
+
+def told(side, ask, metrics, before):
+    """What is compared of the metrics and lines of a request."""
+    metrics = [METRIC.fullmatch(metric) for metric in metrics]
+    # What OpenStack's proxy asks itself about accounts and containers is measured there, too.
+    metrics = [m for m in metrics if m and (ask[0] == "HEAD" or ".HEAD." not in m.group(1))]
+    shown = sorted((m.group(1), m.group(3), m.group(4), None if m.group(3) == "ms" or ask[1] == "/info" else m.group(2)) for m in metrics)
+    lines = [line for line in side.lines()[before:] if f" {ask[0]} " in line]
+    # The transaction, and what OpenStack's filters make of a query before it is logged, are not compared.
+    lines = [re.sub(r"tx[0-9a-f]{21}-[0-9a-f]{10}", "TRANSACTION", re.sub(r"%3Fformat%3Djson\S*", "", line)) for line in lines]
+    if ask[0] == "PUT" and ask[1].count("/") == 3:
+        lines = [re.sub(r" [\d-] test:", " POLICY test:", line) for line in lines]  # known of objects only here
+    if ask[1] == "/info":
+        lines = [re.sub(r" \d{3,} - - -", " BYTES - - -", line) for line in lines]
+    return shown, lines
 
 
 def test_a_prefix_and_a_sample(tmp_path, request):

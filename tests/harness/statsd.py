@@ -1,11 +1,16 @@
 """Who takes StatsD metrics in a test: one socket per server or daemon, and what was sent to it."""
 
+import contextlib
 import http.client
 import re
 import socket
 import threading
 import time
 
+from harness import waiting
+
+SO_RCVBUFFORCE = 33
+MARK = b"all before this has come "
 # name:value|kind|@rate
 METRIC = re.compile(r"([^:|]+):([^|]*)\|([a-z]+)(?:\|@([\d.]+))?")
 
@@ -17,9 +22,11 @@ class Listener:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        with contextlib.suppress(PermissionError):  # only root may have more than the machine's limit
+            self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
         self.socket.bind((host, 0))
         self.host, self.port = host, self.socket.getsockname()[1]
-        self.messages, self.last = [], time.monotonic()
+        self.messages, self.last, self.mark = [], time.monotonic(), 0
         threading.Thread(target=self._receive, daemon=True).start()
 
     def _receive(self):
@@ -28,8 +35,25 @@ class Listener:
                 message = self.socket.recv(65536)
             except OSError:
                 return
+            if message.startswith(MARK):
+                self.mark = max(self.mark, int(message.removeprefix(MARK)))
+                continue
             self.messages.append(message.decode())
             self.last = time.monotonic()
+
+    def caught_up(self):
+        """Returns when all that was sent before is among the messages, however busy the machine is."""
+        mark = self.mark + 1
+
+        def seen():
+            self.socket.sendto(MARK + b"%d" % mark, self.socket.getsockname())
+            return self.mark >= mark
+
+        waiting.until(seen, every=0.005, what="a message to ourselves")
+
+    def heard(self, name):
+        """Whether a metric of this name is among what came since `take`."""
+        return any(name in message for message in list(self.messages))
 
     @property
     def options(self):
@@ -42,6 +66,7 @@ class Listener:
         while time.monotonic() < until:
             time.sleep(0.02)
             until = max(until, self.last + silence)
+        self.caught_up()
         taken, self.messages = self.messages, []
         return taken
 
@@ -60,7 +85,7 @@ class Listener:
 
 def ask(port, method, path, headers=(), body=b""):
     """The status of one request to a storage server, with no more headers than said."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     told = dict(headers)
     if method in ("PUT", "POST", "UPDATE", "REPLICATE"):
         told.setdefault("Content-Length", str(len(body)))
