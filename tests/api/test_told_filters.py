@@ -60,9 +60,12 @@ def test_rate_limits(told):
 def test_turns_are_waited_for(told):
     pair = told(ratelimit=PATIENT)
     for side in (pair.theirs, pair.ours):
-        began = time.monotonic()
-        assert [side.ask(Ask("PUT", f"{{a}}/c{number}")).status for number in range(4)] == [201] * 4
-        assert 1.3 < time.monotonic() - began < 6
+        took = []
+        while not took or min(took) >= 6 and len(took) < 5:  # the machine may be busy with something else
+            began = time.monotonic()
+            assert [side.ask(Ask("PUT", f"{{a}}/c{len(took)}{number}")).status for number in range(4)] == [201] * 4
+            took.append(time.monotonic() - began)
+        assert 1.3 < min(took) < 6
 
 
 def test_read_only(told):

@@ -1,7 +1,7 @@
 """What an attacker sends through the features: each answered as a mended Swift answers, and soon.
 
 "Soon" is 50 ms for the fastest of several tries: a request that costs its server more than that whatever the machine does
-is a way to keep it busy.
+is a way to keep it busy. On a machine that is busy with something else there are more tries.
 """
 
 import bz2
@@ -11,9 +11,9 @@ import hashlib
 import hmac
 import io
 import json
+import select
 import socket
 import tarfile
-import threading
 import time
 import urllib.parse
 
@@ -25,6 +25,7 @@ from harness.wire import chunked, exchange, message
 
 SOON = 0.05
 TRIES = 7
+PATIENCE = 30.0  # seconds, in which one try at least is to be SOON
 KEY = "key of the account"
 
 
@@ -41,13 +42,13 @@ def hostile(system):
 
 def soon(ask, right):
     """`ask()` gives a reply whose status is `right`, each time, and at least once within SOON."""
-    fastest = 10.0
-    for _ in range(TRIES):
+    took, end = [], time.monotonic() + PATIENCE
+    while len(took) < TRIES or min(took) >= SOON and time.monotonic() < end:
         begun = time.perf_counter()
         reply = ask()
-        fastest = min(fastest, time.perf_counter() - begun)
+        took.append(time.perf_counter() - begun)
         assert reply.status in ((right,) if isinstance(right, int) else right), (reply.status, reply.body[:200])
-    assert fastest < SOON, f"{fastest:.3f} s"
+    assert min(took) < SOON, f"{min(took):.3f} s, the fastest of {len(took)}"
     return reply
 
 
@@ -133,23 +134,14 @@ def test_private_headers_are_not_smuggled_in(hostile, system, way):
 @pytest.mark.parametrize("header", ["X-Container-Host", "X-Delete-At-Host", "X-Account-Host"])
 def test_clients_do_not_say_whom_to_tell(hostile, header):
     """A client that names a listener of its own hears nothing."""
-    called = []
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = listener.getsockname()[1]
-        listener.settimeout(0.5)
-
-        def hear():
-            with contextlib.suppress(OSError):
-                called.append(listener.accept())
-        thread = threading.Thread(target=hear)
-        thread.start()
         kind = header.split("-Host")[0]
         headers = {header: f"127.0.0.1:{port}", f"{kind}-Device": "sdb1", f"{kind}-Partition": "0", "X-Delete-At": str(int(time.time()) + 900)}
         soon(lambda: hostile.send("PUT", hostile.path("hostile", "told"), b"x", headers), 201)
         soon(lambda: hostile.send("PUT", hostile.path("hostile"), b"", headers), 202)
         soon(lambda: hostile.send("DELETE", hostile.path("hostile", "told"), headers=headers), (204, 404))
-        thread.join()
-    assert not called
+        assert not select.select([listener], [], [], 0.5)[0], "somebody has called"
 
 
 def test_uploads_that_break_off_cost_no_node_its_service(hostile, system):
