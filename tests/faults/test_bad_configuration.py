@@ -24,7 +24,7 @@ def broken(tmp_path, kind, memcached):
 
     def refuses(role):
         process = cluster.launch(role)
-        until(lambda: not process.alive(), within=30 if cluster.strict else 5, what=f"{role} giving up")
+        until(lambda: not process.alive(), within=60 if cluster.strict else 5, what=f"{role} giving up")
         return process.child.returncode, process.text()
 
     cluster.refuses = refuses

@@ -139,7 +139,7 @@ def test_a_flipped_bit_is_noticed_while_reading(system, store):
         except (http.client.HTTPException, OSError):
             pass
         return not path.exists()
-    until(healed, within=30, what="the flipped file leaving its place")
+    until(healed, what="the flipped file leaving its place")
     for _ in range(5):
         assert store.get("media", "flipped") == BODY
 
@@ -193,8 +193,7 @@ def test_a_spoiled_container_database_is_contained(system, store, spoil):
                 pass
         return found
 
-    databases = mine()
-    assert len(databases) == 3
+    databases = until(lambda: len(found := mine()) == 3 and found, what="three databases that can be read")
     until(lambda: len(store.get(container).splitlines()) == 20, what="the listing")
     spoil(databases[0])
     for number in range(20, 30):

@@ -40,8 +40,8 @@ def test_a_device_goes_and_comes_back(make_system):
     load.read_all()
     early.read_all()
     assert not load.wrong and not early.wrong, (load.wrong + early.wrong)[:5]
-    listed = Client(system.auth_url).get("early").decode().splitlines()
-    assert len(listed) == len(early.expected)
+    client = Client(system.auth_url)
+    until(lambda: client.get("early").decode().splitlines() == sorted(early.expected), what="every object in the listing")
 
 
 def test_the_other_devices_serve_what_the_lost_one_held(make_system):

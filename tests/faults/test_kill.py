@@ -31,7 +31,7 @@ def test_nothing_acknowledged_is_lost(make_system, request):
             system.kill()
         system.start()
         # Upkeep may be writing files of its own; what the dead left would stay.
-        until(lambda: openstack or not disk.temporary(system.srv), within=20, what="the end of temporary files of before the restart")
+        until(lambda: openstack or not disk.temporary(system.srv), what="the end of temporary files of before the restart")
         checked = load.read_all()
         assert not load.wrong, load.wrong[:5]
         disk.check_databases(system.srv)
@@ -60,7 +60,12 @@ def check_listings(system, loads):
         sure = {name for name, bodies in load.expected.items() if len(bodies) == 1 and bodies[0] is not None}
         return sure - listed
 
-    waiting = disk.files(system.srv)
-    pending = [path for path in waiting if any(part.startswith("async_pending") for part in path.parts)]
+    def accounted_for(load):
+        waiting = disk.files(system.srv)  # before the listing: what waits now may be listed then
+        pending = [path for path in waiting if any(part.startswith("async_pending") for part in path.parts)]
+        lost = missing(load)
+        assert len(lost) <= len(pending), f"{sorted(lost)[:5]} are not listed, and {len(pending)} updates wait"
+        return True
+
     for load in loads[-5:]:
-        assert len(missing(load)) <= len(pending)
+        until(lambda load=load: accounted_for(load), what="a listing of all that exists")

@@ -19,12 +19,18 @@ from harness.upkeep import once
 from harness.waiting import until
 
 
+# Nobody gives up waiting for the container server while the test looks at the devices.
+LONG = {"conn_timeout": 200, "node_timeout": 200}
+OVERRIDES = {"proxy": {"app:proxy-server": LONG}, "object": {"app:object-server": {**LONG, "container_update_timeout": 200}}}
+
+
 @pytest.fixture
 def cluster(tmp_path, request):
     if request.config.getoption("--sut") == "openstack":
         pytest.skip("OpenStack's servers keep no note of updates under way")
     memcached = Memcached().start()
-    cluster = Cluster(Layout(tmp_path / "c", memcached_port=memcached.port).write(), "martlet").start()
+    layout = Layout(tmp_path / "c", memcached_port=memcached.port, overrides=OVERRIDES)
+    cluster = Cluster(layout.write(), "martlet").start()
     yield cluster
     cluster.kill()
     memcached.stop()
@@ -51,7 +57,7 @@ def test_no_row_is_lost(cluster, comes_back):
     client.put("c", "deleted", body=b"x")
     client.put("c", "described", body=b"x")
     assert client.get("c").split() == [b"deleted", b"described"]
-    until(lambda: not notes(cluster.srv), within=5, what="a drive at rest without notes")
+    until(lambda: not notes(cluster.srv), what="a drive at rest without notes")
 
     cluster.services["container", 0].signal(signal.SIGSTOP)
     asked = [("PUT", "new", {"X-Delete-After": "86400"}), ("DELETE", "deleted", {}), ("POST", "described", {"Content-Type": "x/y"})]
@@ -59,7 +65,7 @@ def test_no_row_is_lost(cluster, comes_back):
     for other in others:
         other.start()
     stored = [("new", [".data"] * 3), ("deleted", [".ts"] * 3), ("described", [".data"] * 3 + [".meta"] * 3)]
-    until(lambda: all(versions(cluster.srv, f"{root}/c/{name}") == files for name, files in stored), within=8, what="the objects")
+    until(lambda: all(versions(cluster.srv, f"{root}/c/{name}") == files for name, files in stored), what="the objects")
     assert notes(cluster.srv)
     cluster.kill_service("object")
     for other in others:
@@ -74,7 +80,7 @@ def test_no_row_is_lost(cluster, comes_back):
         cluster.start_service("object")
         for name, _ in stored:
             client.do("HEAD", "c", name)
-        until(lambda: not notes(cluster.srv), within=5, what="the notes to be taken over")
+        until(lambda: not notes(cluster.srv), what="the notes to be taken over")
         kept = [pending_update(path.read_bytes()) for path in pending(cluster.srv)]
         assert {(update["container"], update["obj"]) for update in kept if update["container"] == "c"} == {("c", name) for name, _ in stored}
         assert any(update["account"] == ".expiring_objects" and update["obj"].endswith("/c/new") for update in kept)

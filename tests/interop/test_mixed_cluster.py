@@ -4,6 +4,7 @@ import pytest
 
 from harness import disk, journey
 from harness.client import Client
+from harness.waiting import until
 
 MIXES = {
     "their proxy, our storage": dict(proxy="openstack", account="ours", container="ours", object="ours"),
@@ -26,7 +27,7 @@ def test_a_stay_in_a_mixed_cluster(cluster, ours, name):
     assert len(disk.find_object(mixed.srv, "/AUTH_test/stay gold/big")) == 3
     journey.clean(client, kept)
     assert disk.check_databases(mixed.srv) >= 3 + 2 * 3
-    assert not disk.temporary(mixed.srv)
+    until(lambda: not disk.temporary(mixed.srv), what="no temporary file")
 
 
 @pytest.mark.parametrize("proxy", ["openstack", "ours"])

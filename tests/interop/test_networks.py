@@ -9,7 +9,7 @@ from swift.common.ring import RingBuilder
 
 from harness import upkeep
 from harness.client import Client
-from harness.layout import ROLES
+from harness.layout import PATIENCE, ROLES
 from harness.waiting import free_port, until
 
 
@@ -42,7 +42,7 @@ class Passing(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         told = {name: self.headers[name].split(":")[1] for name in ("X-Container-Host", "X-Delete-At-Host") if self.headers[name]}
         self.server.seen.append((self.command, told))
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.behind, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.behind, timeout=60)
         connection.request(self.command, self.path, body, dict(self.headers))
         reply = connection.getresponse()
         content = reply.read()
@@ -59,7 +59,7 @@ class Passing(BaseHTTPRequestHandler):
 
 
 def status(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", path)
     return connection.getresponse().status
 
@@ -77,7 +77,7 @@ def test_daemons_stay_on_the_network_of_replication(cluster, ours):
         try:
             for role, server in inside.items():
                 change_ring(one, role, lambda device, port=server.server_port: device.update(replication_port=port))
-            until(lambda: client.do("GET", "c", "o").status == 404, what="the object expiring", within=30)
+            until(lambda: client.do("GET", "c", "o").status == 404, what="the object expiring")
             conf = upkeep.write_conf(one, "object-expirer.conf", "object-expirer", dequeue_from_legacy="true")
             said = upkeep.once(one, kind, "object-expirer", conf)
         finally:
@@ -104,7 +104,7 @@ def test_a_port_for_each_disk(cluster, ours, server, replicator):
     change_ring(one, "object", lambda device: device.update(port=ports[device["device"]], replication_port=ports[device["device"]]))
     restart(one, "object", "proxy")
     for device, port in ports.items():
-        until(lambda port=port: status(port, "/healthcheck") == 200, what=f"the server of {device}", within=30)
+        until(lambda port=port: status(port, "/healthcheck") == 200, what=f"the server of {device}")
     client = Client(one.auth_url)
     client.put("c")
     names = [f"o{number}" for number in range(12)]
@@ -119,7 +119,7 @@ def test_a_port_for_each_disk(cluster, ours, server, replicator):
         partition.rmdir()
     for hashes in (one.srv).glob("*/objects/*/hashes.*"):
         hashes.unlink()
-    conf = upkeep.write_conf(one, "replicator.conf", "object-replicator", sync_method="ssync", replicator_workers=2)
+    conf = upkeep.write_conf(one, "replicator.conf", "object-replicator", sync_method="ssync", replicator_workers=2, **PATIENCE)
     conf.write_text(conf.read_text().replace(
         "[DEFAULT]", f"[DEFAULT]\nservers_per_port = 1\nbind_ip = 127.0.0.1\nbind_port = {first}\ndevices = {one.srv}\nmount_check = false"))
     for _ in range(2):

@@ -110,7 +110,7 @@ def test_shares_and_delays(cluster, ours):
     client.put("c")
     client.put("slow")
     at = {"X-Delete-At": str(int(time.time()) + 30)}
-    names = [f"o{number}" for number in range(20)]
+    names = [f"o{number}" for number in range(60)]  # of whom some fall to each expirer, whatever their times are
     for name in names:
         client.put("c", name, headers=at)
     client.put("slow", "o", headers=at)
@@ -121,6 +121,6 @@ def test_shares_and_delays(cluster, ours):
     for process, kind in enumerate(("openstack", ours, "openstack")):
         upkeep.once(one, kind, "object-expirer", conf, "--processes", "3", "--process", str(process))
         still.append(len(json.loads(client.get("c", query="?format=json"))))
-    assert still[0] == 20 and still[-1] == 0 and sorted(still, reverse=True) == still and len(set(still)) == 4, still
+    assert still[0] == 60 and still[-1] == 0 and sorted(still, reverse=True) == still and len(set(still)) == 4, still
     assert [row["name"] for row in json.loads(client.get("slow", query="?format=json"))] == ["o"]
     assert len(queue_of(one)) == 3  # on each of three servers: the slow one

@@ -77,7 +77,7 @@ def season(one):
 
 def swift_recon(one):
     """What the program says of the cluster, without what differs from one moment to the next."""
-    done = run(openstack_command(one.etc, "swift-recon", *ROLES, "--all", "--swiftdir", one.etc), timeout=120)
+    done = run(openstack_command(one.etc, "swift-recon", *ROLES, "--all", "--timeout=30", "--swiftdir", one.etc), timeout=120)
     text = done.stdout + done.stderr
     assert done.returncode == 0 and "Traceback" not in text, text
     # Sockets and load are those of the whole machine.
