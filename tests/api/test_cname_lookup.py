@@ -50,7 +50,7 @@ def told(request, tmp_path_factory):
 
 def said(port, key):
     """A memcached's answer about a key."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(f"get {key}\r\nquit\r\n".encode())
         return b"".join(iter(lambda: connection.recv(4096), b""))
 

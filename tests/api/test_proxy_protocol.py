@@ -58,11 +58,11 @@ def test_without_a_preamble_nothing_is_served(proxied, preamble):
 
 
 def test_one_preamble_for_all_requests_of_a_connection(proxied):
-    with socket.create_connection(("127.0.0.1", proxied.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", proxied.port), timeout=60) as connection:
         for part in (PREAMBLE[:7], PREAMBLE[7:] + HEALTH[:9], HEALTH[9:]):
             connection.sendall(part)
         assert read_reply(connection).status == 200
-    with socket.create_connection(("127.0.0.1", proxied.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", proxied.port), timeout=60) as connection:
         connection.sendall(PREAMBLE)
         for _ in range(3):
             connection.sendall(LOGIN)

@@ -8,6 +8,8 @@ import openstack
 import pytest
 import requests
 
+from harness.waiting import until
+
 
 @pytest.fixture(scope="module")
 def cloud(system):
@@ -29,7 +31,7 @@ def test_containers_and_metadata(store):
     store.set_container_metadata("sdk", colour="blue", read_ACL=".r:*")
     found = store.get_container_metadata("sdk")
     assert found.metadata["colour"] == "blue" and found.read_ACL == ".r:*"
-    assert "sdk" in [container.name for container in store.containers()]
+    until(lambda: "sdk" in [container.name for container in store.containers()], what="the account's listing")
     store.delete_container_metadata("sdk", ["colour"])
     assert "colour" not in store.get_container_metadata("sdk").metadata
 
@@ -38,13 +40,13 @@ def test_objects(store):
     names = ["größe/ä b", "plain", "a/b/c", "100%"]  # the library takes %20 for a space
     for name in names:
         store.upload_object("sdk", name, data=name.encode(), colour="rot")
-    assert sorted(found.name for found in store.objects("sdk")) == sorted(names)
+    until(lambda: sorted(found.name for found in store.objects("sdk")) == sorted(names), what="the listing")
     for name in names:
         assert store.download_object(name, container="sdk") == name.encode()
     assert store.get_object_metadata("plain", container="sdk").etag.strip('"') == hashlib.md5(b"plain").hexdigest()
     for name in names:
         store.delete_object(name, container="sdk")
-    assert not list(store.objects("sdk"))
+    until(lambda: not list(store.objects("sdk")), what="the listing of nothing")
 
 
 @pytest.mark.parametrize("slo", [True, False], ids=["static", "dynamic"])
@@ -67,9 +69,9 @@ def test_signed_addresses(store, system):
     signed = store.generate_temp_url("/v1/AUTH_test/sdk/signed ü", 60, "GET", temp_url_key="key of the account")
     path, query = signed.split("?")
     address = quote(path) + "?" + query
-    reply = requests.get(f"http://127.0.0.1:{system.port}{address}", timeout=30)
+    reply = requests.get(f"http://127.0.0.1:{system.port}{address}", timeout=60)
     assert (reply.status_code, reply.content) == (200, b"for everybody")
-    assert requests.put(f"http://127.0.0.1:{system.port}{address}", data=b"x", timeout=30).status_code == 401
+    assert requests.put(f"http://127.0.0.1:{system.port}{address}", data=b"x", timeout=60).status_code == 401
 
 
 def test_signed_forms(store, system):
@@ -77,6 +79,6 @@ def test_signed_forms(store, system):
     expires, signature = store.generate_form_signature("sdk", "form-", "", 1000, 1, 60)
     fields = {"redirect": "", "max_file_size": "1000", "max_file_count": "1", "expires": str(expires), "signature": signature}
     url = f"http://127.0.0.1:{system.port}/v1/AUTH_test/sdk/form-"
-    reply = requests.post(url, data=fields, files={"file1": ("hello.txt", b"hello")}, timeout=30)
+    reply = requests.post(url, data=fields, files={"file1": ("hello.txt", b"hello")}, timeout=60)
     assert reply.status_code == 201, reply.text
     assert store.download_object("form-hello.txt", container="sdk") == b"hello"

@@ -4,6 +4,7 @@ import pytest
 
 from harness.places import openstack
 from harness.process import run
+from harness.waiting import until
 
 
 @pytest.fixture
@@ -16,10 +17,12 @@ def swift(system):
 def test_a_tree_goes_up_and_comes_down(swift, tree, same_tree, tmp_path):
     root, files = tree
     swift("upload", "--object-threads", "8", "swift tree", ".", cwd=root)
-    listed = swift("list", "swift tree").stdout.splitlines()
-    assert sorted(listed) == sorted(files)
-    stat = swift("stat", "swift tree").stdout
-    assert "Objects: 500" in stat and f"Bytes: {sum(files.values())}" in stat
+    def told():
+        stat = swift("stat", "swift tree").stdout
+        assert sorted(swift("list", "swift tree").stdout.splitlines()) == sorted(files)
+        return "Objects: 500" in stat and f"Bytes: {sum(files.values())}" in stat
+
+    until(told, what="the listing and its figures")
 
     down = tmp_path / "down"
     swift("download", "--object-threads", "8", "-D", down, "swift tree")
@@ -30,7 +33,7 @@ def test_a_tree_goes_up_and_comes_down(swift, tree, same_tree, tmp_path):
     assert swift("list", "--long", "swift tree").stdout == before
 
     swift("delete", "swift tree")
-    assert "swift tree" not in swift("list").stdout.splitlines()
+    until(lambda: "swift tree" not in swift("list").stdout.splitlines(), what="the container being gone")
 
 
 def test_describing_and_changing(swift, tmp_path):

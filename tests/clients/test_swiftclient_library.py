@@ -5,6 +5,7 @@ import io
 
 import pytest
 import swiftclient
+from harness.waiting import until
 from swiftclient.utils import generate_temp_url  # noqa: F401  (the package is whole)
 
 
@@ -37,13 +38,14 @@ def test_listings_page(connection):
     names = [f"{n:03} ü" for n in range(25)]
     for name in names:
         connection.put_object("pages", name, name)
-    headers, rows = connection.get_container("pages", limit=7, full_listing=True)
-    assert [row["name"] for row in rows] == names
-    assert headers["x-container-object-count"] == "25"
+    def all_listed():
+        headers, rows = connection.get_container("pages", limit=7, full_listing=True)
+        return [row["name"] for row in rows] == names and headers["x-container-object-count"] == "25"
+
+    until(all_listed, what="the listing")
     _, rows = connection.get_container("pages", marker="010 ü", limit=3)
     assert [row["name"] for row in rows] == ["011 ü", "012 ü", "013 ü"]
-    _, containers = connection.get_account(prefix="pages")
-    assert [row["name"] for row in containers] == ["pages"]
+    until(lambda: [row["name"] for row in connection.get_account(prefix="pages")[1]] == ["pages"], what="the account's listing")
     for name in names:
         connection.delete_object("pages", name)
     connection.delete_container("pages")

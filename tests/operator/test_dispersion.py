@@ -35,7 +35,7 @@ class Ground:
         """Status and both outputs, without times and in the order of lines on standard error that anybody has."""
         conf = self.etc / "dispersion.conf"
         command = [martlet(), tool] if make == "martlet" else openstack_command(self.etc, f"swift-{tool}")
-        done = run([*command, *arguments, conf], check=False, timeout=60)
+        done = run([*command, *arguments, conf], check=False, timeout=240)
         out = re.sub(r"(Creating|Querying) \w+: \d+ of \d+, .*?retries", "", done.stdout)  # OpenStack's, when it takes long
         return done.returncode, re.sub(r", \d+s, \d+ retries", ", Ns, N retries", out), sorted(done.stderr.splitlines())
 

@@ -71,7 +71,7 @@ def test_installs_starts_upgrades_and_goes(packages, tmp_path):
             rm -f /tmp/up.log; touch /tmp/up.log; chmod 666 /tmp/up.log
             setpriv --reuid swift --regid swift --init-groups martlet up --dir /var/lib/martlet/cluster --bind 127.0.0.1:{port} > /tmp/up.log 2>&1 &
             pid=$!
-            for _ in $(seq 100); do grep -q '^ready' /tmp/up.log && return; sleep 0.1; done
+            for _ in $(seq 900); do grep -q '^ready' /tmp/up.log && return; sleep 0.1; done
             cat /tmp/up.log; exit 1
         }}
         token() {{ curl -sS -i -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' http://127.0.0.1:{port}/auth/v1.0 | tr -d '\\r' | sed -n 's/^X-Auth-Token: //p'; }}

@@ -54,12 +54,12 @@ def test_one_node_is_upgraded_in_place_and_loses_no_write(machine):
     machine.run("echo MARTLET_ONE_NODE=yes > /etc/default/martlet; echo 'ARGUMENTS=--bind 127.0.0.1:8080 --devices 3' >> /etc/default/martlet")
     machine.run(OLD)
     assert property_of(machine, "martlet-up", "ActiveState") == "active", log(machine, "martlet-up")
-    assert "ready http://127.0.0.1:8080/auth/v1.0" in log(machine, "martlet-up")
+    until(lambda: "ready http://127.0.0.1:8080/auth/v1.0" in log(machine, "martlet-up"), what="its line in the journal")
     assert machine.run("stat -c %U:%a /var/lib/martlet").stdout == "swift:750\n"
     with LoadApart(machine, "http://127.0.0.1:8080/auth/v1.0") as load:
         load.go_on()
         machine.run(NEW)
-        assert build_of(machine, "martlet-up") == {"one"}
+        until(lambda: build_of(machine, "martlet-up") == {"one"}, what="the new build alone")
         load.go_on()
         machine.run("kill -9 $(systemctl show --value --property MainPID martlet-up)")
         load.go_on()
