@@ -20,12 +20,17 @@ use std::time::Duration;
 use telemetry::Statsd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tracing::field::{Field, Visit};
 use vocabulary::Timestamp;
 use world::World;
 
 /// `/short` lies about its length, `/endless` never stops, `/hang` never answers.
-struct Odd;
+#[derive(Default)]
+struct Odd {
+    /// Told of each request that hangs.
+    hung: Arc<Notify>,
+}
 
 #[async_trait::async_trait]
 impl Core for Odd {
@@ -45,7 +50,10 @@ impl Core for Odd {
             "/endless" => {
                 tokio::spawn(async move { while feed.send(Bytes::from(vec![b'x'; 1 << 16])).await {} });
             }
-            "/hang" => std::future::pending().await,
+            "/hang" => {
+                self.hung.notify_one();
+                std::future::pending().await
+            }
             _ => return reply::plain(200, "fine"),
         }
         response
@@ -136,7 +144,7 @@ impl tracing::Subscriber for Log {
 
 impl Log {
     async fn await_line(&self, line: &str) {
-        for _ in 0..200 {
+        for _ in 0..6000 {
             if self.0.lock().unwrap().iter().any(|found| found == line) {
                 return;
             }
@@ -167,7 +175,9 @@ async fn what_clients_and_the_log_see() {
         &world,
     )
     .unwrap();
-    let pipeline = Pipeline::new(vec![Arc::new(CatchErrors), Arc::new(logging)], Arc::new(Odd));
+    let odd = Odd::default();
+    let hung = odd.hung.clone();
+    let pipeline = Pipeline::new(vec![Arc::new(CatchErrors), Arc::new(logging)], Arc::new(odd));
     let shutdown = Shutdown::default();
     let server = serve(
         world,
@@ -195,7 +205,7 @@ async fn what_clients_and_the_log_see() {
     log.await_line("/endless 499").await;
 
     let hanging = ask(address, "/hang").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    hung.notified().await;
     drop(hanging);
     log.await_line("/hang 499").await;
 

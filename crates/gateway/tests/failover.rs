@@ -222,10 +222,10 @@ fn cluster_with(change: impl FnOnce(&mut GatewayOptions)) -> Cluster {
         hash,
     };
     let mut options = GatewayOptions {
-        node_timeout: Duration::from_millis(300),
-        recoverable_node_timeout: Duration::from_millis(300),
+        node_timeout: Duration::from_secs(1),
+        recoverable_node_timeout: Duration::from_secs(1),
         client_timeout: Duration::from_secs(2),
-        post_quorum_timeout: Duration::from_millis(100),
+        post_quorum_timeout: Duration::from_millis(500),
         ..GatewayOptions::default()
     };
     change(&mut options);

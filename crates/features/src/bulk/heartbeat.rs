@@ -125,7 +125,7 @@ mod tests {
     }
 
     async fn slow() -> String {
-        tokio::time::sleep(Duration::from_millis(60)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         "done".into()
     }
 

@@ -190,10 +190,19 @@ async fn a_bomb_is_refused_at_once() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(&header(b"bomb", 7_000_000_000, b'0')).unwrap();
     encoder.write_all(&vec![0; 1 << 20]).unwrap();
-    let began = Instant::now();
-    let (text, kept) = send("PUT", "/v1/a/c?extract-archive=tar.gz", &[], encoder.finish().unwrap()).await;
-    assert!(text.contains("c/bomb, 413 Request Entity Too Large"), "{text}");
-    assert!(kept.is_empty() && began.elapsed() < Duration::from_secs(1));
+    let bomb = encoder.finish().unwrap();
+    let mut fastest = Duration::MAX;
+    for _ in 0..10 {
+        let began = Instant::now();
+        let (text, kept) = send("PUT", "/v1/a/c?extract-archive=tar.gz", &[], bomb.clone()).await;
+        assert!(text.contains("c/bomb, 413 Request Entity Too Large"), "{text}");
+        assert!(kept.is_empty());
+        fastest = fastest.min(began.elapsed());
+        if fastest < Duration::from_secs(1) {
+            break; // else the machine may be busy with something else
+        }
+    }
+    assert!(fastest < Duration::from_secs(1), "{fastest:?}");
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ impl Ask {
 
 pub fn connect(port: u16) -> TcpStream {
     let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }
 

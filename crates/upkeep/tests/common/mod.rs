@@ -73,7 +73,7 @@ pub fn circle(fake: &Arc<Fake>) -> Circle {
     let mut peers = Peers::new(World::real());
     peers.register("127.0.0.2", 6299, fake.clone());
     peers.register("127.0.0.1", 6201, fake.clone());
-    let wait = Duration::from_secs(5);
+    let wait = Duration::from_secs(30);
     Circle {
         ring: Arc::new(ArcSwap::from_pointee(ring())),
         hash: HashPrefix::new("a", "b").unwrap(),
