@@ -16,6 +16,7 @@ from harness.layout import ROLES, Layout
 from harness.load import Load
 from harness.memcached import Memcached
 from harness.places import martlet
+from harness.process import run
 from harness.waiting import free_port, until
 from harness.wire import begin_upload, finish_upload
 
@@ -25,8 +26,9 @@ ALL = ("proxy", *ROLES)
 @pytest.fixture
 def builds(tmp_path, monkeypatch):
     """`builds()` puts another build in the place of the program; where that one lies."""
-    original, program = martlet(), tmp_path / "bin/martlet"
+    original, program = tmp_path / "bin/original", tmp_path / "bin/martlet"
     program.parent.mkdir()
+    run(["strip", "--strip-debug", "-o", original, martlet()])  # four fifths are for debuggers, and it is copied often
     monkeypatch.setenv("MARTLET_BIN", str(program))
     made = []
 
