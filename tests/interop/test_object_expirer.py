@@ -48,16 +48,22 @@ def queue_of(cluster):
     return sorted(found)
 
 
+def put_expiring(client, container, name, body=b""):
+    """When the new object expires: late enough for a busy machine to store it before."""
+    due = int(time.time()) + 25
+    client.put(container, name, body=body, headers={"X-Delete-At": str(due)})
+    return due
+
+
 def fill(cluster):
     """Things that expire, and tasks of every kind. What is there when the time has come."""
     client = Client(cluster.auth_url)
     client.put("c")
     client.put("silver", headers={"X-Storage-Policy": "silver"})
     client.put("c", "plain", body=b"1")
-    soon = {"X-Delete-At": str(int(time.time()) + 30)}
     for container in ("c", "silver"):
         for name in ("gone", "gone/ü 1", "rewritten", "gone?x=%41"):
-            client.put(container, name, body=b"12", headers=soon)
+            due = put_expiring(client, container, name, body=b"12")
     for container in ("c", "silver"):
         client.put(container, "later", body=b"1", headers={"X-Delete-After": "5000"})
         client.put(container, "rewritten", body=b"123")
@@ -74,7 +80,7 @@ def fill(cluster):
     put_task(cluster, now - 20, "AUTH_test/c/x", queue="no-number")
     for role in ("container-updater",):
         upkeep.once(cluster, "openstack", role, cluster.etc / "container-server.conf")
-    time.sleep(max(0.0, int(soon["X-Delete-At"]) + 1.5 - time.time()))
+    time.sleep(max(0.0, due + 1.5 - time.time()))
     return client
 
 
@@ -109,13 +115,12 @@ def test_shares_and_delays(cluster, ours):
     client = Client(one.auth_url)
     client.put("c")
     client.put("slow")
-    at = {"X-Delete-At": str(int(time.time()) + 30)}
     names = [f"o{number}" for number in range(60)]  # of whom some fall to each expirer, whatever their times are
     for name in names:
-        client.put("c", name, headers=at)
-    client.put("slow", "o", headers=at)
+        put_expiring(client, "c", name)
+    due = put_expiring(client, "slow", "o")
     upkeep.once(one, "openstack", "container-updater", one.etc / "container-server.conf")
-    time.sleep(max(0.0, int(at["X-Delete-At"]) + 1.5 - time.time()))
+    time.sleep(max(0.0, due + 1.5 - time.time()))
     conf = upkeep.write_conf(one, "object-expirer.conf", "object-expirer", tasks_per_second=0, **{"delay_reaping_AUTH_test/slow": "600"})
     still = [len(json.loads(client.get("c", query="?format=json")))]
     for process, kind in enumerate(("openstack", ours, "openstack")):
