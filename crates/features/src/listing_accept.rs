@@ -228,12 +228,13 @@ mod tests {
             "a/b,".repeat(n / 4),
             "_1".repeat(n),
         ] {
-            let began = Instant::now();
-            assert_eq!(chosen(&header), "400");
-            assert!(
-                began.elapsed().as_millis() < 1000,
-                "a debug build reads two megabytes in a fraction of this"
-            );
+            // One of a few tries: the machine may be busy with something else.
+            let quick = (0..10).any(|_| {
+                let began = Instant::now();
+                assert_eq!(chosen(&header), "400");
+                began.elapsed().as_millis() < 1000
+            });
+            assert!(quick, "a debug build reads two megabytes in a fraction of this");
         }
     }
 
