@@ -28,6 +28,7 @@ const REFUSED: &str = "X-Container-Sync-Auth header not valid; contact cluster o
 const VERSIONED: &str = "Cannot configure container sync on a container with object versioning configured.";
 const NO_FULL_URLS: &str = "Full URLs are not allowed for X-Container-Sync-To values. Only realm values of the \
                             format //realm/cluster/account/container are allowed.\n";
+
 /// Swift's `container_sync`.
 pub struct ContainerSync {
     allow_full_urls: bool,

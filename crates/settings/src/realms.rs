@@ -47,7 +47,7 @@ impl Default for Realms {
     fn default() -> Self {
         Self {
             realms: BTreeMap::new(),
-            check_interval: Duration::from_secs(300),
+            check_interval: RealmsFile::default().mtime_check_interval,
         }
     }
 }
