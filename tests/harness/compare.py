@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from harness.client import Client
 from harness.wire import Reply, exchange, message, says_length
 
+LISTING = re.compile(r"(/v1/[^/]+|\{a\})(/[^/]+)?/?|\{c\}/?")  # of an account or a container
 UPDATERS_TURN = 40.0  # seconds: those of `martlet up` begin every fifteen, if nothing delays them
+REPLICAS_TURN = 1.5  # of objects: nothing but the last of their replicas may be late
 IGNORED = {"connection", "keep-alive", "date"}
 SHAPES = {
     "x-timestamp": (r"\d{10}\.\d{5}", "TIMESTAMP"),
@@ -186,9 +188,10 @@ class Pair:
         assert not wrong, f"{story.name}: answers differ\n" + "\n".join(wrong)
 
     def compare(self, ask, container, name):
-        """Differences for one request; successful reads are asked again until updaters had their turn: they may lag."""
+        """Differences for one request; successful reads are asked again, as they may lag: listings until updaters had their turn."""
         read = ask.method in ("GET", "HEAD") and ask.raw is None
-        deadline = time.monotonic() + UPDATERS_TURN
+        listing = LISTING.fullmatch(ask.target.partition("?")[0])
+        deadline = time.monotonic() + (UPDATERS_TURN if listing else REPLICAS_TURN)
         while True:
             theirs, ours = self.theirs.ask(ask, container), self.ours.ask(ask, container)
             expected = shape(theirs, ask)
