@@ -22,9 +22,10 @@ type Rule = (&'static str, fn(&dyn ObjectEngine));
 
 /// Runs every rule on an engine of its own.
 pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
-    let rules: [Rule; 20] = [
+    let rules: [Rule; 21] = [
         ("what was never written is absent", absent),
         ("a small object comes with one call", small),
+        ("what was listed is found as by looking for it", listed),
         ("an empty object is an object", empty),
         ("a big object streams and is read at any place", big),
         ("a writer that is dropped wrote nothing", dropped),
@@ -80,6 +81,16 @@ fn replication(engine: &dyn ObjectEngine) {
         replica.versions_under(partition, &key.hash.suffix()).unwrap(),
         [(key.hash, seen)]
     );
+    let absent = self::key("/a/c/absent").hash;
+    assert_eq!(
+        replica.versions_of(partition, &[absent, key.hash, absent]).unwrap(),
+        [None, Some(seen), None]
+    );
+    let nowhere = PartitionKey {
+        partition: 8,
+        ..partition
+    };
+    assert_eq!(replica.versions_of(nowhere, &[key.hash]).unwrap(), [None]);
     assert_eq!(replica.name_of(partition, key.hash).unwrap().as_deref(), Some("/a/c/o"));
     engine.delete(&key, at(2)).unwrap();
     let second = replica.suffix_hashes(partition, Rehash::default()).unwrap().hashes;
@@ -196,6 +207,27 @@ fn small(engine: &dyn ObjectEngine) {
     assert_eq!((times.durable, times.newest()), (at(1), at(1)));
     let head = engine.open(&key("/a/c/o"), OpenOptions::HEAD).unwrap();
     assert!(head.first.is_empty() && head.reader.is_none() && head.size == 5);
+}
+
+fn listed(engine: &dyn ObjectEngine) {
+    put(engine, "/a/c/o", at(2), b"hello");
+    let body_at = |time| {
+        let found = engine.open_listed(&key("/a/c/o"), time, OpenOptions::GET).unwrap();
+        (found.timestamps, found.metadata.clone(), read_all(found).unwrap())
+    };
+    let looked_for = open(engine, "/a/c/o").unwrap();
+    assert_eq!(
+        body_at(at(2)),
+        (looked_for.timestamps, looked_for.metadata, b"hello".to_vec())
+    );
+    // What has gone, or never was, is looked for.
+    put(engine, "/a/c/o", at(3), b"newer");
+    for time in [at(2), at(3), at(4)] {
+        assert_eq!(body_at(time).2, b"newer");
+    }
+    engine.delete(&key("/a/c/o"), at(5)).unwrap();
+    let gone = engine.open_listed(&key("/a/c/o"), at(3), OpenOptions::GET);
+    assert_eq!(gone.err().unwrap().deleted_at(), Some(at(5)));
 }
 
 fn empty(engine: &dyn ObjectEngine) {

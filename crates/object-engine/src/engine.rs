@@ -170,6 +170,12 @@ pub trait ObjectEngine: Send + Sync {
     /// Finds the object and brings its metadata and first bytes.
     fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError>;
 
+    /// [`ObjectEngine::open`] for who has just seen that there is a body of this time and nothing newer: the directory need not
+    /// be listed again. What came since may be missing in the answer.
+    fn open_listed(&self, key: &ObjectKey, _data: Timestamp, options: OpenOptions) -> Result<Found, EngineError> {
+        self.open(key, options)
+    }
+
     /// What [`ObjectEngine::open`] would answer, when that is known without waiting for the device; `None`
     /// says nothing about the object. Never blocks, so async threads may ask; the answer has no reader.
     fn open_hot(&self, _key: &ObjectKey, _options: OpenOptions) -> Option<Found> {

@@ -96,6 +96,11 @@ impl Versions {
         Self::of(files, choice).or_else(lone)
     }
 
+    /// Whether there is a body and no POST since.
+    pub fn is_plain(&self) -> bool {
+        !self.deleted && !self.is_lone() && self.meta.is_none() && self.content_type.is_none()
+    }
+
     /// Whether there are only POSTs, of a body that is elsewhere.
     pub fn is_lone(&self) -> bool {
         self.data == Timestamp::ZERO && !self.deleted
@@ -168,6 +173,11 @@ pub trait Replica: Send + Sync {
 
     /// What there is of an object.
     fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError>;
+
+    /// What there is of each of these objects, in their order; cheaper than one after the other.
+    fn versions_of(&self, partition: PartitionKey, hashes: &[PathHash]) -> Result<Vec<Option<Versions>>, EngineError> {
+        hashes.iter().map(|hash| self.versions(partition, *hash)).collect()
+    }
 
     /// What there is under a suffix, in ascending order. Also POSTs whose body is not here, as
     /// [`Versions::is_lone`] says.

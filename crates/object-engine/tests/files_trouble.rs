@@ -132,6 +132,17 @@ fn a_spoilt_object_is_quarantined_and_absent() {
 }
 
 #[test]
+fn a_spoilt_object_is_quarantined_though_it_was_just_listed() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"hello").unwrap();
+    spoil(&bench.data_file(), 3);
+    let opened = engine.open_listed(&key(NAME), at(1), OpenOptions::GET);
+    assert!(matches!(opened, Err(EngineError::Quarantined { .. })));
+    assert!(bench.quarantined().exists() && !bench.hash_directory().exists());
+}
+
+#[test]
 fn a_spoilt_post_takes_the_object_along() {
     let bench = Bench::new();
     let engine = bench.engine();

@@ -1,13 +1,15 @@
 //! Many PUTs of small objects that another node's upkeep brings, as one job on the device.
 //!
 //! Always holds: each is answered as if it had come alone, and not before it is durable; none tells the listings, which
-//! were told where the objects come from.
+//! were told where the objects come from. What is there already is known by the names of its files: nothing else is asked
+//! about it, since no listing is told and no condition comes with them.
 //! Deliberately absent: what a PUT is (`put.rs`).
 //! Tests: those of SSYNC (`tests/ssync.rs`).
 
 use crate::devices::Lane;
 use crate::put::{Intent, intend};
 use crate::refusal::Refusal;
+use crate::replicate::Place;
 use crate::request::Request;
 use crate::service::Shared;
 use bytes::Bytes;
@@ -15,34 +17,33 @@ use http::StatusCode;
 use object_engine::{EngineError, ObjectEngine};
 use peer::Call;
 use std::sync::Arc;
+use vocabulary::PathHash;
 
-/// Writes them, each with its body; what each is answered with, in their order.
-pub(crate) async fn put_all(shared: &Arc<Shared>, device: &str, puts: Vec<(Call, Bytes)>) -> Vec<StatusCode> {
+/// Writes them, which are of one place, each with its body; what each is answered with, in their order.
+pub(crate) async fn put_all(shared: &Arc<Shared>, place: &Place, puts: Vec<(Call, Bytes)>) -> Vec<StatusCode> {
+    let device = &place.device;
     let mut statuses = vec![StatusCode::CREATED; puts.len()];
-    let (mut places, mut wanted) = (vec![], vec![]);
-    for (place, (call, body)) in puts.into_iter().enumerate() {
+    let (mut numbers, mut wanted) = (vec![], vec![]);
+    for (number, (call, body)) in puts.into_iter().enumerate() {
         match intent(shared, call, body.len() as u64) {
             Ok(intent) => {
-                places.push(place);
+                numbers.push(number);
                 wanted.push((intent, body));
             }
-            Err(refusal) => statuses[place] = status_of(refusal),
+            Err(refusal) => statuses[number] = status_of(refusal),
         }
     }
-    let job = move |engine: &dyn ObjectEngine| Ok::<_, EngineError>(write(engine, wanted));
+    let here = place.clone();
+    let job = move |engine: &dyn ObjectEngine| write(engine, &here, wanted);
     match shared.devices.run(device, Lane::Replication, job).await {
         Ok((outcomes, _)) => {
-            for (place, outcome) in places.into_iter().zip(outcomes) {
-                statuses[place] = match outcome {
-                    Ok(Ok(())) => StatusCode::CREATED,
-                    Ok(Err(refusal)) => status_of(refusal),
-                    Err(error) => status_of(Refusal::from_engine(&error, device)),
-                };
+            for (number, outcome) in numbers.into_iter().zip(outcomes) {
+                statuses[number] = outcome.map_or_else(status_of, |()| StatusCode::CREATED);
             }
         }
         Err(trouble) => {
             let status = status_of(Refusal::from_trouble(trouble, device));
-            places.into_iter().for_each(|place| statuses[place] = status);
+            numbers.into_iter().for_each(|number| statuses[number] = status);
         }
     }
     statuses
@@ -55,23 +56,27 @@ fn intent(shared: &Shared, call: Call, length: u64) -> Result<Intent, Refusal> {
 }
 
 /// Blocks.
-fn write(engine: &dyn ObjectEngine, wanted: Vec<(Intent, Bytes)>) -> Vec<Result<Result<(), Refusal>, EngineError>> {
+fn write(
+    engine: &dyn ObjectEngine,
+    place: &Place,
+    wanted: Vec<(Intent, Bytes)>,
+) -> Result<Vec<Result<(), Refusal>>, EngineError> {
+    let hashes: Vec<PathHash> = wanted.iter().map(|(intent, _)| intent.key.hash).collect();
+    let here = engine.replica().versions_of(place.key, &hashes)?;
     let mut outcomes = vec![];
-    let (mut places, mut puts) = (vec![], vec![]);
-    for (place, (intent, body)) in wanted.into_iter().enumerate() {
-        outcomes.push(intent.of_whole(engine, &body).map(|wanted| {
-            wanted.map(|commit| {
-                places.push(place);
-                puts.push((intent.key, body, commit));
-            })
+    let (mut numbers, mut puts) = (vec![], vec![]);
+    for (number, ((intent, body), here)) in wanted.into_iter().zip(here).enumerate() {
+        outcomes.push(intent.of_whole(here.as_ref(), &body).map(|commit| {
+            numbers.push(number);
+            puts.push((intent.key, body, commit));
         }));
     }
-    for (place, done) in places.into_iter().zip(engine.put_all(&puts)) {
+    for (number, done) in numbers.into_iter().zip(engine.put_all(&puts)) {
         if let Err(error) = done {
-            outcomes[place] = Err(error);
+            outcomes[number] = Err(Refusal::from_engine(&error, &place.device));
         }
     }
-    outcomes
+    Ok(outcomes)
 }
 
 fn status_of(refusal: Refusal) -> StatusCode {

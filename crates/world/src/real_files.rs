@@ -84,11 +84,7 @@ impl FileSystem for RealFiles {
     }
 
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
-        let fd = open_to_read(CWD, path, OFlags::DIRECTORY | OFlags::CLOEXEC)?;
-        Ok(Box::new(RealDirectory {
-            fd,
-            listed: AtomicBool::new(false),
-        }))
+        open_directory_at(CWD, path)
     }
 
     fn make_directory(&self, path: &Path) -> io::Result<()> {
@@ -313,6 +309,10 @@ impl Directory for RealDirectory {
         Ok(())
     }
 
+    fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
+        open_directory_at(&self.fd, path)
+    }
+
     fn make_directory(&self, name: &OsStr) -> io::Result<()> {
         Ok(fs::mkdirat(&self.fd, name, OBJECT_MODE)?)
     }
@@ -368,6 +368,12 @@ fn open_to_read(at: impl AsFd, path: impl rustix::path::Arg + Copy, flags: OFlag
         Err(Errno::PERM) => open(flags),
         other => other,
     }
+}
+
+fn open_directory_at(at: impl AsFd, path: &Path) -> io::Result<Box<dyn Directory>> {
+    let fd = open_to_read(at, path, OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+    let listed = AtomicBool::new(false);
+    Ok(Box::new(RealDirectory { fd, listed }))
 }
 
 /// Opens what the kernel has in memory, to look at and not to read.

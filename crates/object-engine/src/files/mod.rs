@@ -199,6 +199,10 @@ impl ObjectEngine for FilesEngine {
         read::open(&self.state, key, options)
     }
 
+    fn open_listed(&self, key: &ObjectKey, data: Timestamp, options: OpenOptions) -> Result<Found, EngineError> {
+        read::open_listed(&self.state, key, data, options)
+    }
+
     fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
         self.state.open_hot(key, options)
     }

@@ -10,13 +10,14 @@ use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions, Timestamps};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{check_name, describe};
-use crate::rules::{Choice, FileName, choose};
+use crate::rules::{self, Choice, FileName, choose};
 use bytes::Bytes;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use world::files::{Directory, File, FileInfo, own_names, read_bytes_at};
+use vocabulary::Timestamp;
+use world::files::{Directory, File, FileInfo, Purpose, own_names, read_bytes_at};
 
 /// Each retry means that another writer finished in between.
 const RETRIES: usize = 50;
@@ -68,6 +69,38 @@ pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) ->
     }
     let source = io::Error::other("its files keep changing");
     Err(state.io("find a stable state of", &path, source))
+}
+
+/// [`ObjectEngine::open_listed`](crate::ObjectEngine::open_listed): by the body's usual name, without a list. Whatever is wrong
+/// there is looked at in full.
+pub(super) fn open_listed(
+    state: &Arc<State>,
+    key: &ObjectKey,
+    timestamp: Timestamp,
+    options: OpenOptions,
+) -> Result<Found, EngineError> {
+    state.ready()?;
+    let (path, part) = (state.layout.hash_directory(key), rules::Part::Data);
+    let file = FileName { timestamp, part };
+    match look_listed(state, key, &path, file, options) {
+        Ok(found) => Ok(found),
+        Err(_) => open(state, key, options),
+    }
+}
+
+fn look_listed(
+    state: &Arc<State>,
+    key: &ObjectKey,
+    path: &Path,
+    file: FileName,
+    options: OpenOptions,
+) -> Result<Found, Trouble> {
+    let name = file.to_string();
+    let opened = state.device.files().open(&path.join(&name), Purpose::ReadHere);
+    let data = Part::of(state, path, &name, opened.map_err(|_| Trouble::Changed)?)?;
+    let info = data.checked(state, key, path, &name)?;
+    let described = describe((file, &data.metadata), None, None);
+    bring(state, key, (path, &name), (data, &info), described, options)
 }
 
 /// Quarantines and says so.
@@ -146,18 +179,28 @@ fn look(
         return Err(EngineError::NotFound { deleted_at }.into());
     };
     let data = Part::read(state, path, directory, &names[data_at])?;
-    check_name(key, &data.metadata, || path.join(&names[data_at]).display().to_string())?;
     let (meta, typed) = read_posts(state, path, directory, &names, &choice)?;
-    let info_of = |part: &Part| part.file.info().map_err(|error| state.io("look at", path, error));
-    let info = info_of(&data)?;
-    check_length(&data.metadata, &info)?;
+    let info = data.checked(state, key, path, &names[data_at])?;
     let mut seen = vec![(names[data_at].clone(), info)];
     for (at, part) in [(choice.meta, &meta), (choice.content_type, &typed)] {
         if let (Some(at), Some(part)) = (at, part) {
-            seen.push((names[at].clone(), info_of(part)?));
+            seen.push((names[at].clone(), part.info(state, path)?));
         }
     }
-    let (metadata, timestamps) = describe_parts(&files, data_at, &data, (&choice, &meta, &typed));
+    let described = describe_parts(&files, data_at, &data, (&choice, &meta, &typed));
+    let found = bring(state, key, (path, &names[data_at]), (data, &info), described, options)?;
+    Ok((found, seen))
+}
+
+/// The object, as the caller asked for it.
+fn bring(
+    state: &Arc<State>,
+    key: &ObjectKey,
+    (path, name): (&Path, &str),
+    (data, info): (Part, &FileInfo),
+    (metadata, timestamps): (Metadata, Timestamps),
+    options: OpenOptions,
+) -> Result<Found, Trouble> {
     let Part {
         file,
         metadata: data_metadata,
@@ -165,21 +208,20 @@ fn look(
     let (first, reader) = match options {
         OpenOptions { first: 0, .. } => (Bytes::new(), None),
         _ => begin(
-            Body::new(state, key, (path, &names[data_at]), &info, &data_metadata),
+            Body::new(state, key, (path, name), info, &data_metadata),
             file,
-            &info,
+            info,
             options,
         )?,
     };
-    let found = Found {
+    Ok(Found {
         metadata,
         data_metadata,
         timestamps,
         size: info.size,
         first,
         reader,
-    };
-    Ok((found, seen))
+    })
 }
 
 pub(super) struct Part {
@@ -197,11 +239,28 @@ impl Part {
             }
             Err(error) => return Err(state.io("open", &path.join(name), error).into()),
         };
+        Self::of(state, path, name, file)
+    }
+
+    fn of(state: &State, path: &Path, name: &str, file: Box<dyn File>) -> Result<Self, Trouble> {
         match xattrs::read(&*file) {
             Ok(metadata) => Ok(Self { file, metadata }),
             Err(xattrs::ReadError::Bad(why)) => Err(Trouble::Bad(format!("{name}: {why}"))),
             Err(xattrs::ReadError::Io(error)) => Err(state.io("read the metadata of", &path.join(name), error).into()),
         }
+    }
+
+    fn info(&self, state: &State, path: &Path) -> Result<FileInfo, Trouble> {
+        let info = self.file.info();
+        info.map_err(|error| state.io("look at", path, error).into())
+    }
+
+    /// What the file system says of a body, if it is this object's and as long as it should be.
+    fn checked(&self, state: &State, key: &ObjectKey, path: &Path, name: &str) -> Result<FileInfo, Trouble> {
+        check_name(key, &self.metadata, || path.join(name).display().to_string())?;
+        let info = self.info(state, path)?;
+        check_length(&self.metadata, &info)?;
+        Ok(info)
     }
 }
 

@@ -130,6 +130,10 @@ impl Directory for FaultyDirectory {
     fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
         self.inner.list(each)
     }
+    fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
+        let (inner, faults) = (self.inner.open_directory(path)?, self.faults.clone());
+        Ok(Box::new(FaultyDirectory { inner, faults }))
+    }
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
         self.inner.open(name)
     }

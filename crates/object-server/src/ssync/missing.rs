@@ -4,7 +4,7 @@
 
 use super::{End, Exchange, MOST_WISHES};
 use bytes::Bytes;
-use object_engine::{EngineError, ObjectEngine, PartitionKey};
+use object_engine::{EngineError, ObjectEngine, PartitionKey, Versions};
 use peer::ssync::{MISSING_END, MISSING_START, Offer};
 use vocabulary::PathHash;
 
@@ -74,21 +74,21 @@ fn parse(line: &Bytes) -> Result<Offer, End> {
 
 /// The wishes, as lines.
 fn compare(engine: &dyn ObjectEngine, key: PartitionKey, offers: &[Offer]) -> Result<Vec<String>, EngineError> {
-    let mut wishes = vec![];
-    for offer in offers {
-        let here = here(engine, key, offer.hash)?;
-        wishes.extend(offer.wish(here.as_ref()).map(|wish| wish.line(offer.hash)));
-    }
-    Ok(wishes)
+    let hashes: Vec<PathHash> = offers.iter().map(|offer| offer.hash).collect();
+    let versions = engine.replica().versions_of(key, &hashes)?;
+    let wish = |(offer, versions): (&Offer, Option<Versions>)| {
+        let here = versions.map(|versions| here(offer.hash, &versions));
+        offer.wish(here.as_ref()).map(|wish| wish.line(offer.hash))
+    };
+    Ok(offers.iter().zip(versions).filter_map(wish).collect())
 }
 
-fn here(engine: &dyn ObjectEngine, key: PartitionKey, hash: PathHash) -> Result<Option<Offer>, EngineError> {
-    let versions = engine.replica().versions(key, hash)?;
-    Ok(versions.map(|versions| Offer {
+fn here(hash: PathHash, versions: &Versions) -> Offer {
+    Offer {
         hash,
         data: versions.data,
         meta: versions.meta.unwrap_or(versions.data),
         content_type: versions.content_type.unwrap_or(versions.data),
         durable: true,
-    }))
+    }
 }

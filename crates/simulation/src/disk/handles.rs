@@ -220,6 +220,10 @@ impl Directory for SimDirectory {
         Ok(())
     }
 
+    fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
+        world::files::FileSystem::open_directory(&self.files, &self.path.join(path))
+    }
+
     fn make_directory(&self, name: &OsStr) -> io::Result<()> {
         world::files::FileSystem::make_directory(&self.files, &self.path.join(name))
     }

@@ -1,9 +1,10 @@
 //! What fulfils a wish: PUT, POST or DELETE, with all that is kept of the object.
 //!
-//! An object that has changed since it was offered is sent as it is now, which is newer; one that has gone
+//! An object that has changed since it was offered is sent as it was or as it is now, which is newer; one that has gone
 //! is passed over, and whoever wished for it will be asked again. So will be who was sent a POST without its body: whether it
 //! could be of use there is not said.
 
+use super::offers::Objects;
 use super::ssync::Exchange;
 use bytes::Bytes;
 use object_engine::{
@@ -77,7 +78,7 @@ fn look_at(
     engine: &dyn ObjectEngine,
     key: PartitionKey,
     prefix: &HashPrefix,
-    hash: PathHash,
+    (hash, offered): (PathHash, Option<Versions>),
 ) -> Result<State, EngineError> {
     let its_path = |name: &str| {
         let path = name.strip_prefix('/').and_then(|name| EntityPath::split(name).ok());
@@ -93,7 +94,12 @@ fn look_at(
         hash,
         name: String::new(),
     };
-    match engine.open(&object, OpenOptions::GET) {
+    let plain = offered.filter(Versions::is_plain);
+    let opened = match plain {
+        Some(plain) => engine.open_listed(&object, plain.data, OpenOptions::GET),
+        None => engine.open(&object, OpenOptions::GET),
+    };
+    match opened {
         Ok(found) => {
             let path = its_path(found.data_metadata.text("name").unwrap_or_default());
             Ok(path.map_or(State::Gone, |path| State::Here(path, Box::new(found.into()))))
@@ -145,14 +151,15 @@ impl Exchange<'_> {
     }
 
     /// The first of these objects, one at least, as they are found.
-    pub(super) async fn look(&self, wishes: &[(PathHash, Wish)]) -> Result<Vec<State>, String> {
+    pub(super) async fn look(&self, wishes: &[(PathHash, Wish)], offered: &Objects) -> Result<Vec<State>, String> {
         let key = self.job.key;
         let prefix = self.shared.circle.hash.clone();
-        let hashes: Vec<PathHash> = wishes.iter().take(AT_A_TIME).map(|(hash, _)| *hash).collect();
+        let wished = wishes.iter().take(AT_A_TIME);
+        let wished: Vec<_> = wished.map(|(hash, _)| (*hash, offered.get(hash).copied())).collect();
         let look = move |engine: &dyn ObjectEngine| {
             let (mut found, mut bytes) = (vec![], 0);
-            for hash in hashes {
-                let state = look_at(engine, key, &prefix, hash)?;
+            for one in wished {
+                let state = look_at(engine, key, &prefix, one)?;
                 if let State::Here(_, here) = &state {
                     bytes += here.first.len();
                 }

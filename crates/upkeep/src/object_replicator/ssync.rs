@@ -113,7 +113,7 @@ impl Shared {
                 objects.len()
             );
         }
-        exchange.fulfil(wishes).await
+        exchange.fulfil(wishes, objects).await
     }
 }
 
@@ -149,12 +149,12 @@ impl Exchange<'_> {
     }
 
     /// The objects that could not be sent.
-    async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>) -> Result<Vec<PathHash>, String> {
+    async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>, offered: &Objects) -> Result<Vec<PathHash>, String> {
         let mut missed = vec![];
         self.line(UPDATES_START).await?;
         let mut wishes = &wishes[..];
         while !wishes.is_empty() {
-            let found = self.look(wishes).await?;
+            let found = self.look(wishes, offered).await?;
             let (these, later) = wishes.split_at(found.len());
             for ((hash, wish), state) in these.iter().zip(found) {
                 if !self.requests(wish, state).await? {

@@ -33,7 +33,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex};
-use world::files::{Kind, own_names};
+use world::files::{Directory, Kind, own_names};
 
 const HASHES: &str = "hashes.pkl";
 /// Held by who sends or receives a whole partition.
@@ -51,6 +51,9 @@ struct Partition<'a> {
     key: PartitionKey,
     path: PathBuf,
 }
+
+/// A directory, and the names of directories in it.
+type Opened = (Box<dyn Directory>, Vec<String>);
 
 /// What is recorded, and the bytes it was read from.
 #[derive(Default)]
@@ -280,6 +283,11 @@ impl<'a> Partition<'a> {
 
     /// The names of directories in a directory; `None` when there is no such directory.
     fn names(&self, path: &Path) -> Result<Option<Vec<String>>, EngineError> {
+        Ok(self.opened(path)?.map(|(_, names)| names))
+    }
+
+    /// Likewise, and the directory.
+    fn opened(&self, path: &Path) -> Result<Option<Opened>, EngineError> {
         let directory = match self.state.device.files().open_directory(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.state.present().map(|()| None),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -289,9 +297,8 @@ impl<'a> Partition<'a> {
             other => other.map_err(|error| self.state.io("open", path, error))?,
         };
         let names = own_names(&*directory, path).map_err(|error| self.state.io("list", path, error))?;
-        Ok(Some(
-            names.into_iter().filter_map(|name| name.into_string().ok()).collect(),
-        ))
+        let names = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        Ok(Some((directory, names)))
     }
 }
 
@@ -371,6 +378,11 @@ impl Replica for FilesEngine {
     fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError> {
         self.state.settled()?;
         Partition::new(&self.state, partition).versions(hash)
+    }
+
+    fn versions_of(&self, partition: PartitionKey, hashes: &[PathHash]) -> Result<Vec<Option<Versions>>, EngineError> {
+        self.state.settled()?;
+        Partition::new(&self.state, partition).versions_of(hashes)
     }
 
     fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError> {

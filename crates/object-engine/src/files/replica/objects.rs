@@ -13,7 +13,7 @@ use crate::metadata::Metadata;
 use crate::replica::Versions;
 use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, Choice, FileName, choose, lone_posts};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vocabulary::PathHash;
 use world::files::Directory;
 
@@ -36,19 +36,43 @@ impl Partition<'_> {
     }
 
     pub(super) fn versions(&self, hash: PathHash) -> Result<Option<Versions>, EngineError> {
-        self.whatever(hash, Versions::of)
+        Ok(self.versions_of(&[hash])?.pop().flatten())
     }
 
-    fn whatever(
+    pub(super) fn versions_of(&self, hashes: &[PathHash]) -> Result<Vec<Option<Versions>>, EngineError> {
+        let partition = match self.state.device.files().open_directory(&self.path) {
+            Ok(partition) => partition,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.state.present().map(|()| vec![None; hashes.len()]);
+            }
+            // Put aside when the partition is hashed.
+            Err(error) if read::is_damaged(&error) => return Ok(vec![None; hashes.len()]),
+            Err(error) => return Err(self.state.io("open", &self.path, error)),
+        };
+        let below = |hash: &PathHash| {
+            let hex = hash.hex();
+            let opened = partition.open_directory(&Path::new(&hex[29..]).join(&hex));
+            self.found(*hash, opened, Versions::of)
+        };
+        hashes.iter().map(below).collect()
+    }
+
+    /// What there is in an object's directory, if it is there and can be one.
+    fn found(
         &self,
         hash: PathHash,
+        opened: io::Result<Box<dyn Directory>>,
         of: impl Fn(&[FileName], &Choice) -> Option<Versions>,
     ) -> Result<Option<Versions>, EngineError> {
-        let Some(directory) = self.open(hash)? else {
-            return Ok(None);
+        let directory = match opened {
+            Ok(directory) => directory,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // Quarantined when its suffix is hashed.
+            Err(error) if read::is_damaged(&error) => return Ok(None),
+            Err(error) => return Err(self.state.io("open", &self.place(hash), error)),
         };
-        let (_, files) =
-            read::object_files(&*directory).map_err(|error| self.state.io("list", &self.place(hash), error))?;
+        let listed = read::object_files(&*directory);
+        let (_, files) = listed.map_err(|error| self.state.io("list", &self.place(hash), error))?;
         Ok(of(&files, &choose(&files)))
     }
 
@@ -56,13 +80,16 @@ impl Partition<'_> {
         if !is_suffix(suffix) {
             return Ok(vec![]);
         }
-        let names = self.names(&self.path.join(suffix))?.unwrap_or_default();
+        let Some((directory, names)) = self.opened(&self.path.join(suffix))? else {
+            return Ok(vec![]);
+        };
         let mut hashes: Vec<PathHash> = names.iter().filter_map(|name| PathHash::from_hex(name)).collect();
         hashes.retain(|hash| hash.suffix() == suffix);
         hashes.sort_unstable();
         let mut found = Vec::with_capacity(hashes.len());
         for hash in hashes {
-            let versions = self.whatever(hash, Versions::of_whatever)?;
+            let opened = directory.open_directory(Path::new(&hash.hex()));
+            let versions = self.found(hash, opened, Versions::of_whatever)?;
             found.extend(versions.map(|versions| (hash, versions)));
         }
         Ok(found)

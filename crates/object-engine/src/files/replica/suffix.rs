@@ -36,7 +36,7 @@ impl Partition<'_> {
     /// The hash of a suffix, and the objects in it; `None` when there is nothing in it.
     pub(super) fn hash_suffix(&self, suffix: Suffix) -> Result<Option<Hashed>, EngineError> {
         let path = self.path.join(suffix.to_string());
-        let Some(mut names) = self.names(&path)? else {
+        let Some((directory, mut names)) = self.opened(&path)? else {
             return Ok(None);
         };
         names.sort_unstable();
@@ -49,7 +49,7 @@ impl Partition<'_> {
                 occupied = true;
                 continue;
             };
-            if let Place::Files(versions) = self.look(&place, hash)? {
+            if let Place::Files(versions) = self.look(&*directory, &place, hash)? {
                 occupied = true;
                 let counted = versions.iter().filter(|versions| !versions.is_lone());
                 counted.for_each(|versions| versions.digest(&mut digest));
@@ -70,15 +70,17 @@ impl Partition<'_> {
     /// Whether the hash of a suffix is not what its files amount to; nothing is changed.
     pub(super) fn differs(&self, suffix: Suffix, known: Option<SuffixHash>) -> Result<bool, EngineError> {
         let path = self.path.join(suffix.to_string());
-        let mut names = self.names(&path)?.unwrap_or_default();
+        let Some((directory, mut names)) = self.opened(&path)? else {
+            return Ok(known.is_some());
+        };
         names.sort_unstable();
         let now = self.state.world.clock.now().seconds();
         let horizon = Timestamp::from_seconds(now.saturating_sub(self.state.config.reclaim_age.as_secs()));
         let (mut digest, mut occupied) = (Md5::new(), false);
         for name in names {
             let place = path.join(&name);
-            let directory = match PathHash::from_hex(&name).map(|_| self.state.device.files().open_directory(&place)) {
-                Some(Ok(directory)) => directory,
+            let object = match PathHash::from_hex(&name).map(|_| directory.open_directory(Path::new(&name))) {
+                Some(Ok(object)) => object,
                 // Gone meanwhile: it was announced.
                 Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 Some(Err(error)) => return Err(self.state.io("open", &place, error)),
@@ -87,7 +89,7 @@ impl Partition<'_> {
                     continue;
                 }
             };
-            let listed = list(&*directory).map_err(|error| self.state.io("list", &place, error))?;
+            let listed = list(&*object).map_err(|error| self.state.io("list", &place, error))?;
             let choice = choose(&listed.files);
             if !reclaimable(&listed.files, &choice, horizon).is_empty() {
                 return Ok(true);
@@ -101,8 +103,8 @@ impl Partition<'_> {
         Ok(hash != known)
     }
 
-    fn look(&self, path: &Path, hash: PathHash) -> Result<Place, EngineError> {
-        let directory = match self.state.device.files().open_directory(path) {
+    fn look(&self, suffix: &dyn Directory, path: &Path, hash: PathHash) -> Result<Place, EngineError> {
+        let directory = match suffix.open_directory(Path::new(path.file_name().unwrap_or_default())) {
             Ok(directory) => directory,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Place::Nothing),
             Err(error) if crate::files::read::is_damaged(&error) => return self.replaced(path, hash, &error),
