@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import os
-import pickle
 import shutil
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from swift.common import utils
 from swift.common.ring import Ring
 from swift.common.storage_policy import POLICIES
 from swift.container.backend import ContainerBroker
-from swift.obj.diskfile import DiskFileManager
+from swift.obj.diskfile import DiskFileManager, write_metadata
 from swift.obj.expirer import ExpirerConfig
 
 
@@ -65,7 +64,7 @@ def put(folder, stamp, metadata):
     before = os.listdir(folder)
     path = folder / f"{stamp}.data"
     path.write_bytes(BODY)
-    os.setxattr(path, "user.swift.metadata", pickle.dumps(metadata, 2))
+    write_metadata(str(path), metadata)
     for name in before:
         if name != path.name:
             (folder / name).unlink()
