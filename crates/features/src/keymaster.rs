@@ -239,6 +239,8 @@ fn of_version_1(entity: &EntityPath, path: &str) -> Option<EntityPath> {
     let container = entity.container.as_deref().unwrap_or_default();
     let own = format!("/{}/{container}", entity.account);
     let object = match path.strip_prefix(&own) {
+        // The object is called as its container's path is. (OpenStack's fails there.)
+        Some("") if entity.object.as_deref() == Some(path) => Some(path),
         Some("") => None,
         Some(rest) if rest.starts_with('/') => Some(&rest[1..]),
         _ => Some(path),

@@ -163,6 +163,16 @@ fn conditions_are_compared_under_every_secret() {
     assert!(!format!("{:?}", secrets.object_keys(&object).next()).contains("141"));
 }
 
+#[test]
+fn an_object_called_as_its_containers_path_is_has_its_key_in_version_1() {
+    let (secrets, object) = (secrets(1, NEW), entity("a/c//a/c"));
+    let current = secrets.current(&object).unwrap();
+    let id: Value = serde_json::from_str(&current.id.print()).unwrap();
+    assert_eq!(id["path"], "/a/c");
+    let again = secrets.named(&object, &id).unwrap();
+    assert!(again.object.is_some() && again.object == current.object);
+}
+
 proptest! {
     #[test]
     fn any_id_names_keys_or_none(version in "[0-4]", path in "(/|[a-cü\u{80}-\u{ff}]){0,8}", own in "[ac]/[ac](/[ac/]{1,3})?") {
