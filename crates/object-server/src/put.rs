@@ -24,7 +24,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPECT, IF_NONE_MATCH, TR
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
 use object_engine::rules::{FileName, Part};
-use object_engine::{Commit, EngineError, Metadata, ObjectEngine, ObjectKey, OpenOptions, Versions};
+use object_engine::{Commit, EngineError, Metadata, ObjectEngine, ObjectKey, OpenOptions};
 use peer::{Body, Digest, Interim, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,12 +174,17 @@ impl Intent {
         Ok(Ok(Prior { delete_at }))
     }
 
-    /// What to commit of a body that came whole and without conditions, unless what is `here` is as new.
-    pub(crate) fn of_whole(&self, here: Option<&Versions>, bytes: &[u8]) -> Result<Commit, Refusal> {
-        match here.filter(|here| here.data >= self.timestamp) {
-            Some(newer) => Err(Refusal::conflict(newer.data)),
-            None => self.commit(&hex(&Md5::digest(bytes)), bytes.len() as u64),
+    /// What to commit of a body that came whole, if it may be written; where nothing `is_here` nothing is asked. Blocks.
+    pub(crate) fn of_whole(
+        &self,
+        engine: &dyn ObjectEngine,
+        is_here: bool,
+        bytes: &[u8],
+    ) -> Result<Result<Commit, Refusal>, EngineError> {
+        if is_here && let Err(refusal) = self.look(engine)? {
+            return Ok(Err(refusal));
         }
+        Ok(self.commit(&hex(&Md5::digest(bytes)), bytes.len() as u64))
     }
 
     /// What to commit, once the bytes' checksum and number are known.

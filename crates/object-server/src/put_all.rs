@@ -1,10 +1,10 @@
 //! Many PUTs of small objects that another node's upkeep brings, as one job on the device.
 //!
 //! Always holds: each is answered as if it had come alone, and not before it is durable; none tells the listings, which
-//! were told where the objects come from. What is there already is known by the names of its files: nothing else is asked
-//! about it, since no listing is told and no condition comes with them.
+//! were told where the objects come from. Whether there is anything to replace is known of all at once, by the names of
+//! files; what there is, is looked at as for one PUT: it may be another object's, or not to be trusted.
 //! Deliberately absent: what a PUT is (`put.rs`).
-//! Tests: those of SSYNC (`tests/ssync.rs`).
+//! Tests: those of SSYNC (`tests/ssync.rs`, `tests/replication_as_openstack.rs`).
 
 use crate::devices::Lane;
 use crate::put::{Intent, intend};
@@ -14,7 +14,7 @@ use crate::request::Request;
 use crate::service::Shared;
 use bytes::Bytes;
 use http::StatusCode;
-use object_engine::{EngineError, ObjectEngine};
+use object_engine::{Commit, EngineError, ObjectEngine, ObjectKey, OpenOptions};
 use peer::Call;
 use std::sync::Arc;
 use vocabulary::PathHash;
@@ -65,18 +65,35 @@ fn write(
     let here = engine.replica().versions_of(place.key, &hashes)?;
     let mut outcomes = vec![];
     let (mut numbers, mut puts) = (vec![], vec![]);
+    let refused = |error: &EngineError| Refusal::from_engine(error, &place.device);
     for (number, ((intent, body), here)) in wanted.into_iter().zip(here).enumerate() {
-        outcomes.push(intent.of_whole(here.as_ref(), &body).map(|commit| {
+        let wanted = intent.of_whole(engine, here.is_some(), &body);
+        outcomes.push(wanted.map_err(|error| refused(&error)).flatten().map(|commit| {
             numbers.push(number);
             puts.push((intent.key, body, commit));
         }));
     }
-    for (number, done) in numbers.into_iter().zip(engine.put_all(&puts)) {
-        if let Err(error) = done {
-            outcomes[number] = Err(Refusal::from_engine(&error, &place.device));
+    let done = engine.put_all(&puts);
+    for ((number, put), done) in numbers.into_iter().zip(&puts).zip(done) {
+        if let Err(error) = done.or_else(|error| again(engine, put, error)) {
+            outcomes[number] = Err(refused(&error));
         }
     }
     Ok(outcomes)
+}
+
+/// Another attempt, if what kept the object away was no directory, or a damaged one, in the place of its own: whoever looks for
+/// the object puts it into quarantine. Blocks.
+fn again(
+    engine: &dyn ObjectEngine,
+    (key, body, commit): &(ObjectKey, Bytes, Commit),
+    error: EngineError,
+) -> Result<(), EngineError> {
+    let looked = matches!(error, EngineError::Io { .. }).then(|| engine.open(key, OpenOptions::BEFORE_WRITE));
+    match looked {
+        Some(Err(EngineError::Quarantined { .. })) => engine.put(key, body, commit.clone()),
+        _ => Err(error),
+    }
 }
 
 fn status_of(refusal: Refusal) -> StatusCode {

@@ -262,6 +262,45 @@ fn requests_are_carried_out_alike() {
     assert_eq!(kept.len(), 6 + 17 + 2 * 33, "{kept:?}");
 }
 
+/// Small objects are written many together, and yet each as if it had come alone.
+#[test]
+fn a_small_object_replaces_nothing_that_a_put_may_not_replace() {
+    let Some(both) = Both::start() else { return };
+    let update = |name: &str, seconds: f64, more: &str| {
+        let time = both.t.at(seconds);
+        both.update(&format!(
+            "PUT /a/c/{name}\r\nContent-Length: 3\r\nX-Timestamp: {time}\r\nContent-Type: t/y\r\n{more}\r\nabc"
+        ))
+    };
+    let files_of = |name: &str, seconds: f64| {
+        update(name, seconds, "");
+        let of_time = format!("/{}.data", both.t.at(seconds));
+        both.same_files()
+            .into_iter()
+            .find(|file| file.ends_with(&of_time))
+            .unwrap()
+    };
+    let [odd, foreign, wanted] = [("odd", 2.0), ("foreign", 3.0), ("wanted", 4.0)].map(|(name, at)| files_of(name, at));
+    for seconds in [1.0, 2.0, 5.0] {
+        assert!(update("odd", seconds, "If-None-Match: *\r\n").contains(":ERROR: 500"));
+    }
+    // One object's file in the place of another's.
+    for root in [both.oracle.devices(), both.devices.path().into()] {
+        std::fs::rename(root.join(&foreign), root.join(&wanted)).unwrap();
+    }
+    assert!(update("wanted", 6.0, "").contains(":ERROR: 500"));
+    assert_eq!(both.same_files(), BTreeSet::from([odd, wanted.clone()]));
+    // A file in the place of an object's directory.
+    for root in [both.oracle.devices(), both.devices.path().into()] {
+        let place = root.join(&wanted).parent().unwrap().to_owned();
+        std::fs::remove_dir_all(&place).unwrap();
+        std::fs::write(&place, b"foreign").unwrap();
+    }
+    assert!(update("wanted", 7.0, "").ends_with(":UPDATES: END\r\n"));
+    let kept = both.same_files();
+    assert_eq!(kept.len(), 3, "{kept:?}");
+}
+
 /// Where ours is kinder: what is superseded here has been taken care of.
 #[test]
 fn a_sender_that_stops_or_is_late_leaves_nothing_behind() {
