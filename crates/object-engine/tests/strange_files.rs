@@ -157,30 +157,51 @@ fn a_directory_called_like_an_obsolete_file_is_moved_aside() {
     assert_eq!(bench.quarantined().len(), 2);
 }
 
-/// Not even when the link leads to the object's own bytes.
+/// Not even when the link leads to the object's own bytes, and not by who knows the name without a list.
 #[test]
 fn an_object_is_not_read_through_a_link() {
-    for ending in ["data", "meta"] {
+    for (ending, listed) in [("data", false), ("data", true), ("meta", false)] {
         for (what, make) in STRANGE {
             let bench = Bench::new();
             bench.put(5);
             let data = bench.hash_directory().join(format!("{}.data", at(5)));
             let newer = data.with_file_name(format!("{}.{ending}", at(6)));
+            let mut time = at(6);
             match (what, ending) {
                 ("link", "data") => {
                     let moved = bench.place.path().join("moved");
                     std::fs::rename(&data, &moved).unwrap();
                     link(&data, &moved);
+                    time = at(5);
                 }
                 ("link", _) => link(&newer, &data),
                 _ => make(&newer, bench.place.path()),
             }
-            let error = bench.get().unwrap_err();
-            assert!(
-                matches!(error, EngineError::Quarantined { .. }),
-                "{what}.{ending}: {error}"
-            );
-            assert_eq!(bench.quarantined(), [key(NAME).hash.hex()], "{what}.{ending}");
+            let found = match listed {
+                true => bench.engine.open_listed(&key(NAME), time, OpenOptions::GET).map(drop),
+                false => bench.get().map(drop),
+            };
+            let error = found.unwrap_err();
+            let case = format!("{what}.{ending}, listed: {listed}");
+            assert!(matches!(error, EngineError::Quarantined { .. }), "{case}: {error}");
+            assert_eq!(bench.quarantined(), [key(NAME).hash.hex()], "{case}");
         }
+    }
+}
+
+#[test]
+fn a_body_whose_time_is_spelled_otherwise_is_found_when_it_was_listed() {
+    let bench = Bench::new();
+    bench.put(5);
+    let data = bench.hash_directory().join(format!("{}.data", at(5)));
+    let seconds = at(5).seconds();
+    for name in [format!("00{seconds}.data"), format!("{seconds}_0.data")] {
+        let odd = data.with_file_name(&name);
+        std::fs::rename(&data, &odd).unwrap();
+        let listed = bench.engine.versions_of(OURS, &[key(NAME).hash]).unwrap();
+        assert_eq!(listed[0].map(|versions| versions.data), Some(at(5)), "{name}");
+        let found = bench.engine.open_listed(&key(NAME), at(5), OpenOptions::GET);
+        assert_eq!(read_all(found.unwrap()).unwrap(), b"5", "{name}");
+        std::fs::rename(&odd, &data).unwrap();
     }
 }
