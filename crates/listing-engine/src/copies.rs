@@ -113,8 +113,7 @@ pub fn adopt(
     }
     let claimed = Claimed::of(location, settling)?;
     Copy::open(location, &claimed.path, belongs)?.settle(location, settling)?;
-    location.disk().make_dirs(&location.hash_dir(), location.root())?;
-    let _lock = location.disk().lock(&location.lock_file())?;
+    let _lock = location.locked_home()?;
     if location.disk().exists(&target) {
         return Err(Error::AlreadyExists { path: target });
     }

@@ -108,8 +108,7 @@ fn is_replica_id(name: &str) -> bool {
 }
 
 fn publish(location: &Location, staged: &Path) -> Result<(), Error> {
-    location.disk().make_dirs(&location.hash_dir(), location.root())?;
-    let _lock = location.disk().lock(&location.lock_file())?;
+    let _lock = location.locked_home()?;
     let target = location.db_file();
     if location.newest_file().is_some() {
         return Err(Error::AlreadyExists { path: target });

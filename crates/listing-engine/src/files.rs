@@ -234,6 +234,11 @@ impl Disk {
         self.0.remove_directory(directory)
     }
 
+    /// Removes the lock, which the caller holds, and the directory if nothing else is in it; whether the directory has gone.
+    pub(crate) fn remove_unmade(&self, hash_dir: &Path, lock: &Path) -> bool {
+        self.0.remove_file(lock).is_ok() && self.0.remove_directory(hash_dir).is_ok()
+    }
+
     /// Makes `link` lead to `target`, durably; one that is there already stays. Its directories may be taken away
     /// meanwhile by [`Disk::unlink`] beside it, and are made again.
     pub(crate) fn link(&self, link: &Path, target: &Path, device: &DeviceRoot) -> Result<(), Error> {

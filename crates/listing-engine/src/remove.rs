@@ -1,11 +1,17 @@
-//! Removing a database that is everywhere else, or that nobody needs to remember any more.
+//! Removing a database that is everywhere else, or that nobody needs to remember any more, and what is left of one that was
+//! never made.
 //!
 //! Always holds: what has changed since its remover looked at it stays.
 
 use crate::connection::{Database, Fault};
+use crate::files::Lock;
 use crate::replication::read_all;
 use crate::wire::Summary;
 use crate::{Broker, DeviceRoot, Error, Kind, Location};
+use std::ffi::OsString;
+
+/// So often in a row is a directory taken away only when something is wrong.
+const MADE_IN_VAIN: usize = 16;
 
 impl Broker {
     /// Removes the database, if it is still as `seen`; tells whether it was removed. Directories that are
@@ -50,6 +56,44 @@ impl Broker {
 }
 
 impl Location {
+    /// Removes the database's directory if all that is in it is the lock that whoever was to make the database took: a creator
+    /// that was killed. Whether it was removed; one that is at work meanwhile makes it again ([`Location::locked_home`]).
+    pub fn remove_if_unmade(&self) -> Result<bool, Error> {
+        let (disk, home) = (self.disk(), self.hash_dir());
+        let is_lock = |name: &OsString| self.lock_file().file_name() == Some(name);
+        let nothing_but_lock = || disk.names(&home).is_ok_and(|names| names.iter().all(is_lock));
+        if !nothing_but_lock() {
+            return Ok(false);
+        }
+        let lock = match disk.lock(&self.lock_file()) {
+            Err(Error::NotFound { .. }) => return Ok(false), // gone meanwhile
+            other => other?,
+        };
+        let removed = nothing_but_lock() && disk.remove_unmade(&home, &self.lock_file());
+        drop(lock);
+        if removed {
+            disk.remove_empty_parents(&home, 2);
+        }
+        Ok(removed)
+    }
+
+    /// Makes the database's directory, durably, and takes the lock in it.
+    pub(crate) fn locked_home(&self) -> Result<Lock, Error> {
+        let made = || {
+            self.disk().make_dirs(&self.hash_dir(), self.root())?;
+            self.disk().lock(&self.lock_file())
+        };
+        let mut locked = made();
+        for _ in 0..MADE_IN_VAIN {
+            match &locked {
+                // Taken away again between the two.
+                Err(Error::NotFound { .. }) => locked = made(),
+                _ => break,
+            }
+        }
+        locked
+    }
+
     /// Removes what is empty in a partition, and the partition itself if nothing is left.
     pub fn tidy_partition(device: &DeviceRoot, kind: Kind, partition: u32) {
         let directory = device.path().join(kind.directory()).join(partition.to_string());

@@ -50,6 +50,28 @@ fn a_container_lives_and_dies_and_lives_again() {
 }
 
 #[test]
+fn what_a_killed_creator_left_goes() {
+    let device = tempfile::tempdir().unwrap();
+    let place = location(device.path(), Kind::Container);
+    let (home, tree) = (place.hash_dir(), device.path().join("containers"));
+    assert!(!place.remove_if_unmade().unwrap());
+    for lock in [false, true] {
+        fs::create_dir_all(&home).unwrap();
+        if lock {
+            fs::write(place.lock_file(), "").unwrap();
+        }
+        assert!(place.remove_if_unmade().unwrap());
+        assert_eq!(fs::read_dir(&tree).unwrap().count(), 0, "the partition has gone, too");
+    }
+    fs::create_dir_all(&home).unwrap();
+    fs::write(place.pending_file(), "rows").unwrap();
+    assert!(!place.remove_if_unmade().unwrap() && place.pending_file().exists());
+    fs::remove_file(place.pending_file()).unwrap();
+    let broker = Broker::create(place.clone(), &new_database(Kind::Container)).unwrap();
+    assert!(!place.remove_if_unmade().unwrap() && broker.info().is_ok());
+}
+
+#[test]
 fn nothing_is_made_below_a_bare_mount_point() {
     let device = tempfile::tempdir().unwrap();
     let known = location(device.path(), Kind::Container);

@@ -347,6 +347,20 @@ async fn what_lies_elsewhere_goes_home_and_is_removed_then() {
     ));
 }
 
+/// The storm found it: the creator of a replica was killed, and then the ring gave the partition to another device.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_for_a_database_that_was_never_made_goes() {
+    let cluster = Cluster::new();
+    let (primaries, other) = cluster.places();
+    let place = cluster.location(&other, cluster.partition());
+    std::fs::create_dir_all(place.hash_dir()).unwrap();
+    std::fs::write(place.lock_file(), "").unwrap();
+    cluster.make(&primaries[0], cluster.partition());
+    cluster.pass().await;
+    assert!(!exists(place.hash_dir().ancestors().nth(2).unwrap()));
+    assert!(cluster.open(&primaries[0]).is_ok());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handoff_stays_while_a_primary_is_away() {
     let cluster = Cluster::new();

@@ -433,9 +433,9 @@ fn as_micros(time: Timestamp) -> u64 {
 
 /// Forgets what is old, and says what there is.
 fn look(location: Location, (before, silent): (Timestamp, Timestamp)) -> Result<Look, Error> {
-    let found = match open(location, before, silent) {
+    let found = match open(location.clone(), before, silent) {
         // Gone meanwhile, or a directory without a database (yet).
-        Err(Error::NotFound { .. }) => return Ok(Look::Nothing),
+        Err(Error::NotFound { .. }) => return location.remove_if_unmade().map(|_| Look::Nothing),
         other => other?,
     };
     let info = &found.info.info;
