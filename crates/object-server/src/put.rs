@@ -24,7 +24,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPECT, IF_NONE_MATCH, TR
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
 use object_engine::rules::{FileName, Part};
-use object_engine::{Commit, EngineError, Metadata, ObjectEngine, ObjectKey, OpenOptions};
+use object_engine::{Commit, EngineError, Found, Metadata, ObjectEngine, ObjectKey, OpenOptions};
 use peer::{Body, Digest, Interim, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,8 +151,13 @@ impl Intent {
 
     /// Whether the write may happen. Blocks.
     fn look(&self, engine: &dyn ObjectEngine) -> Result<Result<Prior, Refusal>, EngineError> {
+        self.judge(engine.open(&self.key, OpenOptions::BEFORE_WRITE))
+    }
+
+    /// Whether the write may happen in view of what was found.
+    fn judge(&self, found: Result<Found, EngineError>) -> Result<Result<Prior, Refusal>, EngineError> {
         let nothing = Prior { delete_at: None };
-        let found = match engine.open(&self.key, OpenOptions::BEFORE_WRITE) {
+        let found = match found {
             Ok(found) => found,
             Err(EngineError::NotFound { deleted_at }) => {
                 let newer = deleted_at.filter(|deleted| *deleted >= self.timestamp);
@@ -174,17 +179,16 @@ impl Intent {
         Ok(Ok(Prior { delete_at }))
     }
 
-    /// What to commit of a body that came whole, if it may be written; where nothing `is_here` nothing is asked. Blocks.
+    /// What to commit of a body that came whole, if it may be written in view of what was found.
     pub(crate) fn of_whole(
         &self,
-        engine: &dyn ObjectEngine,
-        is_here: bool,
+        found: Result<Found, EngineError>,
         bytes: &[u8],
     ) -> Result<Result<Commit, Refusal>, EngineError> {
-        if is_here && let Err(refusal) = self.look(engine)? {
-            return Ok(Err(refusal));
-        }
-        Ok(self.commit(&hex(&Md5::digest(bytes)), bytes.len() as u64))
+        Ok(match self.judge(found)? {
+            Ok(_) => self.commit(&hex(&Md5::digest(bytes)), bytes.len() as u64),
+            Err(refusal) => Err(refusal),
+        })
     }
 
     /// What to commit, once the bytes' checksum and number are known.

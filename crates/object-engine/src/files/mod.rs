@@ -199,6 +199,10 @@ impl ObjectEngine for FilesEngine {
         read::open(&self.state, key, options)
     }
 
+    fn open_all(&self, keys: &[ObjectKey], options: OpenOptions) -> Vec<Result<Found, EngineError>> {
+        read::open_all(&self.state, keys, options)
+    }
+
     fn open_listed(&self, key: &ObjectKey, data: Timestamp, options: OpenOptions) -> Result<Found, EngineError> {
         read::open_listed(&self.state, key, data, options)
     }

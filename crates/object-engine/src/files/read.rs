@@ -71,6 +71,36 @@ pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) ->
     Err(state.io("find a stable state of", &path, source))
 }
 
+/// [`open`] for objects of one partition, whose directory the way begins at. Whatever is wrong there is looked at in full.
+pub(super) fn open_all(
+    state: &Arc<State>,
+    keys: &[ObjectKey],
+    options: OpenOptions,
+) -> Vec<Result<Found, EngineError>> {
+    let place = |key: &ObjectKey| state.layout.partition(key.policy, key.partition);
+    let partition = keys.first().map(place);
+    let opened = partition.as_ref().filter(|_| state.ready().is_ok());
+    let opened = opened.and_then(|place| state.device.files().open_directory(place).ok());
+    let found = |key: &ObjectKey| {
+        let path = state.layout.hash_directory(key);
+        let below = opened.as_deref().zip(partition.as_ref());
+        let below = below.and_then(|(opened, place)| Some((opened, path.strip_prefix(place).ok()?)));
+        let Some((opened, below)) = below else {
+            return open(state, key, options);
+        };
+        match opened
+            .open_directory(below)
+            .map(|directory| look(state, key, &path, &*directory, options))
+        {
+            Ok(Ok((found, _))) => Ok(found),
+            Ok(Err(Trouble::Engine(EngineError::NotFound { deleted_at }))) => Err(EngineError::NotFound { deleted_at }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(EngineError::NotFound { deleted_at: None }),
+            _ => open(state, key, options),
+        }
+    };
+    keys.iter().map(found).collect()
+}
+
 /// [`ObjectEngine::open_listed`](crate::ObjectEngine::open_listed): by the body's usual name, without a list. Whatever is wrong
 /// there is looked at in full.
 pub(super) fn open_listed(

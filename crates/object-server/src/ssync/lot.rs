@@ -56,7 +56,7 @@ impl Lot {
     ) -> (Vec<Arc<EntityPath>>, impl Future<Output = usize> + Send + 'static) {
         let (shared, place, paths) = (shared.clone(), place.clone(), self.paths.clone());
         let work = async move {
-            let statuses = put_all(&shared, &place, self.puts).await;
+            let statuses = put_all(&shared, &place.device, self.puts).await;
             let done = statuses.iter().zip(&self.paths);
             done.filter(|(status, path)| is_done(&place, **status, &format!("{} {}", Method::PUT, path.quoted())))
                 .count()

@@ -19,7 +19,6 @@ const FEW: usize = 1024;
 
 /// What was read.
 struct Announced {
-    record: Record,
     /// What the record was read from.
     bytes: Vec<u8>,
     lines: Vec<u8>,
@@ -28,10 +27,9 @@ struct Announced {
 impl Partition<'_> {
     /// The hashes of all suffixes; `None` when the long way has to be taken.
     pub(super) fn hashes_of_few(&self, rehash: Rehash<'_>) -> Result<Option<SuffixHashes>, EngineError> {
-        let Some(before) = self.few_announced() else {
+        let Some((mut record, before)) = self.few_announced() else {
             return Ok(None);
         };
-        let mut record = before.record.clone();
         record.doubt(names(&before.lines));
         record.doubt(rehash.suffixes.iter().map(String::as_str));
         let mut seen = rehash.seen.then(Seen::new);
@@ -47,7 +45,7 @@ impl Partition<'_> {
     }
 
     /// Trouble is left to the long way, which says what it is.
-    fn few_announced(&self) -> Option<Announced> {
+    fn few_announced(&self) -> Option<(Record, Announced)> {
         let files = self.state.device.files();
         let bytes = files.read_here(&self.path.join(HASHES), LONGEST_HASHES).ok()?;
         let record = Record::decode(&bytes).ok().filter(Record::is_valid)?;
@@ -57,7 +55,7 @@ impl Partition<'_> {
         let plain = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'\n';
         let whole = lines.len() <= FEW && lines.ends_with(b"\n") && lines.iter().all(plain);
         let was_known = |name| Suffix::parse(name).is_some_and(|suffix| record.hash_of(suffix).is_some());
-        (whole && names(&lines).any(was_known)).then_some(Announced { record, bytes, lines })
+        (whole && names(&lines).any(was_known)).then_some((record, Announced { bytes, lines }))
     }
 
     /// Records what was computed in place of what was announced; not if another process took note of it meanwhile.
@@ -73,9 +71,14 @@ impl Partition<'_> {
         if self.bytes().as_ref() != Some(&before.bytes) {
             return Ok(false);
         }
-        let mut record = record.clone();
-        record.doubt(names(later));
-        self.write(&record)?;
+        match later.is_empty() {
+            true => self.write(record)?,
+            false => {
+                let mut record = record.clone();
+                record.doubt(names(later));
+                self.write(&record)?
+            }
+        };
         let cleared = locked.clear_hints(INVALIDATIONS);
         cleared.map(|()| true).map_err(|error| self.state.blame(error))
     }
