@@ -234,7 +234,8 @@ impl Disk {
         self.0.remove_directory(directory)
     }
 
-    /// Removes the lock, which the caller holds, and the directory if nothing else is in it; whether the directory has gone.
+    /// Removes the lock, which the caller holds, and the directory if nothing else is in it; whether the directory has
+    /// gone. Not durable: one that stays or comes back is taken away by whoever meets it.
     pub(crate) fn remove_unmade(&self, hash_dir: &Path, lock: &Path) -> bool {
         self.0.remove_file(lock).is_ok() && self.0.remove_directory(hash_dir).is_ok()
     }

@@ -9,6 +9,7 @@ use crate::replication::read_all;
 use crate::wire::Summary;
 use crate::{Broker, DeviceRoot, Error, Kind, Location};
 use std::ffi::OsString;
+use std::io;
 
 /// So often in a row is a directory taken away only when something is wrong.
 const MADE_IN_VAIN: usize = 16;
@@ -83,13 +84,18 @@ impl Location {
             self.disk().make_dirs(&self.hash_dir(), self.root())?;
             self.disk().lock(&self.lock_file())
         };
+        // Taken away again, it or one above it, between two steps.
+        let has_gone = |error: &Error| match error {
+            Error::NotFound { .. } => true,
+            Error::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        };
         let mut locked = made();
         for _ in 0..MADE_IN_VAIN {
-            match &locked {
-                // Taken away again between the two.
-                Err(Error::NotFound { .. }) => locked = made(),
-                _ => break,
+            if !locked.as_ref().is_err_and(has_gone) {
+                break;
             }
+            locked = made();
         }
         locked
     }
