@@ -77,16 +77,19 @@ pub(super) fn open_all(
     keys: &[ObjectKey],
     options: OpenOptions,
 ) -> Vec<Result<Found, EngineError>> {
-    let place = |key: &ObjectKey| state.layout.partition(key.policy, key.partition);
-    let partition = keys.first().map(place);
-    let opened = partition.as_ref().filter(|_| state.ready().is_ok());
+    let one = |key: &ObjectKey| open(state, key, options);
+    let place = keys
+        .first()
+        .map(|key| state.layout.partition(key.policy, key.partition));
+    let opened = place.as_ref().filter(|_| state.ready().is_ok());
     let opened = opened.and_then(|place| state.device.files().open_directory(place).ok());
+    let (Some(place), Some(opened)) = (place, opened) else {
+        return keys.iter().map(one).collect();
+    };
     let found = |key: &ObjectKey| {
         let path = state.layout.hash_directory(key);
-        let below = opened.as_deref().zip(partition.as_ref());
-        let below = below.and_then(|(opened, place)| Some((opened, path.strip_prefix(place).ok()?)));
-        let Some((opened, below)) = below else {
-            return open(state, key, options);
+        let Ok(below) = path.strip_prefix(&place) else {
+            return one(key);
         };
         match opened
             .open_directory(below)
@@ -95,7 +98,7 @@ pub(super) fn open_all(
             Ok(Ok((found, _))) => Ok(found),
             Ok(Err(Trouble::Engine(EngineError::NotFound { deleted_at }))) => Err(EngineError::NotFound { deleted_at }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(EngineError::NotFound { deleted_at: None }),
-            _ => open(state, key, options),
+            _ => one(key),
         }
     };
     keys.iter().map(found).collect()

@@ -25,13 +25,25 @@ impl Partition<'_> {
 
     /// An object's directory; `None` when it is not there, or cannot be one.
     fn open(&self, hash: PathHash) -> Result<Option<Box<dyn Directory>>, EngineError> {
-        let path = self.place(hash);
-        match self.state.device.files().open_directory(&path) {
+        let opened = self.state.device.files().open_directory(&self.place(hash));
+        match self.there(hash, opened)? {
+            None => self.state.present().map(|()| None),
+            there => Ok(there),
+        }
+    }
+
+    /// What came of opening an object's directory; `None` when it is not there, or cannot be one.
+    fn there(
+        &self,
+        hash: PathHash,
+        opened: io::Result<Box<dyn Directory>>,
+    ) -> Result<Option<Box<dyn Directory>>, EngineError> {
+        match opened {
             Ok(directory) => Ok(Some(directory)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.state.present().map(|()| None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // Quarantined when its suffix is hashed.
             Err(error) if read::is_damaged(&error) => Ok(None),
-            Err(error) => Err(self.state.io("open", &path, error)),
+            Err(error) => Err(self.state.io("open", &self.place(hash), error)),
         }
     }
 
@@ -64,12 +76,8 @@ impl Partition<'_> {
         opened: io::Result<Box<dyn Directory>>,
         of: impl Fn(&[FileName], &Choice) -> Option<Versions>,
     ) -> Result<Option<Versions>, EngineError> {
-        let directory = match opened {
-            Ok(directory) => directory,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            // Quarantined when its suffix is hashed.
-            Err(error) if read::is_damaged(&error) => return Ok(None),
-            Err(error) => return Err(self.state.io("open", &self.place(hash), error)),
+        let Some(directory) = self.there(hash, opened)? else {
+            return Ok(None);
         };
         let listed = read::object_files(&*directory);
         let (_, files) = listed.map_err(|error| self.state.io("list", &self.place(hash), error))?;
