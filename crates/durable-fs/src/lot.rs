@@ -6,11 +6,11 @@
 //! failure to write that nobody was told of since the lot began fails all of it.
 //! A system that cannot tell of such failures (Linux before 5.8), and a lot too small to be worth it, sync file by file.
 
-use crate::device::Device;
+use crate::device::{Device, Making};
 use crate::error::FsError;
 use crate::staged::{Staged, Synced};
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use world::files::Directory;
 
@@ -21,6 +21,8 @@ const WORTH_IT: usize = 8;
 pub struct Lot {
     device: Arc<Device>,
     root: Box<dyn Directory>,
+    /// What directories belong in was missing, too, the last time one was made.
+    sparse: bool,
 }
 
 /// Where a file was published.
@@ -38,11 +40,30 @@ impl Device {
         Ok(Lot {
             device: self.clone(),
             root: root.map_err(FsError::io("open the directory", self.root()))?,
+            sparse: false,
         })
     }
 }
 
 impl Lot {
+    /// [`Device::stage`] for a directory that is most likely not there yet: it is made before a file is tried in it.
+    pub fn stage_new(&mut self, directory: &Path, temporaries: &Path) -> Result<Staged, FsError> {
+        self.device.check_writable()?;
+        let above = directory.parent().unwrap_or(self.device.root());
+        if self.sparse {
+            self.sparse = self.device.make_directory(above, false)? != Making::There;
+        }
+        let mut made = self.device.make_directory(directory, false)?;
+        if made == Making::Lacks {
+            self.sparse = true;
+            self.device.make_directories(above)?;
+            made = self.device.make_directory(directory, true)?;
+        }
+        let mut staged = Staged::new(&self.device, directory, temporaries)?;
+        staged.alone = made == Making::Made;
+        Ok(staged)
+    }
+
     /// Brings content and attributes of all to stable storage; each file's outcome, in their order.
     pub fn sync(&self, files: Vec<Staged>) -> Vec<Result<Synced, FsError>> {
         let whole: Vec<_> = files
@@ -64,32 +85,23 @@ impl Lot {
             .map(|(Synced(mut file), name)| file.name_it(&name).map(|()| file))
             .collect();
         // Directories that are made from here on may not be reached by the sync.
-        let made: Vec<Vec<(PathBuf, u64)>> = named.iter().map(|file| self.made_for(file)).collect();
+        let generation = self.device.fresh.generation();
         let everything = self.everything(named.iter().filter(|file| file.is_ok()).count());
         if let Some(Err(why)) = &everything {
             self.device.left_unsettled();
             return self.all_failed(named, why);
         }
-        let settle = |(file, made): (Result<Staged, FsError>, Vec<(PathBuf, u64)>)| {
-            let file = file?;
-            let alone = made.first().is_some_and(|(path, _)| *path == file.directory);
-            match everything {
-                Some(_) => made
-                    .iter()
-                    .for_each(|(path, generation)| self.device.fresh.settled(path, *generation)),
-                None => drop(self.device.settle(&file.directory)?),
-            }
-            Ok(Published { alone })
-        };
-        named.into_iter().zip(made).map(settle).collect()
-    }
-
-    /// The directories made for a file whose own names are not durable yet.
-    fn made_for(&self, file: &Result<Staged, FsError>) -> Vec<(PathBuf, u64)> {
-        match file {
-            Ok(file) => self.device.fresh.chain(&file.directory, self.device.root()),
-            Err(_) => vec![],
+        if everything.is_some() {
+            self.device.fresh.all_settled(generation);
         }
+        let settle = |file: Result<Staged, FsError>| {
+            let file = file?;
+            if everything.is_none() {
+                self.device.settle(&file.directory)?;
+            }
+            Ok(Published { alone: file.alone })
+        };
+        named.into_iter().map(settle).collect()
     }
 
     /// Syncs the whole file system, if that is the way for so many files.

@@ -27,6 +27,8 @@ pub struct Staged {
     length: u64,
     /// Bytes after those, on their way past the page cache.
     gathered: Option<AlignedBuffer>,
+    /// Its directory was made for it.
+    pub(crate) alone: bool,
     published: bool,
 }
 
@@ -64,6 +66,7 @@ impl Staged {
             name,
             length: 0,
             gathered: None,
+            alone: false,
             published: false,
         })
     }

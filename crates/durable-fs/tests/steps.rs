@@ -278,14 +278,14 @@ fn steps_come_in_order_and_new_parents_are_synced_once() {
 
 /// A lot of `count` objects in suffixes of their own; what became of each.
 fn write_lot(bench: &Bench, count: usize) -> Vec<Result<bool, FsError>> {
-    let lot = bench.device.lot().unwrap();
-    let stage = |number| {
+    let mut lot = bench.device.lot().unwrap();
+    let mut stage = |number| {
         let directory = bench.root.join(format!("objects/7/{number:03}/hash"));
-        let mut staged = bench.device.stage(&directory, &bench.root.join("tmp")).unwrap();
+        let mut staged = lot.stage_new(&directory, &bench.root.join("tmp")).unwrap();
         staged.write(b"body").unwrap();
         staged
     };
-    let staged: Vec<_> = (0..count).map(stage).collect();
+    let staged: Vec<_> = (0..count).map(&mut stage).collect();
     bench.recorder.steps();
     let (mut outcomes, mut synced) = (vec![], vec![]);
     for file in lot.sync(staged) {

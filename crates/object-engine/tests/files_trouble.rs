@@ -433,7 +433,16 @@ fn crash_amid_many(keys: &[ObjectKey], deletes: bool, steps: usize) -> bool {
             "after {steps} steps"
         );
     }
-    outcomes.iter().all(Result::is_ok) && !bench.faults.crashed()
+    let all_done = outcomes.iter().all(Result::is_ok) && !bench.faults.crashed();
+    for key in keys.iter().filter(|_| all_done) {
+        let place = format!("objects/7/{}/{}", key.hash.suffix(), key.hash.hex());
+        assert_eq!(
+            std::fs::read_dir(bench.root.join(place)).unwrap().count(),
+            1,
+            "the old file is left"
+        );
+    }
+    all_done
 }
 
 /// What is wrong with one object is no reason to keep the others.

@@ -3,7 +3,8 @@
 //! OpenStack Swift keeps object metadata, suffix hashes, pending listing rows and builder files as
 //! pickles. [`dumps`] writes what CPython 3.11 writes at protocol 2 for the same data, byte for
 //! byte; [`dumps_protocol0`] does so for the text protocol that `async_pending` files use.
-//! [`loads`] reads protocols 0 to 5. For large dictionaries of text there are [`loads_flat`] and [`DictWriter`], which make no value of each entry.
+//! [`loads`] reads protocols 0 to 5. For dictionaries of text and of bytes there
+//! are [`loads_flat`], [`loads_bytes`] and [`DictWriter`], which make no value of each entry.
 //!
 //! What always holds: reading runs no code, imports nothing, needs memory in proportion to the
 //! input and the [`Limits`], and never panics. The only globals accepted are those that stand for
@@ -28,7 +29,7 @@ mod write;
 mod write_text;
 
 pub use error::PickleError;
-pub use flat::{DictWriter, Flat, loads_flat};
+pub use flat::{BytesEntry, DictWriter, Flat, loads_bytes, loads_flat};
 pub use read::{Limits, loads};
 pub use value::{ArrayCode, Value};
 pub use write::dumps;

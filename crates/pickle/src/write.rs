@@ -7,6 +7,7 @@
 use crate::memo::{ARRAY, BYTES, ENCODE, HEADERS, Memo, SET, Singleton};
 use crate::opcode as op;
 use crate::value::{ArrayCode, Value};
+use std::borrow::Cow;
 
 /// CPython's own batch size for APPENDS and SETITEMS.
 const BATCH: usize = 1000;
@@ -109,7 +110,7 @@ impl Writer {
     }
 
     /// Protocol 2 has no bytes: they are `_codecs.encode(text, 'latin1')`, or `bytes()` if empty.
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let singleton = Singleton::of_bytes(bytes);
         if self.known(singleton) {
             return;
@@ -119,7 +120,10 @@ impl Writer {
             self.out.push(op::EMPTY_TUPLE);
         } else {
             self.global(ENCODE);
-            let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+            let text: Cow<'_, str> = match std::str::from_utf8(bytes).ok().filter(|_| bytes.is_ascii()) {
+                Some(text) => text.into(),
+                None => bytes.iter().map(|&byte| char::from(byte)).collect(),
+            };
             self.text(&text, Singleton::of_str(&text));
             self.text("latin1", Some(Singleton::Latin1Name));
             self.out.push(op::TUPLE2);

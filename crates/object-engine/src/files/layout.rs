@@ -6,6 +6,9 @@ use durable_fs::{Device, FsError};
 use std::path::{Path, PathBuf};
 use vocabulary::PolicyIndex;
 
+/// Room for what is below a device's root in the path of an object's file.
+const LONGEST_BELOW: usize = 112;
+
 /// Where things are on one device.
 pub(crate) struct Layout {
     root: PathBuf,
@@ -23,7 +26,11 @@ impl Layout {
 
     /// The directory of a partition.
     pub(crate) fn partition(&self, policy: PolicyIndex, partition: u32) -> PathBuf {
-        self.objects(policy).join(partition.to_string())
+        let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + LONGEST_BELOW);
+        path.push(&self.root);
+        path.push(policy.directory("objects"));
+        path.push(partition.to_string());
+        path
     }
 
     /// The directory that holds an object's files.

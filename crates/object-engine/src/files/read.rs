@@ -82,9 +82,14 @@ pub(super) fn open_all(
         .first()
         .map(|key| state.layout.partition(key.policy, key.partition));
     let opened = place.as_ref().filter(|_| state.ready().is_ok());
-    let opened = opened.and_then(|place| state.device.files().open_directory(place).ok());
-    let (Some(place), Some(opened)) = (place, opened) else {
-        return keys.iter().map(one).collect();
+    let opened = opened.map(|place| state.device.files().open_directory(place));
+    let (place, opened) = match (place, opened) {
+        (Some(place), Some(Ok(opened))) => (place, opened),
+        (_, Some(Err(error))) if error.kind() == io::ErrorKind::NotFound && state.present().is_ok() => {
+            let absent = || Err(EngineError::NotFound { deleted_at: None });
+            return keys.iter().map(|_| absent()).collect();
+        }
+        _ => return keys.iter().map(one).collect(),
     };
     let found = |key: &ObjectKey| {
         let path = state.layout.hash_directory(key);

@@ -45,11 +45,6 @@ impl<'a> Write<'a> {
             body,
         })
     }
-
-    /// Deletions are for full devices, too.
-    fn takes_room(&self) -> bool {
-        self.file.part != Part::Tombstone
-    }
 }
 
 /// A write on its way.
@@ -93,7 +88,7 @@ fn write_some(state: &State, writes: Vec<UnderWay<'_>>, done: &mut Done) {
     if writes.is_empty() {
         return;
     }
-    let lot = match begin(state) {
+    let mut lot = match begin(state) {
         Ok(lot) => lot,
         Err(error) => {
             let unavailable = || EngineError::DeviceUnavailable {
@@ -103,7 +98,7 @@ fn write_some(state: &State, writes: Vec<UnderWay<'_>>, done: &mut Done) {
             return writes.iter().for_each(|one| done[one.number] = Err(unavailable()));
         }
     };
-    let staged = going_on(writes.into_iter().map(|one| (stage(state, &one), one)), done);
+    let staged = going_on(writes.into_iter().map(|one| (stage(state, &mut lot, &one), one)), done);
     let (writes, files): (Vec<_>, Vec<_>) = staged.into_iter().unzip();
     let synced = lot
         .sync(files)
@@ -146,12 +141,17 @@ fn going_on<'a, T>(
     through
 }
 
-fn stage(state: &State, of: &UnderWay<'_>) -> Result<Staged, EngineError> {
-    if of.write.takes_room() {
-        state.admit(of.write.body.len() as u64)?;
-    }
-    let mut staged = write::stage(state, of.write.key, &of.directory)?;
+fn stage(state: &State, lot: &mut Lot, of: &UnderWay<'_>) -> Result<Staged, EngineError> {
     let blame = |error| state.blame(error);
+    let mut staged = match of.write.file.part {
+        // What is deleted is there; and full devices must take deletions, too.
+        Part::Tombstone => write::stage(state, of.write.key, &of.directory)?,
+        _ => {
+            state.admit(of.write.body.len() as u64)?;
+            let temporaries = state.layout.temporaries(of.write.key.policy);
+            lot.stage_new(&of.directory, &temporaries).map_err(blame)?
+        }
+    };
     if !of.write.body.is_empty() {
         staged.write(of.write.body).map_err(blame)?;
     }

@@ -13,7 +13,8 @@ use crate::metadata::Metadata;
 use durable_fs::{FsError, Staged};
 use errors::{is_missing, is_too_small};
 use md5::{Digest, Md5};
-use pickle::{Limits, Value};
+use pickle::{DictWriter, Limits, Value};
+use std::borrow::Cow;
 use std::io;
 use vocabulary::{PathHash, header_name};
 use world::files::File;
@@ -44,21 +45,23 @@ pub enum ReadError {
 
 /// Metadata as the bytes that OpenStack Swift would keep.
 pub fn encode(metadata: &Metadata) -> Vec<u8> {
-    let entries = metadata.iter().map(|(name, value)| {
+    let mut writer = DictWriter::new(metadata.len());
+    for (name, value) in metadata.iter() {
         let kept = match name.as_bytes() == NAME {
-            true => value.to_vec(),
+            true => Cow::Borrowed(value),
             false => latin1_to_utf8(value),
         };
-        (
-            Value::Bytes(latin1_to_utf8(&header_name::decode(name))),
-            Value::Bytes(kept),
-        )
-    });
-    pickle::dumps(&Value::Dict(entries.collect()))
+        writer.bytes(&latin1_to_utf8(&header_name::decode(name)), &kept);
+    }
+    writer.finish()
 }
 
 /// The inverse of [`encode`], also for what Python 2 wrote.
 pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
+    // What Python 3 writes, and we, is nearly always spelled that way.
+    if let Some(entries) = pickle::loads_bytes(bytes) {
+        return Ok(entries.iter().map(|(name, value)| item(name, value, true)).collect());
+    }
     let limits = Limits {
         max_bytes: LONGEST,
         ..Limits::default()
@@ -75,26 +78,33 @@ pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
 
 fn entry(name: &Value, value: &Value, python3: bool) -> Result<(String, Vec<u8>), String> {
     let name = name.raw().ok_or("a name in its metadata is not text")?;
-    let value = match (value.raw(), value.int()) {
-        (Some(raw), _) if python3 && name != NAME => utf8_to_latin1(raw),
-        (Some(raw), _) => raw.to_vec(),
-        (None, Some(number)) => number.to_string().into_bytes(),
-        (None, None) => return Err("a value in its metadata is neither text nor number".into()),
+    match (value.raw(), value.int()) {
+        (Some(raw), _) => Ok(item(name, raw, python3)),
+        (None, Some(number)) => Ok(item(name, number.to_string().as_bytes(), python3)),
+        (None, None) => Err("a value in its metadata is neither text nor number".into()),
+    }
+}
+
+fn item(name: &[u8], value: &[u8], python3: bool) -> (String, Vec<u8>) {
+    let value = match python3 && name != NAME {
+        true => utf8_to_latin1(value),
+        false => value.to_vec(),
     };
     let name = if python3 { utf8_to_latin1(name) } else { name.to_vec() };
     // All of it is ASCII now.
     let name = String::from_utf8_lossy(&header_name::encode(&name)).into_owned();
-    Ok((name, value))
+    (name, value)
 }
 
-pub(crate) fn latin1_to_utf8(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn latin1_to_utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
     match bytes.is_ascii() {
-        true => bytes.to_vec(),
+        true => bytes.into(),
         false => bytes
             .iter()
             .map(|byte| char::from(*byte))
             .collect::<String>()
-            .into_bytes(),
+            .into_bytes()
+            .into(),
     }
 }
 
@@ -117,11 +127,12 @@ fn checksum(pickled: &[u8]) -> String {
 /// Keeps metadata with a staged file.
 pub(crate) fn write(file: &Staged, metadata: &Metadata) -> Result<(), FsError> {
     let pickled = encode(metadata);
+    // First, because it is short: file systems keep it with the inode, and make room elsewhere only once.
+    file.set_attribute(CHECKSUM_KEY, checksum(&pickled).as_bytes())?;
     write_split(file, &pickled, VALUE_LIMIT).or_else(|error| match error {
         FsError::Io { .. } if pickled.len() > SMALL_VALUE_LIMIT => write_split(file, &pickled, SMALL_VALUE_LIMIT),
         other => Err(other),
-    })?;
-    file.set_attribute(CHECKSUM_KEY, checksum(&pickled).as_bytes())
+    })
 }
 
 fn write_split(file: &Staged, pickled: &[u8], limit: usize) -> Result<(), FsError> {

@@ -58,7 +58,7 @@ impl Lot {
         let work = async move {
             let statuses = put_all(&shared, &place.device, self.puts).await;
             let done = statuses.iter().zip(&self.paths);
-            done.filter(|(status, path)| is_done(&place, **status, &format!("{} {}", Method::PUT, path.quoted())))
+            done.filter(|(status, path)| is_done(&place, **status, &Method::PUT, path))
                 .count()
         };
         (paths, work)

@@ -153,19 +153,18 @@ impl Exchange {
         Ok((headers, size))
     }
 
-    /// Writes what has gathered, once what went before is done: so much is in memory at most twice.
+    /// Writes what has gathered, once few lots are under way: so much is in memory a few times at most.
     async fn begin_lot(&self, lot: &mut Lot, under_way: &mut UnderWay) {
         if lot.is_empty() {
             return;
         }
-        under_way.settle().await;
+        under_way.room_for_lot().await;
         let (paths, work) = std::mem::take(lot).work(&self.shared, &self.place);
-        under_way.begin(paths, work);
+        under_way.begin_lot(paths, work);
     }
 
     /// Reads the request's body, and has it carried out meanwhile or afterwards.
     async fn carry_out(&mut self, head: Head, under_way: &mut UnderWay, lot: &mut Lot) -> Result<(), End> {
-        let line = format!("{} {}", head.method, head.path.quoted());
         let path = Arc::new(head.path);
         let target = Target {
             device: self.place.device.clone(),
@@ -185,22 +184,22 @@ impl Exchange {
             };
             match call.method {
                 Method::PUT => lot.add(path, call, body, head.size),
-                _ => under_way.begin(vec![path], self.answer(call.with_body(Body::whole(body)), line)),
+                _ => under_way.begin(path.clone(), self.answer(call.with_body(Body::whole(body)), path)),
             }
             return Ok(());
         }
         let (feed, body) = Body::channel(PIECES_AHEAD, Some(length));
-        under_way.begin(vec![path], self.answer(call.with_body(body), line));
+        under_way.begin(path.clone(), self.answer(call.with_body(body), path));
         self.pass_on(feed, length).await
     }
 
     /// How many requests were done: this one, or none.
-    fn answer(&self, call: Call, line: String) -> impl Future<Output = usize> + Send + 'static {
-        let (shared, place) = (self.shared.clone(), self.place.clone());
+    fn answer(&self, call: Call, path: Arc<EntityPath>) -> impl Future<Output = usize> + Send + 'static {
+        let (shared, place, method) = (self.shared.clone(), self.place.clone(), call.method.clone());
         async move {
             let answered = on_object(&shared, call, Lane::Replication).await;
             let status = answered.unwrap_or_else(Refusal::into_response).status();
-            usize::from(is_done(&place, status, &line))
+            usize::from(is_done(&place, status, &method, &path))
         }
     }
 
@@ -234,14 +233,14 @@ impl Exchange {
 }
 
 /// Whether a request was done, or was superfluous.
-pub(super) fn is_done(place: &Place, status: StatusCode, line: &str) -> bool {
+pub(super) fn is_done(place: &Place, status: StatusCode, method: &Method, path: &EntityPath) -> bool {
     match status {
         StatusCode::NOT_FOUND | StatusCode::CONFLICT => true,
         status if status.is_success() => true,
         status => {
             let Place { device, key, .. } = place;
-            let partition = key.partition;
-            tracing::warn!("ssync receiver ({device}/{partition}): subrequest failed with {status}: {line}");
+            let (partition, path) = (key.partition, path.quoted());
+            tracing::warn!("ssync receiver ({device}/{partition}): subrequest failed with {status}: {method} {path}");
             false
         }
     }

@@ -174,8 +174,8 @@ impl Exchange<'_> {
     }
 
     async fn put(&mut self, path: &EntityPath, here: Here) -> Result<(), String> {
-        self.line(&format!("PUT {}", path.quoted())).await?;
-        self.line(&format!("Content-Length: {}", here.size)).await?;
+        self.line(&format!("PUT {}\r\nContent-Length: {}", path.quoted(), here.size))
+            .await?;
         self.headers(&here.metadata).await?;
         self.line("").await?;
         self.bytes(here.first).await?;
@@ -209,11 +209,8 @@ impl Exchange<'_> {
             if name.eq_ignore_ascii_case("name") || name.eq_ignore_ascii_case("content-length") {
                 continue;
             }
-            let mut line = header_name::decode(name).into_owned();
-            line.extend_from_slice(b": ");
-            line.extend_from_slice(value);
-            line.extend_from_slice(b"\r\n");
-            self.bytes(line.into()).await?;
+            self.pieces(&[&header_name::decode(name), b": ", value, b"\r\n"])
+                .await?;
         }
         Ok(())
     }

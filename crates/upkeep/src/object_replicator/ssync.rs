@@ -181,8 +181,12 @@ impl Exchange<'_> {
 
     /// Says a line, together with others.
     pub(super) async fn line(&mut self, line: &str) -> Result<(), String> {
-        self.waiting.extend_from_slice(line.as_bytes());
-        self.waiting.extend_from_slice(b"\r\n");
+        self.pieces(&[line.as_bytes(), b"\r\n"]).await
+    }
+
+    /// Says what these make, together with others.
+    pub(super) async fn pieces(&mut self, pieces: &[&[u8]]) -> Result<(), String> {
+        pieces.iter().for_each(|piece| self.waiting.extend_from_slice(piece));
         match self.waiting.len() < PIECE {
             true => Ok(()),
             false => self.flush().await,
@@ -192,11 +196,7 @@ impl Exchange<'_> {
     /// Says bytes, together with what is still to be said.
     pub(super) async fn bytes(&mut self, bytes: Bytes) -> Result<(), String> {
         if bytes.len() < PIECE {
-            self.waiting.extend_from_slice(&bytes);
-            return match self.waiting.len() < PIECE {
-                true => Ok(()),
-                false => self.flush().await,
-            };
+            return self.pieces(&[&bytes]).await;
         }
         self.flush().await?;
         self.say(bytes).await
