@@ -27,8 +27,10 @@ for name, line in told["lines"].items():
 
 
 def wait_for_exec():
-    for pid in processes.values():
-        while b"among.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+    """Until each has its own words: amid its exec a process has none."""
+    for name, pid in processes.items():
+        words = told["lines"][name].replace(" ", "\0").encode() + b"\0"
+        while Path(f"/proc/{pid}/cmdline").read_bytes() != words:
             os.sched_yield()
 
 

@@ -253,8 +253,8 @@ def look_at_databases(files, etc, copy, options):
             before = contents(path.parent)
             ours = run("martlet", f"{kind}-info", "-d", etc, *options, path)
             assert contents(path.parent) == before, "looking has changed something"
+            assert (ours.err, ours.status) == (told.err, told.status) == ("", 0), path
             assert HASH.sub("HASH", ours.out) == HASH.sub("HASH", told.out), path
-            assert (ours.err, ours.status) == (told.err, told.status) == ("", 0)
             found = HASH.search(ours.out).group(0).split()[-1]
             assert f"Hash     \t{found}" in ours.lines
 

@@ -1,7 +1,7 @@
 //! One device: where durable changes begin, and what is known about its health.
 
 use crate::error::FsError;
-use crate::fresh::Fresh;
+use crate::fresh::{Fresh, Making};
 use crate::health::Health;
 use crate::lock::{LOCK_NAME, Locked};
 use crate::staged::Staged;
@@ -16,16 +16,6 @@ use world::files::{Directory, FileSystem, Kind, Purpose};
 
 /// How our temporary files begin, so that a sweep touches nobody else's.
 pub(crate) const TEMPORARY_PREFIX: &str = ".martlet-";
-
-/// What became of making a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Making {
-    Made,
-    /// It was there.
-    There,
-    /// What it belongs in is not there.
-    Lacks,
-}
 
 /// One device (or any directory that is given the same care).
 ///
@@ -243,19 +233,17 @@ impl Device {
     /// Makes `directory` and its missing ancestors below the root. They are durable with the first file that is
     /// published below.
     pub fn make_directories(&self, directory: &Path) -> Result<(), FsError> {
-        match self.make_directory(directory, true)? {
-            Making::Lacks => {}
-            Making::Made | Making::There => return Ok(()),
+        if self.make_directory(directory, true)? != Making::Not {
+            return Ok(());
         }
         self.make_directories(directory.parent().unwrap_or(&self.root))?;
         match self.make_directory(directory, true)? {
-            Making::Lacks => Err(FsError::io("make", directory)(io::ErrorKind::NotFound.into())),
-            Making::Made | Making::There => Ok(()),
+            Making::Not => Err(FsError::io("make", directory)(io::ErrorKind::NotFound.into())),
+            _ => Ok(()),
         }
     }
 
-    /// Makes one directory, if what it belongs in is there; not durably, as [`Device::make_directories`]. One that is there and
-    /// `was_missing` a moment ago has been made by somebody, perhaps another program, who may not have synced it yet.
+    /// Makes one directory, if what it belongs in is there; not durably, as [`Device::make_directories`].
     pub(crate) fn make_directory(&self, directory: &Path, was_missing: bool) -> Result<Making, FsError> {
         if directory == self.root || !directory.starts_with(&self.root) {
             return self.check_present(false).map(|()| Making::There);
@@ -264,19 +252,14 @@ impl Device {
         if self.must_be_mounted && directory.parent() == Some(&self.root) {
             self.check_present(true)?;
         }
-        let (note, is_first) = self.fresh.note(directory);
-        let made = match self.files.make_directory(directory) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if is_first && !was_missing {
-                    self.fresh.settled(directory, note);
-                }
-                Making::There
-            }
-            Err(error) if is_absent(&error) => return Ok(Making::Lacks),
-            other => other.map(|()| Making::Made).map_err(FsError::io("make", directory))?,
-        };
-        self.fresh.is_there(directory, note);
-        Ok(made)
+        self.fresh
+            .make(directory, || match self.files.make_directory(directory) {
+                Ok(()) => Ok(Making::Made(0)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && was_missing => Ok(Making::Appeared),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Making::There),
+                Err(error) if is_absent(&error) => Ok(Making::Not),
+                Err(error) => Err(FsError::io("make", directory)(error)),
+            })
     }
 
     /// Makes `directory` and its missing ancestors below the root, durably: for whoever makes them for others, whose

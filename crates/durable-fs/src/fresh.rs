@@ -3,12 +3,25 @@
 //! Two writers meet in one new directory: the second finds it existing, yet its entry is durable only
 //! once the first has synced the parent. Whoever publishes below a fresh directory therefore syncs
 //! the parents too. Always holds: a directory is noted before it is made, and forgotten only after a
-//! sync of its parent that began after the note (hence the generation); by a sync of everything only if it was made
-//! before that began.
+//! sync of its parent that began after the note (hence the generation), or of everything that began after it was there; and
+//! never while somebody is about to make it, who may do so when it has been taken away again meanwhile.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+/// What became of making a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Making {
+    /// It was made; the generation of its note.
+    Made(u64),
+    /// It was there.
+    There,
+    /// It was there, but not a moment ago: somebody has made it, perhaps another program, who may not have synced it yet.
+    Appeared,
+    /// What it belongs in is not there, or it could not be made.
+    Not,
+}
 
 #[derive(Default)]
 pub(crate) struct Fresh {
@@ -18,38 +31,89 @@ pub(crate) struct Fresh {
 #[derive(Default)]
 struct State {
     generation: u64,
-    made: HashMap<PathBuf, Note>,
+    notes: HashMap<PathBuf, Note>,
+}
+
+impl State {
+    fn next(&mut self) -> u64 {
+        self.generation += 1;
+        self.generation
+    }
 }
 
 struct Note {
-    /// When it was noted.
+    /// When it was noted or made last.
     generation: u64,
-    /// By when it was there; `None` while it is being made.
+    /// How many are about to make it.
+    makers: usize,
+    /// By when it was there; `None` while that is not known.
     there: Option<u64>,
 }
 
 impl Fresh {
-    /// Notes a directory that is about to be made; the note's generation, and whether there was none yet.
-    pub(crate) fn note(&self, directory: &Path) -> (u64, bool) {
-        let mut state = self.state.lock();
-        state.generation += 1;
-        let generation = state.generation;
-        let there = None;
-        let before = state.made.insert(directory.to_owned(), Note { generation, there });
-        (generation, before.is_none())
+    /// Makes a directory, which is noted before; `make` says what became of it, as this does.
+    pub(crate) fn make<E>(&self, directory: &Path, make: impl FnOnce() -> Result<Making, E>) -> Result<Making, E> {
+        self.note(directory);
+        let made = make();
+        let generation = self.ended(directory, *made.as_ref().unwrap_or(&Making::Not));
+        made.map(|made| match made {
+            Making::Made(_) => Making::Made(generation),
+            other => other,
+        })
     }
 
-    /// The directory of that note is there now.
-    pub(crate) fn is_there(&self, directory: &Path, generation: u64) {
+    fn note(&self, directory: &Path) {
         let mut state = self.state.lock();
-        state.generation += 1;
-        let there = Some(state.generation);
-        // Others may have noted it anew, or published below and settled it.
-        if let Some(note) = state.made.get_mut(directory)
-            && note.generation == generation
-        {
-            note.there = there;
+        let generation = state.next();
+        match state.notes.get_mut(directory) {
+            Some(note) => {
+                note.generation = generation;
+                note.makers += 1;
+            }
+            None => {
+                let (makers, there) = (1, None);
+                let note = Note {
+                    generation,
+                    makers,
+                    there,
+                };
+                state.notes.insert(directory.to_owned(), note);
+            }
         }
+    }
+
+    /// The generation of now.
+    fn ended(&self, directory: &Path, made: Making) -> u64 {
+        let mut state = self.state.lock();
+        let generation = state.next();
+        // It is not forgotten while it has makers.
+        let Some(note) = state.notes.get_mut(directory) else {
+            return generation;
+        };
+        note.makers -= 1;
+        match made {
+            Making::Made(_) => {
+                note.generation = generation;
+                note.there = Some(generation);
+            }
+            Making::Appeared => note.there = Some(generation),
+            // Who else is about to make it, or has, had noted it, too.
+            Making::There | Making::Not if note.makers == 0 && note.there.is_none() => {
+                state.notes.remove(directory);
+            }
+            Making::There | Making::Not => {}
+        }
+        generation
+    }
+
+    /// Which of these directories nobody has made, been about to make or settled since.
+    pub(crate) fn are_as_made<'a>(&self, made: impl Iterator<Item = Option<(&'a Path, u64)>>) -> Vec<bool> {
+        let state = self.state.lock();
+        let is_as_made = |(directory, generation): (&Path, u64)| {
+            let note = state.notes.get(directory);
+            note.is_some_and(|note| note.generation == generation)
+        };
+        made.map(|made| made.is_some_and(is_as_made)).collect()
     }
 
     /// The generation up to which directories are there.
@@ -59,8 +123,8 @@ impl Fresh {
 
     /// Forgets all that were there at that generation, after a sync of everything that began later.
     pub(crate) fn all_settled(&self, generation: u64) {
-        let is_left = |note: &Note| note.there.is_none_or(|there| there > generation);
-        self.state.lock().made.retain(|_, note| is_left(note));
+        let is_left = |note: &Note| note.makers > 0 || note.there.is_none_or(|there| there > generation);
+        self.state.lock().notes.retain(|_, note| is_left(note));
     }
 
     /// The fresh ones among `directory` and its ancestors below `root`, deepest first.
@@ -69,20 +133,16 @@ impl Fresh {
         directory
             .ancestors()
             .take_while(|ancestor| *ancestor != root)
-            .filter_map(|ancestor| Some((ancestor.to_owned(), state.made.get(ancestor)?.generation)))
+            .filter_map(|ancestor| Some((ancestor.to_owned(), state.notes.get(ancestor)?.generation)))
             .collect()
     }
 
-    /// Forgets a directory whose parent was synced after `generation` was seen, or one that was there when the first note of it was
-    /// made: who else has made it, and not synced it, had noted it before.
+    /// Forgets a directory whose parent was synced after `generation` was seen.
     pub(crate) fn settled(&self, directory: &Path, generation: u64) {
         let mut state = self.state.lock();
-        if state
-            .made
-            .get(directory)
-            .is_some_and(|note| note.generation == generation)
-        {
-            state.made.remove(directory);
+        let is_settled = |note: &Note| note.makers == 0 && note.generation == generation;
+        if state.notes.get(directory).is_some_and(is_settled) {
+            state.notes.remove(directory);
         }
     }
 }
@@ -91,50 +151,99 @@ impl Fresh {
 mod tests {
     use super::*;
 
+    const ROOT: &str = "/d";
+
+    fn is_fresh(fresh: &Fresh, directory: &Path) -> bool {
+        !fresh.chain(directory, Path::new(ROOT)).is_empty()
+    }
+
+    fn make(fresh: &Fresh, directory: &Path, outcome: Making) -> Making {
+        fresh.make(directory, || Ok::<_, ()>(outcome)).unwrap()
+    }
+
     #[test]
     fn a_directory_made_again_stays_fresh() {
         let fresh = Fresh::default();
-        let (root, made) = (Path::new("/d"), Path::new("/d/a/b"));
-        fresh.note(made);
+        let (root, made) = (Path::new(ROOT), Path::new("/d/a/b"));
+        make(&fresh, made, Making::Made(0));
         let seen = fresh.chain(Path::new("/d/a/b/c"), root);
         assert_eq!(seen.len(), 1);
-        fresh.note(made);
+        make(&fresh, made, Making::Made(0));
         fresh.settled(&seen[0].0, seen[0].1);
         let again = fresh.chain(made, root);
         assert_eq!(again.len(), 1);
         fresh.settled(&again[0].0, again[0].1);
-        assert!(fresh.chain(made, root).is_empty());
+        assert!(!is_fresh(&fresh, made));
+    }
+
+    #[test]
+    fn what_is_there_or_cannot_be_made_is_not_fresh() {
+        let fresh = Fresh::default();
+        let directory = Path::new("/d/a");
+        make(&fresh, directory, Making::There);
+        make(&fresh, directory, Making::Not);
+        assert_eq!(fresh.make(directory, || Err(())), Err(()));
+        assert!(!is_fresh(&fresh, directory));
+        make(&fresh, directory, Making::Appeared);
+        make(&fresh, directory, Making::There);
+        assert!(is_fresh(&fresh, directory));
     }
 
     #[test]
     fn a_sync_of_everything_settles_what_was_there_when_it_began() {
         let fresh = Fresh::default();
-        let is_fresh = |directory| !fresh.chain(directory, Path::new("/d")).is_empty();
         let (before, during, after) = (Path::new("/d/a"), Path::new("/d/b"), Path::new("/d/c"));
-        fresh.is_there(before, fresh.note(before).0);
-        let (making, _) = fresh.note(during);
+        make(&fresh, before, Making::Made(0));
+        fresh.note(during);
         let generation = fresh.generation();
-        fresh.is_there(during, making);
+        fresh.ended(during, Making::Made(0));
         fresh.note(after);
         fresh.all_settled(generation);
-        assert!(!is_fresh(before) && is_fresh(during) && is_fresh(after));
+        assert!(!is_fresh(&fresh, before) && is_fresh(&fresh, during) && is_fresh(&fresh, after));
         fresh.all_settled(fresh.generation());
-        assert!(!is_fresh(during) && is_fresh(after));
+        assert!(!is_fresh(&fresh, during) && is_fresh(&fresh, after));
+    }
+
+    /// It was taken away when the second had found it, and before the first made it.
+    #[test]
+    fn it_is_not_forgotten_while_somebody_is_about_to_make_it() {
+        let directory = Path::new("/d/a");
+        for by_all in [false, true] {
+            let fresh = Fresh::default();
+            fresh.note(directory);
+            make(&fresh, directory, Making::There);
+            match by_all {
+                true => fresh.all_settled(fresh.generation()),
+                false => {
+                    let seen = fresh.chain(directory, Path::new(ROOT));
+                    fresh.settled(&seen[0].0, seen[0].1);
+                }
+            }
+            assert!(is_fresh(&fresh, directory));
+            let generation = fresh.generation();
+            fresh.ended(directory, Making::Made(0));
+            fresh.all_settled(generation);
+            assert!(is_fresh(&fresh, directory));
+        }
     }
 
     #[test]
-    fn who_was_there_first_says_nothing_of_who_makes_it_again() {
+    fn it_is_as_made_until_somebody_else_comes_or_settles_it() {
         let fresh = Fresh::default();
         let directory = Path::new("/d/a");
-        let is_fresh = || !fresh.chain(directory, Path::new("/d")).is_empty();
-        let (first, is_first) = fresh.note(directory);
-        let (second, is_second_first) = fresh.note(directory);
-        assert!(is_first && !is_second_first);
-        fresh.is_there(directory, first);
-        fresh.all_settled(fresh.generation());
-        assert!(is_fresh());
-        fresh.is_there(directory, second);
-        fresh.all_settled(fresh.generation());
-        assert!(!is_fresh());
+        let Making::Made(generation) = make(&fresh, directory, Making::Made(0)) else {
+            panic!("it was made");
+        };
+        let is_as_made = || fresh.are_as_made([Some((directory, generation))].into_iter()) == [true];
+        assert!(is_as_made());
+        make(&fresh, directory, Making::There);
+        assert!(!is_as_made());
+        let fresh_again = Fresh::default();
+        make(&fresh_again, directory, Making::Made(0));
+        fresh_again.all_settled(fresh_again.generation());
+        assert_eq!(
+            fresh_again.are_as_made([Some((directory, generation)), None].into_iter()),
+            [false, false]
+        );
     }
 }

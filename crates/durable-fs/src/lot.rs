@@ -6,8 +6,9 @@
 //! failure to write that nobody was told of since the lot began fails all of it.
 //! A system that cannot tell of such failures (Linux before 5.8), and a lot too small to be worth it, sync file by file.
 
-use crate::device::{Device, Making};
+use crate::device::Device;
 use crate::error::FsError;
+use crate::fresh::Making;
 use crate::staged::{Staged, Synced};
 use std::io;
 use std::path::Path;
@@ -28,7 +29,7 @@ pub struct Lot {
 /// Where a file was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Its directory was made for it: there was nothing else in it.
+    /// Its directory was made for it, and nobody else has come since: there is nothing else in it, or who brings it looks.
     pub alone: bool,
 }
 
@@ -54,13 +55,15 @@ impl Lot {
             self.sparse = self.device.make_directory(above, false)? != Making::There;
         }
         let mut made = self.device.make_directory(directory, false)?;
-        if made == Making::Lacks {
+        if made == Making::Not {
             self.sparse = true;
             self.device.make_directories(above)?;
             made = self.device.make_directory(directory, true)?;
         }
         let mut staged = Staged::new(&self.device, directory, temporaries)?;
-        staged.alone = made == Making::Made;
+        if let Making::Made(generation) = made {
+            staged.made = Some(generation);
+        }
         Ok(staged)
     }
 
@@ -84,6 +87,11 @@ impl Lot {
             .into_iter()
             .map(|(Synced(mut file), name)| file.name_it(&name).map(|()| file))
             .collect();
+        let made = named.iter().map(|file| {
+            let file = file.as_ref().ok()?;
+            Some((file.directory.as_path(), file.made?))
+        });
+        let alone = self.device.fresh.are_as_made(made);
         // Directories that are made from here on may not be reached by the sync.
         let generation = self.device.fresh.generation();
         let everything = self.everything(named.iter().filter(|file| file.is_ok()).count());
@@ -94,14 +102,14 @@ impl Lot {
         if everything.is_some() {
             self.device.fresh.all_settled(generation);
         }
-        let settle = |file: Result<Staged, FsError>| {
+        let settle = |(file, alone): (Result<Staged, FsError>, bool)| {
             let file = file?;
             if everything.is_none() {
                 self.device.settle(&file.directory)?;
             }
-            Ok(Published { alone: file.alone })
+            Ok(Published { alone })
         };
-        named.into_iter().map(settle).collect()
+        named.into_iter().zip(alone).map(settle).collect()
     }
 
     /// Syncs the whole file system, if that is the way for so many files.

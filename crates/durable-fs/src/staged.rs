@@ -27,8 +27,8 @@ pub struct Staged {
     length: u64,
     /// Bytes after those, on their way past the page cache.
     gathered: Option<AlignedBuffer>,
-    /// Its directory was made for it.
-    pub(crate) alone: bool,
+    /// Since when its directory is there, if it was made for it.
+    pub(crate) made: Option<u64>,
     published: bool,
 }
 
@@ -66,7 +66,7 @@ impl Staged {
             name,
             length: 0,
             gathered: None,
-            alone: false,
+            made: None,
             published: false,
         })
     }

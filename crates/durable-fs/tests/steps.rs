@@ -549,3 +549,17 @@ fn what_a_failed_write_left_to_be_seen_is_synced_before_others_rely_on_it() {
     bench.device.settle_what_failed().unwrap();
     assert_eq!(bench.recorder.steps(), ["sync-all dev"; 2]);
 }
+
+/// A newer object that came between a lot's two steps leaves something obsolete to look for.
+#[test]
+fn a_directory_is_not_its_own_when_somebody_has_published_there_meanwhile() {
+    let bench = Bench::new();
+    let (directory, temporaries) = (bench.root.join("objects/7/abc/hash"), bench.root.join("tmp"));
+    let mut lot = bench.device.lot().unwrap();
+    let older = lot.stage_new(&directory, &temporaries).unwrap();
+    let newer = bench.device.stage(&directory, &temporaries).unwrap();
+    newer.sync().unwrap().publish("newer.data").map(drop).unwrap();
+    let synced = lot.sync(vec![older]).into_iter().map(Result::unwrap);
+    let published = lot.publish(synced.map(|file| (file, "older.data".into())).collect());
+    assert!(!published[0].as_ref().unwrap().alone);
+}

@@ -43,6 +43,16 @@ pub fn loads_bytes(input: &[u8]) -> Option<Vec<BytesEntry<'_>>> {
     })
 }
 
+/// Each byte, to be lent.
+static SINGLE: [u8; 256] = {
+    let (mut bytes, mut at) = ([0; 256], 0);
+    while at < bytes.len() {
+        bytes[at] = at as u8;
+        at += 1;
+    }
+    bytes
+};
+
 /// What has been numbered.
 #[derive(Clone, Copy)]
 enum Known<'a> {
@@ -146,7 +156,7 @@ impl<'a> Reader<'a> {
             }
             first => match self.known(first)? {
                 Known::Encode => {}
-                Known::Byte(byte) => return Some(Cow::Owned(vec![byte])),
+                Known::Byte(byte) => return Some(SINGLE.get(usize::from(byte)..=usize::from(byte))?.into()),
                 _ => return None,
             },
         }

@@ -86,8 +86,12 @@ pub(super) fn open_all(
     let (place, opened) = match (place, opened) {
         (Some(place), Some(Ok(opened))) => (place, opened),
         (_, Some(Err(error))) if error.kind() == io::ErrorKind::NotFound && state.present().is_ok() => {
-            let absent = || Err(EngineError::NotFound { deleted_at: None });
-            return keys.iter().map(|_| absent()).collect();
+            let place = keys.first().map(|key| (key.policy, key.partition));
+            let absent = |key: &ObjectKey| match place == Some((key.policy, key.partition)) {
+                true => Err(EngineError::NotFound { deleted_at: None }),
+                false => one(key),
+            };
+            return keys.iter().map(absent).collect();
         }
         _ => return keys.iter().map(one).collect(),
     };

@@ -13,7 +13,7 @@ use crate::metadata::Metadata;
 use durable_fs::{FsError, Staged};
 use errors::{is_missing, is_too_small};
 use md5::{Digest, Md5};
-use pickle::{DictWriter, Limits, Value};
+use pickle::{BytesEntry, DictWriter, Limits, Value};
 use std::borrow::Cow;
 use std::io;
 use vocabulary::{PathHash, header_name};
@@ -27,6 +27,8 @@ const VALUE_LIMIT: usize = 65_536;
 const SMALL_VALUE_LIMIT: usize = 3_900;
 /// Nearly all metadata fit, so that one call on the stack reads them.
 const USUAL_LENGTH: usize = 4_096;
+/// More entries than nearly any object has.
+const USUAL_ENTRIES: usize = 128;
 /// More than any OpenStack Swift writes.
 const LONGEST: usize = 1 << 20;
 /// How a pickle begins that Python 3 wrote.
@@ -58,8 +60,9 @@ pub fn encode(metadata: &Metadata) -> Vec<u8> {
 
 /// The inverse of [`encode`], also for what Python 2 wrote.
 pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
-    // What Python 3 writes, and we, is nearly always spelled that way.
-    if let Some(entries) = pickle::loads_bytes(bytes) {
+    let start = &bytes[..bytes.len().min(PYTHON3_MARK_WITHIN)];
+    let python3 = start.windows(PYTHON3_MARK.len()).any(|window| window == PYTHON3_MARK);
+    if python3 && let Some(entries) = usual(bytes) {
         return Ok(entries.iter().map(|(name, value)| item(name, value, true)).collect());
     }
     let limits = Limits {
@@ -68,12 +71,18 @@ pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
     };
     let value = pickle::loads(bytes, &limits).map_err(|error| format!("its metadata cannot be read: {error}"))?;
     let entries = value.entries().ok_or("its metadata are not a dictionary")?;
-    let start = &bytes[..bytes.len().min(PYTHON3_MARK_WITHIN)];
-    let python3 = start.windows(PYTHON3_MARK.len()).any(|window| window == PYTHON3_MARK);
     entries
         .iter()
         .map(|(name, value)| entry(name, value, python3))
         .collect()
+}
+
+/// The entries of metadata as nearly all are: spelled as CPython spells them, few, and none twice.
+fn usual(bytes: &[u8]) -> Option<Vec<BytesEntry<'_>>> {
+    let entries = (bytes.len() <= LONGEST).then(|| pickle::loads_bytes(bytes))??;
+    let is_first = |(at, (name, _)): (usize, &BytesEntry<'_>)| entries[..at].iter().all(|(other, _)| other != name);
+    let is_usual = entries.len() <= USUAL_ENTRIES && entries.iter().enumerate().all(is_first);
+    is_usual.then_some(entries)
 }
 
 fn entry(name: &Value, value: &Value, python3: bool) -> Result<(String, Vec<u8>), String> {
@@ -229,6 +238,19 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(&bytes);
+        }
+
+        /// Spelled otherwise, they are read by another way, and alike.
+        #[test]
+        fn metadata_are_read_alike_however_they_are_spelled(
+            entries in proptest::collection::vec(("[a-c]{1,2}|name|\\xfc|\\xc3\\xbc", proptest::collection::vec(any::<u8>(), 0..3)), 1..8),
+        ) {
+            let values = entries.iter().map(|(name, value)| (Value::bytes(name.clone()), Value::Bytes(value.clone())));
+            // A number, which no metadata have, is for the other way.
+            let pickled = pickle::dumps(&Value::Dict(values.clone().collect()));
+            let odd = pickle::dumps(&Value::Dict(values.chain([(Value::bytes("zz"), Value::Int(7))]).collect()));
+            let read = decode(&odd).map(|mut read| { read.remove("zz"); read });
+            prop_assert_eq!(decode(&pickled), read);
         }
 
         #[test]

@@ -60,7 +60,7 @@ impl UnderWay {
 
     /// Waits until there is room for a lot.
     pub(super) async fn room_for_lot(&mut self) {
-        while self.lots >= LOTS {
+        while self.lots >= LOTS || self.ends.len() >= REPLICATION_THREADS {
             self.one_ends().await;
         }
     }
