@@ -231,6 +231,7 @@ class Databases:
         broker.put_container("c2", at(1).internal, 0, 7, 70, 1)
         broker.get_info()
         broker.put_container("c2", at(1).internal, at(2).internal, 0, 0, 1)
+        broker.put_container("c2", at(1).internal, at(2).internal, 0, 0, 1)  # and once more
         broker.put_container("c3", at(3).internal, 0, 9, 90, 1)
         broker.update_metadata({name: (value, at(1).internal) for name, value in {"X-Account-Meta-Z": "z", "X-Account-Sysmeta-Foo": "s", "X-Account-Access-Control": "{}"}.items()})
         self.make("deleted account", AccountBroker).delete_db(at(50).internal)

@@ -48,7 +48,7 @@ fn rows_that_wait_are_counted_and_stay_where_they_are() {
         .unwrap();
     broker.settle().unwrap();
     broker
-        .commit_batch(&[object("replaced", 2, 1), object("new", 2, 5)])
+        .commit_batch(&[object("replaced", 2, 7), object("replaced", 3, 1), object("new", 2, 5)])
         .unwrap();
     let before = contents(device.path());
     let looked = look(Kind::Container, &broker.location().db_file(), Waiting::Counts).unwrap();

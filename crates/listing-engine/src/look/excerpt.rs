@@ -7,6 +7,7 @@ use crate::error::damage;
 use crate::{Error, Kind, chexor};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, MAIN_DB, OpenFlags, params_from_iter};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(super) struct Excerpt<'a> {
     pub(super) kind: Kind,
     pub(super) path: &'a Path,
     /// The rows that are wanted.
-    pub(super) names: &'a [String],
+    pub(super) names: &'a BTreeSet<String>,
 }
 
 impl Excerpt<'_> {

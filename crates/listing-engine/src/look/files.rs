@@ -8,7 +8,7 @@ use super::{Excerpt, Waiting};
 use crate::row::Row;
 use crate::{Error, Kind, pending};
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -95,7 +95,8 @@ impl Untouched {
             self.names.push((format!("{STEM}.db"), path.to_owned()));
         }
         let rows = pending::decode(self.kind, &self.pending).rows;
-        let names: Vec<String> = rows.into_iter().map(name_of).collect();
+        // Of one name several rows may wait; what they replace is wanted once.
+        let names: BTreeSet<String> = rows.into_iter().map(name_of).collect();
         for (name, real) in &self.names {
             let taken = Excerpt {
                 kind: self.kind,
