@@ -4,6 +4,7 @@
 //! which is how replicators see it. Triggers keep the counters and the hash.
 //! Always holds: rows of one name within a batch are merged before they touch the table.
 
+use crate::columns;
 use crate::composite::Times;
 use crate::merge::{self, StoredObject};
 use crate::row::{ContainerRow, ObjectRow, Row, spell};
@@ -72,16 +73,16 @@ fn meet_stored(connection: &Connection, row: StoredObject) -> rusqlite::Result<I
     )?;
     let mut found = statement.query(params![row.name, row.policy.0])?;
     let mut incoming: Option<Incoming> = None;
-    while let Some(columns) = found.next()? {
-        let id = columns.get(0)?;
+    while let Some(stored) = found.next()? {
+        let id = stored.get(0)?;
         let stored = StoredObject {
             name: row.name.clone(),
             policy: row.policy,
-            times: Times::decode(columns.get_ref(1)?.as_str().unwrap_or_default()),
-            size: columns.get::<_, Option<i64>>(2)?.map_or(0, |n| n.max(0).unsigned_abs()),
-            content_type: columns.get::<_, Option<String>>(3)?.unwrap_or_default(),
-            etag: columns.get::<_, Option<String>>(4)?.unwrap_or_default(),
-            deleted: columns.get(5)?,
+            times: Times::decode(stored.get_ref(1)?.as_str().unwrap_or_default()),
+            size: columns::number(stored, 2)?,
+            content_type: columns::text(stored, 3)?,
+            etag: columns::text(stored, 4)?,
+            deleted: columns::flag(stored, 5)?,
         };
         match &mut incoming {
             None => {
@@ -137,17 +138,16 @@ fn replace_object(connection: &Connection, incoming: &Incoming) -> rusqlite::Res
 pub(crate) fn container(connection: &Connection, name: &str) -> rusqlite::Result<Option<ContainerRow>> {
     let sql = "SELECT put_timestamp, delete_timestamp, object_count, bytes_used, storage_policy_index
                FROM container WHERE deleted IN (0, 1) AND name = ?";
-    let number = |number: Option<i64>| number.map_or(0, |number| number.max(0).unsigned_abs());
     connection
         .prepare_cached(sql)?
-        .query_row([name], |columns| {
+        .query_row([name], |row| {
             Ok(ContainerRow {
                 name: name.to_owned(),
-                put_timestamp: timestamp(columns.get_ref(0)?),
-                delete_timestamp: timestamp(columns.get_ref(1)?),
-                object_count: number(columns.get(2)?),
-                bytes_used: number(columns.get(3)?),
-                policy: PolicyIndex(columns.get(4)?),
+                put_timestamp: timestamp(row.get_ref(0)?),
+                delete_timestamp: timestamp(row.get_ref(1)?),
+                object_count: columns::number(row, 2)?,
+                bytes_used: columns::number(row, 3)?,
+                policy: columns::policy(row, 4)?.unwrap_or_default(),
             })
         })
         .optional()

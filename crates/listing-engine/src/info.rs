@@ -3,9 +3,9 @@
 //! Always holds: every acknowledged row is counted.
 
 use crate::absorb::timestamp;
+use crate::columns::{number, policy};
 use crate::{Broker, Error, Kind};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 use vocabulary::{PolicyIndex, Timestamp};
 
 /// The row of `container_stat` or `account_stat`.
@@ -109,14 +109,15 @@ impl Broker {
             database.read("read", |c| {
                 let mut statement = c.prepare_cached(sql)?;
                 let stats = statement.query_map([], |row| {
-                    Ok(PolicyStat {
-                        policy: PolicyIndex(row.get(0)?),
-                        container_count: count(row, 1)?,
-                        object_count: count(row, 2)?,
-                        bytes_used: count(row, 3)?,
-                    })
+                    let Some(policy) = policy(row, 0)? else { return Ok(None) };
+                    Ok(Some(PolicyStat {
+                        policy,
+                        container_count: number(row, 1)?,
+                        object_count: number(row, 2)?,
+                        bytes_used: number(row, 3)?,
+                    }))
                 })?;
-                stats.collect()
+                stats.filter_map(Result::transpose).collect()
             })
         })
     }
@@ -174,28 +175,18 @@ pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result
             delete_timestamp: time(4)?,
             status_changed_at: time(5)?,
             status: text(6)?,
-            container_count: count(row, 7)?,
-            object_count: count(row, 8)?,
-            bytes_used: count(row, 9)?,
+            container_count: number(row, 7)?,
+            object_count: number(row, 8)?,
+            bytes_used: number(row, 9)?,
             hash: text(10)?,
             id: text(11)?,
             policy: PolicyIndex(row.get(12)?),
             reported_put_timestamp: time(13)?,
             reported_delete_timestamp: time(14)?,
-            reported_object_count: count(row, 15)?,
-            reported_bytes_used: count(row, 16)?,
+            reported_object_count: number(row, 15)?,
+            reported_bytes_used: number(row, 16)?,
             sync_point1: row.get::<_, Option<i64>>(17)?.unwrap_or(-1),
             sync_point2: row.get::<_, Option<i64>>(18)?.unwrap_or(-1),
         })
-    })
-}
-
-/// A counter; triggers may leave NULL or less than nothing behind damaged rows, and a float behind sizes that are too
-/// large to be added.
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Integer(number) => number.max(0).unsigned_abs(),
-        ValueRef::Real(number) => (number as i64).max(0).unsigned_abs(),
-        _ => 0,
     })
 }

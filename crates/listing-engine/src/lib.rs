@@ -40,6 +40,7 @@ mod audit;
 mod broker;
 mod brokers;
 mod chexor;
+mod columns;
 mod composite;
 mod connection;
 mod content_type;

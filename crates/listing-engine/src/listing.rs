@@ -9,7 +9,7 @@
 use crate::absorb::timestamp;
 use crate::composite::Times;
 use crate::query::{Plan, Range, Seen, end_of_prefix};
-use crate::{Broker, Deleted, Error, Kind, ListQuery};
+use crate::{Broker, Deleted, Error, Kind, ListQuery, columns};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Row, ToSql};
 use vocabulary::{PolicyIndex, Timestamp};
@@ -192,27 +192,20 @@ fn object<'r>(name: &'r str, row: &'r Row<'_>) -> rusqlite::Result<ObjectEntry<'
     Ok(ObjectEntry {
         name,
         timestamp: Times::decode(text(1)?).meta,
-        size: number(row, 2)?,
+        size: columns::number(row, 2)?,
         content_type: text(3)?,
         etag: text(4)?,
-        deleted: number(row, 5)? != 0,
-        policy: PolicyIndex(row.get(6)?),
+        deleted: columns::flag(row, 5)?,
+        policy: columns::policy(row, 6)?.unwrap_or_default(),
     })
 }
 
 fn container<'r>(name: &'r str, row: &'r Row<'_>) -> rusqlite::Result<ContainerEntry<'r>> {
     Ok(ContainerEntry {
         name,
-        object_count: number(row, 1)?,
-        bytes_used: number(row, 2)?,
+        object_count: columns::number(row, 1)?,
+        bytes_used: columns::number(row, 2)?,
         put_timestamp: timestamp(row.get_ref(3)?),
-        policy: PolicyIndex(row.get(4)?),
-    })
-}
-
-fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Integer(number) => number.max(0).unsigned_abs(),
-        _ => 0,
+        policy: columns::policy(row, 4)?.unwrap_or_default(),
     })
 }

@@ -9,18 +9,18 @@ use crate::info::read_info;
 use crate::row::{ContainerRow, ObjectRow, spell};
 use crate::sync_points::{self, Direction, SyncPoint};
 use crate::wire::{Numbered, PolicyClaim, Summary, stored_times};
-use crate::{Broker, Error, Info, Kind, Metadata, Row, absorb, better_policy, lifecycle, metadata};
+use crate::{Broker, Error, Info, Kind, Metadata, Row, absorb, better_policy, columns, lifecycle, metadata};
 use rusqlite::{Connection, OptionalExtension, params};
-use vocabulary::{PolicyIndex, Timestamp};
+use vocabulary::Timestamp;
 
 const OBJECTS_SINCE: &str = "SELECT ROWID, name, created_at, size, content_type, etag, deleted, storage_policy_index
-    FROM object WHERE ROWID > ? ORDER BY ROWID LIMIT ?";
+    FROM object WHERE ROWID > ? ORDER BY ROWID";
 const CONTAINERS_SINCE: &str =
     "SELECT ROWID, name, put_timestamp, delete_timestamp, object_count, bytes_used, storage_policy_index
-    FROM container WHERE ROWID > ? ORDER BY ROWID LIMIT ?";
+    FROM container WHERE ROWID > ? ORDER BY ROWID";
 const MISPLACED_SINCE: &str = "SELECT ROWID, name, created_at, size, content_type, etag, deleted, storage_policy_index
     FROM object WHERE ROWID > ? AND storage_policy_index <> (SELECT storage_policy_index FROM container_info)
-    ORDER BY ROWID LIMIT ?";
+    ORDER BY ROWID";
 
 /// The whole of what replication wants to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,48 +225,73 @@ pub(crate) fn rows_since(
 }
 
 fn objects(connection: &Connection, sql: &str, point: i64, count: usize) -> rusqlite::Result<Vec<(i64, ObjectRow)>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let limit = i64::try_from(count).unwrap_or(i64::MAX);
-    let rows = statement.query_map(params![point, limit], |row| {
-        let text = |i| row.get::<_, Option<String>>(i).map(Option::unwrap_or_default);
+    told(connection, sql, point, count, |row| {
+        let (Some(name), Some(policy)) = (columns::name(row, 1)?, columns::policy(row, 7)?) else {
+            return Ok(None);
+        };
         let (timestamp, content_type_timestamp, meta_timestamp) =
             stored_times(Times::decode(row.get_ref(2)?.as_str().unwrap_or_default()));
-        let object = ObjectRow {
-            name: text(1)?,
+        Ok(Some(ObjectRow {
+            name,
             timestamp,
-            size: positive(row.get(3)?),
-            content_type: text(4)?,
-            etag: text(5)?,
-            deleted: row.get::<_, Option<bool>>(6)?.unwrap_or_default(),
-            policy: PolicyIndex(row.get::<_, Option<u32>>(7)?.unwrap_or_default()),
+            size: columns::number(row, 3)?,
+            content_type: columns::text(row, 4)?,
+            etag: columns::text(row, 5)?,
+            deleted: columns::flag(row, 6)?,
+            policy,
             content_type_timestamp,
             meta_timestamp,
-        };
-        Ok((row.get(0)?, object))
-    })?;
-    rows.collect()
+        }))
+    })
 }
 
 fn containers(connection: &Connection, point: i64, count: usize) -> rusqlite::Result<Vec<Numbered>> {
-    let mut statement = connection.prepare_cached(CONTAINERS_SINCE)?;
-    let limit = i64::try_from(count).unwrap_or(i64::MAX);
-    let rows = statement.query_map(params![point, limit], |row| {
-        let container = ContainerRow {
-            name: row.get::<_, Option<String>>(1)?.unwrap_or_default(),
+    let found = told(connection, CONTAINERS_SINCE, point, count, |row| {
+        let (Some(name), Some(policy)) = (columns::name(row, 1)?, columns::policy(row, 6)?) else {
+            return Ok(None);
+        };
+        Ok(Some(ContainerRow {
+            name,
             put_timestamp: absorb::timestamp(row.get_ref(2)?),
             delete_timestamp: absorb::timestamp(row.get_ref(3)?),
-            object_count: positive(row.get(4)?),
-            bytes_used: positive(row.get(5)?),
-            policy: PolicyIndex(row.get::<_, Option<u32>>(6)?.unwrap_or_default()),
-        };
-        Ok(Numbered {
-            id: row.get(0)?,
-            row: Row::Container(container),
-        })
+            object_count: columns::number(row, 4)?,
+            bytes_used: columns::number(row, 5)?,
+            policy,
+        }))
     })?;
-    rows.collect()
+    let number = |(id, row)| Numbered {
+        id,
+        row: Row::Container(row),
+    };
+    Ok(found.into_iter().map(number).collect())
 }
 
-fn positive(number: Option<i64>) -> u64 {
-    number.map_or(0, |n| n.max(0).unsigned_abs())
+/// `count` rows behind `point` with their numbers. What `read` says is none is skipped, which a line says, and others come
+/// in its place: fewer than `count` mean that there are no more.
+fn told<T>(
+    connection: &Connection,
+    sql: &str,
+    point: i64,
+    count: usize,
+    read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<Option<T>>,
+) -> rusqlite::Result<Vec<(i64, T)>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([point])?;
+    let (mut found, mut skipped) = (vec![], None::<(i64, u64)>);
+    while found.len() < count
+        && let Some(row) = rows.next()?
+    {
+        let id: i64 = row.get(0)?;
+        match read(row)? {
+            Some(row) => found.push((id, row)),
+            None => skipped = Some(skipped.map_or((id, 1), |(first, rows)| (first, rows + 1))),
+        }
+    }
+    if let Some((first, rows)) = skipped {
+        let path = connection.path().unwrap_or_default();
+        tracing::warn!(
+            "{path}: {rows} rows, the first of them ROWID {first}, have no name or no policy; nobody is told"
+        );
+    }
+    Ok(found)
 }
