@@ -126,18 +126,23 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// A number, or a text that spells one (older services sent header values as they came).
+/// A count, nothing where it is less (OpenStack's containers can come to that); or a text that spells one (older services
+/// sent header values as they came).
 fn number(value: &Value) -> Option<u64> {
-    match value {
-        Value::None => Some(0),
-        Value::Int(_) | Value::Bool(_) => u64::try_from(value.int()?).ok(),
-        other => other.text()?.trim().parse().ok(),
-    }
+    integer(value).map(|number| u64::try_from(number.max(0)).unwrap_or(u64::MAX))
 }
 
 fn policy(value: Option<&Value>) -> Option<PolicyIndex> {
-    let index = value.map_or(Some(0), number)?;
+    let index = value.map_or(Some(0), integer)?;
     u32::try_from(index).ok().map(PolicyIndex)
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::None => Some(0),
+        Value::Int(_) | Value::Bool(_) => value.int().map(i128::from),
+        other => other.text()?.trim().parse().ok(),
+    }
 }
 
 fn timestamps(value: &Value) -> Option<Times> {
@@ -253,6 +258,11 @@ mod tests {
         ];
         let row = record(&base);
         assert_eq!((row.size, row.policy), (12, PolicyIndex(0)));
+        for (spelled, size) in [(Value::Int(-1), 0), (Value::str("-7"), 0), (Value::Int(5), 5)] {
+            let mut fields = base.to_vec();
+            fields[2] = spelled;
+            assert_eq!(record(&fields).size, size);
+        }
         assert_eq!(row.meta_timestamp, Some(t("1700000002.00003")));
     }
 

@@ -96,10 +96,10 @@ pub fn object_row(item: &Value) -> Option<ObjectRow> {
     Some(ObjectRow {
         name: text(item, "name")?,
         timestamp: data,
-        size: number(item, "size")?,
-        content_type: text(item, "content_type")?,
-        etag: text(item, "etag")?,
-        deleted: number(item, "deleted")? != 0,
+        size: number(item, "size"),
+        content_type: text(item, "content_type").unwrap_or_default(),
+        etag: text(item, "etag").unwrap_or_default(),
+        deleted: number(item, "deleted") != 0,
         policy: policy(item)?,
         content_type_timestamp: explicit("ctype_timestamp")?.or((content_type != data).then_some(content_type)),
         meta_timestamp: explicit("meta_timestamp")?.or((meta != content_type).then_some(meta)),
@@ -111,8 +111,8 @@ fn container_row(item: &Value) -> Option<ContainerRow> {
         name: text(item, "name")?,
         put_timestamp: time(item.get("put_timestamp")?)?,
         delete_timestamp: time(item.get("delete_timestamp")?)?,
-        object_count: number(item, "object_count")?,
-        bytes_used: number(item, "bytes_used")?,
+        object_count: number(item, "object_count"),
+        bytes_used: number(item, "bytes_used"),
         policy: policy(item)?,
     })
 }
@@ -121,13 +121,22 @@ fn text(item: &Value, key: &str) -> Option<String> {
     item.get(key)?.as_str().map(str::to_owned)
 }
 
-fn number(item: &Value, key: &str) -> Option<u64> {
-    item.get(key).map_or(Some(0), Value::as_u64)
+/// A number as `columns::number` reads it: OpenStack's peers say what stands in theirs, and counters below zero do.
+fn number(item: &Value, key: &str) -> u64 {
+    match item.get(key) {
+        Some(Value::Bool(flag)) => u64::from(*flag),
+        Some(Value::Number(number)) => number
+            .as_u64()
+            .unwrap_or_else(|| number.as_f64().map_or(0, |number| number as u64)),
+        _ => 0,
+    }
 }
 
 fn policy(item: &Value) -> Option<PolicyIndex> {
-    let index = number(item, "storage_policy_index")?;
-    u32::try_from(index).ok().map(PolicyIndex)
+    match item.get("storage_policy_index") {
+        None | Some(Value::Null) => Some(PolicyIndex::default()),
+        Some(index) => u32::try_from(index.as_u64()?).ok().map(PolicyIndex),
+    }
 }
 
 /// A timestamp; databases of older releases hold numbers where new ones hold texts.
@@ -277,7 +286,7 @@ impl Summary {
             Some(policy) => Some(PolicyClaim {
                 policy: PolicyIndex(u32::try_from(policy).ok()?),
                 status_changed_at: moment("status_changed_at")?,
-                count: number(told, "count")?,
+                count: number(told, "count"),
             }),
             None => None,
         };
@@ -353,7 +362,23 @@ mod tests {
         item["meta_timestamp"] = json!("1700000009");
         let explicit = object_row(&item).unwrap().meta_timestamp;
         assert_eq!(explicit.map(Timestamp::normal).as_deref(), Some("1700000009.00000"));
-        for (key, wrong) in [("name", json!(1)), ("created_at", json!("x")), ("size", json!(-1))] {
+        for (key, odd) in [
+            ("size", json!(-1)),
+            ("size", json!("many")),
+            ("size", json!(null)),
+            ("content_type", json!(null)),
+            ("etag", json!(5)),
+            ("deleted", json!(false)),
+        ] {
+            let mut item = item.clone();
+            item[key] = odd;
+            assert!(object_row(&item).is_some(), "{key}");
+        }
+        for (key, wrong) in [
+            ("name", json!(1)),
+            ("created_at", json!("x")),
+            ("storage_policy_index", json!(-1)),
+        ] {
             let mut item = item.clone();
             item[key] = wrong;
             assert_eq!(object_row(&item), None, "{key}");

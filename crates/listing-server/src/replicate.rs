@@ -199,9 +199,22 @@ impl Bench<'_> {
         let source = source
             .as_str()
             .ok_or_else(|| wrong("merge_items: a source was expected"))?;
-        let read = |item| Numbered::from_json(self.shared.kind, item);
-        let rows: Option<Vec<Numbered>> = items.iter().map(read).collect();
-        let rows = rows.ok_or_else(|| wrong("merge_items: an item is no row"))?;
+        let mut rows = Vec::with_capacity(items.len());
+        for item in items {
+            let id = item.get("ROWID").and_then(Value::as_i64);
+            let id = id.ok_or_else(|| wrong("merge_items: an item is no row"))?;
+            match Numbered::from_json(self.shared.kind, item) {
+                Some(row) => rows.push(row),
+                // What cannot be a row here keeps no other from coming.
+                None => {
+                    let path = broker.location().db_file();
+                    tracing::warn!(
+                        "{}: row {id} of {source} is skipped: its name, time or policy is none",
+                        path.display()
+                    );
+                }
+            }
+        }
         self.shared.devices.check_room(self.device)?;
         let merged = broker.merge_rows_from(rows, source);
         merged.map_err(|error| self.refuse(&error))?;

@@ -84,10 +84,11 @@ impl Request {
         self.optional_time(name)?.ok_or_else(|| missing_header(name))
     }
 
-    /// A count that must be there.
+    /// A count that must be there; OpenStack's containers can come to one below zero, which counts as nothing.
     pub(crate) fn number(&self, name: &str) -> Result<u64, Refusal> {
         let text = self.text(name).ok_or_else(|| missing_header(name))?;
-        text.trim().parse().map_err(|_| bad_header(name))
+        let number: i128 = text.trim().parse().map_err(|_| bad_header(name))?;
+        u64::try_from(number.max(0)).map_err(|_| bad_header(name))
     }
 
     /// A text that must be there.

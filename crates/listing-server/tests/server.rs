@@ -6,6 +6,7 @@ mod support;
 
 use listing_server::{Kind, ListingServer, ListingServerOptions, Reserve};
 use peer::Peers;
+use serde_json::json;
 use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
@@ -210,4 +211,62 @@ async fn a_crowd_of_rows_is_stored_and_seen() {
         }
     }
     assert!(rate > 100.0, "{rate} rows per second");
+}
+
+/// What OpenStack's replicators say of a database in which one row is odd: its columns as they stand.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_odd_row_of_a_peer_keeps_no_other_from_coming() {
+    let both = Both::new();
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 201);
+    let database = walk(&both.devices.path().join("sda1/containers"));
+    let hash = database.file_stem().unwrap().to_str().unwrap().to_owned();
+    let item = |id: u64, name: &str| {
+        json!({"ROWID": id, "name": name, "created_at": t(5), "size": 5, "content_type": "t/p", "etag": "e", "deleted": 0,
+               "storage_policy_index": 0})
+    };
+    let odd = [
+        ("name", json!(null)),
+        ("created_at", json!("yesterday")),
+        ("storage_policy_index", json!(-1)),
+        ("size", json!("many")),
+        ("size", json!(5.5)),
+        ("etag", json!(null)),
+    ];
+    let mut items = vec![item(1, "first")];
+    for (id, (column, value)) in (2..).zip(odd) {
+        let mut odd = item(id, &format!("odd-{id}"));
+        odd[column] = value;
+        items.push(odd);
+    }
+    items.push(item(9, "last"));
+    let mut merge = Asked::new("container", "REPLICATE", &format!("/sda1/0/{hash}"));
+    merge.body = json!(["merge_items", items, "other"]).to_string();
+    assert_eq!(status(&both, &merge).await, 202);
+    let list = ask(&both, &container("GET", "/sda1/0/a/c", 1)).await;
+    assert_eq!(list["body"], "first\nlast\nodd-5\nodd-6\nodd-7\n");
+    merge.body = json!(["merge_items", [{"name": "no row at all"}], "other"]).to_string();
+    assert_eq!(status(&both, &merge).await, 500);
+}
+
+/// OpenStack's containers can come to a count below zero, and tell their account so.
+#[tokio::test(flavor = "multi_thread")]
+async fn less_than_nothing_in_a_container_is_nothing_to_the_account() {
+    let both = Both::new();
+    let account = Asked::new("account", "PUT", "/sda1/0/a").with("X-Timestamp", &t(1));
+    assert_eq!(status(&both, &account).await, 201);
+    let said = |count: &str| {
+        Asked::new("account", "PUT", "/sda1/0/a/c")
+            .with("X-Put-Timestamp", &t(2))
+            .with("X-Delete-Timestamp", "0")
+            .with("X-Object-Count", count)
+            .with("X-Bytes-Used", "-70")
+    };
+    assert_eq!(status(&both, &said("-3")).await, 201);
+    assert_eq!(status(&both, &said("some")).await, 400);
+    let list = ask(&both, &Asked::new("account", "GET", "/sda1/0/a?format=json")).await;
+    let listed = list["body"].as_str().unwrap();
+    assert!(
+        listed.contains("\"name\": \"c\", \"count\": 0, \"bytes\": 0"),
+        "{listed}"
+    );
 }
