@@ -37,7 +37,8 @@ LINES = ["object.ring.gz a c o", "-a object.ring.gz a c o", "-a account.ring.gz 
          "object.ring.gz|a|c|", "mine.ring.gz a c o", "mine.ring.gz -p 3", "object-1.ring.gz a c o", "object-1.ring.gz -p 3", "object-1.ring.gz a c", "object.ring.gz|a|ü|x y",
          "object.ring.gz -p 3 a c o", "-p3 account.ring.gz", "-Q object.ring.gz a%2Fb c o", "-P silver a", "-P silver a c",
          "-a -a object.ring.gz a c o", "-d . -P silver -P gold a c o", "--swift . --all object.ring.gz a c o", "-p 3 -p 4 object.ring.gz", "object.ring.gz a -p ''", "object.ring.gz //a/c/o",
-         "object.ring.gz /a c o"]
+         "object.ring.gz /a c o", "object.ring.gz a/c/o/", "object.ring.gz /a/c/o//", "object.ring.gz a c o/", "account.ring.gz a/", "-Q object.ring.gz a/c%2Fd/o", "-Q object.ring.gz a%2Fc%2Fo",
+         "-Q object.ring.gz a/c%20d/%2Fo", "-Q object.ring.gz %2Fa/c/o"]
 WRONG = ["", "-d '' a", "'' a c o", "-P -1 a c o", "object.ring.gz", "object.ring.gz a c o extra", "absent.ring.gz a c o", "object a c o", "-p 3", "-P bronze a c o", "-P silver object.ring.gz a c o", "-Z",
          "object.ring.gz -p x", "object.ring.gz /", "object.ring.gz ''", "cut.ring.gz a c o", "-P silver"]
 

@@ -400,10 +400,11 @@ def test_dispersion(tmp_path):
 d.builder create 8 3 0
 d.builder add r1z1-127.0.0.1:1/a1 1 r1z1-127.0.0.1:1/a2 1 r1z1-127.0.0.1:1/a3 1 r1z1-127.0.0.1:1/a4 1
 d.builder add --region 1 --zone 2 --ip a-rather-long-host.name.example.org --port 1 --device b1 --weight 1
+d.builder add r2z1-[2001:db8::1]:1/c1 1 r2z1-[::2]:1/c2 1
 d.builder rebalance --seed 1
 """
     asked = ["d.builder dispersion", "d.builder dispersion -v", "d.builder dispersion 'r\\d+z\\d+$' -v", "d.builder dispersion r1z2 -v", "d.builder dispersion nothing -v",
-             "d.builder dispersion z2", "d.builder dispersion '(' -v", "d.builder dispersion --recalculate", "d.builder dispersion --verbose '.*\\-[^/]*$'", "d.builder set_overload 0.1",
+             "d.builder dispersion z2", "d.builder dispersion 'r2z1-2001' -v", "d.builder dispersion '(' -v", "d.builder dispersion --recalculate", "d.builder dispersion --verbose '.*\\-[^/]*$'", "d.builder set_overload 0.1",
              "d.builder dispersion", "d.builder"]
     for folder in (tmp_path / "theirs", tmp_path / "ours"):
         folder.mkdir()

@@ -224,19 +224,19 @@ fn read_partition(text: &str) -> Result<u32, Mistake> {
     number.ok_or_else(|| Mistake::Files(format!("partition '{text}' is no number")))
 }
 
-/// Account, container, object, which may be one word with slashes.
+/// Account, container, object, which may be one word with slashes; those at its ends, and quoted ones, count as OpenStack's
+/// tool counts them.
 fn names(words: &[String], is_quoted: bool) -> Result<Vec<String>, Mistake> {
-    let parts: Vec<&str> = match words {
-        [one] if one.contains('/') => one.trim_start_matches('/').splitn(3, '/').collect(),
-        words => words.iter().map(String::as_str).collect(),
+    let plain = |word: &String| match is_quoted {
+        true => percent_decode_str(word).decode_utf8_lossy().into_owned(),
+        false => word.clone(),
     };
-    let mut names: Vec<String> = parts
-        .into_iter()
-        .map(|part| match is_quoted {
-            true => percent_decode_str(part).decode_utf8_lossy().into_owned(),
-            false => part.to_owned(),
-        })
-        .collect();
+    let mut names: Vec<String> = words.iter().map(plain).collect();
+    if let [one] = names.as_slice()
+        && one.contains('/')
+    {
+        names = one.trim_matches('/').splitn(3, '/').map(str::to_owned).collect();
+    }
     while names.last().is_some_and(String::is_empty) {
         names.pop();
     }
@@ -261,6 +261,8 @@ mod tests {
         assert_eq!(read(&["a", "c", "o/p"], false), ["a", "c", "o/p"]);
         assert_eq!(read(&["/a/c/o/p"], false), ["a", "c", "o/p"]);
         assert_eq!(read(&["a/c%20d/o"], true), ["a", "c d", "o"]);
+        assert_eq!(read(&["a/c/o/"], false), ["a", "c", "o"]);
+        assert_eq!(read(&["a", "c", "o/"], false), ["a", "c", "o/"]);
         assert_eq!(read(&["a", "c", ""], false), ["a", "c"]);
         assert!(read(&["a//o"], false).is_empty());
     }

@@ -122,10 +122,7 @@ impl RingBuilder {
             name += &format!("z{zone}");
         }
         if let Some(ip) = &tier.ip {
-            name += &match ip.contains(':') {
-                true => format!("-[{ip}]"),
-                false => format!("-{ip}"),
-            };
+            name += &format!("-{ip}");
         }
         match tier.id {
             None => name,
