@@ -8,7 +8,10 @@ import os
 import pickle
 import re
 import shutil
+import signal
 import sqlite3
+import subprocess
+from pathlib import Path
 
 import pytest
 from swift.account.backend import AccountBroker
@@ -17,7 +20,7 @@ from swift.common.utils import ShardRange, Timestamp
 from swift.container.backend import ContainerBroker
 
 from harness import disk, layout
-from harness.tools import both, many, run
+from harness.tools import both, command, many, run
 
 CRASH = "Traceback (most recent call last)"
 
@@ -261,7 +264,9 @@ def look_at_databases(files, etc, copy, options):
 
 
 def contents(folder):
-    return {path.name: (path.read_bytes(), path.stat().st_ctime_ns) for path in folder.iterdir()}
+    """SQLite, run by root, hands a journal that it opens to the database's owner, even where it is that already."""
+    stats = {path: path.stat() for path in folder.iterdir()}
+    return {path.name: (path.read_bytes(), stat.st_mtime_ns, stat.st_uid, path.suffix == ".db-journal" or stat.st_ctime_ns) for path, stat in stats.items()}
 
 
 @pytest.mark.parametrize("options", [(), ("-s", "--drop-prefixes")], ids=["plain", "all"])
@@ -315,6 +320,65 @@ def test_databases_that_servers_would_mend(etc, tmp_path):
     damaged = made.files["metadata"][1]
     said = run("martlet", "container-info", "-d", etc, damaged)
     assert said.status == 1 and said.err.startswith(f"{damaged} has unreadable metadata")
+
+
+def killed_amid(path, *statements):
+    """A writer runs these on the database, and ends by SIGKILL without having let go of it."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            opened = sqlite3.connect(path, isolation_level=None)
+            for statement in statements:
+                opened.execute(statement)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    return path
+
+
+# Enough to make SQLite write pages of the database before the transaction ends.
+SPILL = ("PRAGMA cache_size = 1", "BEGIN IMMEDIATE", "CREATE TABLE filler (a)", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO filler SELECT zeroblob(3000) FROM n")
+
+
+def test_databases_whose_writer_was_killed(etc, tmp_path, monkeypatch):
+    """What a transaction has done is undone for whoever looks; on the disk all stays, and no copy is left behind."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    made = Databases(tmp_path / "made")
+    broker = made.make("container")
+    broker.put_object("o", at(1).internal, 5, "t/p", "e", storage_policy_index=1)
+    broker.get_info()
+    broker.put_object("waits", at(2).internal, 7, "t/p", "e", storage_policy_index=1)
+    broker = made.make("account", AccountBroker)
+    broker.put_container("c", at(1).internal, 0, 5, 50, 0)
+    broker.get_info()
+    for name in ("junk", "wal"):
+        made.make(name)
+    files = {name: ("account" if kind is AccountBroker else "container", path) for name, (kind, path) in made.files.items()}
+    killed_amid(files["container"][1], *SPILL[:-1], "UPDATE container_info SET put_timestamp = '1800000000.00000'", SPILL[-1])
+    killed_amid(files["account"][1], *SPILL[:-1], "UPDATE account_stat SET put_timestamp = '1800000000.00000'", SPILL[-1])
+    Path(f"{files['junk'][1]}-journal").write_bytes(b"junk" * 200)
+    killed_amid(files["wal"][1], "PRAGMA journal_mode = WAL", "UPDATE container_info SET put_timestamp = '1800000000.00000'")
+    for name, beside in (("container", "-journal"), ("account", "-journal"), ("wal", "-wal")):
+        assert Path(f"{files[name][1]}{beside}").stat().st_size > 512
+    look_at_databases(list(files.values()), etc, tmp_path / "copies", ("-s",))
+    assert not list(scratch.iterdir())
+
+
+def test_a_writer_that_lives_is_waited_for(etc, tmp_path):
+    made = Databases(tmp_path)
+    made.make("written")
+    path = made.files["written"][1]
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as writer:
+        for statement in SPILL:
+            writer.execute(statement)
+        writer.execute("UPDATE container_info SET put_timestamp = '1800000000.00000'")
+        tool = subprocess.Popen(command("martlet", "container-info", ["-d", etc, path]), stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            tool.wait(1)
+        writer.execute("COMMIT")
+    out, _ = tool.communicate(timeout=30)
+    assert tool.returncode == 0 and "(1800000000.00000)" in out
 
 
 def test_databases_of_clusters(our_files, their_files, tmp_path):

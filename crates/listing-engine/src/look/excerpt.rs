@@ -1,18 +1,21 @@
 //! The part of a database that answers all questions but listings, copied into memory.
 //!
-//! Always holds: the file is opened for reading only; what is copied is of one moment; what a hostile file makes grow is
-//! refused at [`LARGEST`].
+//! Always holds: the file is opened for reading only, and where reading alone would change something a copy of it is read
+//! (`aside.rs`); what is copied is of one moment; what a hostile file makes grow is refused at [`LARGEST`].
 
+use super::aside::{Aside, is_in_wal_mode};
 use crate::error::damage;
 use crate::{Error, Kind, chexor};
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, MAIN_DB, OpenFlags, params_from_iter};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, params_from_iter};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 /// How long a server's transaction is waited for.
 const PATIENCE: Duration = Duration::from_secs(25);
+/// How often it is tried again while somebody works on what is copied; between, SQLite waits for whoever writes.
+const TRIES: usize = 20;
 /// More values than this, in bytes, no database has outside its rows.
 const LARGEST: usize = 256 << 20;
 /// What each value costs besides its bytes.
@@ -29,8 +32,24 @@ pub(super) struct Excerpt<'a> {
 impl Excerpt<'_> {
     /// The excerpt as a database file.
     pub(super) fn take(&self) -> Result<Vec<u8>, Error> {
-        let open = || Connection::open_with_flags(self.path, OpenFlags::SQLITE_OPEN_READ_ONLY);
-        let taken = open().and_then(|from| self.copy(from));
+        for _ in 0..TRIES {
+            if !is_in_wal_mode(self.path) {
+                match self.copy_of(self.path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+                    Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => (),
+                    taken => return self.judge(taken),
+                }
+            }
+            let aside = Aside::copy(self.path).map_err(|error| Error::io("read", self.path, error))?;
+            if let Some(aside) = aside {
+                return self.judge(self.copy_of(&aside.path(), OpenFlags::SQLITE_OPEN_READ_WRITE));
+            }
+        }
+        Err(Error::Busy {
+            path: self.path.to_owned(),
+        })
+    }
+
+    fn judge(&self, taken: rusqlite::Result<(Vec<u8>, bool)>) -> Result<Vec<u8>, Error> {
         let (image, is_of_kind) = taken.map_err(|error| match damage(&error) {
             Some(reason) => Error::BadCopy {
                 path: self.path.to_owned(),
@@ -44,6 +63,10 @@ impl Excerpt<'_> {
                 path: self.path.to_owned(),
             }),
         }
+    }
+
+    fn copy_of(&self, path: &Path, flags: OpenFlags) -> rusqlite::Result<(Vec<u8>, bool)> {
+        Connection::open_with_flags(path, flags).and_then(|from| self.copy(from))
     }
 
     fn copy(&self, mut from: Connection) -> rusqlite::Result<(Vec<u8>, bool)> {

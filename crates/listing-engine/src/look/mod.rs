@@ -3,12 +3,15 @@
 //! OpenStack's brokers merge what waits before they answer, and put damaged databases aside; whoever only wants to know
 //! must not. So the broker works on an image in memory (`excerpt.rs`), on a file system that takes every change and keeps
 //! none (`files.rs`). The image has all tables but those of rows, and of these only the rows that waiting ones replace: it
-//! stays small however large the database is, and all counters come out right.
+//! stays small however large the database is, and all counters come out right. What a killed
+//! writer left unfinished is undone in a copy (`aside.rs`).
 //!
-//! Always holds: nothing on the disk changes, access times aside; a file that is no database, or one of the other kind, is
-//! an error that says so. What waits is read before the database is: what is merged in between counts once.
+//! Always holds: nothing on the disk changes, access times aside, and that SQLite, run by root, hands a journal to the
+//! database's owner; a file that is no database, or one of the other kind, is an error that says so. What
+//! waits is read before the database is: what is merged in between counts once.
 //! Deliberately absent: listings; rows that did not change are not in the image.
 
+mod aside;
 mod excerpt;
 mod files;
 
