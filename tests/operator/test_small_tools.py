@@ -199,6 +199,14 @@ def test_recon_cron(node, tmp_path):
     assert ours == theirs and ours.status == 1
 
 
+def test_recon_cron_counts_all_or_nothing(node, tmp_path):
+    node.write_text(node.read_text().replace("/srv", "/srv/file"))
+    for make in ("openstack", "martlet"):
+        said = run(make, "recon-cron", node)
+        assert said.status == 1 and said.out.startswith("Exception during recon-cron while accessing devices: "), said
+        assert str(tmp_path / "srv/file") in said.out and not (tmp_path / "cache/object.recon").exists()
+
+
 def test_recon_cron_lets_one_count(node, tmp_path):
     assert run("openstack", "recon-cron", node).status == 0
     lock = tmp_path / "lock/deep/swift-recon-object-cron/.lock"
@@ -281,11 +289,15 @@ def log_line(what, minutes=1, form="%b %e %H:%M:%S"):
 
 
 @as_root
-@pytest.mark.parametrize("story", ["unmounts", "tells", "spares", "own pattern", "nothing"])
+@pytest.mark.parametrize("story", ["unmounts", "tells", "spares", "own pattern", "nothing", "before the boot", "out of order"])
 def test_drive_audit(tmp_path, story):
     lines = [log_line("[1] sdb1: error", 130), log_line("[2] I/O error, dev sdb, sector 5"), log_line("[2] Buffer I/O error on device sdb1, logical block 5"),
              log_line("[3] sdc1: all is well"), log_line("[4] XFS (sdc1): xfs_log_force: error 5 returned.", form="%Y-%m-%dT%H:%M:%S.123456+00:00"),
              log_line("[5] sdc1 error"), log_line("weird dm-3"), "junk sdb1 error\n"]
+    if story == "before the boot":
+        lines.insert(4, log_line("[    0.000000] Linux version 6.1"))
+    if story == "out of order":
+        lines.insert(4, log_line("[3] sdc1: error", 130))
     more = {"tells": "unmount_failed_device = false", "spares": "error_limit = 2", "own pattern": r"regex_pattern_1 = weird (dm-\d+)"}
     said = []
     for make in ("openstack", "martlet"):
@@ -303,7 +315,7 @@ def test_drive_audit(tmp_path, story):
         assert make == "openstack" or mode == "640"
     theirs, ours = said
     assert ours == theirs
-    gone = {"unmounts": 2, "spares": 1, "own pattern": 1}.get(story, 0)
+    gone = {"unmounts": 2, "spares": 1, "own pattern": 1, "before the boot": 1, "out of order": 1}.get(story, 0)
     assert ("status 0" in ours[1]) and sum("Unmounting" in line for line in ours[2]) == gone
 
 

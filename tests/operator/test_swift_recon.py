@@ -162,7 +162,7 @@ def test_ranks_and_graph(tmp_path):
     for number, disk in enumerate(devices):
         disk["used"] = min(disk["used"] + number // 10, 1000)  # few alike: their order would be anybody's
         disk["avail"] = 1000 - disk["used"]
-    told = Told(tmp_path / "etc", [{"/recon/diskusage": devices}, {"/recon/diskusage": [{"device": "big", "mounted": True, "size": 3 * 10**18, "used": 10**12, "avail": 10**18}]},
+    told = Told(tmp_path / "etc", [{"/recon/diskusage": devices}, {"/recon/diskusage": [{"device": "big", "mounted": True, "size": 3 * 10**18, "used": 10**12, "avail": 10**18}, {"device": "almost", "mounted": True, "size": 10**12 + 7, "used": 59 * 10**10, "avail": 41 * 10**10}]},
                                    {"/recon/diskusage": []}, *({"/recon/diskusage": [{"device": "sdx", "mounted": mounted, "size": "", "used": "", "avail": ""}]}
                                                                for mounted in (False, "[Errno 5]"))], dead=False)
     try:

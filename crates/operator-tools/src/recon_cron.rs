@@ -10,7 +10,7 @@ use crate::words::path;
 use clap::Args;
 use serde_json::json;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use upkeep::{Cache, Recon};
@@ -60,8 +60,17 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
             ));
         }
     };
+    let pending = match count(world, Path::new(&devices)) {
+        Ok(pending) => pending,
+        // Too small a number would be believed.
+        Err(reason) => {
+            return console.fail(format_args!(
+                "Exception during recon-cron while accessing devices: {reason}"
+            ));
+        }
+    };
     let figures = json!({
-        "async_pending": count(world, Path::new(&devices)),
+        "async_pending": pending,
         "async_pending_last": world.clock.now().as_f64(),
     });
     Recon::new(world.clone(), cache).note(Cache::Object, figures).await;
@@ -76,40 +85,44 @@ fn take(world: &World, folder: &Path) -> io::Result<Box<dyn File>> {
         .collect();
     for folder in missing.into_iter().rev() {
         match world.files.make_directory(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
     }
     let file = world.files.open(&folder.join(".lock"), Purpose::Lock)?;
     file.lock(PATIENCE).map_err(|error| match error.kind() {
-        io::ErrorKind::TimedOut => io::Error::other(format!("{} seconds", PATIENCE.as_secs())),
+        ErrorKind::TimedOut => io::Error::other(format!("{} seconds", PATIENCE.as_secs())),
         _ => error,
     })?;
     Ok(file)
 }
 
-/// What is in the directories of `async_pending` and `async_pending-N` of every device.
-fn count(world: &World, devices: &Path) -> usize {
-    let names = |folder: &Path| {
-        let mut names: Vec<OsString> = vec![];
-        // What cannot be listed holds nothing that could be counted.
-        if let Ok(directory) = world.files.open_directory(folder) {
-            let _ = directory.list(&mut |name| names.push(name.to_owned()));
-        }
-        names
+/// What is in the directories of `async_pending` and `async_pending-N` of every device. What cannot be listed is an error
+/// that names it, but for what is no directory or has just gone.
+fn count(world: &World, devices: &Path) -> Result<usize, String> {
+    let listed = |folder: &Path| -> io::Result<Vec<OsString>> {
+        let mut names = vec![];
+        let directory = world.files.open_directory(folder)?;
+        directory.list(&mut |name| names.push(name.to_owned()))?;
+        Ok(names)
+    };
+    let trouble = |folder: &Path, error: &io::Error| format!("{error}: {}", folder.display());
+    let below = |folder: &Path| match listed(folder) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(vec![]),
+        other => other.map_err(|error| trouble(folder, &error)),
     };
     let mut count = 0;
-    for device in names(devices).iter().map(|name| devices.join(name)) {
-        for place in names(&device) {
+    let names = listed(devices).map_err(|error| trouble(devices, &error))?;
+    for device in names.iter().map(|name| devices.join(name)) {
+        for place in below(&device)? {
             let text = place.to_string_lossy();
             if text == "async_pending" || text.starts_with("async_pending-") {
                 let place = device.join(&place);
-                count += names(&place)
-                    .iter()
-                    .map(|suffix| names(&place.join(suffix)).len())
-                    .sum::<usize>();
+                for suffix in below(&place)? {
+                    count += below(&place.join(suffix))?.len();
+                }
             }
         }
     }
-    count
+    Ok(count)
 }

@@ -1,5 +1,6 @@
 //! The kernel's log: which devices had errors lately, and how many.
 //!
+//! Only what is behind the last boot counts: drives that failed before it may have been exchanged, or named anew.
 //! Lines begin with the local time, as syslog writes it (`Nov 21 09:28:15`) or as ISO 8601 does; others do not count.
 //! Always holds: any bytes are read; a file is read from its beginning, a line at a time.
 
@@ -18,6 +19,12 @@ const MONTHS: [&str; 12] = [
 const LARGEST_PATTERN: usize = 10 << 20;
 /// What is longer is no line of a log.
 const LONGEST_LINE: u64 = 1 << 20;
+/// What the kernel says first after a boot.
+const BOOT: [&str; 3] = [
+    "[    0.000000]",
+    "KERNEL supported cpus:",
+    "BIOS-provided physical RAM map:",
+];
 
 /// A local time: year, month, day, hour, minute, second.
 type Local = [i64; 6];
@@ -66,7 +73,9 @@ impl KernelLog {
         Ok(found)
     }
 
+    /// Counts what is in one file behind its last line that is too old, or of a boot.
     fn read(&self, mut lines: impl BufRead, now: Local, since: i64, found: &mut Vec<(String, i64)>) -> io::Result<()> {
+        let before = found.clone();
         let mut line = vec![];
         loop {
             line.clear();
@@ -74,7 +83,12 @@ impl KernelLog {
                 return Ok(());
             }
             let text = String::from_utf8_lossy(&line);
-            if time_of(&text, now).is_none_or(|time| seconds(time) < since) {
+            let time = time_of(&text, now);
+            if time.is_some_and(|time| seconds(time) < since) || BOOT.iter().any(|mark| text.contains(mark)) {
+                found.clone_from(&before);
+                continue;
+            }
+            if time.is_none() {
                 continue;
             }
             for pattern in &self.errors {
@@ -207,14 +221,23 @@ mod tests {
 
     #[test]
     fn counts_what_is_new_enough() {
-        let text = "Jan  1 23:09:59 h sdb1 error\nJan  1 23:10:00 h sdb1 error\n2026-01-02T00:09:59.1+05:00 h error on sdc1\n\
-                    Dec 31 23:59:00 h sdd1 error\njunk sdb1 error\nJan  2 00:01:00 h sdb1 error sdb1 is bad\n";
+        let text = "Dec 31 23:59:00 h sdd1 error\nJan  1 23:09:59 h sdb1 error\nJan  1 23:10:00 h sdb1 error\n\
+                    2026-01-02T00:09:59.1+05:00 h error on sdc1\njunk sdb1 error\nJan  2 00:01:00 h sdb1 error sdb1 is bad\n";
         assert_eq!(counted(&[], text), [("sdc1".to_owned(), 1), ("sdb1".to_owned(), 3)]);
         let own = [r"weird (dm-\d+)".to_owned()];
         assert_eq!(
             counted(&own, "Jan  2 00:01:00 h weird dm-3 error sdb1"),
             [("dm-3".to_owned(), 1)]
         );
+        for behind in [
+            "Jan  2 00:02:00 h [    0.000000] Linux version 6.1",
+            "Jan  2 00:02:00 h KERNEL supported cpus:",
+            "Jan  2 00:02:00 h BIOS-provided physical RAM map:",
+            "Jan  1 00:02:00 h out of order",
+        ] {
+            let text = format!("{text}{behind}\nJan  2 00:03:00 h sdd1 error\n");
+            assert_eq!(counted(&[], &text), [("sdd1".to_owned(), 1)], "{behind}");
+        }
         assert!(KernelLog::new("/x", 60, &["no group".to_owned()]).is_err());
         assert!(KernelLog::new("/x", 60, &["(".to_owned()]).is_err());
     }
