@@ -412,6 +412,34 @@ def test_what_is_no_database(etc, our_files, tmp_path):
         assert ours.status == theirs.status == 0 and ours.lines[0] == theirs.lines[0]
 
 
+def test_rings_that_are_damaged(etc, tmp_path, monkeypatch):
+    """A database is shown all the same; theirs says nothing of its ring, ours which file is damaged."""
+    made = Databases(tmp_path / "made")
+    made.make("container")
+    made.make("account", AccountBroker)
+    paths = {"container": tmp_path / "c.db", "account": tmp_path / "a.db"}
+    for name, path in paths.items():
+        shutil.copy(made.files[name][1], path)
+    whole = (etc / "container.ring.gz").read_bytes()
+    craft(tmp_path / "1.data", BASE)
+    monkeypatch.chdir(tmp_path)
+    for state, content in (("junk", b"junk"), ("empty", b""), ("cut", whole[:100]), ("folder", None)):
+        conf = tmp_path / state
+        conf.mkdir()
+        shutil.copy(etc / "swift.conf", conf)
+        for ring in ("account", "container", "object", "object-1"):
+            place = conf / f"{ring}.ring.gz"
+            place.mkdir() if content is None else place.write_bytes(content)
+        for kind, path in paths.items():
+            [theirs], ours = many(f"{kind}-info", [("-d", conf, path)], conf), run("martlet", f"{kind}-info", "-d", conf, path)
+            assert ours.status == theirs.status == 0
+            assert HASH.sub("HASH", ours.out) == HASH.sub("HASH", theirs.out) and "Metadata:" in ours.lines
+            assert content is None and not ours.err or f"{kind}.ring.gz" in ours.err
+            other = {"container": "account", "account": "container"}[kind]
+            look(f"{other}-info", *(("-d", conf, name) for name in (path, path.name, f"./{path.name}", f"../{tmp_path.name}/{path.name}")))
+        look("object-info", *(("-d", conf, *options, "1.data") for options in ((), ("-P", "gold"), ("-P", "silver"))))
+
+
 def test_stale_reads(etc, tmp_path):
     made = Databases(tmp_path)
     broker = made.make("waits")

@@ -2,7 +2,8 @@
 //!
 //! Compared with `swift-account-info` and `swift-container-info` in `tests/operator/test_info_tools.py`.
 //! Always holds: the database is looked at (`Broker::look`), neither merged with what waits beside it nor put aside when
-//! it is damaged, as OpenStack's programs do; the numbers are those they print.
+//! it is damaged, as OpenStack's programs do; the numbers are those they print. Without a good ring all is printed but
+//! the locations.
 
 use crate::OURS;
 use crate::console::{Console, Status};
@@ -94,10 +95,10 @@ fn run(
     }
 }
 
-/// A relative path begins with a dot.
+/// A relative path begins with the folder it is relative to.
 fn with_folder(path: &Path) -> String {
     let text = path.display().to_string();
-    match text.starts_with(['/', '.']) {
+    match text.starts_with('/') || text.starts_with("./") {
         true => text,
         false => format!("./{text}"),
     }
@@ -129,7 +130,7 @@ impl From<String> for Trouble {
 struct Database {
     kind: Kind,
     dir: SwiftDir,
-    ring: Option<placement::Ring>,
+    ring: Result<Option<placement::Ring>, String>,
     info: Info,
     spelled: HashMap<String, String>,
     metadata: Metadata,
@@ -145,7 +146,6 @@ impl Database {
             false => Waiting::Counts,
         };
         let dir = SwiftDir::open(world, &arguments.swift_dir)?;
-        let ring = dir.ring(world, kind.word())?;
         let look = || {
             let broker = Broker::look(world.files.clone(), kind, path, waiting)?;
             let (mut info, metadata) = (broker.info()?, broker.metadata()?);
@@ -168,8 +168,8 @@ impl Database {
         let (info, spelled, metadata, sharding, incoming, outgoing) = looked;
         Ok(Self {
             kind,
+            ring: dir.ring(world, kind.word()),
             dir,
-            ring,
             info,
             spelled,
             metadata,
@@ -203,7 +203,10 @@ impl Database {
             print_syncs("Incoming", &self.incoming, console)?;
             print_syncs("Outgoing", &self.outgoing, console)?;
         }
-        if let (Some(ring), Some(hash)) = (&self.ring, hash) {
+        if let Err(reason) = &self.ring {
+            console.complain(format_args!("where it belongs is unknown: {reason}"))?;
+        }
+        if let (Ok(Some(ring)), Some(hash)) = (&self.ring, hash) {
             let placed = Placed {
                 ring,
                 directory: self.kind.directory(),

@@ -1,7 +1,7 @@
 //! A cluster's configuration directory (`/etc/swift`): its secrets, policies and rings.
 //!
 //! Always holds: the default directory may be without `swift.conf` (on a machine of the operator's own), any other must
-//! have one; a ring that is not there is no error, one that cannot be read is.
+//! have one; a ring that is not there is no error, nor is a directory of its name; one that cannot be read is.
 
 use placement::Ring;
 use settings::SwiftConf;
@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use vocabulary::{PathHash, Policy, PolicyIndex};
 use world::World;
+use world::files::Kind;
 
 /// Where it is unless told otherwise.
 pub(crate) const DEFAULT: &str = "/etc/swift";
@@ -65,6 +66,7 @@ impl SwiftDir {
         }
         match world.files.info(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Ok(info) if info.kind == Kind::Directory => Ok(None),
             _ => read_ring(world, &path).map(Some),
         }
     }
