@@ -4,6 +4,7 @@ Nothing they look at may change; OpenStack's own look at databases through a cop
 """
 
 import contextlib
+import json
 import os
 import pickle
 import re
@@ -12,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 from swift.account.backend import AccountBroker
@@ -118,6 +120,23 @@ def test_odd_metadata(etc, tmp_path, monkeypatch):
     look("object-info", *(("-d", etc, path) for path in paths))
     assert not (tmp_path / "EVIL").exists()
     assert [path.stat().st_ctime_ns for path in paths] == [stat.st_ctime_ns for stat in before]
+
+
+CRYPTO = [("X-Object-Sysmeta-Crypto-Body-Meta", "Data"), ("X-Object-Transient-Sysmeta-Crypto-Meta", "Metadata")]
+DETAILS = {"iv": "AAECAw==", "cipher": "AES_CTR_256", "key_id": {"path": "/a/c/ö 😀", "v": "2"}, "body_key": {"key": "x+/=", "iv": "y"},
+           "B": [1, 1.50, None, True, [], {}, [{"z": 1e30, "a": "\x7f\n"}]]}
+
+
+def test_how_an_object_was_encrypted(etc, tmp_path):
+    good = [quote_plus(json.dumps(DETAILS)), json.dumps({"a": "b"}), "+%7B%7D+", '{"a":"%ff%zz"}', '{"a":1,"a":2}']
+    bad = ["", "junk", "%5B1%5D", "null", "%7B%7Dx", "%EF%BB%BF%7B%7D", '{"a":"%01"}', "[" * 2_000]
+    metadata = [{name: value} for value in good + bad for name, _ in CRYPTO]
+    metadata += [{CRYPTO[0][0]: good[0], CRYPTO[1][0]: value} for value in (good[1], bad[1])]
+    metadata += [{name.lower(): good[0]} for name, _ in CRYPTO] + [{"X-Object-Sysmeta-Crypto-Etag": "x; swift_meta=" + good[0]}]
+    paths = [craft(tmp_path / str(number) / "1.data", {**BASE, **more}) for number, more in enumerate(metadata)]
+    said = look("object-info", *(("-d", etc, *options, path) for path in paths for options in ((), ("-n",), ("--drop-prefixes",))))
+    for word in ("Data", "Metadata"):
+        assert sum(f"{word} crypto details: {{" in told.lines for told in said) >= 6
 
 
 def test_what_terminals_obey_is_spelled(etc, tmp_path):

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `form-signature` | `form_signature.rs` |
 //! | `get-nodes` | `get_nodes.rs` |
-//! | `object-info` | `object_info.rs` |
+//! | `object-info` | `object_info.rs`, `crypto_details.rs` |
 //! | `config` | `config.rs` |
 //! | `oldies`, `orphans` | `oldies.rs`, `orphans.rs`; what runs: `processes.rs` |
 //! | `account-info`, `container-info` | `database_info.rs`, `shard_info.rs` |
@@ -35,6 +35,7 @@
 mod conf_file;
 pub mod config;
 pub mod console;
+mod crypto_details;
 pub mod database_info;
 pub mod dispersion;
 pub mod drive_audit;

@@ -6,6 +6,7 @@
 //! OpenStack's program ends with a traceback, here a line says what is wrong, and the exit status is the same.
 
 use crate::console::{Console, Status};
+use crate::crypto_details;
 use crate::locations::Placed;
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::text::shown;
@@ -125,6 +126,9 @@ impl<'a> Looking<'a> {
         self.print_path(found, hash, console)?;
         let time_is_good = self.print_time(console)?;
         self.print_groups(console)?;
+        if !self.arguments.drop_prefixes && !crypto_details::print(&self.metadata, console)? {
+            return Ok(Status::FAILURE);
+        }
         let body_is_good = self.print_body(console)?;
         let Some((ring, of)) = &self.ring else {
             return Ok(status(time_is_good && body_is_good));
