@@ -170,6 +170,25 @@ def test_config(tmp_path):
         assert bool(ours.err) == bool(theirs.err), (call, ours.err, theirs.err)
 
 
+EXPIRER = "[object-expirer]\ninterval = 5\n"
+
+
+@as_root
+@pytest.mark.parametrize("files", [("object-server.conf",), ("object-server.conf", "object-expirer.conf"), ("object-expirer.conf",), ("object-expirer.conf.d/1.conf",),
+                                   ("object-expirer/1.conf", "object-expirer/2.conf"), ("object-server/2.conf", "object-expirer/1.conf"), ()])
+def test_config_of_the_expirer(tmp_path, files):
+    """It is in an object server's configuration; one of its own counts where none has the section, and is warned of."""
+    servers = {"object-server.conf": "[DEFAULT]\nbind_port = 1\n", "object-server/1.conf": "[x]\ny = 1\n"}
+    for name, text in {**servers, **{name: servers.get(name, "") + EXPIRER for name in files}}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    calls = [call.split() for call in ("object-expirer", "object-expirer.1", "object-expirer.2", "-c 2 object-expirer", "-s object-expirer object-expirer",
+                                       "object-updater object-expirer", "OBJECT-expirer", "object")]
+    for words, theirs in zip(calls, many("config", calls, prefix=inside(tmp_path)), strict=True):
+        ours = run("martlet", "config", "--swift-dir", tmp_path, *words)
+        assert (ours.out.replace(str(tmp_path), "/etc/swift"), ours.status) == (theirs.out, theirs.status), (files, words)
+
+
 @pytest.fixture
 def node(tmp_path):
     """An object server's configuration and devices with updates that wait."""

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 use world::World;
 use world::files::Kind;
 
-/// Servers whose configuration is named as they are, not as the server of their kind.
-const ALONE: [&str; 2] = ["object-expirer", "container-reconciler"];
+/// Its configuration is named as it is, not as the server of its kind.
+const ALONE: &str = "container-reconciler";
+/// Its section is in the configuration of object servers, or else in one of its own, which OpenStack deprecates.
+const EXPIRER: &str = "object-expirer";
 
 /// The command line of `config`.
 #[derive(Debug, Args)]
@@ -52,14 +54,16 @@ pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> i
         console.complain("ERROR: specify type of server or conf_path")?;
         return Ok(Status::FAILURE);
     }
-    let mut status = Status::SUCCESS;
+    let mut files = vec![];
     for server in &arguments.servers {
-        for file in find(server, arguments, world, console)? {
-            console.say(format_args!("# {}", file.display()))?;
-            if let Err(reason) = print(&file, arguments, console)? {
-                console.complain(reason)?;
-                status = Status::FAILURE;
-            }
+        files.extend(find(server, arguments, world, console)?);
+    }
+    let mut status = Status::SUCCESS;
+    for file in files {
+        console.say(format_args!("# {}", file.display()))?;
+        if let Err(reason) = print(&file, arguments, console)? {
+            console.complain(reason)?;
+            status = Status::FAILURE;
         }
     }
     Ok(status)
@@ -69,22 +73,30 @@ fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Consol
     if world.files.info(Path::new(server)).is_ok() {
         return Ok(vec![PathBuf::from(server)]);
     }
-    let (server, named) = server.rsplit_once('.').unwrap_or((server, ""));
+    let server = server.to_lowercase();
+    let (server, named) = server.rsplit_once('.').unwrap_or((&server, ""));
     let first = server.split('-').next().unwrap_or_default();
     let told = if server.contains('-') {
         server.to_owned()
     } else {
         format!("{server}-server")
     };
-    let base = if ALONE.contains(&server) {
-        told.clone()
-    } else {
-        format!("{first}-server")
+    let of = |base: &str| {
+        let mut found = configurations(base, arguments, world);
+        if !named.is_empty() {
+            found.retain(|file| file.file_stem().is_some_and(|stem| stem == named));
+        }
+        found
     };
-    let mut found = configurations(&base, arguments, world);
-    if !named.is_empty() {
-        found.retain(|file| file.file_stem().is_some_and(|stem| stem == named));
-    }
+    let mut found = match server {
+        ALONE => of(ALONE),
+        EXPIRER => {
+            let mut among = of("object-server");
+            among.retain(|file| may_tell_expirer(file));
+            if among.is_empty() { of(EXPIRER) } else { among }
+        }
+        _ => of(&format!("{first}-server")),
+    };
     if arguments.config_num != 0 {
         let before = before(arguments.config_num, found.len());
         found = found.into_iter().skip(before).take(1).collect();
@@ -95,7 +107,21 @@ fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Consol
             number => console.say(format_args!("Unable to locate config number {number} for {told}"))?,
         }
     }
+    let own = |file: &PathBuf| {
+        let below = file.strip_prefix(&arguments.swift_dir).unwrap_or(file);
+        below.to_string_lossy().contains(EXPIRER)
+    };
+    if found.iter().any(own) {
+        console.say(
+            "WARNING: object-expirer.conf is deprecated. Move object-expirers' configuration into object-server.conf.",
+        )?;
+    }
     Ok(found)
+}
+
+/// Also one that cannot be read, so that printing it tells why.
+fn may_tell_expirer(file: &Path) -> bool {
+    Document::load(file).map_or(true, |document| document.section(EXPIRER).is_some())
 }
 
 /// How many configurations stand before the Nth of them. Below zero N counts from behind as Python's slices do, where -1 is
