@@ -73,7 +73,13 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
     if mounted.is_empty() {
         tell(&options, "Error: No devices found!", console)?;
     }
-    let errors = options.log.errors(world)?;
+    let errors = match options.log.errors(world) {
+        Ok(errors) => errors,
+        Err(reason) => {
+            tell(&options, &format!("Error: {reason}"), console)?;
+            return console.fail(reason);
+        }
+    };
     let mut failed = Status::SUCCESS;
     let mut counts: BTreeMap<String, i64> = mounted.iter().map(|mount| (mount.place.clone(), 0)).collect();
     let mut unmounted = 0;

@@ -1,11 +1,13 @@
 //! The kernel's log: which devices had errors lately, and how many.
 //!
-//! Only what is behind the last boot counts: drives that failed before it may have been exchanged, or named anew.
 //! Lines begin with the local time, as syslog writes it (`Nov 21 09:28:15`) or as ISO 8601 does; others do not count.
+//! Nothing counts that stands before the last boot or before a line that is too old, neither in that file nor in older ones:
+//! after a boot the letters may belong to other drives.
 //! Always holds: any bytes are read; a file is read from its beginning, a line at a time.
 
 use regex::{Regex, RegexBuilder};
 use settings::drive_audit::USUAL_PATTERNS;
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -19,12 +21,16 @@ const MONTHS: [&str; 12] = [
 const LARGEST_PATTERN: usize = 10 << 20;
 /// What is longer is no line of a log.
 const LONGEST_LINE: u64 = 1 << 20;
-/// What the kernel says first after a boot.
-const BOOT: [&str; 3] = [
-    "[    0.000000]",
-    "KERNEL supported cpus:",
-    "BIOS-provided physical RAM map:",
+
+/// What the kernel logs first.
+const BOOT: [&[u8]; 3] = [
+    b"[    0.000000]",
+    b"KERNEL supported cpus:",
+    b"BIOS-provided physical RAM map:",
 ];
+
+/// Devices with how many errors they had.
+type Errors = Vec<(String, i64)>;
 
 /// A local time: year, month, day, hour, minute, second.
 type Local = [i64; 6];
@@ -58,46 +64,58 @@ impl KernelLog {
         })
     }
 
-    /// Devices with how many errors they had, the last one that failed first.
-    pub(super) fn errors(&self, world: &World) -> io::Result<Vec<(String, i64)>> {
-        let now = local_now()?;
+    /// The last to fail is the first. What went wrong is in words for the operator.
+    pub(super) fn errors(&self, world: &World) -> Result<Errors, String> {
+        let now = local_now().map_err(|error| error.to_string())?;
         let since = seconds(now) - self.minutes.saturating_mul(60);
-        let mut found: Vec<(String, i64)> = vec![];
+        let mut all = Errors::new();
         for path in files(world, &self.pattern) {
-            let opened = File::open(&path).and_then(|file| self.read(BufReader::new(file), now, since, &mut found));
-            if let Err(error) = opened {
-                tracing::warn!("cannot read {}: {error}", path.display());
+            let read = File::open(&path).and_then(|file| self.read(BufReader::new(file), now, since));
+            let (errors, older_count) = read.map_err(|error| {
+                tracing::debug!("cannot read {}: {error}", path.display());
+                format!("Unable to open {}", path.display())
+            })?;
+            for (device, count) in errors.into_iter().rev() {
+                match all.iter_mut().find(|(name, _)| *name == device) {
+                    Some((_, all)) => *all += count,
+                    None => all.push((device, count)),
+                }
+            }
+            if !older_count {
+                break;
             }
         }
-        found.reverse();
-        Ok(found)
+        Ok(all)
     }
 
-    /// Counts what is in one file behind its last line that is too old, or of a boot.
-    fn read(&self, mut lines: impl BufRead, now: Local, since: i64, found: &mut Vec<(String, i64)>) -> io::Result<()> {
-        let before = found.clone();
+    /// The errors of a file, the last to fail last, and whether what older files hold counts too.
+    fn read(&self, mut lines: impl BufRead, now: Local, since: i64) -> io::Result<(Errors, bool)> {
+        let (mut found, mut older_count) = (Errors::new(), true);
         let mut line = vec![];
         loop {
             line.clear();
             if io::Read::take(&mut lines, LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
-                return Ok(());
+                return Ok((found, older_count));
             }
             let text = String::from_utf8_lossy(&line);
-            let time = time_of(&text, now);
-            if time.is_some_and(|time| seconds(time) < since) || BOOT.iter().any(|mark| text.contains(mark)) {
-                found.clone_from(&before);
+            let boot = BOOT
+                .iter()
+                .any(|boot| line.windows(boot.len()).any(|part| part == *boot));
+            let time = time_of(&text, now).map(seconds);
+            if boot || time.is_some_and(|time| time <= since) {
+                found.clear();
+                older_count = false;
                 continue;
             }
             if time.is_none() {
                 continue;
             }
             for pattern in &self.errors {
-                let Some(device) = pattern.captures(&text).and_then(|captures| captures.get(1)) else {
-                    continue;
-                };
-                let before = found.iter().position(|(name, _)| name == device.as_str());
-                let count = before.map_or(0, |at| found.remove(at).1);
-                found.push((device.as_str().to_owned(), count + 1));
+                for device in pattern.captures_iter(&text).filter_map(|captures| captures.get(1)) {
+                    let before = found.iter().position(|(name, _)| name == device.as_str());
+                    let count = before.map_or(0, |at| found.remove(at).1);
+                    found.push((device.as_str().to_owned(), count + 1));
+                }
             }
         }
     }
@@ -153,7 +171,7 @@ fn seconds([year, month, day, hour, minute, second]: Local) -> i64 {
     days * 86_400 + hour * 3_600 + minute * 60 + second
 }
 
-/// The files that match a pattern, whose last part may have `*`, `?` and `[…]`, in order of names.
+/// What matches a pattern, whose last part may have `*`, `?` and `[…]`: what was written last first.
 fn files(world: &World, pattern: &Path) -> Vec<PathBuf> {
     let directory = pattern.parent().unwrap_or(Path::new("/"));
     let Some(wanted) = pattern.file_name().and_then(|name| name.to_str()).and_then(matcher) else {
@@ -170,13 +188,9 @@ fn files(world: &World, pattern: &Path) -> Vec<PathBuf> {
             );
         });
     }
-    found.retain(|path| {
-        world
-            .files
-            .info(path)
-            .is_ok_and(|info| info.kind == world::files::Kind::File)
-    });
     found.sort();
+    let written = |path: &PathBuf| world.files.info(path).ok().map(|info| info.modified);
+    found.sort_by_cached_key(|path| Reverse(written(path)));
     found
 }
 
@@ -212,34 +226,41 @@ mod tests {
 
     const NOW: Local = [2026, 1, 2, 0, 10, 0];
 
-    fn counted(patterns: &[String], text: &str) -> Vec<(String, i64)> {
+    fn counted(patterns: &[String], text: &str) -> (Errors, bool) {
         let log = KernelLog::new("/x", 60, patterns).unwrap();
-        let mut found = vec![];
-        log.read(text.as_bytes(), NOW, seconds(NOW) - 3600, &mut found).unwrap();
-        found
+        log.read(text.as_bytes(), NOW, seconds(NOW) - 3600).unwrap()
+    }
+
+    fn expected(devices: &[(&str, i64)]) -> Errors {
+        devices
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect()
     }
 
     #[test]
     fn counts_what_is_new_enough() {
-        let text = "Dec 31 23:59:00 h sdd1 error\nJan  1 23:09:59 h sdb1 error\nJan  1 23:10:00 h sdb1 error\n\
+        let text = "Dec 31 23:59:00 h sdd1 error\nJan  1 23:10:00 h sdb1 error\nJan  1 23:10:01 h sdb1 error\n\
                     2026-01-02T00:09:59.1+05:00 h error on sdc1\njunk sdb1 error\nJan  2 00:01:00 h sdb1 error sdb1 is bad\n";
-        assert_eq!(counted(&[], text), [("sdc1".to_owned(), 1), ("sdb1".to_owned(), 3)]);
+        assert_eq!(counted(&[], text), (expected(&[("sdc1", 1), ("sdb1", 3)]), false));
         let own = [r"weird (dm-\d+)".to_owned()];
-        assert_eq!(
-            counted(&own, "Jan  2 00:01:00 h weird dm-3 error sdb1"),
-            [("dm-3".to_owned(), 1)]
-        );
-        for behind in [
-            "Jan  2 00:02:00 h [    0.000000] Linux version 6.1",
-            "Jan  2 00:02:00 h KERNEL supported cpus:",
-            "Jan  2 00:02:00 h BIOS-provided physical RAM map:",
-            "Jan  1 00:02:00 h out of order",
-        ] {
-            let text = format!("{text}{behind}\nJan  2 00:03:00 h sdd1 error\n");
-            assert_eq!(counted(&[], &text), [("sdd1".to_owned(), 1)], "{behind}");
-        }
+        let (found, older_count) = counted(&own, "Jan  2 00:01:00 h weird dm-3 error sdb1 weird dm-4");
+        assert_eq!((found, older_count), (expected(&[("dm-3", 1), ("dm-4", 1)]), true));
         assert!(KernelLog::new("/x", 60, &["no group".to_owned()]).is_err());
         assert!(KernelLog::new("/x", 60, &["(".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn nothing_counts_before_a_boot_or_a_line_that_is_too_old() {
+        for line in [
+            "Jan  2 00:05:00 h kernel: [    0.000000] Linux version 6.1",
+            "KERNEL supported cpus:",
+            "Jan  2 00:05:00 h BIOS-provided physical RAM map:",
+            "Jan  1 22:00:00 h all is well",
+        ] {
+            let text = format!("Jan  2 00:04:00 h sdb1 error\n{line}\nJan  2 00:06:00 h sdc1 error\n");
+            assert_eq!(counted(&[], &text), (expected(&[("sdc1", 1)]), false), "{line}");
+        }
     }
 
     #[test]
