@@ -289,9 +289,7 @@ fn told<T>(
     }
     if let Some((first, rows)) = skipped {
         let path = connection.path().unwrap_or_default();
-        tracing::warn!(
-            "{path}: {rows} rows, the first of them ROWID {first}, have no name or no policy; nobody is told"
-        );
+        tracing::warn!("{path}: nobody is told of ROWID {first}, the first of {rows} without a name or a policy");
     }
     Ok(found)
 }

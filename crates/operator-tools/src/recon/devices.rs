@@ -154,7 +154,7 @@ impl Fills {
         };
         let percent = used as f64 / size as f64 * 100.0;
         // OpenStack's bars are of the two decimals that it prints.
-        let printed = (percent * 100.0).round() / 100.0;
+        let printed = pythonic::round(percent, 2);
         *self.spread.entry(printed as u64).or_default() += 1;
         self.used += u128::from(used);
         self.available += u128::from(available);
