@@ -10,7 +10,7 @@ use crate::merge::{self, StoredObject};
 use crate::row::{ContainerRow, ObjectRow, Row, spell};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
-use vocabulary::{PolicyIndex, Timestamp};
+use vocabulary::PolicyIndex;
 
 /// Merges `rows` into their tables.
 pub(crate) fn rows(connection: &Connection, rows: Vec<Row>) -> rusqlite::Result<()> {
@@ -143,8 +143,8 @@ pub(crate) fn container(connection: &Connection, name: &str) -> rusqlite::Result
         .query_row([name], |row| {
             Ok(ContainerRow {
                 name: name.to_owned(),
-                put_timestamp: timestamp(row.get_ref(0)?),
-                delete_timestamp: timestamp(row.get_ref(1)?),
+                put_timestamp: columns::timestamp(row, 0)?,
+                delete_timestamp: columns::timestamp(row, 1)?,
                 object_count: columns::number(row, 2)?,
                 bytes_used: columns::number(row, 3)?,
                 policy: columns::policy(row, 4)?.unwrap_or_default(),
@@ -177,15 +177,4 @@ fn absorb_container(connection: &Connection, row: ContainerRow) -> rusqlite::Res
             row.policy.0,
         ])?;
     Ok(())
-}
-
-/// A timestamp column; what is none counts as the beginning of time.
-pub(crate) fn timestamp(column: rusqlite::types::ValueRef<'_>) -> Timestamp {
-    use rusqlite::types::ValueRef;
-    match column {
-        ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()),
-        ValueRef::Integer(seconds) => u64::try_from(seconds).ok().map(Timestamp::from_seconds),
-        _ => None,
-    }
-    .unwrap_or_default()
 }

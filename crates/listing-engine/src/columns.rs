@@ -5,7 +5,7 @@
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
-use vocabulary::PolicyIndex;
+use vocabulary::{PolicyIndex, Timestamp};
 
 /// Text; nothing where there is none, U+FFFD for what is no UTF-8.
 pub(crate) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
@@ -28,6 +28,16 @@ pub(crate) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
         ValueRef::Real(number) => (number as i64).max(0).unsigned_abs(),
         _ => 0,
     })
+}
+
+/// A timestamp; what is none counts as the beginning of time.
+pub(crate) fn timestamp(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+    let read = match row.get_ref(column)? {
+        ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()),
+        ValueRef::Integer(seconds) => u64::try_from(seconds).ok().map(Timestamp::from_seconds),
+        _ => None,
+    };
+    Ok(read.unwrap_or_default())
 }
 
 /// Whether something is deleted.

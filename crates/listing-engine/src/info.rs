@@ -2,8 +2,7 @@
 //!
 //! Always holds: every acknowledged row is counted.
 
-use crate::absorb::timestamp;
-use crate::columns::{number, policy};
+use crate::columns::{self, number, policy};
 use crate::{Broker, Error, Kind};
 use rusqlite::Connection;
 use vocabulary::{PolicyIndex, Timestamp};
@@ -166,7 +165,7 @@ pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result
     };
     connection.prepare_cached(sql)?.query_row([], |row| {
         let text = |i| row.get::<_, Option<String>>(i).map(Option::unwrap_or_default);
-        let time = |i| row.get_ref(i).map(timestamp);
+        let time = |i| columns::timestamp(row, i);
         Ok(Info {
             account: text(0)?,
             container: row.get(1)?,

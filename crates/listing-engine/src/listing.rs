@@ -6,7 +6,6 @@
 //! Always holds: entries come in the byte order of names; results equal OpenStack's for every
 //! combination of parameters (`tests/listing.rs`, `tests/oracle.rs`).
 
-use crate::absorb::timestamp;
 use crate::composite::Times;
 use crate::query::{Plan, Range, Seen, end_of_prefix};
 use crate::{Broker, Deleted, Error, Kind, ListQuery, columns};
@@ -205,7 +204,7 @@ fn container<'r>(name: &'r str, row: &'r Row<'_>) -> rusqlite::Result<ContainerE
         name,
         object_count: columns::number(row, 1)?,
         bytes_used: columns::number(row, 2)?,
-        put_timestamp: timestamp(row.get_ref(3)?),
+        put_timestamp: columns::timestamp(row, 3)?,
         policy: columns::policy(row, 4)?.unwrap_or_default(),
     })
 }

@@ -252,8 +252,8 @@ fn containers(connection: &Connection, point: i64, count: usize) -> rusqlite::Re
         };
         Ok(Some(ContainerRow {
             name,
-            put_timestamp: absorb::timestamp(row.get_ref(2)?),
-            delete_timestamp: absorb::timestamp(row.get_ref(3)?),
+            put_timestamp: columns::timestamp(row, 2)?,
+            delete_timestamp: columns::timestamp(row, 3)?,
             object_count: columns::number(row, 4)?,
             bytes_used: columns::number(row, 5)?,
             policy,

@@ -153,7 +153,7 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Vec<ShardRange>>
     let text = |row: &rusqlite::Row<'_>, i| row.get::<_, Option<String>>(i).map(Option::unwrap_or_default);
     let number = |row: &rusqlite::Row<'_>, i| row.get::<_, Option<i64>>(i).map(Option::unwrap_or_default);
     let ranges = statement.query_map([], |row| {
-        let time = |i| row.get_ref(i).map(crate::absorb::timestamp);
+        let time = |i| crate::columns::timestamp(row, i);
         let epoch: Option<String> = row.get(10)?;
         Ok(ShardRange {
             name: text(row, 0)?,

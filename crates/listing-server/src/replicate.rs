@@ -199,21 +199,22 @@ impl Bench<'_> {
         let source = source
             .as_str()
             .ok_or_else(|| wrong("merge_items: a source was expected"))?;
-        let mut rows = Vec::with_capacity(items.len());
+        let (mut rows, mut skipped) = (Vec::with_capacity(items.len()), vec![]);
         for item in items {
             let id = item.get("ROWID").and_then(Value::as_i64);
             let id = id.ok_or_else(|| wrong("merge_items: an item is no row"))?;
             match Numbered::from_json(self.shared.kind, item) {
                 Some(row) => rows.push(row),
                 // What cannot be a row here keeps no other from coming.
-                None => {
-                    let path = broker.location().db_file();
-                    tracing::warn!(
-                        "{}: row {id} of {source} is skipped: its name, time or policy is none",
-                        path.display()
-                    );
-                }
+                None => skipped.push(id),
             }
+        }
+        if let Some(first) = skipped.first() {
+            tracing::warn!(
+                "{}: {} rows of {source:?} are skipped, the first of them ROWID {first}: no name, time or policy",
+                broker.location().db_file().display(),
+                skipped.len()
+            );
         }
         self.shared.devices.check_room(self.device)?;
         let merged = broker.merge_rows_from(rows, source);

@@ -95,13 +95,25 @@ fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Nobody is waited for at a pipe of that name.
+fn open_if_there(path: &Path) -> io::Result<Option<File>> {
+    match if_there(fs::metadata(path))? {
+        None => Ok(None),
+        Some(info) if info.is_file() => if_there(File::open(path)),
+        Some(_) => Err(io::Error::other(format!("{} is no file", path.display()))),
+    }
+}
+
 fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
-    if_there(fs::copy(from, to)).map(|_| ())
+    match open_if_there(from)? {
+        None => Ok(()),
+        Some(mut from) => io::copy(&mut from, &mut File::create_new(to)?).map(|_| ()),
+    }
 }
 
 /// Whether both are there with the same content, or neither.
 fn are_same(one: &Path, other: &Path) -> io::Result<bool> {
-    let (Some(mut one), Some(mut other)) = (if_there(File::open(one))?, if_there(File::open(other))?) else {
+    let (Some(mut one), Some(mut other)) = (open_if_there(one)?, open_if_there(other)?) else {
         return Ok(one.exists() == other.exists());
     };
     loop {
@@ -117,6 +129,7 @@ fn are_same(one: &Path, other: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     #[test]
     fn a_journal_that_changed_meanwhile_makes_no_copy() {
@@ -138,5 +151,8 @@ mod tests {
         fs::write(&journal, vec![7; PIECE + 1]).unwrap();
         assert!(copy(&|| ()).is_some());
         assert!(copy(&|| fs::write(&journal, vec![7; PIECE]).unwrap()).is_none());
+        fs::remove_file(&journal).unwrap();
+        mknodat(CWD, &journal, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        assert!(Aside::copy(&database).is_err(), "a pipe is not waited for");
     }
 }
