@@ -30,6 +30,11 @@ pub(crate) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     })
 }
 
+/// A point, or whatever else may be below zero; none where there is no whole number.
+pub(crate) fn signed(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<i64>> {
+    Ok(row.get_ref(column)?.as_i64().ok())
+}
+
 /// A timestamp; what is none counts as the beginning of time.
 pub(crate) fn timestamp(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     let read = match row.get_ref(column)? {

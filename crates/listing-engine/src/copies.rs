@@ -355,12 +355,9 @@ fn merge_times(kind: Kind, connection: &Connection, told: &Info) -> rusqlite::Re
 }
 
 fn merge_metadata(kind: Kind, connection: &Connection, stored: &str) -> rusqlite::Result<()> {
-    let (Ok(mine), Ok(theirs)) = (
-        Metadata::from_json(stored),
-        Metadata::from_json(&metadata::read(kind, connection)?),
-    ) else {
-        return Ok(());
-    };
+    // What cannot be read says nothing.
+    let mine = Metadata::from_json(stored).unwrap_or_default();
+    let theirs = metadata::readable(kind, connection)?.unwrap_or_default();
     metadata::write(kind, connection, &theirs.merged_with(&mine))
 }
 

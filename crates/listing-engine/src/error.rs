@@ -160,6 +160,10 @@ pub(crate) fn damage(error: &rusqlite::Error) -> Option<String> {
             {
                 Some(format!("unexpected schema: {text}"))
             }
+            // Whatever else may be odd is read as what it ought to be (columns.rs).
+            rusqlite::Error::InvalidColumnType(_, name, kind) => Some(format!("its {name} is {kind}")),
+            rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::Utf8Error(..) => Some(error.to_string()),
+            rusqlite::Error::IntegralValueOutOfRange(..) => Some("its policy is none".into()),
             rusqlite::Error::QueryReturnedNoRows => Some("its statistics row is missing".into()),
             _ => None,
         },

@@ -164,11 +164,13 @@ pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result
         Kind::Container => CONTAINER,
     };
     connection.prepare_cached(sql)?.query_row([], |row| {
-        let text = |i| row.get::<_, Option<String>>(i).map(Option::unwrap_or_default);
+        // Who does not say whose it is, or what it is called itself, is damaged: these are to be text.
+        let whose = |i| row.get::<_, String>(i);
+        let text = |i| columns::text(row, i);
         let time = |i| columns::timestamp(row, i);
         Ok(Info {
-            account: text(0)?,
-            container: row.get(1)?,
+            account: whose(0)?,
+            container: (kind == Kind::Container).then(|| whose(1)).transpose()?,
             created_at: time(2)?,
             put_timestamp: time(3)?,
             delete_timestamp: time(4)?,
@@ -178,14 +180,14 @@ pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result
             object_count: number(row, 8)?,
             bytes_used: number(row, 9)?,
             hash: text(10)?,
-            id: text(11)?,
-            policy: PolicyIndex(row.get(12)?),
+            id: whose(11)?,
+            policy: policy(row, 12)?.ok_or(rusqlite::Error::IntegralValueOutOfRange(12, -1))?,
             reported_put_timestamp: time(13)?,
             reported_delete_timestamp: time(14)?,
             reported_object_count: number(row, 15)?,
             reported_bytes_used: number(row, 16)?,
-            sync_point1: row.get::<_, Option<i64>>(17)?.unwrap_or(-1),
-            sync_point2: row.get::<_, Option<i64>>(18)?.unwrap_or(-1),
+            sync_point1: columns::signed(row, 17)?.unwrap_or(-1),
+            sync_point2: columns::signed(row, 18)?.unwrap_or(-1),
         })
     })
 }

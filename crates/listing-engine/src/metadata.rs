@@ -7,6 +7,7 @@
 
 use crate::{Broker, Error, Kind};
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 use serde_json::Value;
 use std::collections::HashMap;
 use vocabulary::Timestamp;
@@ -208,13 +209,23 @@ impl Broker {
     }
 }
 
+/// The stored text; what is no text is none that can be read either.
 pub(crate) fn read(kind: Kind, connection: &Connection) -> rusqlite::Result<String> {
     let sql = match kind {
         Kind::Account => "SELECT metadata FROM account_stat",
         Kind::Container => "SELECT metadata FROM container_info",
     };
-    let text: Option<String> = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-    Ok(text.unwrap_or_default())
+    connection.prepare_cached(sql)?.query_row([], |row| {
+        Ok(match row.get_ref(0)? {
+            ValueRef::Null => String::new(),
+            other => other.as_str().unwrap_or("\u{fffd}").to_owned(),
+        })
+    })
+}
+
+/// What is stored, if it can be read.
+pub(crate) fn readable(kind: Kind, connection: &Connection) -> rusqlite::Result<Option<Metadata>> {
+    Ok(Metadata::from_json(&read(kind, connection)?).ok())
 }
 
 pub(crate) fn write(kind: Kind, connection: &Connection, metadata: &Metadata) -> rusqlite::Result<()> {

@@ -3,7 +3,6 @@
 //! Always holds: a row or marker younger than the age given stays, for another replica may still have
 //! to learn of it; a database in which there is nothing to forget is not written to.
 
-use crate::metadata::Metadata;
 use crate::shard_ranges;
 use crate::{Broker, Error, Kind, metadata};
 use rusqlite::{Connection, OptionalExtension};
@@ -57,12 +56,13 @@ impl Broker {
     }
 
     fn reclaim_metadata(&self, kind: Kind, before: Timestamp) -> Result<(), Error> {
-        if !self.metadata()?.has_markers_before(before) {
+        // What cannot be read stays as it is; whoever asks for it is told.
+        let stored = self.with(|database| database.read("read the metadata of", |c| metadata::readable(kind, c)))?;
+        if !stored.is_some_and(|stored| stored.has_markers_before(before)) {
             return Ok(());
         }
         self.change(|c| {
-            // What cannot be read stays as it is; whoever asks for it is told.
-            if let Ok(stored) = Metadata::from_json(&metadata::read(kind, c)?) {
+            if let Some(stored) = metadata::readable(kind, c)? {
                 metadata::write(kind, c, &stored.without_markers_before(before))?;
             }
             Ok(1)

@@ -29,6 +29,8 @@ pub struct ReplicationInfo {
     pub summary: Summary,
     /// What else is known.
     pub info: Info,
+    /// What is stored as metadata cannot be read: others are told of none, and theirs take its place.
+    pub metadata_is_damaged: bool,
 }
 
 impl Broker {
@@ -72,15 +74,19 @@ impl Broker {
     /// after; nothing comes between the two.
     pub fn learn(&self, theirs: &Summary, now: Timestamp) -> Result<(ReplicationInfo, ReplicationInfo), Error> {
         let kind = self.location().kind();
-        let metadata = match Metadata::from_json(&theirs.metadata) {
-            Ok(metadata) => metadata,
-            Err(error) => {
-                tracing::warn!("{} has metadata that cannot be read: {error}", theirs.id);
-                Metadata::default()
-            }
-        };
+        let metadata = Metadata::from_json(&theirs.metadata).unwrap_or_else(|error| {
+            tracing::warn!("{} has metadata that cannot be read: {error}", theirs.id);
+            Metadata::default()
+        });
         let known = self.replication_info()?;
-        if !is_news(&known.summary, theirs, &metadata) {
+        if known.metadata_is_damaged {
+            let path = self.location().db_file();
+            tracing::warn!(
+                "{}: its metadata cannot be read: those of {} take their place",
+                path.display(),
+                theirs.id
+            );
+        } else if !is_news(&known.summary, theirs, &metadata) {
             return Ok((known.clone(), known));
         }
         self.with_settled(|database| {
@@ -109,7 +115,7 @@ impl Broker {
         self.with(|database| {
             database.read("read", |c| {
                 let sql = "SELECT reconciler_sync_point FROM container_info";
-                let point: Option<i64> = c.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+                let point = c.prepare_cached(sql)?.query_row([], |row| columns::signed(row, 0))?;
                 Ok(point.unwrap_or(-1))
             })
         })
@@ -131,7 +137,6 @@ fn is_news(mine: &Summary, theirs: &Summary, metadata: &Metadata) -> bool {
         || theirs.put_timestamp > mine.put_timestamp
         || theirs.delete_timestamp > mine.delete_timestamp
         || better_policy(mine, theirs).is_some()
-        // What cannot be read here is left as it is.
         || Metadata::from_json(&mine.metadata).is_ok_and(|stored| stored.merged_with(metadata) != stored)
 }
 
@@ -160,11 +165,10 @@ fn take_over(
         let sql = format!("UPDATE {table} SET status_changed_at = max(?1, status_changed_at)");
         connection.prepare_cached(&sql)?.execute([now.internal()])?;
     }
-    if let Ok(stored) = Metadata::from_json(&metadata::read(kind, connection)?) {
-        let merged = stored.merged_with(metadata);
-        if merged != stored {
-            metadata::write(kind, connection, &merged)?;
-        }
+    let stored = metadata::readable(kind, connection)?.unwrap_or_default();
+    let merged = stored.merged_with(metadata);
+    if before.metadata_is_damaged || merged != stored {
+        metadata::write(kind, connection, &merged)?;
     }
     Ok(())
 }
@@ -180,6 +184,8 @@ pub(crate) fn read_all(kind: Kind, connection: &Connection) -> rusqlite::Result<
         status_changed_at: info.status_changed_at,
         count: info.object_count,
     });
+    let text = metadata::read(kind, connection)?;
+    let metadata_is_damaged = Metadata::from_json(&text).is_err();
     let summary = Summary {
         id: info.id.clone(),
         hash: info.hash.clone(),
@@ -187,12 +193,16 @@ pub(crate) fn read_all(kind: Kind, connection: &Connection) -> rusqlite::Result<
         created_at: info.created_at,
         put_timestamp: info.put_timestamp,
         delete_timestamp: info.delete_timestamp,
-        metadata: metadata::read(kind, connection)?,
+        metadata: if metadata_is_damaged { String::new() } else { text },
         claim,
         point: -1,
         shard_max_row: shards,
     };
-    Ok(ReplicationInfo { summary, info })
+    Ok(ReplicationInfo {
+        summary,
+        info,
+        metadata_is_damaged,
+    })
 }
 
 /// The greatest ROWID ever given, also to rows that are gone.
@@ -200,7 +210,7 @@ pub(crate) fn max_row(connection: &Connection, table: &str) -> rusqlite::Result<
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?";
     let found: Option<Option<i64>> = connection
         .prepare_cached(sql)?
-        .query_row([table], |row| row.get(0))
+        .query_row([table], |row| columns::signed(row, 0))
         .optional()?;
     Ok(found.flatten().unwrap_or(-1))
 }

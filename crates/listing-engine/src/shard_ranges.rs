@@ -6,7 +6,7 @@
 //! OpenStack Swift's brokers).
 
 use crate::migrate;
-use crate::{Broker, Error};
+use crate::{Broker, Error, columns};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use vocabulary::Timestamp;
@@ -135,11 +135,11 @@ pub(crate) fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Vec<ShardRange>> {
-    let columns = migrate::columns(connection, "shard_range")?;
-    if columns.is_empty() {
+    let present = migrate::columns(connection, "shard_range")?;
+    if present.is_empty() {
         return Ok(Vec::new());
     }
-    let or = |column: &'static str, default: &'static str| match columns.iter().any(|found| found == column) {
+    let or = |column: &'static str, default: &'static str| match present.iter().any(|found| found == column) {
         true => column,
         false => default,
     };
@@ -150,25 +150,24 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Vec<ShardRange>>
         or("tombstones", "-1")
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let text = |row: &rusqlite::Row<'_>, i| row.get::<_, Option<String>>(i).map(Option::unwrap_or_default);
-    let number = |row: &rusqlite::Row<'_>, i| row.get::<_, Option<i64>>(i).map(Option::unwrap_or_default);
     let ranges = statement.query_map([], |row| {
-        let time = |i| crate::columns::timestamp(row, i);
-        let epoch: Option<String> = row.get(10)?;
+        let text = |i| columns::text(row, i);
+        let number = |i| columns::signed(row, i).map(Option::unwrap_or_default);
+        let time = |i| columns::timestamp(row, i);
         Ok(ShardRange {
-            name: text(row, 0)?,
+            name: text(0)?,
             timestamp: time(1)?,
-            lower: text(row, 2)?,
-            upper: text(row, 3)?,
-            object_count: number(row, 4)?,
-            bytes_used: number(row, 5)?,
+            lower: text(2)?,
+            upper: text(3)?,
+            object_count: number(4)?,
+            bytes_used: number(5)?,
             meta_timestamp: time(6)?,
-            deleted: number(row, 7)? != 0,
-            state: number(row, 8)?,
+            deleted: number(7)? != 0,
+            state: number(8)?,
             state_timestamp: time(9)?,
-            epoch: epoch.and_then(|text| text.parse().ok()),
-            reported: number(row, 11)? != 0,
-            tombstones: row.get::<_, Option<i64>>(12)?.unwrap_or(-1),
+            epoch: text(10)?.parse().ok(),
+            reported: number(11)? != 0,
+            tombstones: columns::signed(row, 12)?.unwrap_or(-1),
         })
     })?;
     ranges.collect()

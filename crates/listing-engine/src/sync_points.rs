@@ -3,7 +3,7 @@
 //! `incoming_sync`: rows of theirs that are here. `outgoing_sync`: rows of ours that are there.
 //! Always holds: points only grow.
 
-use crate::{Broker, Error};
+use crate::{Broker, Error, columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// Whose rows a sync point counts.
@@ -41,7 +41,7 @@ impl Broker {
             database.read("read the sync points of", |c| {
                 let found = c
                     .prepare_cached(&sql)?
-                    .query_row([remote_id], |row| row.get(0))
+                    .query_row([remote_id], |row| columns::signed(row, 0))
                     .optional()?;
                 Ok(found.flatten().unwrap_or(-1))
             })
@@ -67,8 +67,8 @@ pub(crate) fn read(connection: &Connection, direction: Direction) -> rusqlite::R
     let mut statement = connection.prepare_cached(&sql)?;
     let points = statement.query_map([], |row| {
         Ok(SyncPoint {
-            remote_id: row.get::<_, Option<String>>(0)?.unwrap_or_default(),
-            point: row.get::<_, Option<i64>>(1)?.unwrap_or(-1),
+            remote_id: columns::text(row, 0)?,
+            point: columns::signed(row, 1)?.unwrap_or(-1),
         })
     })?;
     points.collect()

@@ -6,64 +6,19 @@ mod support;
 
 use listing_engine::wire::Numbered;
 use listing_engine::{
-    Arriving, Broker, ContainerRow, Direction, Error, Info, Kind, Metadata, NewDatabase, ObjectRow, Row, Settling,
-    ShardRange, SyncPoint, adopt, better_policy,
+    Arriving, Broker, ContainerRow, Direction, Error, Info, Kind, Metadata, ObjectRow, Row, Settling, ShardRange,
+    SyncPoint, adopt, better_policy,
 };
 use proptest::prelude::*;
-use rusqlite::functions::FunctionFlags;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::time::{Duration, Instant};
-use support::{at, container, create, location, new_database, object};
+use support::{at, container, create, location, object, push, replica, rows};
 use vocabulary::{PolicyIndex, Timestamp};
 
 const SETTLING: Settling<'static> = Settling {
     name: "remote-id",
     unique: "5e7ab1e5-0000-4000-8000-00000000000f",
 };
-
-/// All rows without their numbers, which differ between replicas.
-fn rows(broker: &Broker) -> Vec<String> {
-    let mut rows: Vec<String> = broker
-        .rows_since(-1, usize::MAX)
-        .unwrap()
-        .iter()
-        .map(|numbered| format!("{:?}", numbered.row))
-        .collect();
-    rows.sort();
-    rows
-}
-
-/// What a replicator does from one to the other, its messages as JSON.
-fn push(from: &Broker, to: &Broker) {
-    let kind = from.location().kind();
-    let (mine, theirs) = (from.replication_info().unwrap(), to.replication_info().unwrap());
-    to.learn(&mine.summary, at(999)).unwrap();
-    from.learn(&theirs.summary, at(999)).unwrap();
-    let mut point = to.sync_point(&mine.summary.id, Direction::Incoming).unwrap();
-    loop {
-        let rows = from.rows_since(point, 2).unwrap();
-        let Some(last) = rows.last() else { break };
-        point = last.id;
-        let sent: Vec<_> = rows.iter().map(Numbered::to_json).collect();
-        let got = sent
-            .iter()
-            .map(|item| Numbered::from_json(kind, item).unwrap())
-            .collect();
-        to.merge_rows_from(got, &mine.summary.id).unwrap();
-    }
-    to.merge_sync_points(&from.sync_points(Direction::Incoming).unwrap(), Direction::Incoming)
-        .unwrap();
-}
-
-fn replica(device: &Path, kind: Kind, number: u8) -> Broker {
-    let new = NewDatabase {
-        unique: format!("replica-{number}"),
-        ..new_database(kind)
-    };
-    std::fs::create_dir_all(device).unwrap();
-    Broker::create(location(device, kind), &new).unwrap()
-}
 
 #[derive(Debug, Clone)]
 enum Change {
@@ -495,79 +450,4 @@ fn objects_of_another_policy_are_found_once() {
     );
     let mine = broker.replication_info().unwrap().summary;
     assert_eq!(better_policy(&mine, &mine), None);
-}
-
-/// Writes rows by hand, as no broker does: name, and what the other columns are in SQL.
-fn scribble(broker: &Broker, sql: &str) {
-    broker.settle().unwrap();
-    let raw = rusqlite::Connection::open(broker.location().db_file()).unwrap();
-    raw.create_scalar_function("chexor", 3, FunctionFlags::default(), |call| call.get::<String>(0))
-        .unwrap();
-    raw.execute_batch(sql).unwrap();
-}
-
-#[test]
-fn one_odd_row_keeps_no_other_from_travelling() {
-    let time = "0000000005.00000";
-    let columns = "name, created_at, size, content_type, etag, deleted, storage_policy_index";
-    // The row, and whether a row of its name arrives.
-    let odd = [
-        (format!("'odd', '{time}', 'many', 't', 'e', 0, 0"), true),
-        (format!("'odd', '{time}', 5.5, 't', 'e', 0, 0"), true),
-        (format!("'odd', '{time}', NULL, NULL, NULL, NULL, NULL"), true),
-        (format!("'odd', '{time}', 5, x'ff', CAST(x'fe' AS TEXT), 2, 0"), true),
-        ("'odd', 'yesterday', -5, 5, 6.5, 0, 0".into(), true),
-        (format!("'odd', '{time}', 5, 't', 'e', 0, -1"), false),
-        (format!("x'6f64ff', '{time}', 5, 't', 'e', 0, 0"), false),
-        (format!("NULL, '{time}', 5, 't', 'e', 0, 0"), false),
-    ];
-    for (values, travels) in odd {
-        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (from, to) = (
-            replica(here.path(), Kind::Container, 1),
-            replica(there.path(), Kind::Container, 2),
-        );
-        from.commit_batch(&[Row::Object(object("before", at(1)))]).unwrap();
-        scribble(&from, &format!("INSERT INTO object ({columns}) VALUES ({values})"));
-        from.commit_batch(&[Row::Object(object("behind", at(1)))]).unwrap();
-        push(&from, &to);
-        let mut arrived: Vec<_> = to.rows_since(-1, usize::MAX).unwrap();
-        arrived.retain(|numbered| !matches!(&numbered.row, Row::Object(row) if row.name == "odd"));
-        assert_eq!(arrived.len(), 2, "{values}");
-        assert_eq!(rows(&to).len(), 2 + usize::from(travels), "{values}");
-        // What is newer comes in its place, as with others.
-        push(&to, &from);
-        from.commit_batch(&[Row::Object(object("odd", at(9)))]).unwrap();
-        push(&from, &to);
-        assert!(rows(&to).iter().any(|row| row.contains("\"odd\"")), "{values}");
-        assert!(from.info().is_ok() && from.policy_stats().is_ok(), "{values}");
-    }
-}
-
-#[test]
-fn one_odd_container_keeps_no_other_from_travelling() {
-    let columns = "name, put_timestamp, delete_timestamp, object_count, bytes_used, deleted, storage_policy_index";
-    let odd = [
-        ("'odd', '0000000005.00000', '0', 'many', 5.5, 0, 0", true),
-        ("'odd', x'ff', NULL, NULL, -1, NULL, NULL", true),
-        ("'odd', '0000000005.00000', '0', 1, 1, 0, -1", false),
-        ("x'ff', '0000000005.00000', '0', 1, 1, 0, 0", false),
-    ];
-    for (values, travels) in odd {
-        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (from, to) = (
-            replica(here.path(), Kind::Account, 1),
-            replica(there.path(), Kind::Account, 2),
-        );
-        scribble(&from, &format!("INSERT INTO container ({columns}) VALUES ({values})"));
-        from.commit_batch(&[Row::Container(container("good", at(1), Timestamp::ZERO, 1))])
-            .unwrap();
-        push(&from, &to);
-        assert!(rows(&to).iter().any(|row| row.contains("\"good\"")), "{values}");
-        assert_eq!(rows(&to).len(), 1 + usize::from(travels), "{values}");
-        from.commit_batch(&[Row::Container(container("odd", at(9), Timestamp::ZERO, 1))])
-            .unwrap();
-        push(&from, &to);
-        assert!(rows(&to).iter().any(|row| row.contains("\"odd\"")), "{values}");
-    }
 }

@@ -77,8 +77,11 @@ impl Offer {
         let mut separator = ' ';
         for (mark, time) in [('m', self.meta), ('t', self.content_type)] {
             if time != self.data {
-                let delta = time.ticks().saturating_sub(self.data.ticks());
-                line.push_str(&format!("{separator}{mark}:{delta:x}"));
+                let (sign, delta) = match time.ticks() < self.data.ticks() {
+                    true => ("-", self.data.ticks() - time.ticks()),
+                    false => ("", time.ticks() - self.data.ticks()),
+                };
+                line.push_str(&format!("{separator}{mark}:{sign}{delta:x}"));
                 if time.offset() != 0 {
                     line.push_str(&format!("__{:x}", time.offset()));
                 }
@@ -108,8 +111,8 @@ impl Offer {
         };
         for item in words.next().unwrap_or_default().split(',') {
             match item.split_once(':') {
-                Some(("m", delta)) => offer.meta = later(data, delta).ok_or_else(|| refuse(line))?,
-                Some(("t", delta)) => offer.content_type = later(data, delta).ok_or_else(|| refuse(line))?,
+                Some(("m", delta)) => offer.meta = apart(data, delta).ok_or_else(|| refuse(line))?,
+                Some(("t", delta)) => offer.content_type = apart(data, delta).ok_or_else(|| refuse(line))?,
                 Some(("durable", word)) => offer.durable = is_true(word),
                 _ => {}
             }
@@ -131,11 +134,12 @@ impl Offer {
     }
 }
 
-fn later(base: Timestamp, text: &str) -> Option<Timestamp> {
+fn apart(base: Timestamp, text: &str) -> Option<Timestamp> {
     let (delta, offset) = text.split_once("__").unwrap_or((text, "0"));
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let ticks = base.ticks().checked_add(hex(delta)?)?;
-    Some(Timestamp::from_ticks(ticks).ok()?.with_offset(hex(offset)?))
+    // OpenStack's says, and understands, times before the base too.
+    let ticks = base.ticks().checked_add_signed(i64::from_str_radix(delta, 16).ok()?)?;
+    let offset = u64::from_str_radix(offset, 16).ok()?;
+    Some(Timestamp::from_ticks(ticks).ok()?.with_offset(offset))
 }
 
 fn is_true(word: &str) -> bool {
@@ -284,6 +288,7 @@ mod tests {
             (offer(meta, typed), " m:3a057,t:219b7"),
             (offer(meta, meta), " m:3a057,t:3a057"),
             (offer("1700000000.12345_0000000000000003", data), " m:0__3"),
+            (offer("1699999999.12345", data), " m:-186a0"),
             (
                 Offer {
                     durable: false,

@@ -16,7 +16,7 @@ mod excerpt;
 mod files;
 
 use crate::sync_points::Direction;
-use crate::{Broker, DeviceRoot, Error, Kind, Location};
+use crate::{Broker, DeviceRoot, Error, Kind, Location, columns};
 use excerpt::Excerpt;
 use files::Untouched;
 use rusqlite::types::ValueRef;
@@ -109,7 +109,7 @@ impl Broker {
                 let notes = statement.query_map([], |row| {
                     Ok(SyncNote {
                         remote_id: text(row, 0)?,
-                        point: row.get::<_, Option<i64>>(1)?.unwrap_or(-1),
+                        point: columns::signed(row, 1)?.unwrap_or(-1),
                         updated_at: text(row, 2)?,
                     })
                 })?;

@@ -3,7 +3,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
-use listing_engine::{Broker, ContainerRow, Entry, Error, Kind, ListQuery, Location, NewDatabase, ObjectRow, Row};
+use listing_engine::wire::Numbered;
+use listing_engine::{
+    Broker, ContainerRow, Direction, Entry, Error, Kind, ListQuery, Location, NewDatabase, ObjectRow, Row,
+};
 use std::path::Path;
 use vocabulary::{HashPrefix, PolicyIndex, Timestamp};
 
@@ -147,4 +150,47 @@ pub fn naive<'n>(all: impl IntoIterator<Item = &'n String>, query: &ListQuery) -
         }
     }
     listed
+}
+
+/// All rows without their numbers, which differ between replicas.
+pub fn rows(broker: &Broker) -> Vec<String> {
+    let mut rows: Vec<String> = broker
+        .rows_since(-1, usize::MAX)
+        .unwrap()
+        .iter()
+        .map(|numbered| format!("{:?}", numbered.row))
+        .collect();
+    rows.sort();
+    rows
+}
+
+/// What a replicator does from one to the other, its messages as JSON.
+pub fn push(from: &Broker, to: &Broker) {
+    let kind = from.location().kind();
+    let (mine, theirs) = (from.replication_info().unwrap(), to.replication_info().unwrap());
+    to.learn(&mine.summary, at(999)).unwrap();
+    from.learn(&theirs.summary, at(999)).unwrap();
+    let mut point = to.sync_point(&mine.summary.id, Direction::Incoming).unwrap();
+    loop {
+        let rows = from.rows_since(point, 2).unwrap();
+        let Some(last) = rows.last() else { break };
+        point = last.id;
+        let sent: Vec<_> = rows.iter().map(Numbered::to_json).collect();
+        let got = sent
+            .iter()
+            .map(|item| Numbered::from_json(kind, item).unwrap())
+            .collect();
+        to.merge_rows_from(got, &mine.summary.id).unwrap();
+    }
+    to.merge_sync_points(&from.sync_points(Direction::Incoming).unwrap(), Direction::Incoming)
+        .unwrap();
+}
+
+pub fn replica(device: &Path, kind: Kind, number: u8) -> Broker {
+    let new = NewDatabase {
+        unique: format!("replica-{number}"),
+        ..new_database(kind)
+    };
+    std::fs::create_dir_all(device).unwrap();
+    Broker::create(location(device, kind), &new).unwrap()
 }
