@@ -9,7 +9,8 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use peer::{Body, HttpService, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,22 +85,30 @@ pub struct Unexpected {
     pub status: u16,
 }
 
-/// A line of a listing. What is missing in it is empty.
+/// A line of a listing, as far as upkeep looks at it. What is missing in it, or is no text, is empty: servers list what their
+/// databases hold, sizes below zero and nulls too, and one such line is no reason to read no other.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Listed {
     /// The name.
+    #[serde(deserialize_with = "text")]
     pub name: String,
-    /// Its bytes.
-    pub bytes: u64,
     /// The entity tag.
+    #[serde(deserialize_with = "text")]
     pub hash: String,
     /// The type, as stored.
+    #[serde(deserialize_with = "text")]
     pub content_type: String,
     /// The time of the last change, as ISO 8601.
+    #[serde(deserialize_with = "text")]
     pub last_modified: String,
-    /// Objects, where containers are listed.
-    pub count: u64,
+}
+
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(text) => text,
+        _ => String::new(),
+    })
 }
 
 impl Ask {
@@ -291,6 +300,10 @@ mod tests {
     use super::*;
     use parking_lot::Mutex;
 
+    /// OpenStack's servers list what their databases hold.
+    const LISTING: &str = r#"[{"name": "b", "bytes": 3, "hash": "e"},
+        {"name": "b1", "bytes": -7, "hash": null, "content_type": null}, {"subdir": "b/"}, {"name": "b2", "count": -1.5}]"#;
+
     /// Answers with these statuses, one after the other, and keeps what it was asked.
     struct Scripted(Mutex<Vec<u16>>, Mutex<Vec<String>>);
 
@@ -301,7 +314,7 @@ mod tests {
             assert_eq!(request.headers()[RESERVED_NAMES], "true");
             assert_eq!(request.headers()[REPLICATION_NETWORK], "true");
             self.1.lock().push(line);
-            let mut response = Response::new(Body::whole(r#"[{"name": "b", "bytes": 3}]"#));
+            let mut response = Response::new(Body::whole(LISTING));
             *response.status_mut() = http::StatusCode::from_u16(self.0.lock().remove(0)).unwrap();
             response
         }
@@ -336,9 +349,14 @@ mod tests {
         let path = EntityPath::account("a");
         let (client, scripted) = client(&[200, 404, 200]);
         let page = client.page(&path, "a/ ä", None).await.unwrap();
-        assert_eq!((page[0].name.as_str(), page[0].bytes, page.len()), ("b", 3, 1));
+        assert_eq!(
+            (page[0].name.as_str(), page[0].hash.as_str(), page.len()),
+            ("b", "e", 4)
+        );
+        let rest: Vec<_> = page[1..].iter().map(|row| (&*row.name, &*row.content_type)).collect();
+        assert_eq!(rest, [("b1", ""), ("", ""), ("b2", "")]);
         assert_eq!(scripted.1.lock()[0], "GET /v1/a?format=json&marker=a%2F%20%C3%A4");
         assert!(client.page(&path, "a", Some(7)).await.unwrap().is_empty());
-        assert_eq!(client.page(&path, "b", None).await.unwrap_err().status, 502);
+        assert_eq!(client.page(&path, "z", None).await.unwrap_err().status, 502);
     }
 }

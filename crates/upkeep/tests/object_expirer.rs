@@ -234,6 +234,18 @@ async fn what_is_due_goes_and_then_its_row() {
 }
 
 #[tokio::test]
+async fn a_time_with_a_zero_too_many_hides_no_task_behind_it() {
+    let due = ago(100);
+    let rows = [
+        ("09999999999-a/c/far".to_owned(), "text/plain"),
+        (format!("{due}-a/c/o"), "text/plain"),
+    ];
+    let mut site = site(&rows, &[], |_| {});
+    assert_eq!(pass(&mut site.expirer).await, (1, 0));
+    assert!(site.cluster.deleted.lock()[0].starts_with("/v1/a/c/o "));
+}
+
+#[tokio::test]
 async fn what_cannot_be_found_is_looked_for_until_it_is_too_old() {
     for (status, seconds, settled) in [
         (404, 100, false),

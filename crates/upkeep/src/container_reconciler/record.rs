@@ -158,7 +158,6 @@ mod tests {
             content_type: content_type.into(),
             hash: "1795201483.75000_0000000000000001".into(),
             last_modified: "2026-11-20T19:04:43.750000".into(),
-            ..Listed::default()
         }
     }
 
