@@ -308,7 +308,7 @@ def log_line(what, minutes=1, form="%b %e %H:%M:%S"):
     return f"{(datetime.datetime.now() - datetime.timedelta(minutes=minutes)).strftime(form)} host kernel: {what}\n"
 
 
-def audited(tmp_path, logs, more="", before=lambda folder: None):
+def audited(tmp_path, logs, more="", before=lambda folder: None, pattern="ker[m-o]*", setup=""):
     """What both makes note, print and log about drives whose kernel wrote these logs."""
     said = []
     for make in ("openstack", "martlet"):
@@ -319,9 +319,9 @@ def audited(tmp_path, logs, more="", before=lambda folder: None):
             os.utime(folder / name, (1, time.time() - 60 * age))
         before(folder)
         conf = folder / "drive-audit.conf"
-        conf.write_text(f"[drive-audit]\nuser = root\ndevice_dir = {folder}/node\nrecon_cache_path = {folder}/cache\nlog_file_pattern = {folder}/ker[m-o]*\n"
+        conf.write_text(f"[drive-audit]\nuser = root\ndevice_dir = {folder}/node\nrecon_cache_path = {folder}/cache\nlog_file_pattern = {folder}/{pattern}\n"
                         f"log_to_console = true\n{more}\n")
-        line = ["unshare", "-m", "bash", "-c", DRIVES, "bash", folder, *command(make, "drive-audit", [conf])]
+        line = ["unshare", "-m", "bash", "-c", DRIVES.replace("set +e", f"{setup}\nset +e"), "bash", folder, *command(make, "drive-audit", [conf])]
         ended = subprocess.run([str(word) for word in line], capture_output=True, text=True, check=False, timeout=240)
         noted = folder / "cache/drive.recon"
         figures = json.loads(noted.read_text().replace(str(folder), "D")) if noted.exists() else None
@@ -369,6 +369,44 @@ def test_drive_audit_adds_up_rotated_logs(tmp_path):
 def test_drive_audit_ends_at_a_log_that_cannot_be_read(tmp_path):
     figures, out, _ = audited(tmp_path, {"kern.log": log_line("sdb1 error")}, before=lambda folder: (folder / "kern.log.1").mkdir())
     assert figures is None and out.startswith("Unable to open D/kern.log.1\nstatus 1\n")
+
+
+@as_root
+def test_drive_audit_finds_logs_below_patterns_of_directories(tmp_path):
+    def logs(folder):
+        for name in ("log/a/kern.log", "log/b/kern.log", "log/.hidden/kern.log"):
+            (folder / name).parent.mkdir(parents=True)
+            (folder / name).write_text(log_line("sdb1 error"))
+
+    figures, _, _ = audited(tmp_path, {}, before=logs, pattern="lo[g]/*/kern.*")
+    assert figures["D/node/sdb1"] == 2
+
+
+@as_root
+def test_drive_audit_without_parentheses_takes_the_whole_match(tmp_path):
+    figures, _, _ = audited(tmp_path, {"kern.log": log_line("weird dm-3")}, r"regex_pattern_1 = dm-\d+")
+    assert figures["D/node/dmx"] == 1
+
+
+@as_root
+def test_drive_audit_where_a_drive_does_not_let_go(tmp_path):
+    """The boot is to leave it alone all the same; a line of two fields mounts nothing."""
+    def before(folder):
+        (folder / "umount").write_text("#!/bin/sh\necho umount: busy >&2\nexit 32\n")
+        (folder / "umount").chmod(0o755)
+
+    figures, out, _ = audited(tmp_path, {"kern.log": log_line("sdb1 error")}, before=before,
+                              setup='mount --bind $D/umount "$(command -v umount)"; echo "/dev/sdb1 $D/node/sdb1" >> /etc/fstab')
+    assert figures["D/node/sdb1"] == 1 and "#/dev/sdb1 D/node/sdb1 xfs" in out and "\n/dev/sdb1 D/node/sdb1\n" in f"{out}\n" and out.count("D/node/sdb1") > 3
+
+
+@pytest.mark.parametrize("pattern", ["(", r"(sd\w)(?=["])
+def test_drive_audit_with_a_wrong_pattern(tmp_path, pattern):
+    conf = tmp_path / "drive-audit.conf"
+    conf.write_text(f"[drive-audit]\nregex_pattern_7 = {pattern}\n")
+    theirs, ours = both("drive-audit", conf)
+    assert (ours.status, ours.out, ours.err.splitlines()[0]) == (theirs.status, theirs.out, theirs.err.splitlines()[0]) and ours.status == 1
+    assert "regex_pattern_7: " in ours.err
 
 
 def test_drive_audit_without_configuration(tmp_path):

@@ -7,6 +7,7 @@
 //! Always holds: only what is mounted below `device_dir` is unmounted; /etc/fstab is replaced whole or not at all.
 
 mod kernel_log;
+mod log_files;
 mod mounts;
 
 use crate::conf_file::ConfSection;
@@ -28,6 +29,8 @@ use upkeep::{Cache, Recon};
 use world::World;
 
 const FSTAB: &str = "/etc/fstab";
+/// There is such a directory where systemd is in charge.
+const SYSTEMD_RUNS: &str = "/run/systemd/system";
 /// No list of mounts is longer.
 const LARGEST: u64 = 1 << 20;
 
@@ -42,7 +45,7 @@ pub struct Arguments {
 /// What the configuration says.
 struct Options {
     said: DriveAuditSettings,
-    log: KernelLog,
+    patterns: Vec<(String, String)>,
 }
 
 impl Options {
@@ -51,8 +54,7 @@ impl Options {
         let words = |error: SettingsError| error.to_string();
         let said = DriveAuditSettings::from_document(section.document()).map_err(words)?;
         let patterns = drive_audit::patterns(section.document()).map_err(words)?;
-        let log = KernelLog::new(&said.log_file_pattern, said.minutes, &patterns)?;
-        Ok(Self { said, log })
+        Ok(Self { said, patterns })
     }
 }
 
@@ -69,14 +71,22 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
             return Ok(Status::FAILURE);
         }
     };
+    let said = &options.said;
+    let log = match KernelLog::new(&said.log_file_pattern, said.minutes, &options.patterns) {
+        Ok(log) => log,
+        Err(reason) => {
+            console.complain(reason)?;
+            return Ok(Status::FAILURE);
+        }
+    };
     let mounted = mounts::below(world, &options.said.device_dir)?;
     if mounted.is_empty() {
-        tell(&options, "Error: No devices found!", console)?;
+        alarm(&options, "Error: No devices found!", console)?;
     }
-    let errors = match options.log.errors(world) {
+    let errors = match log.errors(world) {
         Ok(errors) => errors,
         Err(reason) => {
-            tell(&options, &format!("Error: {reason}"), console)?;
+            alarm(&options, &format!("Error: {reason}"), console)?;
             return console.fail(reason);
         }
     };
@@ -104,6 +114,11 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
     note(&options, world, counts).await;
     if unmounted == 0 {
         tell(&options, "No drives were unmounted", console)?;
+    } else if world.files.info(Path::new(SYSTEMD_RUNS)).is_ok() {
+        // Else systemd may mount them again: it knows fstab as it read it.
+        if let Err(error) = Command::new("systemctl").arg("daemon-reload").status() {
+            console.complain(format_args!("cannot call systemctl daemon-reload: {error}"))?;
+        }
     }
     Ok(failed)
 }
@@ -127,10 +142,9 @@ fn take_out(
     }
     tell(options, &format!("Unmounting {place} with {count} errors"), console)?;
     let ended = Command::new("umount").arg("-fl").arg(place).status();
-    match ended {
-        Ok(status) if status.success() => {}
-        Ok(status) => return Ok(Err(format!("umount -fl {place}: {status}"))),
-        Err(error) => return Ok(Err(format!("cannot call umount: {error}"))),
+    // A drive that does not let go is not to come back with the next boot either; umount itself has said why.
+    if let Err(error) = ended {
+        console.complain(format_args!("cannot call umount: {error}"))?;
     }
     tell(options, &format!("Commenting out {place} from {FSTAB}"), console)?;
     Ok(comment_out(world, place).map(|()| true))
@@ -156,8 +170,9 @@ fn commented(fstab: &[u8], place: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(fstab.len() + 1);
     for line in lines {
         let text = String::from_utf8_lossy(line);
-        let field = text.split_whitespace().nth(1);
-        if !text.starts_with('#') && field == Some(place) {
+        let mut fields = text.split_whitespace().skip(1);
+        // Without a type of file system behind it a line mounts nothing.
+        if !text.starts_with('#') && fields.next() == Some(place) && fields.next().is_some() {
             out.push(b'#');
         }
         out.extend_from_slice(line);
@@ -172,6 +187,17 @@ async fn note(options: &Options, world: &World, counts: BTreeMap<String, i64>) {
     figures.insert("drive_audit_errors".into(), sum.into());
     let recon = Recon::new(world.clone(), &options.said.recon_cache_path);
     recon.note(Cache::Drive, Value::Object(figures)).await;
+}
+
+/// What makes an audit useless.
+fn alarm(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result<()> {
+    match options.said.log_to_console {
+        true => tell(options, what, console),
+        false => {
+            tracing::error!("{what}");
+            Ok(())
+        }
+    }
 }
 
 fn tell(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result<()> {
@@ -190,8 +216,8 @@ mod tests {
 
     #[test]
     fn only_the_line_of_the_place_becomes_a_comment() {
-        let before = b"/dev/sdb1 /srv/node/sdb1 xfs x 0 0\n# /srv/node/sdb1\n/dev/sdb2 /srv/node/sdb12 xfs x\n\xff /srv/node/sdb1";
-        let after = b"#/dev/sdb1 /srv/node/sdb1 xfs x 0 0\n# /srv/node/sdb1\n/dev/sdb2 /srv/node/sdb12 xfs x\n#\xff /srv/node/sdb1";
+        let before = b"/dev/sdb1 /srv/node/sdb1 xfs x 0 0\n# /srv/node/sdb1\n/dev/sdb2 /srv/node/sdb12 xfs x\n/dev/sdb1 /srv/node/sdb1\n\xff /srv/node/sdb1 xfs";
+        let after = b"#/dev/sdb1 /srv/node/sdb1 xfs x 0 0\n# /srv/node/sdb1\n/dev/sdb2 /srv/node/sdb12 xfs x\n/dev/sdb1 /srv/node/sdb1\n#\xff /srv/node/sdb1 xfs";
         assert_eq!(commented(before, "/srv/node/sdb1"), after);
         assert_eq!(commented(after, "/srv/node/sdb1"), after);
     }

@@ -42,12 +42,12 @@ impl DriveAuditSettings {
     }
 }
 
-/// The regular expressions of the section, in its order.
-pub fn patterns(document: &Document) -> Result<Vec<String>, SettingsError> {
+/// The regular expressions of the section, in its order, each with its option's name.
+pub fn patterns(document: &Document) -> Result<Vec<(String, String)>, SettingsError> {
     let section = document.section(SECTION);
     let options = section.map_or(&[][..], |section| &section.options);
     let wanted = options.iter().filter(|option| option.name.starts_with(PATTERN));
     wanted
-        .map(|option| interpolate::expand(document, SECTION, option))
+        .map(|option| Ok((option.name.clone(), interpolate::expand(document, SECTION, option)?)))
         .collect()
 }

@@ -5,12 +5,12 @@
 //! after a boot the letters may belong to other drives.
 //! Always holds: any bytes are read; a file is read from its beginning, a line at a time.
 
+use super::log_files::written_last_first;
 use regex::{Regex, RegexBuilder};
 use settings::drive_audit::USUAL_PATTERNS;
-use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use world::World;
 
@@ -19,6 +19,8 @@ const MONTHS: [&str; 12] = [
 ];
 /// Patterns from configurations may not grow larger than this when compiled.
 const LARGEST_PATTERN: usize = 10 << 20;
+/// What Python's expressions have beyond ours, and what to do without.
+const NOT_KNOWN: &str = "look-ahead, look-behind and backreferences are not known here; let several regex_pattern_ options say which lines count";
 /// What is longer is no line of a log.
 const LONGEST_LINE: u64 = 1 << 20;
 
@@ -43,19 +45,15 @@ pub(super) struct KernelLog {
 }
 
 impl KernelLog {
-    /// `patterns` are looked for instead of the usual ones, unless there are none.
-    pub(super) fn new(pattern: &str, minutes: i64, patterns: &[String]) -> Result<Self, String> {
-        let usual = USUAL_PATTERNS.map(str::to_owned);
+    /// `patterns`, each with the option that says it, are looked for instead of the usual ones, unless there are none.
+    pub(super) fn new(pattern: &str, minutes: i64, patterns: &[(String, String)]) -> Result<Self, String> {
+        let usual = USUAL_PATTERNS.map(|wanted| ("the usual pattern".to_owned(), wanted.to_owned()));
         let wanted = if patterns.is_empty() { &usual[..] } else { patterns };
-        let compiled = wanted.iter().map(|wanted| {
+        let compiled = wanted.iter().map(|(option, wanted)| {
             let built = RegexBuilder::new(wanted).size_limit(LARGEST_PATTERN).build();
-            let built = built.map_err(|error| format!("regex_pattern {wanted}: {error}"))?;
-            match built.captures_len() {
-                1 => Err(format!(
-                    "regex_pattern {wanted}: expected parentheses around the device's name"
-                )),
-                _ => Ok(built),
-            }
+            built.map_err(|error| {
+                format!("Error: unable to compile regex pattern \"{wanted}\"\n{option}: {error}\n{NOT_KNOWN}")
+            })
         });
         Ok(Self {
             pattern: pattern.into(),
@@ -69,7 +67,7 @@ impl KernelLog {
         let now = local_now().map_err(|error| error.to_string())?;
         let since = seconds(now) - self.minutes.saturating_mul(60);
         let mut all = Errors::new();
-        for path in files(world, &self.pattern) {
+        for path in written_last_first(world, &self.pattern) {
             let read = File::open(&path).and_then(|file| self.read(BufReader::new(file), now, since));
             let (errors, older_count) = read.map_err(|error| {
                 tracing::debug!("cannot read {}: {error}", path.display());
@@ -111,7 +109,9 @@ impl KernelLog {
                 continue;
             }
             for pattern in &self.errors {
-                for device in pattern.captures_iter(&text).filter_map(|captures| captures.get(1)) {
+                // Without parentheses all that matches is the device's name.
+                let group = usize::from(pattern.captures_len() > 1);
+                for device in pattern.captures_iter(&text).filter_map(|captures| captures.get(group)) {
                     let before = found.iter().position(|(name, _)| name == device.as_str());
                     let count = before.map_or(0, |at| found.remove(at).1);
                     found.push((device.as_str().to_owned(), count + 1));
@@ -171,54 +171,6 @@ fn seconds([year, month, day, hour, minute, second]: Local) -> i64 {
     days * 86_400 + hour * 3_600 + minute * 60 + second
 }
 
-/// What matches a pattern, whose last part may have `*`, `?` and `[…]`: what was written last first.
-fn files(world: &World, pattern: &Path) -> Vec<PathBuf> {
-    let directory = pattern.parent().unwrap_or(Path::new("/"));
-    let Some(wanted) = pattern.file_name().and_then(|name| name.to_str()).and_then(matcher) else {
-        return vec![];
-    };
-    let mut found = vec![];
-    if let Ok(opened) = world.files.open_directory(directory) {
-        // What cannot be listed holds no log.
-        let _ = opened.list(&mut |name| {
-            found.extend(
-                name.to_str()
-                    .filter(|name| wanted.is_match(name))
-                    .map(|name| directory.join(name)),
-            );
-        });
-    }
-    found.sort();
-    let written = |path: &PathBuf| world.files.info(path).ok().map(|info| info.modified);
-    found.sort_by_cached_key(|path| Reverse(written(path)));
-    found
-}
-
-/// A shell's pattern.
-fn matcher(pattern: &str) -> Option<Regex> {
-    let mut regex = String::from("^");
-    let mut rest = pattern.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '*' => regex.push_str(".*"),
-            '?' => regex.push('.'),
-            '[' => match rest.as_str().get(1..).and_then(|behind| behind.find(']')) {
-                Some(end) => {
-                    let (set, behind) = rest.as_str().split_at(end + 1);
-                    let (not, set) = set.strip_prefix('!').map_or(("", set), |set| ("^", set));
-                    let set = set.replace('\\', "\\\\").replace('[', "\\[").replace('^', "\\^");
-                    regex.push_str(&format!("[{not}{set}]"));
-                    rest = behind[1..].chars();
-                }
-                None => regex.push_str("\\["),
-            },
-            c => regex.push_str(&regex::escape(&c.to_string())),
-        }
-    }
-    regex.push('$');
-    Regex::new(&regex).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +178,11 @@ mod tests {
 
     const NOW: Local = [2026, 1, 2, 0, 10, 0];
 
-    fn counted(patterns: &[String], text: &str) -> (Errors, bool) {
+    fn own(pattern: &str) -> [(String, String); 1] {
+        [("regex_pattern_1".to_owned(), pattern.to_owned())]
+    }
+
+    fn counted(patterns: &[(String, String)], text: &str) -> (Errors, bool) {
         let log = KernelLog::new("/x", 60, patterns).unwrap();
         log.read(text.as_bytes(), NOW, seconds(NOW) - 3600).unwrap()
     }
@@ -243,11 +199,19 @@ mod tests {
         let text = "Dec 31 23:59:00 h sdd1 error\nJan  1 23:10:00 h sdb1 error\nJan  1 23:10:01 h sdb1 error\n\
                     2026-01-02T00:09:59.1+05:00 h error on sdc1\njunk sdb1 error\nJan  2 00:01:00 h sdb1 error sdb1 is bad\n";
         assert_eq!(counted(&[], text), (expected(&[("sdc1", 1), ("sdb1", 3)]), false));
-        let own = [r"weird (dm-\d+)".to_owned()];
-        let (found, older_count) = counted(&own, "Jan  2 00:01:00 h weird dm-3 error sdb1 weird dm-4");
+        let (found, older_count) = counted(
+            &own(r"weird (dm-\d+)"),
+            "Jan  2 00:01:00 h weird dm-3 error sdb1 weird dm-4",
+        );
         assert_eq!((found, older_count), (expected(&[("dm-3", 1), ("dm-4", 1)]), true));
-        assert!(KernelLog::new("/x", 60, &["no group".to_owned()]).is_err());
-        assert!(KernelLog::new("/x", 60, &["(".to_owned()]).is_err());
+        assert_eq!(
+            counted(&own(r"dm-\d"), "Jan  2 00:01:00 h dm-3").0,
+            expected(&[("dm-3", 1)])
+        );
+        for refused in ["(", r"(sd\w)(?!: fine)"] {
+            let reason = KernelLog::new("/x", 60, &own(refused)).err().unwrap();
+            assert!(reason.contains(refused) && reason.contains("regex_pattern_1: ") && reason.ends_with(NOT_KNOWN));
+        }
     }
 
     #[test]
@@ -263,25 +227,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_usual_pattern_leaves_compressed_logs_alone() {
-        let usual = matcher("kern.*[!.][!g][!z]").unwrap();
-        for (name, matches) in [
-            ("kern.log", true),
-            ("kern.log.1", true),
-            ("kern.log.2.gz", false),
-            ("other.log", false),
-        ] {
-            assert_eq!(usual.is_match(name), matches, "{name}");
-        }
-    }
-
     proptest! {
         #[test]
-        fn any_line_and_pattern_are_read(text in "\\PC*", line in "[A-Z][a-z]{2} [0-9 :T-]{1,30}") {
+        fn any_line_is_read(text in "\\PC*", line in "[A-Z][a-z]{2} [0-9 :T-]{1,30}") {
             let _ = time_of(&text, NOW);
             let _ = time_of(&line, NOW).map(seconds);
-            let _ = matcher(&text);
         }
     }
 }
