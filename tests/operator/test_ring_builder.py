@@ -11,6 +11,7 @@ import pytest
 from harness import ring_builder as builders
 from harness.places import martlet
 from harness.ring_builder import shown
+from harness.tools import both
 
 FOUR = """
 b.builder create 6 3 1
@@ -570,3 +571,14 @@ def test_what_openstack_takes_and_cannot_use(tmp_path, line):
     before = (tmp_path / "b.builder").read_bytes()
     [step] = builders.ours(tmp_path, [f"b.builder {line}"])
     assert step.status == 2 and step.out.strip() and (tmp_path / "b.builder").read_bytes() == before
+
+
+def test_replicas_that_were_asked_for_and_are_not_placed(tmp_path):
+    """A row that was the last, and short, is no longer the last. OpenStack's program ends with a traceback there."""
+    lines = ["c.builder create 3 2.5 0", *(f"c.builder add r1z{number}-127.0.0.{number}:1/a 1" for number in range(1, 6)), "c.builder rebalance --seed 1"]
+    builders.openstack(tmp_path, lines)
+    for replicas, status in (("2.7", 0), ("3", 0), ("3.5", 2)):
+        builders.openstack(tmp_path, [f"c.builder set_replicas {replicas}"])
+        theirs, ours = both("ring-builder", "c.builder", "validate", cwd=tmp_path)
+        assert ours.status == theirs.status == status, (replicas, theirs, ours)
+    assert "replica 2 has 4 partitions where 8 belong" in ours.out + ours.err

@@ -29,9 +29,12 @@ impl RingBuilder {
 
     fn validate_lengths(&self) -> Result<(), Invalid> {
         let last = self.rows.len() - 1;
+        // Replicas that were asked for since and are not placed yet: only the last of those may be short.
+        let asked = self.replicas().ceil() as usize;
         for (replica, row) in self.rows.iter().enumerate() {
             let wanted = self.partitions();
-            if row.len() > wanted || (replica < last && row.len() < wanted) {
+            let may_be_short = replica == last && replica + 1 >= asked;
+            if row.len() > wanted || (!may_be_short && row.len() < wanted) {
                 let found = row.len();
                 return Err(Invalid::Length { replica, found, wanted });
             }
