@@ -134,5 +134,6 @@ def test_servers_and_daemons_go_on_whatever_is_done_to_them(machine, packages, t
     url = f"http://127.0.0.1:{layout.ports['object', 0]}/sdb1/0/a/c/o"
     until(lambda: machine.run(f"curl -s -o /dev/null -w '%{{http_code}}' {url}").stdout == "507", within=60, what="507 of a drive taken out")
     machine.run("systemctl stop martlet.target")
-    assert {property_of(machine, unit, "ActiveState") for unit in UNITS} == {"inactive"}
+    # systemctl waits for the target, and not for those that stop with it.
+    until(lambda: {property_of(machine, unit, "ActiveState") for unit in UNITS} == {"inactive"}, within=60, what="the end of all units")
     assert {property_of(machine, unit, "Result") for unit in UNITS} == {"success"}
