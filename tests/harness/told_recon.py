@@ -1,10 +1,15 @@
-"""Servers that say under `/recon` what they are told to say, each at an address of its own (127.0.0.N)."""
+"""Servers that say under `/recon` what they are told to say, each at an address of its own (127.0.0.N, ::1)."""
 
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from swift.common.ring import RingBuilder
+
+
+class SixServer(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
 
 
 class ToldServer:
@@ -12,7 +17,7 @@ class ToldServer:
 
     def __init__(self, answers, ip):
         self.answers, self.ip = answers, ip
-        self.http = ThreadingHTTPServer((ip, 0), self._handler())
+        self.http = (SixServer if ":" in ip else ThreadingHTTPServer)((ip, 0), self._handler())
         self.port = self.http.server_port
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 

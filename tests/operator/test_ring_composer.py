@@ -88,6 +88,16 @@ def test_what_cannot_be_joined(folder, names):
     assert not (folder / "martlet" / "o.ring.gz").exists() and not (folder / "martlet" / "c.cb").exists()
 
 
+def test_a_component_amid_an_increase_is_named(folder):
+    """OpenStack's composes a ring without the increase: servers would not know where objects are to be linked."""
+    (folder / "more").mkdir()
+    shutil.copy(folder / "r2.builder", folder / "more" / "object.builder")
+    builders.openstack(folder, ["more/object.builder prepare_increase_partition_power"])
+    told = composed("martlet", folder, "c.cb", "compose", "r1.builder", "more/object.builder", "--output", "o.ring.gz")
+    assert told.status == 2 and not (folder / "o.ring.gz").exists()
+    assert "part_power=4, being increased to 5, found at indexes [1]" in told.err, told.err
+
+
 def test_what_may_not_follow(folder):
     shutil.copy(folder / "r1.builder", folder / "r1.old")
     builders.openstack(folder, ["r1.builder set_weight d0 2", "r1.builder rebalance --force"])

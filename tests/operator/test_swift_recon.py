@@ -156,6 +156,19 @@ def test_choices(told, arguments):
     same(told.etc, *arguments.split())
 
 
+def test_servers_with_addresses_of_version_six(tmp_path):
+    now = round(time.time(), 3)
+    server = ToldServer(full(1, now), "::1")
+    try:
+        write_rings(tmp_path, [(server.ip, server.port)])
+        # OpenStack's ranks of devices (-d) lose the address.
+        checks = [check for check in CHECKS if not check.startswith("-d")]
+        status, said = same(tmp_path, "object", "-v", *" ".join(checks).replace("--jitter 1000", "").split())
+        assert status == 0 and f"::1:{server.port}" in "".join(said), said
+    finally:
+        server.stop()
+
+
 def test_ranks_and_graph(tmp_path):
     devices = [{"device": f"sd{number}", "mounted": True, "size": 1000, "used": used, "avail": 1000 - used}
                for number, used in enumerate([100, 205, 300, 301, 302, 409, 995, 1000, 1, 0] * 3)]

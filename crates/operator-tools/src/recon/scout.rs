@@ -61,12 +61,9 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// As in URLs.
+    /// As OpenStack's program says it, in URLs too: IPv6 addresses are without brackets.
     pub(super) fn name(&self) -> String {
-        match self.ip.contains(':') {
-            true => format!("[{}]:{}", self.ip, self.port),
-            false => format!("{}:{}", self.ip, self.port),
-        }
+        format!("{}:{}", self.ip, self.port)
     }
 }
 

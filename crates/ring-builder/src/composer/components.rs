@@ -111,9 +111,11 @@ fn same_power(components: &[Component]) -> Result<(), String> {
     if places.len() == 1 {
         return Ok(());
     }
-    let found = places
-        .iter()
-        .map(|((power, _), places)| format!("part_power={power} found at indexes {places:?}"));
+    let found = places.iter().map(|((power, next), places)| match next {
+        None => format!("part_power={power} found at indexes {places:?}"),
+        // OpenStack's forgets the increase, and composes a ring that no longer says where objects are to be linked.
+        Some(next) => format!("part_power={power}, being increased to {next}, found at indexes {places:?}"),
+    });
     let found: Vec<String> = found.collect();
     Err(format!(
         "All builders must have same value for 'part_power'.\n{}",
