@@ -7,6 +7,7 @@
 //! Deliberately absent: TLS, reading the realms' file.
 
 use hmac::{Hmac, KeyInit, Mac};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 use sha1::Sha1;
 use std::collections::BTreeMap;
@@ -173,12 +174,18 @@ fn parts(address: &str) -> Result<(String, u16, String), String> {
     if path.contains(['?', '#', ';']) || authority.contains('@') {
         return Err("Params, queries, and fragments not allowed in X-Container-Sync-To".into());
     }
+    let path = format!("/{path}");
+    if PathAndQuery::try_from(path.as_str()).is_err() {
+        return Err(format!(
+            "{path:?} in X-Container-Sync-To cannot be asked for as it is written"
+        ));
+    }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| format!("no port: {port:?}"))?),
         _ => (authority, 80),
     };
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
-    Ok((host, port, format!("/{path}")))
+    Ok((host, port, path))
 }
 
 #[cfg(test)]
@@ -213,6 +220,9 @@ mod tests {
             "http://other/v1/a/c",
             "https://127.0.0.1/v1/a/c",
             "http://127.0.0.1",
+            "http://127.0.0.1/v1/a/c d",
+            "http://127.0.0.1/v1/a\nX-Evil: 1/c",
+            "http://127.0.0.1/v1/a/c\0",
             "",
         ] {
             assert!(resolve(wrong).is_err(), "{wrong}");
