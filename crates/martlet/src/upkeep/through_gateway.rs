@@ -132,6 +132,7 @@ impl Way<'_> {
             concurrency: settings.concurrency,
             processes: settings.processes,
             process: settings.process,
+            policies: self.swift.policies.clone(),
         };
         let agent = "Swift Container Reconciler";
         let client = InternalClient::new(self.world.clone(), gateway, agent, settings.request_tries);

@@ -24,7 +24,7 @@ pub use record::ACCOUNT as MISPLACED_OBJECTS;
 use record::{Found, Move, Record, container_of, judge_destination, judge_source, later};
 use std::collections::VecDeque;
 use std::time::Duration;
-use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Policies, PolicyIndex, Timestamp};
 use world::World;
 
 const NAME: &str = "container-reconciler";
@@ -43,6 +43,8 @@ pub struct ReconcilerOptions {
     pub processes: u64,
     /// Which of them this is.
     pub process: u64,
+    /// What this cluster has: nobody is asked for others.
+    pub policies: Policies,
 }
 
 /// Goes over the queue.
@@ -164,15 +166,27 @@ impl ContainerReconciler {
 
     /// Puts one object where it belongs.
     async fn reconcile(&self, container: &str, record: &Record) -> Result<(), Later> {
+        self.check_known(record, record.policy)?;
         let Some(right) = self.right_policy(&record.path).await else {
             let path = record.path.path();
             tracing::info!("{NAME}: {path}: unable to determine the destination policy; tried again in the next pass");
             return Err(Later);
         };
         if right != record.policy {
+            self.check_known(record, right)?;
             self.settle(record, right).await?;
         }
         self.take_out(container, record).await
+    }
+
+    /// The gateway would look for servers of any policy again and again.
+    fn check_known(&self, record: &Record, policy: PolicyIndex) -> Result<(), Later> {
+        if self.options.policies.get(policy).is_some() {
+            return Ok(());
+        }
+        let path = record.path.path();
+        tracing::error!("{NAME}: {path}: swift.conf has no policy {policy}; left alone");
+        Err(Later)
     }
 
     async fn settle(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
