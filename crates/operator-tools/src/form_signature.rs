@@ -45,7 +45,9 @@ pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> i
     let Some(max_file_count) = pythonic::int(count).filter(|count| *count > 0) else {
         return console.fail("Please use a positive <max_file_count> value.");
     };
-    let Some(seconds) = pythonic::int(seconds) else {
+    let now = world.clock.now().as_f64();
+    let expires = pythonic::int(seconds).map(|seconds| (now + seconds as f64) as i128);
+    let Some(expires) = expires.filter(|expires| *expires > 0) else {
         return console.fail("Please use a positive <seconds> value.");
     };
     if !names_a_container(path) {
@@ -58,7 +60,7 @@ pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> i
         redirect,
         max_file_size,
         max_file_count,
-        expires: (world.clock.now().as_f64() + seconds as f64) as i128,
+        expires,
         key,
     };
     form.print(console)?;
@@ -169,7 +171,14 @@ mod tests {
     fn refuses_what_formpost_would_refuse() {
         let good = ["/v1/a/c", "", "5", "1", "60", "key"];
         assert_eq!(said(&good).0, Status::SUCCESS);
-        for (place, wrong) in [(0, "/v1/a"), (0, "/v1/a//b"), (2, "-1"), (3, "0"), (4, "1.5")] {
+        for (place, wrong) in [
+            (0, "/v1/a"),
+            (0, "/v1/a//b"),
+            (2, "-1"),
+            (3, "0"),
+            (4, "1.5"),
+            (4, "-99999999999"),
+        ] {
             let mut words = good;
             words[place] = wrong;
             assert_eq!(said(&words).0, Status::FAILURE, "{words:?}");
