@@ -56,8 +56,14 @@ pub const SECTION: &str = "dispersion";
 pub const FILE: &str = "dispersion.conf";
 
 impl DispersionSettings {
-    /// Reads a file.
+    /// Reads a file. As OpenStack's tools read this one, `%%` is a percent sign in every value; in the others
+    /// only where a value names an option too. A single one, which OpenStack's refuse, is one as well.
     pub fn load(path: &Path) -> Result<Self, SettingsError> {
-        Self::read(&Scope::plain(&Document::load(path)?, SECTION)?)
+        let mut document = Document::load(path)?;
+        let options = document.sections.iter_mut().flat_map(|section| &mut section.options);
+        for option in options.filter(|option| !option.value.contains("%(")) {
+            option.value = option.value.replace("%%", "%");
+        }
+        Self::read(&Scope::plain(&document, SECTION)?)
     }
 }

@@ -100,13 +100,19 @@ impl Account {
                 204 | 404 => return Ok(names),
                 status => return Err(format!("GET {path}: {status}")),
             };
-            let rows = page.as_array().map(Vec::as_slice).unwrap_or_default();
+            let rows = page
+                .as_array()
+                .ok_or_else(|| format!("GET {path}: the answer is no listing"))?;
             let found = rows
                 .iter()
                 .filter_map(|row| Some(row.get("name")?.as_str()?.to_owned()));
             let before = names.len();
             names.extend(found);
             match names.last() {
+                // Who lists the same page again would do so for ever.
+                Some(last) if names.len() > before && *last == marker => {
+                    return Err(format!("GET {path}: a page ends where the one before it ended"));
+                }
                 Some(last) if names.len() > before => marker.clone_from(last),
                 _ => return Ok(names),
             }

@@ -160,5 +160,38 @@ impl<'a> Ground<'a> {
     }
 }
 
+/// A time in the largest unit that it passes: `59s`, `2m`, `3h`.
+fn shortly(seconds: f64) -> String {
+    let (mut amount, mut unit) = (seconds, 's');
+    for larger in ['m', 'h'] {
+        if amount > 60.0 {
+            (amount, unit) = (amount / 60.0, larger);
+        } else {
+            break;
+        }
+    }
+    format!("{}{unit}", amount.round_ties_even())
+}
+
 /// The beginning of a line that takes the place of what the terminal showed.
 const ANEW: &str = "\r\x1b[K";
+
+#[cfg(test)]
+mod tests {
+    use super::shortly;
+
+    #[test]
+    fn times_are_told_in_the_largest_unit_that_they_pass() {
+        for (seconds, told) in [
+            (0.2, "0s"),
+            (60.0, "60s"),
+            (61.0, "1m"),
+            (75.0, "1m"),
+            (3_600.0, "60m"),
+            (9_000.0, "2h"),
+            (360_000.0, "100h"),
+        ] {
+            assert_eq!(shortly(seconds), told);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! `dispersion-populate`: makes containers and objects until they are on as many partitions as was asked for.
 
 use super::account::Account;
-use super::{ANEW, Common, Ground, Unfit};
+use super::{ANEW, Common, Ground, Unfit, shortly};
 use crate::console::{Console, Status};
 use crate::words::whole;
 use clap::Args;
@@ -134,7 +134,7 @@ impl Populating<'_> {
         let mut covered: HashSet<u32> = there.iter().map(|name| partition(name)).collect();
         let wanted = self.ground.settings.dispersion_coverage / 100.0 * f64::from(partitions);
         let wanted = (wanted.max(0.0) as usize).min((partitions as usize).saturating_sub(covered.len()));
-        let names = (start..).map(|number| format!("{prefix}{number}"));
+        let names = (start.max(0)..=i64::MAX).map(|number| format!("{prefix}{number}"));
         names
             .filter(|name| covered.insert(partition(name)))
             .take(wanted)
@@ -154,17 +154,11 @@ impl Populating<'_> {
         while let Some(made) = making.next().await {
             made.map_err(Unfit::Line)?;
         }
-        let took = self
-            .ground
-            .world
-            .clock
-            .elapsed()
-            .saturating_sub(began)
-            .as_secs_f64()
-            .round();
+        let took = self.ground.world.clock.elapsed().saturating_sub(began).as_secs_f64();
+        let took = shortly(took);
         let retried = self.account.retried() - retried;
         console.say(format_args!(
-            "{ANEW}Created {count} {what} for dispersion reporting, {took}s, {retried} retries"
+            "{ANEW}Created {count} {what} for dispersion reporting, {took}, {retried} retries"
         ))?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `dispersion-report`: how many copies of what `dispersion-populate` made are where the rings say.
 
 use super::account::Account;
-use super::{ANEW, Common, Ground, Unfit};
+use super::{ANEW, Common, Ground, Unfit, shortly};
 use crate::console::{Console, Status};
 use clap::Args;
 use futures_util::StreamExt;
@@ -9,10 +9,10 @@ use http::{HeaderMap, HeaderValue, Method};
 use peer::{Call, Peers, Target, Timeouts};
 use placement::{Device, Ring};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vocabulary::EntityPath;
 use world::World;
@@ -68,6 +68,7 @@ async fn report(arguments: &Arguments, world: &World, console: &mut Console<'_>)
         arguments,
         json,
         retried: AtomicU64::new(0),
+        told: Mutex::default(),
     };
     let mut told = Map::new();
     if containers {
@@ -110,6 +111,8 @@ struct Reporting<'a> {
     arguments: &'a Arguments,
     json: bool,
     retried: AtomicU64,
+    /// What has been complained of: of one server once.
+    told: Mutex<HashSet<String>>,
 }
 
 /// One thing whose copies are counted.
@@ -191,10 +194,9 @@ impl Reporting<'_> {
             replicas: ring.replica_count(),
             ..Sum::default()
         };
-        let mut told = BTreeSet::new();
         for copies in counted {
             for complaint in copies.complaints {
-                if told.insert(complaint.clone()) {
+                if self.first_time(&complaint) {
                     console.complain(complaint)?;
                 }
             }
@@ -217,6 +219,11 @@ impl Reporting<'_> {
         Ok(sum.json())
     }
 
+    fn first_time(&self, complaint: &str) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert(complaint.to_owned())
+    }
+
     /// Asks every primary of a thing.
     async fn count(&self, ring: &Ring, thing: &Thing) -> Copies {
         let mut copies = Copies {
@@ -237,7 +244,12 @@ impl Reporting<'_> {
 
     /// Whether a device has it; else what there is to say of that.
     async fn ask(&self, device: &Device, thing: &Thing) -> Result<(), Option<String>> {
-        let place = format!("{}:{}/{}", device.ip, device.port, device.device);
+        let ip = if device.ip.contains(':') {
+            format!("[{}]", device.ip)
+        } else {
+            device.ip.clone()
+        };
+        let place = format!("{ip}:{}/{}", device.port, device.device);
         for attempt in 0.. {
             let mut headers = HeaderMap::new();
             headers.insert(
@@ -262,6 +274,8 @@ impl Reporting<'_> {
                              considered missing until resolved or the ring is updated."
                         )));
                     }
+                    // Asked again, it would say the same.
+                    status @ ..500 => return Err(Some(format!("ERROR: {place}: answered {status}"))),
                     status => format!("answered {status}"),
                 },
                 Err(error) => error.to_string(),
@@ -327,9 +341,9 @@ impl Sum<'_> {
 
     fn tell(&self, console: &mut Console<'_>) -> io::Result<()> {
         let (kind, listed, retries) = (self.kind, self.listed, self.retries);
-        let took = self.seconds.round();
+        let took = shortly(self.seconds);
         console.say(format_args!(
-            "{ANEW}Queried {listed} {kind}s for dispersion reporting, {took}s, {retries} retries"
+            "{ANEW}Queried {listed} {kind}s for dispersion reporting, {took}, {retries} retries"
         ))?;
         if self.overlapping > 0 {
             console.say(format_args!("There were {} overlapping partitions", self.overlapping))?;
@@ -347,20 +361,46 @@ impl Sum<'_> {
         ))
     }
 
+    /// As OpenStack's says it, except that of a ring with one replica "all copy" is wanting there.
     fn wanting(&self, missing: usize, count: usize) -> String {
-        match missing {
-            missing if missing == self.replicas => {
-                format!("!!! There were {count} partitions missing all copies.")
-            }
-            1 => format!("There were {count} partitions missing 1 copy."),
+        let (were, partitions) = match count {
+            1 => ("was", "partition"),
+            _ => ("were", "partitions"),
+        };
+        let (mark, wanting) = match missing {
+            0 => ("", "0 copies".to_owned()),
+            missing if missing == self.replicas => ("!!! ", "all copies".to_owned()),
             missing => {
-                let mark = if missing + 1 == self.replicas && missing > 0 {
-                    "! "
-                } else {
-                    ""
-                };
-                format!("{mark}There were {count} partitions missing {missing} copies.")
+                let copies = if missing == 1 { "copy" } else { "copies" };
+                let mark = if missing + 1 == self.replicas { "! " } else { "" };
+                (mark, format!("{missing} {copies}"))
             }
+        };
+        format!("{mark}There {were} {count} {partitions} missing {wanting}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sum;
+
+    #[test]
+    fn how_bad_it_is_stands_first_and_one_is_no_plural() {
+        for (replicas, missing, count, told) in [
+            (3, 0, 5, "There were 5 partitions missing 0 copies."),
+            (3, 1, 1, "There was 1 partition missing 1 copy."),
+            (3, 1, 2, "There were 2 partitions missing 1 copy."),
+            (3, 2, 1, "! There was 1 partition missing 2 copies."),
+            (3, 3, 1, "!!! There was 1 partition missing all copies."),
+            (2, 1, 7, "! There were 7 partitions missing 1 copy."),
+            (1, 0, 7, "There were 7 partitions missing 0 copies."),
+            (1, 1, 7, "!!! There were 7 partitions missing all copies."),
+        ] {
+            let sum = Sum {
+                replicas,
+                ..Sum::default()
+            };
+            assert_eq!(sum.wanting(missing, count), told);
         }
     }
 }
