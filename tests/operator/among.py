@@ -21,7 +21,7 @@ for name, line in told["lines"].items():
         os.execv(told["pause"], words)
     processes[name] = child
     if not name.startswith("no "):
-        path = folder / f"{name}.pid"
+        path = folder / (name if name.endswith(".pid.d") else f"{name}.pid")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{child}\n")
 

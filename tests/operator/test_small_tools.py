@@ -74,6 +74,7 @@ def among(pause, folder, lines, tools):
 PROCESSES = {
     "known": "/usr/bin/python3 /usr/bin/swift-object-server /etc/swift/object-server/1.conf",
     "deep/known": "/usr/bin/python3 /usr/local/bin/swift-account-server a.conf",
+    "of a directory.pid.d": "/usr/bin/python3 /usr/bin/swift-proxy-server /etc/swift/proxy-server.conf.d",
     "no pid file": "/usr/bin/python3 /usr/bin/swift-container-server c.conf and words and words and words and words and words and words",
     "no pid": "/usr/bin/python /usr/bin/swift-proxy-server",
     "no matter": "/usr/bin/python3 /usr/bin/swift-object-auditor o.conf once",

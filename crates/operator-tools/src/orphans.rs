@@ -1,6 +1,6 @@
 //! `orphans`: Swift's processes that no pid file knows, listed, and sent a signal when asked.
 //!
-//! A process is known when its number stands in a `.pid` file below the run directory, or an ancestor's does (OpenStack's
+//! A process is known when its number stands in a `.pid` or `.pid.d` file below the run directory, or an ancestor's does (OpenStack's
 //! program asks for parents only). Those that run `once` are no orphans.
 //! Compared with `swift-orphans` in `tests/operator/test_small_tools.py`; `--wide` is wide here.
 
@@ -99,17 +99,24 @@ fn collect_pids(world: &World, directory: &Path, depth: usize, known: &mut HashS
         return;
     }
     for (name, is_link) in names {
-        let path = directory.join(name);
-        if path.extension().is_some_and(|ending| ending == "pid") {
+        let path = directory.join(&name);
+        if !is_link && world.files.info(&path).is_ok_and(|info| info.kind == Kind::Directory) {
+            if depth > 0 {
+                collect_pids(world, &path, depth - 1, known);
+            }
+        } else if name.to_str().is_some_and(is_of_a_pid) {
             let read = world.files.open(&path, Purpose::Read);
             let text = read
                 .and_then(|file| read_bytes_at(&*file, LONGEST, 0))
                 .unwrap_or_default();
             known.extend(String::from_utf8_lossy(&text).trim().parse::<u32>());
-        } else if depth > 0 && !is_link && world.files.info(&path).is_ok_and(|info| info.kind == Kind::Directory) {
-            collect_pids(world, &path, depth - 1, known);
         }
     }
+}
+
+/// `swift-init` names a server's file after its configuration: `proxy-server.conf.d` makes `proxy-server.pid.d`.
+fn is_of_a_pid(name: &str) -> bool {
+    name.ends_with(".pid") || name.ends_with(".pid.d")
 }
 
 fn send(word: &str, found: &[Process], processes: &Processes<'_>, console: &mut Console<'_>) -> io::Result<Status> {
@@ -182,12 +189,18 @@ mod tests {
             (21, 1, 23, "/usr/bin/python3 /usr/bin/swift-object-server o.conf"),
             (22, 1, 30, "/usr/bin/python3 /usr/bin/swift-object-auditor o.conf once"),
             (30, 1, 30, "/usr/bin/python3 /usr/bin/swift-account-server a.conf"),
+            (40, 1, 30, "/usr/bin/python3 /usr/bin/swift-container-server c.conf.d"),
+            (50, 1, 30, "/usr/bin/python3 /usr/bin/swift-container-server d.conf"),
         ]);
         let run = tempfile::tempdir().unwrap();
-        fs::create_dir(run.path().join("account-server")).unwrap();
+        for folder in ["account-server", "old.pid"] {
+            fs::create_dir(run.path().join(folder)).unwrap();
+        }
         for (name, text) in [
             ("proxy.pid", "10\n"),
             ("account-server/1.pid", "30"),
+            ("container-server.pid.d", "40"),
+            ("old.pid/d.pid", "50"),
             ("junk.pid", "x"),
             ("o.txt", "20"),
         ] {
