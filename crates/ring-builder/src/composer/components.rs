@@ -39,11 +39,8 @@ impl Component {
 
     /// What is remembered of it.
     pub(super) fn part(&self) -> Part {
-        Part {
-            version: self.builder.version(),
-            replicas: self.builder.replicas(),
-            id: self.builder.id().unwrap_or_default().to_owned(),
-        }
+        let id = self.builder.id().unwrap_or_default().to_owned();
+        Part::of(self.builder.version(), self.builder.replicas(), id)
     }
 }
 
@@ -179,8 +176,8 @@ fn change(old: &Part, new: &Part) -> Option<String> {
     if old.id != new.id {
         return Some(format!("Attribute mismatch for id: '{}' != '{}'", old.id, new.id));
     }
-    if old.replicas != new.replicas {
-        let (old, new) = (said(old.replicas), said(new.replicas));
+    if old.replicas() != new.replicas() {
+        let (old, new) = (said(old.replicas()), said(new.replicas()));
         return Some(format!("Attribute mismatch for replicas: {old} != {new}"));
     }
     if new.version < old.version {

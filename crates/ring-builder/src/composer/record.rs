@@ -3,7 +3,7 @@
 use super::components::Component;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::PrettyFormatter;
-use serde_json::{Serializer, Value, json};
+use serde_json::{Number, Serializer, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -15,16 +15,33 @@ const SERIALIZATION: u32 = 1;
 pub(super) struct Part {
     /// Its version.
     pub(super) version: u64,
-    /// Its replicas.
-    pub(super) replicas: f64,
+    /// Its replicas: OpenStack's builders may say 2 as well as 2.0, and so says what is shown of them.
+    replicas: Number,
     /// Its id.
     pub(super) id: String,
 }
 
 impl Part {
+    /// What a builder is now.
+    pub(super) fn of(version: u64, replicas: f64, id: String) -> Part {
+        Part {
+            version,
+            replicas: Number::from_f64(replicas).unwrap_or_else(|| 0.into()),
+            id,
+        }
+    }
+
+    /// How many replicas it brings.
+    pub(super) fn replicas(&self) -> f64 {
+        self.replicas.as_f64().unwrap_or_default()
+    }
+
     /// As Python shows it.
     pub(super) fn shown(&self) -> String {
-        let replicas = pythonic::float(self.replicas);
+        let replicas = match self.replicas.is_f64() {
+            true => pythonic::float(self.replicas()),
+            false => self.replicas.to_string(),
+        };
         format!(
             "{{'version': {}, 'replicas': {replicas}, 'id': '{}'}}",
             self.version, self.id
@@ -99,6 +116,21 @@ impl Record {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn whole_replicas_are_shown_as_they_were_written() {
+        let file =
+            br#"{"components": [{"version": 4, "replicas": 2, "id": "b"}, {"version": 5, "replicas": 1.0, "id": "a"}],
+            "component_builder_files": {}, "version": 2}"#;
+        let record = Record::read(file).unwrap();
+        let shown = record.shown();
+        assert!(
+            shown.contains("\"replicas\": 2,") && shown.contains("\"replicas\": 1.0,"),
+            "{shown}"
+        );
+        assert_eq!(record.components[0].shown(), "{'version': 4, 'replicas': 2, 'id': 'b'}");
+        assert_eq!(record.components[0].replicas(), 2.0);
+    }
 
     #[test]
     fn what_openstack_wrote_is_read_and_shown() {
