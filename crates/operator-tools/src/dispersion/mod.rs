@@ -11,11 +11,13 @@
 //! | who may ask the gateway, and what it says | `account.rs` |
 //! | making containers and objects | `populate.rs` |
 //! | counting copies | `report.rs` |
+//! | how far either has come | `progress.rs` |
 //!
 //! Compared with OpenStack's in `tests/operator/test_dispersion.py`.
 
 mod account;
 mod populate;
+mod progress;
 mod report;
 
 pub use populate::{Arguments as PopulateArguments, run as populate};

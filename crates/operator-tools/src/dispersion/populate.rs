@@ -1,6 +1,7 @@
 //! `dispersion-populate`: makes containers and objects until they are on as many partitions as was asked for.
 
 use super::account::Account;
+use super::progress::Progress;
 use super::{ANEW, Common, Ground, Unfit, shortly};
 use crate::console::{Console, Status};
 use crate::words::whole;
@@ -148,14 +149,17 @@ impl Populating<'_> {
         make: impl Fn(String) -> F,
         console: &mut Console<'_>,
     ) -> Result<(), Unfit> {
-        let (count, began, retried) = (names.len(), self.ground.world.clock.elapsed(), self.account.retried());
+        let clock = &self.ground.world.clock;
+        let (count, began, retried) = (names.len(), clock.elapsed(), self.account.retried());
+        let doing = format!("Creating {what}");
+        let mut progress = Progress::new(&doing, count, began);
         let at_once = self.ground.settings.concurrency.max(1);
         let mut making = futures_util::stream::iter(names.into_iter().map(make)).buffer_unordered(at_once);
         while let Some(made) = making.next().await {
             made.map_err(Unfit::Line)?;
+            progress.step(self.account.retried() - retried, clock.elapsed(), console)?;
         }
-        let took = self.ground.world.clock.elapsed().saturating_sub(began).as_secs_f64();
-        let took = shortly(took);
+        let took = shortly(clock.elapsed().saturating_sub(began).as_secs_f64());
         let retried = self.account.retried() - retried;
         console.say(format_args!(
             "{ANEW}Created {count} {what} for dispersion reporting, {took}, {retried} retries"

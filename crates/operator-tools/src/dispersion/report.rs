@@ -1,6 +1,7 @@
 //! `dispersion-report`: how many copies of what `dispersion-populate` made are where the rings say.
 
 use super::account::Account;
+use super::progress::Progress;
 use super::{ANEW, Common, Ground, Unfit, shortly};
 use crate::console::{Console, Status};
 use clap::Args;
@@ -179,17 +180,28 @@ impl Reporting<'_> {
             ))?;
             return Ok(Value::Null);
         }
-        let (began, retried) = (self.ground.world.clock.elapsed(), self.retried.load(Ordering::Relaxed));
-        let counting = things.iter().map(|thing| self.count(ring, thing));
+        let clock = &self.ground.world.clock;
+        let (began, before) = (clock.elapsed(), self.retried.load(Ordering::Relaxed));
+        let retried = || self.retried.load(Ordering::Relaxed) - before;
+        let asking = things.iter().map(|thing| self.count(ring, thing));
         let at_once = self.ground.settings.concurrency.max(1);
-        let counted: Vec<Copies> = futures_util::stream::iter(counting).buffered(at_once).collect().await;
+        let mut counting = futures_util::stream::iter(asking).buffered(at_once);
+        let doing = format!("Querying {kind}s");
+        let mut progress = Progress::new(&doing, things.len(), began);
+        let mut counted = Vec::with_capacity(things.len());
+        while let Some(copies) = counting.next().await {
+            counted.push(copies);
+            if !self.json {
+                progress.step(retried(), clock.elapsed(), console)?;
+            }
+        }
         let mut sum = Sum {
             kind,
             objects: kind == "object",
             listed,
             overlapping: listed - things.len(),
-            retries: self.retried.load(Ordering::Relaxed) - retried,
-            seconds: self.ground.world.clock.elapsed().saturating_sub(began).as_secs_f64(),
+            retries: retried(),
+            seconds: clock.elapsed().saturating_sub(began).as_secs_f64(),
             partitions: ring.partition_count(),
             replicas: ring.replica_count(),
             ..Sum::default()
