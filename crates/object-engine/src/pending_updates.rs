@@ -82,7 +82,11 @@ impl PendingUpdate {
                 .map(Some)
                 .ok_or_else(|| format!("its {key:?} is no text")),
         };
-        let text = |key: &str| maybe(key)?.ok_or_else(|| format!("it has no {key:?}"));
+        // Without a name, the row's path would be that of the container itself.
+        let text = |key: &str| {
+            let found = maybe(key)?.filter(|text| !text.is_empty());
+            found.ok_or_else(|| format!("it has no {key:?}"))
+        };
         let headers = record
             .get("headers")
             .and_then(Value::entries)
@@ -169,7 +173,7 @@ impl PendingUpdates {
         take_over(&self.device, &Layout::new(self.device.root()))
     }
 
-    /// The directories that may hold records, of all policies.
+    /// The directories that may hold records, of all policies; one policy's that cannot be read hides no other's.
     pub fn suffixes(&self) -> Result<Vec<PendingSuffix>, FsError> {
         let root = self.device.root();
         let mut found = vec![];
@@ -179,7 +183,15 @@ impl PendingUpdates {
             if !self.is(&directory, Kind::Directory) {
                 continue;
             }
-            let suffixes = self.names(&directory)?.into_iter().filter(|name| is_suffix(name));
+            let names = match self.names(&directory) {
+                Ok(names) => names,
+                Err(error) => {
+                    self.foreign.tell();
+                    tracing::error!("its listing updates wait: {error}");
+                    continue;
+                }
+            };
+            let suffixes = names.into_iter().filter(|name| is_suffix(name));
             let suffix = |name| PendingSuffix {
                 policy,
                 path: directory.join(name),

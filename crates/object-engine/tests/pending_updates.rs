@@ -2,9 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
+#[allow(dead_code, reason = "not all of its faults are wanted here")]
+mod faulty;
+
+use faulty::Faulty;
 use object_engine::{PendingUpdate, PendingUpdates};
+use pickle::Value;
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::Arc;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 use world::World;
 
@@ -122,6 +128,55 @@ fn an_older_one_counts_where_the_newest_cannot_be_read() {
             .count(),
         2
     );
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_hides_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = golden().remove(0);
+    for policy in ["async_pending", "async_pending-1", "async_pending-2"] {
+        write(
+            &dir.path().join(case.path.replace("async_pending", policy)),
+            &bytes(&case.bytes),
+        );
+    }
+    let faults = Faulty::default();
+    faults.unreadable(dir.path().join("sda/async_pending-1"));
+    let world = World {
+        files: Arc::new(faults),
+        ..World::real()
+    };
+    let updates = PendingUpdates::new(&world, dir.path().join("sda"), false);
+    let mut found: Vec<u32> = updates
+        .suffixes()
+        .unwrap()
+        .iter()
+        .map(|suffix| suffix.policy.0)
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, [0, 2]);
+}
+
+/// A row without its object's name would be sent as the container's own change, and a deletion as its end.
+#[test]
+fn a_record_that_names_no_object_is_sent_to_nobody() {
+    for key in ["obj", "container", "account"] {
+        let whole = Value::Dict(
+            [
+                ("op", "DELETE"),
+                ("account", "AUTH_a"),
+                ("container", "c"),
+                ("obj", "o"),
+            ]
+            .into_iter()
+            .map(|(field, text)| (Value::str(field), Value::str(if field == key { "" } else { text })))
+            .chain([(Value::str("headers"), Value::Dict(vec![]))])
+            .collect(),
+        );
+        let decode = |bytes: &[u8]| PendingUpdate::decode(PolicyIndex(0), PathHash([0; 16]), Timestamp::ZERO, bytes);
+        let refused = decode(&pickle::dumps_protocol0(&whole)).unwrap_err();
+        assert!(refused.contains(key), "{refused}");
+    }
 }
 
 proptest! {

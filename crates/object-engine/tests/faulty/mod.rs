@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use world::files::{Directory, File, FileInfo, FileSystem, Purpose, Space};
@@ -17,6 +17,7 @@ struct Plan {
     crash_after: Option<usize>,
     steps: usize,
     named_only: bool,
+    unreadable: Option<PathBuf>,
 }
 
 /// The machine's file system with planted faults. Changes are steps: `make`, `write`, `attribute`,
@@ -51,6 +52,11 @@ impl Faulty {
     /// Makes unnamed files impossible.
     pub fn named_only(&self, yes: bool) {
         self.0.lock().named_only = yes;
+    }
+
+    /// Makes a directory impossible to open.
+    pub fn unreadable(&self, directory: PathBuf) {
+        self.0.lock().unreadable = Some(directory);
     }
 
     fn step(&self, what: &'static str) -> io::Result<()> {
@@ -165,6 +171,9 @@ impl FileSystem for Faulty {
         Ok(self.file(RealFiles.open_unnamed(directory)?, false))
     }
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
+        if self.0.lock().unreadable.as_deref() == Some(path) {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         let inner = RealFiles.open_directory(path)?;
         Ok(Box::new(FaultyDirectory {
             inner,

@@ -19,6 +19,8 @@ use world::{Workers, World};
 const THREADS: usize = 8;
 /// Records that are worth a thread of their own.
 const WORTH_A_THREAD: usize = 16;
+/// Failures after which a thread leaves the rest of its share for the next pass.
+const FAILURES: usize = 4;
 /// How long a device may take for a few records before it is left alone.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long records are read before what there is gets sent.
@@ -139,8 +141,8 @@ impl OpenDevice {
         })
     }
 
-    /// Does `act` to each of `things`, several at the same time; to how many. A thread ends with the first failure, which
-    /// is logged.
+    /// Does `act` to each of `things`, several at the same time; to how many. What fails is logged; a thread ends after
+    /// [`FAILURES`] of them, for the device is at fault then.
     async fn to_each<T: Send + 'static, E: std::fmt::Display>(
         &self,
         mut things: Vec<T>,
@@ -152,14 +154,17 @@ impl OpenDevice {
             let mine = things.split_off(things.len().saturating_sub(share));
             let act = act.clone();
             jobs.push(self.run(move |updates| {
-                let mut done = 0;
+                let (mut done, mut failed) = (0, 0);
                 for thing in &mine {
                     match act(updates, thing) {
                         Ok(()) => done += 1,
                         Err(error) => {
                             tracing::error!("{NAME}: {error}");
-                            break;
+                            failed += 1;
                         }
+                    }
+                    if failed == FAILURES {
+                        break;
                     }
                 }
                 done
