@@ -2,7 +2,7 @@
 //!
 //! Always holds: a server that root starts with a `user` has given up root before it reads its first
 //! request; SIGTERM and Ctrl-C finish running requests, then exit 0; the time that takes has a limit, also when a drive
-//! hangs and a thread with it.
+//! hangs and a thread with it; programs that upkeep runs end with it.
 
 use crate::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -40,6 +40,7 @@ pub fn run<T>(
     let runtime = builder.worker_threads(threads.max(1)).enable_all().build();
     let runtime = runtime.map_err(no_threads)?;
     let result = runtime.block_on(main);
+    upkeep::end_programs();
     let since = Instant::now();
     // Without a limit this would wait for threads that hang on a drive.
     runtime.shutdown_timeout(PARTING);
@@ -70,6 +71,7 @@ fn end_in_any_case(patience: Duration) -> Result<(), Failure> {
         tracing::error!(
             "not ended {patience:?} after it was asked to: threads hang in calls to the system; ending now"
         );
+        upkeep::end_programs();
         std::process::exit(0);
     };
     let started = std::thread::Builder::new()

@@ -70,5 +70,6 @@ pub use object_expirer::{Delays, ExpirerOptions, ObjectExpirer, ObjectServers};
 pub use object_replicator::{ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, ObjectRsyncOptions, SyncMethod};
 pub use object_updater::ObjectUpdater;
 pub use own::Own;
+pub use program::end_all as end_programs;
 pub use recon::{Cache, Recon};
 pub use rsync::RsyncOptions;

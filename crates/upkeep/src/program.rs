@@ -1,8 +1,10 @@
 //! Another program, run to its end: rsync.
 //!
-//! Always holds: it is ended, with all of its process group, when its time is over; of what it says a part is kept,
-//! however much that is; it is listened to a moment longer than it lives, whoever else holds its output open.
+//! Always holds: it is ended, with all of its process group, when its time is over, or when this process ends by
+//! [`end_all`]; of what it says a part is kept, however much that is; it is listened to a moment longer than it lives, whoever
+//! else holds its output open.
 
+use parking_lot::Mutex;
 use rustix::fd::AsFd;
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -25,6 +27,22 @@ const LINE: usize = 4096;
 /// Bytes that are taken at a time.
 const PIECE: usize = 8192;
 
+/// The process groups of what runs; `None` once nothing may be started any more.
+static RUNNING: Mutex<Option<Vec<Pid>>> = Mutex::new(Some(Vec::new()));
+
+/// Ends all programs that this process runs, and lets it start no more: without it, they would go on using drives
+/// that are about to be unmounted.
+pub fn end_all() {
+    // Whoever is starting one just now may hang in it.
+    let Some(mut running) = RUNNING.try_lock_for(LINGER) else {
+        return;
+    };
+    // Held meanwhile: nobody waits for them, so that their numbers stay theirs.
+    for group in running.take().unwrap_or_default() {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// What came of it.
 pub(crate) struct Ran {
     /// What it said, at most [`KEPT`] lines.
@@ -44,20 +62,12 @@ impl Ran {
 
 /// Runs a program; blocks.
 pub(crate) fn run(program: &str, arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<Ran, String> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // What it starts in its turn is in its group, too.
-        .process_group(0)
-        .spawn()
-        .map_err(|error| format!("cannot run {program}: {error}"))?;
+    let (mut child, group) = start(program, arguments)?;
     let mut words = Words {
         said: Ear::on(child.stdout.take()),
         complaints: Ear::on(child.stderr.take()),
     };
-    let status = wait(program, &mut child, limit, clock, &mut words)?;
+    let status = wait(program, (&mut child, group), limit, clock, &mut words)?;
     let ended = clock.elapsed();
     while !words.are_over() && clock.elapsed().saturating_sub(ended) < LINGER {
         words.hear();
@@ -69,16 +79,35 @@ pub(crate) fn run(program: &str, arguments: &[OsString], limit: Duration, clock:
     })
 }
 
+/// Starts it, in a process group that [`end_all`] knows.
+fn start(program: &str, arguments: &[OsString]) -> Result<(Child, Pid), String> {
+    let mut running = RUNNING.lock();
+    let running = running
+        .as_mut()
+        .ok_or_else(|| format!("{program} is not started any more: the process ends"))?;
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // What it starts in its turn is in its group, too.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot run {program}: {error}"))?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let group = group.ok_or_else(|| format!("{program} has no process id"))?;
+    running.push(group);
+    Ok((child, group))
+}
+
 /// Waits for its end, or ends it. What it has started and left behind in its group ends, too.
 fn wait(
     program: &str,
-    child: &mut Child,
+    (child, group): (&mut Child, Pid),
     limit: Duration,
     clock: &dyn Clock,
     words: &mut Words,
 ) -> Result<ExitStatus, String> {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let group = group.ok_or_else(|| format!("{program} has no process id"))?;
     let has_ended = || {
         waitid(
             WaitId::Pid(group),
@@ -95,6 +124,9 @@ fn wait(
     };
     // Its number is nobody else's before it has been waited for.
     let _ = kill_process_group(group, Signal::KILL);
+    if let Some(running) = RUNNING.lock().as_mut() {
+        running.retain(|other| *other != group);
+    }
     let status = child
         .wait()
         .map_err(|error| format!("cannot wait for {program}: {error}"))?;

@@ -46,7 +46,7 @@ impl Shared {
         )
         .await;
         let mut handoffs = ring.handoffs(job.key.partition);
-        let mut fate = Fate::Same;
+        let (mut fate, mut whole) = (Fate::Same, 0);
         for (node, answer) in asked {
             let (mut node, mut answer) = (node, answer);
             while let Ok(Theirs::Out) = answer {
@@ -58,60 +58,56 @@ impl Shared {
                 node = next;
                 answer = self.ask(job, node).await;
             }
-            fate = match answer {
+            let here = match answer {
                 Ok(Theirs::Out) => Fate::Left,
-                Ok(Theirs::Hashes(theirs)) => self.settle(job, node, &mut ours, &theirs, fate).await,
+                Ok(Theirs::Hashes(theirs)) => self.settle(job, node, &mut ours, &theirs).await,
                 Err(error) => self.failed(job, Some(node), &error),
             };
+            whole += usize::from(here != Fate::Left);
+            fate = match (fate, here) {
+                (Fate::Left, _) | (_, Fate::Left) => Fate::Left,
+                (Fate::Done, _) | (_, Fate::Done) => Fate::Done,
+                (Fate::Same, Fate::Same) => Fate::Same,
+            };
         }
-        if fate != Fate::Left {
-            self.tally.succeeded();
-        }
+        self.tally.succeeded(whole);
         fate
     }
 
     /// Sends `node` what it lacks.
-    async fn settle(
-        self: &Arc<Self>,
-        job: &Job,
-        node: &Device,
-        ours: &mut SuffixHashes,
-        theirs: &Hashes,
-        before: Fate,
-    ) -> Fate {
+    async fn settle(self: &Arc<Self>, job: &Job, node: &Device, ours: &mut SuffixHashes, theirs: &Hashes) -> Fate {
         let (mut doubtful, mut sent) = (vec![], 0);
         for suffixes in differing(&ours.hashes, theirs).chunks(TOGETHER) {
             match self
-                .settle_some(job, node, suffixes, (&*ours, theirs), &mut doubtful)
+                .settle_some(job, node, suffixes, (&*ours, theirs), (&mut doubtful, &mut sent))
                 .await
             {
-                Ok(count) => sent += count,
+                Ok(()) => {}
                 Err(error) => return self.failed(job, Some(node), &error),
             }
         }
         if let Err(error) = self.hash_again(job, ours, doubtful).await {
             return self.failed(job, None, &error);
         }
-        match (sent, before) {
-            (0, before) => {
+        match sent {
+            0 => {
                 self.tally.matched();
-                before
+                Fate::Same
             }
-            (_, Fate::Left) => Fate::Left,
             _ => Fate::Done,
         }
     }
 
     /// Sends what is under these suffixes, and notes those of which we have recorded something else than is there: something else
-    /// than requests may have been at work. How many were sent.
+    /// than requests may have been at work. Those sent are added to `sent`.
     async fn settle_some(
         self: &Arc<Self>,
         job: &Job,
         node: &Device,
         suffixes: &[Suffix],
         (ours, theirs): (&SuffixHashes, &Hashes),
-        doubtful: &mut Vec<String>,
-    ) -> Result<usize, String> {
+        (doubtful, sent): (&mut Vec<String>, &mut usize),
+    ) -> Result<(), String> {
         let mut objects = self.objects(job, suffixes, &ours.seen).await?;
         let found = hashes_of(&objects);
         let is_doubtful = |suffix: &&Suffix| {
@@ -122,13 +118,17 @@ impl Shared {
         doubtful.extend(suffixes.iter().filter(is_doubtful).map(Suffix::to_string));
         let lacking = differing(&found, theirs);
         if lacking.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
+        if *sent == 0 {
+            self.tally.sent();
+        }
+        *sent += lacking.len();
         objects.retain(|hash, _| lacking.binary_search(&Suffix::of(*hash)).is_ok());
         self.tally.synced(lacking.len());
         let names: Vec<String> = lacking.iter().map(Suffix::to_string).collect();
         self.transfer(job, node, &names, objects).await?;
-        Ok(lacking.len())
+        Ok(())
     }
 
     /// What is under these suffixes, some of which have been looked at already.

@@ -11,7 +11,7 @@ use super::offers::Objects;
 use super::{Fate, NAME, Shared};
 use object_engine::{PartitionLock, Rehash};
 use placement::Device;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,7 +28,6 @@ impl Shared {
         match self.try_revert(job).await {
             Ok(true) => {
                 self.tally.removed();
-                self.tally.succeeded();
                 Fate::Done
             }
             Ok(false) => Fate::Left,
@@ -61,9 +60,15 @@ impl Shared {
             .local
             .run(move |engine| engine.suffixes(key.policy, key.partition))
             .await?;
-        let mut complete = true;
+        let (mut complete, mut failed) = (true, BTreeSet::new());
+        if !suffixes.is_empty() {
+            primaries.iter().for_each(|_| self.tally.sent());
+        }
         for suffixes in suffixes.chunks(TOGETHER) {
-            complete &= self.revert_some(job, &primaries, suffixes).await?;
+            complete &= self.revert_some(job, &primaries, suffixes, &mut failed).await?;
+        }
+        if !suffixes.is_empty() {
+            self.tally.succeeded(primaries.len() - failed.len());
         }
         if !complete {
             return Ok(false);
@@ -92,18 +97,18 @@ impl Shared {
         Ok(gone)
     }
 
-    /// Whether all that is under these suffixes is gone.
+    /// Whether all that is under these suffixes is gone. Who did not take it is noted in `failed`.
     async fn revert_some(
         self: &Arc<Self>,
         job: &Job,
         primaries: &[&Device],
         suffixes: &[String],
+        failed: &mut BTreeSet<u32>,
     ) -> Result<bool, String> {
         // Objects by how many primaries have them.
         let mut held: HashMap<PathHash, (object_engine::Versions, usize)> = HashMap::new();
-        let mut trouble = None;
+        let mut all_took = true;
         for node in primaries {
-            self.tally.synced(suffixes.len());
             match self.send(job, node, suffixes).await {
                 Ok(taken) => {
                     for (hash, versions) in taken {
@@ -116,8 +121,11 @@ impl Shared {
                     }
                 }
                 Err(error) => {
-                    self.failed(job, Some(node), &error);
-                    trouble = Some(error);
+                    // Once for the partition, however many parts it is sent in.
+                    if failed.insert(node.id) {
+                        self.failed(job, Some(node), &error);
+                    }
+                    all_took = false;
                 }
             }
         }
@@ -138,7 +146,7 @@ impl Shared {
                 count - kept
             );
         }
-        let all_answered = trouble.is_none() || self.options.handoff_delete.is_some();
+        let all_answered = all_took || self.options.handoff_delete.is_some();
         // A POST without its body has been offered, and may have to stay for long.
         let is_owed = other.iter().any(|(_, (versions, _))| !versions.is_lone());
         if is_owed || kept > 0 || !all_answered {

@@ -107,7 +107,6 @@ impl Shared {
         let threads = rsync.threads.as_ref().ok_or("no threads for rsync")?;
         let called = threads.run(move || call(&arguments, &options, &*clock)).await;
         let transferred = called.unwrap_or_else(|error| Err(error.to_string()))?;
-        self.tally.rsynced();
         if rsync.options.log_transfers {
             for line in transferred {
                 tracing::debug!("{NAME}: to {}: {line}", place(node));

@@ -63,7 +63,7 @@ impl Tally {
         self.counts.lock().hashmatch += 1;
     }
 
-    /// Suffixes are sent.
+    /// Suffixes are sent to a primary that lacks them.
     pub(super) fn synced(&self, suffixes: usize) {
         if suffixes > 0 {
             self.statsd.count(format_args!("suffix.syncs"), suffixes as u64);
@@ -71,8 +71,8 @@ impl Tally {
         self.counts.lock().suffix_sync += suffixes as u64;
     }
 
-    /// rsync has run.
-    pub(super) fn rsynced(&self) {
+    /// A node is sent something, by whatever method: OpenStack Swift's replicator calls that `rsync` too.
+    pub(super) fn sent(&self) {
         self.counts.lock().rsync += 1;
     }
 
@@ -81,9 +81,9 @@ impl Tally {
         self.counts.lock().remove += 1;
     }
 
-    /// A partition is as it should be.
-    pub(super) fn succeeded(&self) {
-        self.counts.lock().success += 1;
+    /// So many of a partition's nodes have what they should have.
+    pub(super) fn succeeded(&self, nodes: usize) {
+        self.counts.lock().success += nodes as u64;
     }
 
     /// A node does not have what it should have.
