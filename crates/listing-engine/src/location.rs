@@ -3,6 +3,7 @@
 //! Pure path arithmetic, except [`Location::newest_file`], which looks for the `<hash>_<epoch>.db`
 //! files that OpenStack's sharder leaves.
 
+use crate::Error;
 use crate::files::{DeviceRoot, Disk};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -131,6 +132,17 @@ impl Location {
     /// Where databases are made before they are published.
     pub fn tmp_dir(&self) -> PathBuf {
         self.device().join("tmp")
+    }
+
+    /// Makes the place where databases arrive, if it is not there.
+    ///
+    /// # Errors
+    /// When the device does not let it be made.
+    pub fn make_tmp(&self) -> Result<(), Error> {
+        match self.disk().is(&self.tmp_dir(), world::files::Kind::Directory) {
+            true => Ok(()),
+            false => self.disk().make_dirs(&self.tmp_dir(), self.root()),
+        }
     }
 
     /// The hash of the account's or container's path.

@@ -121,6 +121,10 @@ async fn perform(shared: &Arc<Shared>, place: Place, operation: String, args: Ve
 impl Bench<'_> {
     fn perform(&self, operation: &str, args: Vec<Value>) -> Result<Response, Refusal> {
         let container = self.shared.kind == Kind::Container;
+        if !matches!(operation, "complete_rsync" | "rsync_then_merge") {
+            // OpenStack's replicators may have rsync put a database there next, which makes no directories.
+            self.location.make_tmp().map_err(|error| self.refuse(&error))?;
+        }
         match operation {
             "complete_rsync" => self.complete_rsync(&args),
             "rsync_then_merge" => self.rsync_then_merge(&args),

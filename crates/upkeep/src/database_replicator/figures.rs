@@ -1,5 +1,6 @@
 //! What a pass has done, in the words that `swift-recon` reads.
 
+use placement::Device;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +11,11 @@ use vocabulary::Timestamp;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) attempted: u64,
+    /// Databases that are to be come back to.
+    pub(super) left: u64,
+    /// Answers of nodes that have all of a database now.
     pub(super) success: u64,
+    /// Answers of those that do not, none among them; and databases that could not be read.
     pub(super) failure: u64,
     pub(super) no_change: u64,
     pub(super) hashmatch: u64,
@@ -19,14 +24,14 @@ pub(super) struct Figures {
     pub(super) rsync: u64,
     pub(super) remote_merge: u64,
     pub(super) remove: u64,
-    /// Replicas not reached, by address and device.
+    /// Nodes that do not have all of a database, by address and device; all of its primaries where it could not be read.
     pub(super) failures: BTreeMap<(String, String), u64>,
 }
 
 impl Figures {
     /// Compared, found level everywhere, nothing sent.
     pub(super) fn changed_nothing(&self) -> bool {
-        self.failure + self.diff + self.rsync + self.remote_merge + self.remove == 0 && self.failures.is_empty()
+        self.left + self.diff + self.rsync + self.remote_merge + self.remove == 0 && self.failures.is_empty()
     }
 
     /// What was done about one database of `device`, by OpenStack's names.
@@ -51,14 +56,21 @@ impl Figures {
         if self.remove > 0 {
             statsd.count(format_args!("removes.{device}"), self.remove);
         }
-        if self.failure == 0 {
+        if self.left == 0 {
             statsd.timing(format_args!("timing"), took);
         }
+    }
+
+    /// This node does not have all of the database.
+    pub(super) fn lacks(&mut self, node: &Device) {
+        let at = (node.replication_ip.clone(), node.device.clone());
+        *self.failures.entry(at).or_default() += 1;
     }
 
     pub(super) fn add(&mut self, other: Figures) {
         let sums = [
             (&mut self.attempted, other.attempted),
+            (&mut self.left, other.left),
             (&mut self.success, other.success),
             (&mut self.failure, other.failure),
             (&mut self.no_change, other.no_change),
@@ -87,7 +99,7 @@ impl Figures {
         json!({
             "replication_stats": {
                 "attempted": self.attempted, "deferred": 0, "diff": self.diff, "diff_capped": self.diff_capped,
-                "empty": 0, "failure": self.failure, "failure_nodes": nodes, "hashmatch": self.hashmatch,
+                "empty": 0, "failure": self.failures.values().sum::<u64>(), "failure_nodes": nodes, "hashmatch": self.hashmatch,
                 "no_change": self.no_change, "remote_merge": self.remote_merge, "remove": self.remove,
                 "rsync": self.rsync, "start": start.as_f64(), "success": self.success, "ts_repl": 0,
             },

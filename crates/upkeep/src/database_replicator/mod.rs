@@ -257,7 +257,7 @@ impl DatabaseReplicator {
         for Outcome { figures, took, settled } in all {
             pass.seen.extend(settled);
             figures.tell(&self.statsd, &local.open.name, took);
-            let well = figures.failure == 0;
+            let well = figures.left == 0;
             let anything = figures != Figures::default();
             done += u64::from(anything && well);
             failed += u64::from(!well);
@@ -283,7 +283,7 @@ impl Ground {
     }
 
     async fn attend(&self, local: &Local, location: Location, known: Option<Settled>) -> Outcome {
-        let hash = location.hash();
+        let (hash, partition) = (location.hash(), location.partition());
         let began = self.world.clock.elapsed();
         let ages = self.ages();
         let (world, trust) = (self.world.clone(), self.options.trust);
@@ -296,11 +296,7 @@ impl Ground {
             }
         });
         let figures = match looked.await {
-            None => Figures {
-                attempted: 1,
-                failure: 1,
-                ..Figures::default()
-            },
+            None => self.unreadable(partition),
             Some((_, Look::Nothing)) => Figures::default(),
             Some((_, Look::Settled)) => {
                 return Outcome {
@@ -311,7 +307,6 @@ impl Ground {
             }
             Some((_, Look::Removed)) => Figures {
                 attempted: 1,
-                success: 1,
                 remove: 1,
                 ..Figures::default()
             },
@@ -332,6 +327,23 @@ impl Ground {
             took: self.since(began),
             settled: None,
         }
+    }
+
+    /// Of a database that cannot be read: nobody has been brought anything of it.
+    fn unreadable(&self, partition: u32) -> Figures {
+        let ring = self.circle.ring.load_full();
+        let mut figures = Figures {
+            attempted: 1,
+            left: 1,
+            failure: 1,
+            ..Figures::default()
+        };
+        if partition < ring.partition_count() {
+            ring.primaries(partition)
+                .into_iter()
+                .for_each(|node| figures.lacks(node));
+        }
+        figures
     }
 
     /// Since when deleted things, and replicas that have not been heard of, are remembered.
@@ -391,10 +403,9 @@ impl Ground {
             push.figures.remove += u64::from(removed == Some(true));
         }
         let mut figures = push.figures;
-        match reached == all {
-            true => figures.success += 1,
-            false => figures.failure += 1,
-        }
+        figures.success += reached as u64;
+        figures.failure += (all - reached) as u64;
+        figures.left += u64::from(reached < all);
         (figures, at_home)
     }
 }

@@ -66,22 +66,26 @@ impl Push<'_> {
             Err(error) => Err(Some(error)),
         };
         let what = || self.found.broker.location().db_file();
-        match pushed {
+        let why = match pushed {
             Ok(()) => return Pushed::Done,
-            Err(None) => {
+            Err(why) => why,
+        };
+        self.figures.lacks(node);
+        match why {
+            None => {
                 tracing::warn!("{}: the device of {} is out of service", ground.name, line.place());
-                return Pushed::NoDevice;
+                Pushed::NoDevice
             }
-            Err(Some(why)) => tracing::warn!(
-                "{}: {} is not level with {}: {why}",
-                ground.name,
-                line.place(),
-                what().display()
-            ),
+            Some(why) => {
+                tracing::warn!(
+                    "{}: {} is not level with {}: {why}",
+                    ground.name,
+                    line.place(),
+                    what().display()
+                );
+                Pushed::Failed
+            }
         }
-        let at = (node.replication_ip.clone(), node.device.clone());
-        *self.figures.failures.entry(at).or_default() += 1;
-        Pushed::Failed
     }
 
     async fn compared(&mut self, line: &Line<'_>, answer: &Answer) -> Result<(), String> {
