@@ -96,6 +96,11 @@ impl Route {
         Self { policy, ..self }
     }
 
+    /// Whether it leads to an object rather than to a database.
+    pub(crate) fn is_of_object(&self) -> bool {
+        self.policy.is_some()
+    }
+
     /// What is configured for things like the one that is there.
     pub(crate) fn routing<'a>(&self, configured: &'a PolicyRouting) -> &'a Routing {
         self.policy.map_or(&configured.common, |policy| configured.of(policy))

@@ -38,6 +38,9 @@ pub(crate) fn said(found: &Result<Source, Response>) -> (u16, HeaderMap) {
 struct Ballot {
     statuses: Vec<u16>,
     refusals: Vec<Response>,
+    /// Databases tell when the replica was made, which says nothing of the others'.
+    tells_deletions: bool,
+    /// When the object was deleted, as far as those know who do not have it.
     deleted_at: Timestamp,
     /// A handoff has taken note of a deletion in a primary's place.
     deleted_on_handoff: bool,
@@ -57,6 +60,7 @@ pub(crate) async fn find(
     let mut ballot = Ballot {
         statuses: Vec::new(),
         refusals: Vec::new(),
+        tells_deletions: candidates.route().is_of_object(),
         deleted_at: Timestamp::ZERO,
         deleted_on_handoff: false,
         has_stale: false,
@@ -174,7 +178,8 @@ impl Ballot {
             return None;
         }
         self.deleted_on_handoff |= deletion.is_some() && !candidate.is_primary;
-        self.deleted_at = self.deleted_at.max(deletion.unwrap_or_default());
+        let of_object = deletion.filter(|_| self.tells_deletions);
+        self.deleted_at = self.deleted_at.max(of_object.unwrap_or_default());
         self.statuses.push(status);
         self.refusals.push(response);
         None

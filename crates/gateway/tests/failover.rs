@@ -42,6 +42,8 @@ enum Mood {
     Newer,
     /// Knows of a later deletion.
     Deleted,
+    /// Has a replica of the container that was made later, and is deleted.
+    ContainerDeleted,
     /// Never had it, and says so as servers of databases do.
     Never,
 }
@@ -61,7 +63,16 @@ impl Service for Node {
             return status(400);
         };
         if target.path.object.is_none() {
-            return described(204, &[("x-backend-storage-policy-index", "0")]);
+            return match mood {
+                Mood::ContainerDeleted => described(404, &[("x-backend-timestamp", "1800000000.00000")]),
+                _ => described(
+                    204,
+                    &[
+                        ("x-backend-storage-policy-index", "0"),
+                        ("x-backend-timestamp", TIMESTAMP),
+                    ],
+                ),
+            };
         }
         let key = target.path.path();
         match mood {
@@ -243,9 +254,13 @@ impl Cluster {
     }
 
     async fn ask(&self, method: Method, headers: &[(&'static str, &str)], body: Body) -> Response {
+        self.ask_of("/v1/a/c/o", method, headers, body).await
+    }
+
+    async fn ask_of(&self, path: &str, method: Method, headers: &[(&'static str, &str)], body: Body) -> Response {
         let mut request = http::Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = "/v1/a/c/o".parse().unwrap();
+        *request.uri_mut() = path.parse().unwrap();
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_str(value).unwrap());
@@ -544,6 +559,23 @@ async fn a_deletion_that_one_node_knows_of_beats_older_copies() {
             // Without X-Newest an older copy may be met first.
             let status = cluster.get(headers).await.0;
             assert!(status == 404 || (status == 200 && !newest), "{status}");
+        }
+    }
+}
+
+/// The times of databases are those at which each replica was made, which say nothing of the others.
+#[tokio::test]
+async fn a_container_is_there_as_long_as_one_server_has_it() {
+    for newest in ["true", "false"] {
+        for place in 0..3 {
+            let cluster = cluster();
+            for other in (0..cluster.nodes.len()).filter(|other| *other != place) {
+                cluster.set(other, Mood::ContainerDeleted);
+            }
+            let response = cluster
+                .ask_of("/v1/a/c", Method::HEAD, &[("x-newest", newest)], Body::empty())
+                .await;
+            assert_eq!(response.status(), 204, "{place}, newest {newest}");
         }
     }
 }
