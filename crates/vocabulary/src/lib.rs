@@ -16,23 +16,31 @@
 //! | which headers are metadata, and whose | `metadata.rs` |
 //! | header names beyond ASCII | `header_name.rs` |
 //! | how long and how many | `limits.rs` |
+//! | partitions, device numbers, byte counts | `number.rs` |
+//! | bytes in hexadecimal | `hex.rs` |
+//! | whose failure it is, and whether trying again helps | `fault.rs` |
 //! | HTTP dates | `http_date.rs` |
 
 pub mod conditional;
+pub mod fault;
 pub mod hash_path;
 pub mod header_name;
+pub mod hex;
 pub mod http_date;
 pub mod limits;
 pub mod metadata;
 pub mod names;
+pub mod number;
 pub mod policy;
 pub mod range;
 pub mod timestamp;
 
 pub use conditional::{Conditions, Outcome};
+pub use fault::{Fault, FaultKind};
 pub use hash_path::{HashPrefix, PathHash};
 pub use limits::Limits;
 pub use names::{EntityPath, NameError};
+pub use number::{ByteCount, DeviceId, Partition};
 pub use policy::{Policies, Policy, PolicyIndex, PolicyKind};
 pub use range::{ByteRange, RangeSet};
 pub use timestamp::Timestamp;
