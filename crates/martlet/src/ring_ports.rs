@@ -21,7 +21,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use upkeep::Here;
+use upkeep::LocalServer;
 use world::network::RealNetwork;
 use world::{Listener, World};
 
@@ -33,7 +33,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// The ports that devices of this machine have, besides `bind_port`.
 pub struct RingPorts {
     rings: Rings,
-    here: Here,
+    here: LocalServer,
     common: ServerCommon,
     passing: Passing,
 }
@@ -58,7 +58,7 @@ impl RingPorts {
             "" => &common.bind_ip,
             ring_ip => ring_ip,
         };
-        let here = Here {
+        let here = LocalServer {
             addresses: addresses::of(host),
             port: 0,
         };

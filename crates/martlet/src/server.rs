@@ -16,7 +16,7 @@ use crate::tls::Certificate;
 use crate::upkeep::watch_drives;
 use crate::worker::{Leaving, Worker};
 use crate::{logging, overseer, priority, process, proxy};
-use ::upkeep::Cache;
+use ::upkeep::ReconFile;
 use durable_fs::Drives;
 use features::recon::Recon;
 use peer::http_server::{Shutdown, serve};
@@ -67,7 +67,7 @@ pub fn object(server: &Server) -> Result<(), Failure> {
         return Ok(());
     };
     let ports = |world: &World, swift: &SwiftConf| RingPorts::of(world, swift, &conf.common, &conf.settings);
-    run_storage(server, &conf, Cache::Object, ports, |storage| {
+    run_storage(server, &conf, ReconFile::Object, ports, |storage| {
         storage.object_server(&conf)
     })
 }
@@ -77,7 +77,7 @@ pub fn container(server: &Server) -> Result<(), Failure> {
     let Some(conf) = readable(ContainerConf::load(&server.conf))? else {
         return Ok(());
     };
-    run_storage(server, &conf, Cache::Container, one_port, |storage| {
+    run_storage(server, &conf, ReconFile::Container, one_port, |storage| {
         storage.container_server(&conf)
     })
 }
@@ -87,7 +87,7 @@ pub fn account(server: &Server) -> Result<(), Failure> {
     let Some(conf) = readable(AccountConf::load(&server.conf))? else {
         return Ok(());
     };
-    run_storage(server, &conf, Cache::Account, one_port, |storage| {
+    run_storage(server, &conf, ReconFile::Account, one_port, |storage| {
         storage.account_server(&conf)
     })
 }
@@ -137,7 +137,7 @@ fn one_port(_: &World, _: &SwiftConf) -> Result<Option<RingPorts>, Failure> {
 fn run_storage<S>(
     server: &Server,
     conf: &StorageConf<S>,
-    cache: Cache,
+    cache: ReconFile,
     ports: impl Fn(&World, &SwiftConf) -> Result<Option<RingPorts>, Failure>,
     make: impl Fn(Storage) -> Result<Made, Failure>,
 ) -> Result<(), Failure> {
@@ -151,10 +151,10 @@ fn run_storage<S>(
         let told = told.with_devices(Devices::new(drives));
         let world = &told.world.clone();
         let role = match cache {
-            Cache::Account => Role::Account,
-            Cache::Container => Role::Container,
+            ReconFile::Account => Role::Account,
+            ReconFile::Container => Role::Container,
             // The drives are the object server's.
-            Cache::Object | Cache::Drive => Role::Object,
+            ReconFile::Object | ReconFile::Drive => Role::Object,
         };
         told.add(Arc::new(ReconFigures {
             world: world.clone(),

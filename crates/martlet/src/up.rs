@@ -17,7 +17,7 @@ use crate::storage::{self, Storage};
 use crate::tls::Certificate;
 use crate::{logging, proxy, upkeep};
 use crate::{priority, process};
-use ::upkeep::Cache;
+use ::upkeep::ReconFile;
 use durable_fs::Drives;
 use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, ServerOptions};
@@ -223,8 +223,8 @@ fn tell(told: Beginning, cluster: &Cluster, etc: &Path, options: &ServerOptions)
     told.add(Arc::new(ReconFigures {
         world: told.world.clone(),
         directory: upkeep::recon_directory(&cluster.object.storage, Some(&upkeep::own_recon(etc))).to_owned(),
-        files: [Cache::Object, Cache::Container, Cache::Account]
-            .map(Cache::file)
+        files: [ReconFile::Object, ReconFile::Container, ReconFile::Account]
+            .map(ReconFile::file)
             .to_vec(),
     }));
     told.ready()

@@ -30,7 +30,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
 use tokio::sync::watch;
-use upkeep::{Cache, Circle, ContainerUpdater, Daemon, Disks, DriveWatch, ObjectUpdater, Pace, Recon};
+use upkeep::{
+    ContainerUpdater, Daemon, Disks, DriveWatch, ObjectUpdater, ReconFile, ReconWriter, RingClient, UpkeepPace,
+};
 use world::World;
 
 mod reaper;
@@ -128,7 +130,7 @@ pub fn start_all(
     daemons.push(reaper::for_up(&way, etc)?);
     // At once: the services look at what it finds.
     let recon = way.recon(&object.storage);
-    let watch = drive_watch(world, inner.drives, &object.storage, vec![(recon, Cache::Object)]);
+    let watch = drive_watch(world, inner.drives, &object.storage, vec![(recon, ReconFile::Object)]);
     world.spawn(watch.run_forever(shutdown.watch()));
     daemons.extend(through_gateway::for_up(&way, inner)?);
     daemons.push(object_replicator::for_up(&way, etc)?);
@@ -235,44 +237,44 @@ async fn work(mut daemon: Daemon, once: bool, shutdown: watch::Receiver<bool>) {
 impl Way<'_> {
     fn object_updater(&self, conf: &UpkeepConf<ObjectUpdaterSettings>) -> Daemon {
         let settings = &conf.settings;
-        let containers = Circle {
+        let containers = RingClient {
             ring: self.rings.container.clone(),
-            ..self.circle(settings.conn_timeout, settings.node_timeout)
+            ..self.ring_client(settings.conn_timeout, settings.node_timeout)
         };
         let policies = self.rings.policies.clone();
         let at_once = records_at_once(settings.objects_per_second, settings.concurrency);
-        let chore = ObjectUpdater::new(
+        let job = ObjectUpdater::new(
             self.disks(&conf.storage),
             containers,
             policies,
             settings.concurrency,
             at_once,
         );
-        let pace = Pace {
+        let pace = UpkeepPace {
             per_second: settings.objects_per_second,
             interval: settings.interval,
         };
-        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(&conf.storage))
+        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(&conf.storage))
     }
 
     fn container_updater(&self, conf: &UpkeepConf<ContainerUpdaterSettings>) -> Daemon {
         let settings = &conf.settings;
-        let chore = ContainerUpdater::new(
+        let job = ContainerUpdater::new(
             self.disks(&conf.storage),
-            self.circle(settings.conn_timeout, settings.node_timeout),
+            self.ring_client(settings.conn_timeout, settings.node_timeout),
             settings.concurrency,
             settings.account_suppression_time,
             FIGURES_TOLD_AGAIN,
         );
-        let pace = Pace {
+        let pace = UpkeepPace {
             per_second: settings.containers_per_second,
             interval: settings.interval,
         };
-        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(&conf.storage))
+        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(&conf.storage))
     }
 
     /// Where its figures go.
-    fn recon(&self, storage: &StorageCommon) -> Recon {
+    fn recon(&self, storage: &StorageCommon) -> ReconWriter {
         recon(self.world, storage, self.recon.as_deref())
     }
 
@@ -281,8 +283,8 @@ impl Way<'_> {
     }
 
     /// Those who hold accounts.
-    fn circle(&self, connect: Duration, response: Duration) -> Circle {
-        Circle {
+    fn ring_client(&self, connect: Duration, response: Duration) -> RingClient {
+        RingClient {
             ring: self.rings.account.clone(),
             hash: self.rings.hash.clone(),
             peers: self.peers.clone(),
@@ -301,7 +303,7 @@ fn records_at_once(per_second: f64, concurrency: usize) -> usize {
 }
 
 /// Watches the drives on behalf of a storage server for as long as the process lives.
-pub fn watch_drives(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, cache: Cache) {
+pub fn watch_drives(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, cache: ReconFile) {
     let told = vec![(recon(world, storage, None), cache)];
     let daemon = drive_watch(world, drives, storage, told);
     let (kept, shutdown) = watch::channel(false);
@@ -311,20 +313,25 @@ pub fn watch_drives(world: &World, drives: &Arc<Drives>, storage: &StorageCommon
     });
 }
 
-fn drive_watch(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, told: Vec<(Recon, Cache)>) -> Daemon {
-    let chore = DriveWatch::new(world.clone(), drives.clone(), storage.mount_check, told);
-    Daemon::new(world.clone(), chore, DriveWatch::pace())
+fn drive_watch(
+    world: &World,
+    drives: &Arc<Drives>,
+    storage: &StorageCommon,
+    told: Vec<(ReconWriter, ReconFile)>,
+) -> Daemon {
+    let job = DriveWatch::new(world.clone(), drives.clone(), storage.mount_check, told);
+    Daemon::new(world.clone(), job, DriveWatch::pace())
 }
 
 /// A daemon that tells who takes metrics what it does.
 fn told(world: &World, settings: &StatsdSettings, daemon: Daemon) -> Daemon {
     let statsd = Statsd::open(settings, daemon.name(), world);
-    daemon.counting(statsd)
+    daemon.with_statsd(statsd)
 }
 
 /// Where figures go: where the file says, or else to `own`.
-fn recon(world: &World, storage: &StorageCommon, own: Option<&Path>) -> Recon {
-    Recon::new(world.clone(), recon_directory(storage, own))
+fn recon(world: &World, storage: &StorageCommon, own: Option<&Path>) -> ReconWriter {
+    ReconWriter::new(world.clone(), recon_directory(storage, own))
 }
 
 /// The directory of that.

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use upkeep::{Cache, Recon};
+use upkeep::{ReconFile, ReconWriter};
 use world::World;
 
 const FSTAB: &str = "/etc/fstab";
@@ -185,8 +185,8 @@ async fn note(options: &Options, world: &World, counts: BTreeMap<String, i64>) {
     let sum: i64 = counts.values().fold(0, |sum, count| sum.saturating_add(*count));
     let mut figures: Map<String, Value> = counts.into_iter().map(|(place, count)| (place, count.into())).collect();
     figures.insert("drive_audit_errors".into(), sum.into());
-    let recon = Recon::new(world.clone(), &options.said.recon_cache_path);
-    recon.note(Cache::Drive, Value::Object(figures)).await;
+    let recon = ReconWriter::new(world.clone(), &options.said.recon_cache_path);
+    recon.note(ReconFile::Drive, Value::Object(figures)).await;
 }
 
 /// What makes an audit useless.

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use upkeep::{Cache, Recon};
+use upkeep::{ReconFile, ReconWriter};
 use world::World;
 use world::files::{File, Purpose};
 
@@ -73,7 +73,9 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
         "async_pending": pending,
         "async_pending_last": world.clock.now().as_f64(),
     });
-    Recon::new(world.clone(), cache).note(Cache::Object, figures).await;
+    ReconWriter::new(world.clone(), cache)
+        .note(ReconFile::Object, figures)
+        .await;
     Ok(Status::SUCCESS)
 }
 

@@ -18,7 +18,7 @@ use peer::{Call, HttpService, Target, Timeouts};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{Chore, Circle, Disks, ObjectUpdater, Step};
+use upkeep::{Disks, ObjectUpdater, RingClient, UpkeepJob, UpkeepStep};
 use vocabulary::{EntityPath, Policies, Timestamp};
 
 /// Longer than anything takes when all is well.
@@ -88,7 +88,7 @@ fn update_rows(run: &mut Run, node: usize) -> Result<(), Violation> {
     let Some(life) = &run.cluster.nodes[node].life else {
         return Ok(());
     };
-    let circle = Circle {
+    let ring_client = RingClient {
         ring: run.cluster.atlas.listings.clone(),
         hash: run.cluster.atlas.hash.clone(),
         peers: life.peers.clone(),
@@ -98,12 +98,10 @@ fn update_rows(run: &mut Run, node: usize) -> Result<(), Violation> {
         },
     };
     let disks = Disks::new(life.world.clone(), MOUNTS, true);
-    let mut updater = ObjectUpdater::new(disks, circle, Policies::default(), 4, 1);
-    on_node(
-        run,
-        node,
-        async move { while updater.step().await != Step::PassOver {} },
-    )
+    let mut updater = ObjectUpdater::new(disks, ring_client, Policies::default(), 4, 1);
+    on_node(run, node, async move {
+        while updater.step().await != UpkeepStep::PassOver {}
+    })
 }
 
 struct Part {

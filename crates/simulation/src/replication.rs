@@ -11,8 +11,8 @@ use crate::watch::{Watch, has_remains};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use upkeep::{
-    Chore, Disks, ObjectAuditor, ObjectAuditorOptions, ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, Own,
-    Recon, Step, SyncMethod,
+    Disks, LocalServer, ObjectAuditor, ObjectAuditorOptions, ObjectReplicator, ObjectReplicatorOptions,
+    ObjectRingClient, ReconWriter, SyncMethod, UpkeepJob, UpkeepStep,
 };
 use vocabulary::{Policies, PolicyIndex};
 
@@ -21,12 +21,12 @@ const ROUNDS: usize = 30;
 
 /// The object-replicator of a node in this life of it.
 fn replicator(cluster: &Cluster, number: usize, life: &Life) -> ObjectReplicator {
-    let circle = ObjectCircle {
+    let ring_client = ObjectRingClient {
         rings: BTreeMap::from([(PolicyIndex(0), cluster.atlas.objects.clone())]),
         hash: cluster.atlas.hash.clone(),
         peers: life.peers.clone(),
     };
-    let own = Own {
+    let own = LocalServer {
         addresses: address(number).parse().into_iter().collect(),
         port: OBJECTS,
     };
@@ -43,13 +43,13 @@ fn replicator(cluster: &Cluster, number: usize, life: &Life) -> ObjectReplicator
         partitions: vec![],
         policies: vec![],
     };
-    ObjectReplicator::new(Disks::new(life.world.clone(), MOUNTS, true), circle, own, options)
+    ObjectReplicator::new(Disks::new(life.world.clone(), MOUNTS, true), ring_client, own, options)
 }
 
 /// One pass: what was done, and what was left for later.
-pub(crate) async fn pass(chore: &mut impl Chore) -> (u64, u64) {
+pub(crate) async fn pass(job: &mut impl UpkeepJob) -> (u64, u64) {
     let mut sum = (0, 0);
-    while let Step::Did { done, failed } = chore.step().await {
+    while let UpkeepStep::Did { done, failed } = job.step().await {
         sum = (sum.0 + done, sum.1 + failed);
     }
     sum
@@ -90,7 +90,7 @@ pub(crate) fn audit_all(run: &mut Run) -> Result<(), Violation> {
             Policies::default(),
             ObjectAuditorOptions::default(),
             None,
-            Recon::new(world, MOUNTS),
+            ReconWriter::new(world, MOUNTS),
         );
         on_node(run, number, async move { pass(&mut auditor).await })?;
         run.cluster.trace.note(format!("n{number}: audited"));

@@ -13,10 +13,10 @@
 //! Deliberately absent: sharded containers and shards, whose figures are the sharder's to report.
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
-use crate::circle::{Answer, Circle, user_agent};
+use crate::database_stamp::DatabaseStamp;
 use crate::open_device::OpenDevice;
-use crate::stamp::{Stamp, stamp};
-use crate::{Cache, Chore, Disks, Progress, Step};
+use crate::ring_client::{Answer, RingClient, user_agent};
+use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use listing_engine::{Broker, Error, Info, Kind, Location};
@@ -34,7 +34,7 @@ const SHARDS: &str = ".shards_";
 /// Goes over the container databases of all devices.
 pub struct ContainerUpdater {
     disks: Disks,
-    accounts: Circle,
+    accounts: RingClient,
     concurrency: usize,
     suppression: Duration,
     again: Duration,
@@ -103,7 +103,7 @@ impl Outcome {
 impl ContainerUpdater {
     /// Looks at up to `concurrency` databases at a time; an account that could not be told is left in
     /// peace for `suppression`. What changed within the time `again` is told in every pass.
-    pub fn new(disks: Disks, accounts: Circle, concurrency: usize, suppression: Duration, again: Duration) -> Self {
+    pub fn new(disks: Disks, accounts: RingClient, concurrency: usize, suppression: Duration, again: Duration) -> Self {
         Self {
             disks,
             accounts,
@@ -155,7 +155,7 @@ impl ContainerUpdater {
         }
     }
 
-    async fn work(&mut self, device: &OpenDevice, pass: &mut Pass) -> Step {
+    async fn work(&mut self, device: &OpenDevice, pass: &mut Pass) -> UpkeepStep {
         let count = self.concurrency.min(pass.databases.len());
         let batch: Vec<Location> = pass.databases.drain(..count).collect();
         let now = self.disks.world().clock.elapsed();
@@ -169,7 +169,7 @@ impl ContainerUpdater {
             let until = now.saturating_add(self.suppression);
             self.suppressed.extend(outcome.deaf.map(|account| (account, until)));
         }
-        Step::Did { done, failed }
+        UpkeepStep::Did { done, failed }
     }
 
     async fn attend(&self, device: &OpenDevice, location: Location) -> Outcome {
@@ -300,12 +300,12 @@ fn by_us() -> HeaderMap {
 }
 
 #[async_trait::async_trait]
-impl Chore for ContainerUpdater {
+impl UpkeepJob for ContainerUpdater {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => Pass {
@@ -317,39 +317,42 @@ impl Chore for ContainerUpdater {
             Some(device) if !pass.databases.is_empty() => self.work(&device, &mut pass).await,
             Some(device) if !pass.partitions.is_empty() => {
                 self.list(&device, &mut pass).await;
-                Step::LOOKED
+                UpkeepStep::LOOKED
             }
             _ => {
                 self.close(&mut pass);
                 let Some(next) = pass.devices.pop_front() else {
-                    return Step::PassOver;
+                    return UpkeepStep::PassOver;
                 };
                 self.open(next, &mut pass).await;
-                Step::LOOKED
+                UpkeepStep::LOOKED
             }
         };
         self.pass = Some(pass);
         step
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.statsd = statsd;
     }
 
-    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
-        Some((Cache::Container, json!({ "container_updater_sweep": pass.seconds() })))
+    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
+        Some((
+            ReconFile::Container,
+            json!({ "container_updater_sweep": pass.seconds() }),
+        ))
     }
 }
 
 /// Opens the database, unless it is as it was when it was found settled.
 fn look(world: &World, location: Location, known: Option<u64>, again: Duration) -> Result<Look, Error> {
-    let stamp = stamp(world, &location);
+    let stamp = DatabaseStamp::of(world, &location);
     if let (Some(stamp), Some(known)) = (stamp, known)
         && stamp.value == known
     {
         return Ok(Look::Unchanged(known));
     }
-    let trusted = stamp.and_then(Stamp::trusted);
+    let trusted = stamp.and_then(DatabaseStamp::trusted);
     let is_recent = stamp.is_some_and(|stamp| stamp.age < again.as_secs());
     let broker = match Broker::open(location) {
         // Removed, or a directory that has no database (yet).

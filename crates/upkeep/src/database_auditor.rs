@@ -6,8 +6,8 @@
 //! Deliberately absent: positions; a pass over databases is short.
 //! Tests: `tests/database_auditor.rs`, `tests/interop/test_auditors.py`.
 
-use crate::told::Told;
-use crate::{Cache, Chore, Disks, Progress, Step};
+use crate::logged_paths::LoggedPaths;
+use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use listing_engine::{Audit, Broker, DeviceRoot, Error, Info, Kind, Location};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub struct DatabaseAuditor {
     disks: Disks,
     kind: Kind,
     secrets: HashPrefix,
-    told: Told,
+    logged: LoggedPaths,
     /// `None` between passes.
     pass: Option<Pass>,
     began: Timestamp,
@@ -66,39 +66,39 @@ impl DatabaseAuditor {
             disks,
             kind,
             secrets,
-            told: Told::default(),
+            logged: LoggedPaths::default(),
             pass: None,
             began,
             statsd: Statsd::default(),
         }
     }
 
-    async fn advance(&mut self, pass: &mut Pass) -> Step {
+    async fn advance(&mut self, pass: &mut Pass) -> UpkeepStep {
         let kind = self.kind;
         match pass.device.clone() {
             Some(device) if !pass.databases.is_empty() => match pass.databases.pop_front() {
                 Some(location) => self.audit_one(&device, location).await,
-                None => Step::LOOKED,
+                None => UpkeepStep::LOOKED,
             },
             Some(device) if !pass.partitions.is_empty() => {
                 let partition = pass.partitions.pop_front().unwrap_or_default();
                 let surveyed = device.run(move |root| Location::survey(&root, kind, partition)).await;
                 self.listed(&device, surveyed).map_or(FAILED, |databases| {
                     pass.databases = databases.into();
-                    Step::LOOKED
+                    UpkeepStep::LOOKED
                 })
             }
             _ => {
                 pass.device = None;
                 let Some(name) = pass.devices.pop_front() else {
-                    return Step::PassOver;
+                    return UpkeepStep::PassOver;
                 };
                 self.open(name, pass).await
             }
         }
     }
 
-    async fn open(&mut self, name: String, pass: &mut Pass) -> Step {
+    async fn open(&mut self, name: String, pass: &mut Pass) -> UpkeepStep {
         let (who, kind, root) = (self.name(), self.kind, self.disks.root(&name));
         let thread = match self.disks.thread(&name) {
             Ok(thread) => thread,
@@ -113,7 +113,7 @@ impl DatabaseAuditor {
         pass.device = Some(device);
         partitions.map_or(FAILED, |partitions| {
             pass.partitions = partitions.into();
-            Step::LOOKED
+            UpkeepStep::LOOKED
         })
     }
 
@@ -121,7 +121,7 @@ impl DatabaseAuditor {
         let who = self.name();
         match surveyed {
             Ok((found, strays)) => {
-                self.told.foreign(who, &strays);
+                self.logged.log_foreign(who, &strays);
                 Some(found)
             }
             Err(error) => {
@@ -131,11 +131,13 @@ impl DatabaseAuditor {
         }
     }
 
-    async fn audit_one(&mut self, device: &OpenDevice, location: Location) -> Step {
+    async fn audit_one(&mut self, device: &OpenDevice, location: Location) -> UpkeepStep {
         let clock = self.disks.world().clock.clone();
         let began = clock.elapsed();
         let step = self.audit(device, location).await;
-        let Step::Did { done, failed } = step else { return step };
+        let UpkeepStep::Did { done, failed } = step else {
+            return step;
+        };
         let passed = if failed > 0 { "failures" } else { "passes" };
         if done + failed > 0 {
             self.statsd.increment(passed);
@@ -145,18 +147,18 @@ impl DatabaseAuditor {
         step
     }
 
-    async fn audit(&mut self, device: &OpenDevice, location: Location) -> Step {
+    async fn audit(&mut self, device: &OpenDevice, location: Location) -> UpkeepStep {
         let (path, hash, kind) = (location.hash_dir(), location.hash(), self.kind.word());
         match device.run(move |_| look(location)).await {
-            Ok(None | Some(Audit::Deleted)) => Step::LOOKED,
+            Ok(None | Some(Audit::Deleted)) => UpkeepStep::LOOKED,
             Ok(Some(Audit::Sound(info))) => {
-                if self.hash(&info) != hash && self.told.first(&path) {
+                if self.hash(&info) != hash && self.logged.is_first(&path) {
                     let name = info.container.as_deref().unwrap_or_default();
                     let owner = format!("/{}/{name}", info.account);
                     let who = self.name();
                     tracing::warn!("{who}: {} is not the place of {owner:?}; left alone", path.display());
                 }
-                Step::Did { done: 1, failed: 0 }
+                UpkeepStep::Did { done: 1, failed: 0 }
             }
             Ok(Some(Audit::Contradicts(why))) => {
                 tracing::error!("Audit Failed for {}: {why}", path.display());
@@ -178,7 +180,7 @@ impl DatabaseAuditor {
     }
 }
 
-const FAILED: Step = Step::Did { done: 0, failed: 1 };
+const FAILED: UpkeepStep = UpkeepStep::Did { done: 0, failed: 1 };
 
 /// `None` where there is nothing (any more).
 fn look(location: Location) -> Result<Option<Audit>, Error> {
@@ -189,7 +191,7 @@ fn look(location: Location) -> Result<Option<Audit>, Error> {
 }
 
 #[async_trait::async_trait]
-impl Chore for DatabaseAuditor {
+impl UpkeepJob for DatabaseAuditor {
     fn name(&self) -> &'static str {
         match self.kind {
             Kind::Account => "account-auditor",
@@ -197,7 +199,7 @@ impl Chore for DatabaseAuditor {
         }
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => {
@@ -209,20 +211,20 @@ impl Chore for DatabaseAuditor {
             }
         };
         let step = self.advance(&mut pass).await;
-        if step != Step::PassOver {
+        if step != UpkeepStep::PassOver {
             self.pass = Some(pass);
         }
         step
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.statsd = statsd;
     }
 
-    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         let cache = match self.kind {
-            Kind::Account => Cache::Account,
-            Kind::Container => Cache::Container,
+            Kind::Account => ReconFile::Account,
+            Kind::Container => ReconFile::Container,
         };
         let kind = self.kind.word();
         let figures = json!({

@@ -15,7 +15,7 @@ use world::{Workers, World};
 /// Jobs that may wait for a device's thread.
 const QUEUE: usize = 64;
 
-/// The directory of devices. One per chore: upkeep of one kind does not wait for that of another.
+/// The directory of devices. One per job: upkeep of one kind does not wait for that of another.
 pub struct Disks {
     world: World,
     root: PathBuf,

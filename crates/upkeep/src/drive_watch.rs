@@ -6,7 +6,7 @@
 //! Deliberately absent: devices that nobody in this process has worked on.
 //! Tests: `tests/drive_watch.rs`.
 
-use crate::{Cache, Chore, Pace, Recon, Step};
+use crate::{ReconFile, ReconWriter, UpkeepJob, UpkeepPace, UpkeepStep};
 use durable_fs::{Drives, Health, Outcome, Service, try_out};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -20,14 +20,14 @@ pub struct DriveWatch {
     world: World,
     drives: Arc<Drives>,
     must_be_mounted: bool,
-    recon: Vec<(Recon, Cache)>,
+    recon: Vec<(ReconWriter, ReconFile)>,
     threads: HashMap<PathBuf, Arc<Workers>>,
     told: HashMap<PathBuf, Service>,
 }
 
 impl DriveWatch {
     /// Watches `drives`, which `must_be_mounted` (`mount_check`), and tells `recon`.
-    pub fn new(world: World, drives: Arc<Drives>, must_be_mounted: bool, recon: Vec<(Recon, Cache)>) -> Self {
+    pub fn new(world: World, drives: Arc<Drives>, must_be_mounted: bool, recon: Vec<(ReconWriter, ReconFile)>) -> Self {
         Self {
             world,
             drives,
@@ -39,8 +39,8 @@ impl DriveWatch {
     }
 
     /// A pass is a look at all drives, once a second.
-    pub fn pace() -> Pace {
-        Pace {
+    pub fn pace() -> UpkeepPace {
+        UpkeepPace {
             per_second: 0.0,
             interval: Duration::from_secs(1),
         }
@@ -94,12 +94,12 @@ impl DriveWatch {
 }
 
 #[async_trait::async_trait]
-impl Chore for DriveWatch {
+impl UpkeepJob for DriveWatch {
     fn name(&self) -> &'static str {
         "drive-watch"
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let drives = self.drives.all();
         for health in &drives {
             if health.tick() {
@@ -111,6 +111,6 @@ impl Chore for DriveWatch {
                 recon.note(*cache, changes.clone()).await;
             }
         }
-        Step::PassOver
+        UpkeepStep::PassOver
     }
 }

@@ -1,12 +1,12 @@
 //! One frame for all upkeep: passes at an interval, steps at a pace, and how far it has got.
 //!
-//! A [`Chore`] goes over everything it is responsible for, step by step; the step that finds nothing
-//! more ends the pass. [`Daemon`] repeats passes. A test calls [`Chore::step`] itself.
+//! An [`UpkeepJob`] goes over everything it is responsible for, step by step; the step that finds nothing
+//! more ends the pass. [`Daemon`] repeats passes. A test calls [`UpkeepJob::step`] itself.
 //! Those that start together need not work together: [`Daemon::scattered`].
 //! Always holds: a shutdown is heeded between two steps and ends any waiting at once, a step itself is
 //! never cut off; time comes from the world's clock alone.
 
-use crate::recon::{Cache, Recon};
+use crate::recon::{ReconFile, ReconWriter};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use world::World;
 
 /// What came of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum UpkeepStep {
     /// There may be more to do. What was dealt with counts for the pace, what was merely looked at does not.
     Did {
         /// Dealt with, for good.
@@ -30,20 +30,20 @@ pub enum Step {
     PassOver,
 }
 
-impl Step {
+impl UpkeepStep {
     /// Something was looked at, and nothing had to be done.
-    pub const LOOKED: Step = Step::Did { done: 0, failed: 0 };
+    pub const LOOKED: UpkeepStep = UpkeepStep::Did { done: 0, failed: 0 };
 }
 
 /// One kind of upkeep.
 #[async_trait::async_trait]
-pub trait Chore: Send + Sync {
+pub trait UpkeepJob: Send + Sync {
     /// As in `[object-updater]`.
     fn name(&self) -> &'static str;
 
     /// Does the next bit of work, bounded in time and memory. What goes wrong is logged here, where it
     /// is known what it means, and counted as failed.
-    async fn step(&mut self) -> Step;
+    async fn step(&mut self) -> UpkeepStep;
 
     /// How long the last step should have taken at least for reasons of its own, beside the pace; asked once
     /// after each.
@@ -57,24 +57,24 @@ pub trait Chore: Send + Sync {
     }
 
     /// From now on `statsd` is told, too, what OpenStack's daemon of that name would tell it.
-    fn count_for(&mut self, _statsd: Statsd) {}
+    fn set_statsd(&mut self, _statsd: Statsd) {}
 
-    /// What whoever watches the cluster is told after a pass (see [`Recon::note`]), if anything.
-    fn figures(&self, _pass: &Progress) -> Option<(Cache, Value)> {
+    /// What whoever watches the cluster is told after a pass (see [`ReconWriter::note`]), if anything.
+    fn figures(&self, _pass: &PassProgress) -> Option<(ReconFile, Value)> {
         None
     }
 }
 
 /// How fast to go.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
+pub struct UpkeepPace {
     /// Things dealt with per second at most; 0 for no limit.
     pub per_second: f64,
     /// From the beginning of one pass to that of the next, at least.
     pub interval: Duration,
 }
 
-impl Pace {
+impl UpkeepPace {
     /// How long `count` things should take.
     fn span(&self, count: u64) -> Duration {
         match self.per_second > 0.0 {
@@ -86,7 +86,7 @@ impl Pace {
 
 /// How far upkeep has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct PassProgress {
     /// Passes that are over.
     pub passes: u64,
     /// Dealt with in this pass, or in the last one between passes.
@@ -101,7 +101,7 @@ pub struct Progress {
     pub oldest: Option<Timestamp>,
 }
 
-impl Progress {
+impl PassProgress {
     /// How long the last pass took, in seconds.
     pub fn seconds(&self) -> f64 {
         self.last_pass.unwrap_or_default().as_secs_f64()
@@ -110,22 +110,22 @@ impl Progress {
 
 /// A live view of a daemon's progress; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Status(Arc<Mutex<Progress>>);
+pub struct DaemonStatus(Arc<Mutex<PassProgress>>);
 
-impl Status {
+impl DaemonStatus {
     /// As of now.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> PassProgress {
         *self.0.lock()
     }
 }
 
-/// A chore that is repeated.
+/// A job that is repeated.
 pub struct Daemon {
     world: World,
-    chore: Box<dyn Chore>,
-    pace: Pace,
-    status: Status,
-    recon: Option<Recon>,
+    job: Box<dyn UpkeepJob>,
+    pace: UpkeepPace,
+    status: DaemonStatus,
+    recon: Option<ReconWriter>,
     scattered: bool,
 }
 
@@ -141,11 +141,11 @@ enum Outcome {
 
 impl Daemon {
     /// Not running yet.
-    pub fn new(world: World, chore: impl Chore + 'static, pace: Pace) -> Self {
-        let (chore, status) = (Box::new(chore), Status::default());
+    pub fn new(world: World, job: impl UpkeepJob + 'static, pace: UpkeepPace) -> Self {
+        let (job, status) = (Box::new(job), DaemonStatus::default());
         Self {
             world,
-            chore,
+            job,
             pace,
             status,
             recon: None,
@@ -165,7 +165,7 @@ impl Daemon {
     }
 
     /// With figures written after each pass.
-    pub fn telling(self, recon: Recon) -> Self {
+    pub fn with_recon(self, recon: ReconWriter) -> Self {
         Self {
             recon: Some(recon),
             ..self
@@ -173,23 +173,23 @@ impl Daemon {
     }
 
     /// With what it does told to `statsd`.
-    pub fn counting(mut self, statsd: Statsd) -> Self {
-        self.chore.count_for(statsd);
+    pub fn with_statsd(mut self, statsd: Statsd) -> Self {
+        self.job.set_statsd(statsd);
         self
     }
 
     /// As in `[object-updater]`.
     pub fn name(&self) -> &'static str {
-        self.chore.name()
+        self.job.name()
     }
 
     /// For watching it while it runs.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> DaemonStatus {
         self.status.clone()
     }
 
     /// One pass; also over when `shutdown` begins.
-    pub async fn run_once(&mut self, mut shutdown: watch::Receiver<bool>) -> Progress {
+    pub async fn run_once(&mut self, mut shutdown: watch::Receiver<bool>) -> PassProgress {
         self.pass(&mut shutdown).await;
         self.status.progress()
     }
@@ -227,12 +227,12 @@ impl Daemon {
                 return Outcome::ShutDown;
             }
             let step_began = self.world.clock.elapsed();
-            let Step::Did { done, failed } = self.chore.step().await else {
+            let UpkeepStep::Did { done, failed } = self.job.step().await else {
                 break;
             };
             self.note(done, failed);
             let took = self.world.clock.elapsed().saturating_sub(step_began);
-            let span = self.pace.span(done + failed).max(self.chore.due());
+            let span = self.pace.span(done + failed).max(self.job.due());
             let rest = span.saturating_sub(took);
             if self.rest(rest, shutdown).await == Outcome::ShutDown {
                 return Outcome::ShutDown;
@@ -265,7 +265,7 @@ impl Daemon {
         let mut progress = self.status.0.lock();
         progress.done += done;
         progress.failed += failed;
-        progress.oldest = self.chore.oldest();
+        progress.oldest = self.job.oldest();
     }
 
     async fn end_pass(&self, took: Duration) {
@@ -274,17 +274,17 @@ impl Daemon {
             progress.passes += 1;
             progress.since = None;
             progress.last_pass = Some(took);
-            progress.oldest = self.chore.oldest();
+            progress.oldest = self.job.oldest();
             *progress
         };
-        let Progress { done, failed, .. } = progress;
-        let name = self.chore.name();
+        let PassProgress { done, failed, .. } = progress;
+        let name = self.job.name();
         match done + failed {
             0 => tracing::debug!("{name}: nothing to do ({took:.1?})"),
             _ => tracing::info!("{name}: {done} done, {failed} left for later, in {took:.1?}"),
         }
         if let Some(recon) = &self.recon
-            && let Some((cache, figures)) = self.chore.figures(&progress)
+            && let Some((cache, figures)) = self.job.figures(&progress)
         {
             recon.note(cache, figures).await;
         }
@@ -299,22 +299,22 @@ mod tests {
     struct Counting(u64);
 
     #[async_trait::async_trait]
-    impl Chore for Counting {
+    impl UpkeepJob for Counting {
         fn name(&self) -> &'static str {
-            "counting"
+            "with_statsd"
         }
 
-        async fn step(&mut self) -> Step {
+        async fn step(&mut self) -> UpkeepStep {
             self.0 += 1;
             match self.0 % 3 {
-                0 => Step::PassOver,
-                _ => Step::Did { done: 2, failed: 1 },
+                0 => UpkeepStep::PassOver,
+                _ => UpkeepStep::Did { done: 2, failed: 1 },
             }
         }
     }
 
     fn daemon(per_second: f64, interval: Duration) -> Daemon {
-        Daemon::new(World::real(), Counting(0), Pace { per_second, interval })
+        Daemon::new(World::real(), Counting(0), UpkeepPace { per_second, interval })
     }
 
     #[tokio::test]
@@ -345,7 +345,7 @@ mod tests {
         tokio::task::yield_now().await;
         running.send_replace(true);
         task.await.unwrap();
-        assert_eq!(status.progress(), Progress::default());
+        assert_eq!(status.progress(), PassProgress::default());
     }
 
     #[tokio::test]

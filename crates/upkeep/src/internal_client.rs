@@ -62,7 +62,7 @@ pub struct InternalClient {
 
 /// What is asked.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct InternalRequest {
     /// The verb.
     pub method: Method,
     /// About what.
@@ -78,7 +78,7 @@ pub struct Ask {
 /// Not the answer that was hoped for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{method} {path}: answered {status}")]
-pub struct Unexpected {
+pub struct UnexpectedStatus {
     method: Method,
     path: String,
     /// What came instead.
@@ -89,7 +89,7 @@ pub struct Unexpected {
 /// databases hold, sizes below zero and nulls too, and one such line is no reason to read no other.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Listed {
+pub struct ListedItem {
     /// The name.
     #[serde(deserialize_with = "text")]
     pub name: String,
@@ -111,7 +111,7 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     })
 }
 
-impl Ask {
+impl InternalRequest {
     /// Without parameters, headers or body.
     pub fn new(method: Method, path: EntityPath) -> Self {
         Self {
@@ -155,7 +155,7 @@ impl InternalClient {
 
     /// Asks until the answer is one of `hoped`, or none of a server's errors. The body of the answer is
     /// the caller's to read.
-    pub async fn ask(&self, ask: &Ask, hoped: &[u16]) -> Result<Response, Unexpected> {
+    pub async fn ask(&self, ask: &InternalRequest, hoped: &[u16]) -> Result<Response, UnexpectedStatus> {
         let mut pause = FIRST_PAUSE;
         let mut tries = 1;
         loop {
@@ -175,7 +175,7 @@ impl InternalClient {
     }
 
     /// As [`Self::ask`]; nobody looks at the body of the answer.
-    pub async fn tell(&self, ask: &Ask, hoped: &[u16]) -> Result<u16, Unexpected> {
+    pub async fn tell(&self, ask: &InternalRequest, hoped: &[u16]) -> Result<u16, UnexpectedStatus> {
         let response = self.ask(ask, hoped).await?;
         let status = response.status().as_u16();
         // It was an answer, whatever becomes of the page with it.
@@ -184,7 +184,7 @@ impl InternalClient {
     }
 
     /// Sends a body that streams, once.
-    pub async fn upload(&self, ask: &Ask, body: Body, hoped: &[u16]) -> Result<u16, Unexpected> {
+    pub async fn upload(&self, ask: &InternalRequest, body: Body, hoped: &[u16]) -> Result<u16, UnexpectedStatus> {
         let length = body.length().and_then(|length| usize::try_from(length).ok());
         let mut request = self.request(ask, body);
         match length {
@@ -222,11 +222,16 @@ impl InternalClient {
 
     /// The page of a listing behind `marker`, of `limit` rows or as many as servers give; empty when there is no more, or
     /// nothing to list.
-    pub async fn page(&self, path: &EntityPath, marker: &str, limit: Option<usize>) -> Result<Vec<Listed>, Unexpected> {
+    pub async fn page(
+        &self,
+        path: &EntityPath,
+        marker: &str,
+        limit: Option<usize>,
+    ) -> Result<Vec<ListedItem>, UnexpectedStatus> {
         let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
-        let ask = Ask {
+        let ask = InternalRequest {
             query: format!("format=json{limit}&marker={}", quote(marker).replace('/', "%2F")),
-            ..Ask::new(Method::GET, path.clone())
+            ..InternalRequest::new(Method::GET, path.clone())
         };
         let response = self.ask(&ask, &[2, 404]).await?;
         if !response.status().is_success() {
@@ -237,7 +242,7 @@ impl InternalClient {
         if body.is_empty() {
             return Ok(vec![]);
         }
-        let listed: Vec<Listed> = serde_json::from_slice(&body).map_err(|error| ask.broken(&error.to_string()))?;
+        let listed: Vec<ListedItem> = serde_json::from_slice(&body).map_err(|error| ask.broken(&error.to_string()))?;
         // A server that ignored the marker would be asked for ever.
         match listed.last().is_some_and(|last| last.name.as_str() <= marker) {
             true => Err(ask.broken("the listing does not go on behind its marker")),
@@ -245,7 +250,7 @@ impl InternalClient {
         }
     }
 
-    async fn send(&self, ask: &Ask, body: Body, length: usize) -> Response {
+    async fn send(&self, ask: &InternalRequest, body: Body, length: usize) -> Response {
         let mut request = self.request(ask, body);
         if length > 0 || ask.method == Method::PUT || ask.method == Method::POST {
             request
@@ -255,7 +260,7 @@ impl InternalClient {
         self.gateway.serve(request, nowhere()).await
     }
 
-    fn request(&self, ask: &Ask, body: Body) -> Request<Body> {
+    fn request(&self, ask: &InternalRequest, body: Body) -> Request<Body> {
         let mut uri = format!("{VERSION}{}", ask.path.quoted());
         if !ask.query.is_empty() {
             uri.push('?');
@@ -274,9 +279,9 @@ impl InternalClient {
     }
 }
 
-impl Ask {
-    fn unexpected(&self, status: u16) -> Unexpected {
-        Unexpected {
+impl InternalRequest {
+    fn unexpected(&self, status: u16) -> UnexpectedStatus {
+        UnexpectedStatus {
             method: self.method.clone(),
             path: self.path.path(),
             status,
@@ -284,7 +289,7 @@ impl Ask {
     }
 
     /// A good answer whose body is none.
-    fn broken(&self, why: &str) -> Unexpected {
+    fn broken(&self, why: &str) -> UnexpectedStatus {
         tracing::warn!("{} {}: {why}", self.method, self.path.path());
         self.unexpected(502)
     }
@@ -330,7 +335,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn server_errors_are_tried_again_and_refusals_are_not() {
-        let ask = Ask::new(Method::DELETE, EntityPath::account("a").with_container("c\0"));
+        let ask = InternalRequest::new(Method::DELETE, EntityPath::account("a").with_container("c\0"));
         for (statuses, expected) in [
             (&[503, 500, 204][..], Ok(204)),
             (&[503, 500, 500], Err(500)),

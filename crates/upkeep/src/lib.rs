@@ -1,9 +1,9 @@
 //! Upkeep: what goes on without anyone asking.
 //!
 //! Comes in: devices, rings, peers, a pace. Goes out: requests to storage services, and devices with
-//! less left to do. Every kind of upkeep is a [`Chore`] in one frame, [`Daemon`]: the frame knows when
-//! and how fast, the chore knows what.
-//! Always holds: a chore does one bounded step at a time and may be stopped between any two; nothing is
+//! less left to do. Every kind of upkeep is an [`UpkeepJob`] in one frame, [`Daemon`]: the frame knows when
+//! and how fast, the job knows what.
+//! Always holds: a job does one bounded step at a time and may be stopped between any two; nothing is
 //! forgotten until those who must know it have it; one damaged thing costs one line in the log, never
 //! the pass; disks are worked on by threads of their own, one per device.
 //! Deliberately absent: where the configuration is, process handling, formats on disk.
@@ -16,13 +16,13 @@
 //! | drives that fail | `drive_watch.rs` |
 //! | bytes that rot | `object_auditor/` |
 //! | figures for whoever watches | `recon.rs` |
-//! | to whom, and with what patience | `circle.rs` |
+//! | to whom, and with what patience | `ring_client.rs` |
 //! | requests through a gateway of upkeep's own | `internal_client.rs` |
 //! | rows that no container server took at once | `object_updater/` |
 //! | every primary has what the others have | `object_replicator/` |
 //! | accounts and containers: all replicas equal | `database_replicator/`, `rsync.rs` |
 //! | a program run to its end, in time | `program.rs` |
-//! | whose devices are ours | `own.rs` |
+//! | whose devices are ours | `local_server.rs` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //! | objects whose time is over | `object_expirer/` |
 //! | what deleted accounts leave behind | `account_reaper/` |
@@ -32,44 +32,46 @@
 //! Tests: `tests/`, with real files and services in this process.
 
 mod account_reaper;
-mod circle;
 mod container_reconciler;
 mod container_sync;
 mod container_updater;
 mod database_auditor;
 mod database_replicator;
+mod database_stamp;
 mod disks;
 mod drive_watch;
 mod frame;
 mod internal_client;
+mod local_server;
+mod logged_paths;
 mod object_auditor;
 mod object_expirer;
 mod object_replicator;
 mod object_updater;
 mod open_device;
-mod own;
 mod program;
 mod recon;
+mod ring_client;
 mod rsync;
-mod stamp;
-mod told;
 
-pub use account_reaper::{AccountReaper, Below, Here, ReaperOptions};
-pub use circle::Circle;
+pub use account_reaper::{AccountReaper, ReaperOptions, ReaperTargets};
 pub use container_reconciler::{ContainerReconciler, MISPLACED_OBJECTS, ReconcilerOptions};
-pub use container_sync::{ContainerSync, HttpProxy, SyncOptions, SyncPeers, SyncRealm};
+pub use container_sync::{ContainerSyncDaemon, HttpProxy, SyncOptions, SyncPeers, SyncRealm};
 pub use container_updater::ContainerUpdater;
 pub use database_auditor::DatabaseAuditor;
 pub use database_replicator::{DatabaseReplicator, DatabaseReplicatorOptions};
 pub use disks::Disks;
 pub use drive_watch::DriveWatch;
-pub use frame::{Chore, Daemon, Pace, Progress, Status, Step};
-pub use internal_client::{Ask, InternalClient, Listed, Unexpected};
+pub use frame::{Daemon, DaemonStatus, PassProgress, UpkeepJob, UpkeepPace, UpkeepStep};
+pub use internal_client::{InternalClient, InternalRequest, ListedItem, UnexpectedStatus};
+pub use local_server::LocalServer;
 pub use object_auditor::{DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
 pub use object_expirer::{Delays, ExpirerOptions, ObjectExpirer, ObjectServers};
-pub use object_replicator::{ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, ObjectRsyncOptions, SyncMethod};
+pub use object_replicator::{
+    ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions, SyncMethod,
+};
 pub use object_updater::ObjectUpdater;
-pub use own::Own;
 pub use program::end_all as end_programs;
-pub use recon::{Cache, Recon};
+pub use recon::{ReconFile, ReconWriter};
+pub use ring_client::RingClient;
 pub use rsync::RsyncOptions;

@@ -1,7 +1,7 @@
 //! Recon figures: what upkeep tells whoever watches the cluster.
 //!
 //! OpenStack's daemons keep their figures as JSON in `recon_cache_path`: `object.recon`,
-//! `container.recon` and `account.recon`; `swift-recon` and the recon filter read them. [`Recon::note`]
+//! `container.recon` and `account.recon`; `swift-recon` and the recon filter read them. [`ReconWriter::note`]
 //! merges figures into one of them as they do: a dictionary is merged one level deep, `{}` removes what
 //! has that name, anything else takes the place of what was there.
 //! Always holds: a reader sees a whole file, the old or the new one; OpenStack's daemons may write the
@@ -30,7 +30,7 @@ const REPLACED: usize = 100;
 
 /// A file of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cache {
+pub enum ReconFile {
     /// `object.recon`
     Object,
     /// `container.recon`
@@ -41,21 +41,21 @@ pub enum Cache {
     Drive,
 }
 
-impl Cache {
+impl ReconFile {
     /// The name of its file.
     pub fn file(self) -> &'static str {
         match self {
-            Cache::Object => "object.recon",
-            Cache::Container => "container.recon",
-            Cache::Account => "account.recon",
-            Cache::Drive => "drive.recon",
+            ReconFile::Object => "object.recon",
+            ReconFile::Container => "container.recon",
+            ReconFile::Account => "account.recon",
+            ReconFile::Drive => "drive.recon",
         }
     }
 }
 
 /// The directory of figures; cheap to clone.
 #[derive(Clone)]
-pub struct Recon(Arc<Shared>);
+pub struct ReconWriter(Arc<Shared>);
 
 struct Shared {
     world: World,
@@ -70,7 +70,7 @@ struct State {
     troubled: bool,
 }
 
-impl Recon {
+impl ReconWriter {
     /// Figures in `directory` (`recon_cache_path`), made when only it is missing.
     pub fn new(world: World, directory: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Shared {
@@ -81,7 +81,7 @@ impl Recon {
     }
 
     /// Merges `figures`, a dictionary, into a file.
-    pub async fn note(&self, cache: Cache, figures: Value) {
+    pub async fn note(&self, cache: ReconFile, figures: Value) {
         let Value::Object(figures) = figures else {
             return tracing::error!("figures for {} that are no dictionary: dropped", cache.file());
         };
@@ -106,7 +106,7 @@ impl Recon {
 }
 
 impl Shared {
-    fn judge(&self, cache: Cache, written: Result<(), String>) {
+    fn judge(&self, cache: ReconFile, written: Result<(), String>) {
         let troubled = written.is_err();
         let before = std::mem::replace(&mut self.state.lock().troubled, troubled);
         if let (Err(error), false) = (written, before) {
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    fn write(&self, cache: Cache, figures: Map<String, Value>) -> Result<(), String> {
+    fn write(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), String> {
         let path = self.directory.join(cache.file());
         let _lock = self.lock(&path).map_err(|error| error.to_string())?;
         let mut content = self.read(&path);
@@ -201,7 +201,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("object.recon");
         std::fs::write(&path, before).unwrap();
-        Recon::new(World::real(), dir.path()).note(Cache::Object, figures).await;
+        ReconWriter::new(World::real(), dir.path())
+            .note(ReconFile::Object, figures)
+            .await;
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
     }
 
@@ -250,26 +252,26 @@ mod tests {
     #[tokio::test]
     async fn a_missing_directory_is_made_and_one_without_place_harms_nobody() {
         let dir = tempfile::tempdir().unwrap();
-        let recon = Recon::new(World::real(), dir.path().join("recon"));
-        recon.note(Cache::Account, json!({"a": 1})).await;
+        let recon = ReconWriter::new(World::real(), dir.path().join("recon"));
+        recon.note(ReconFile::Account, json!({"a": 1})).await;
         assert_eq!(
             std::fs::read(dir.path().join("recon/account.recon")).unwrap(),
             b"{\"a\":1}\n"
         );
-        let recon = Recon::new(World::real(), dir.path().join("not/there"));
-        recon.note(Cache::Account, json!({"a": 1})).await;
-        recon.note(Cache::Account, json!(1)).await;
+        let recon = ReconWriter::new(World::real(), dir.path().join("not/there"));
+        recon.note(ReconFile::Account, json!({"a": 1})).await;
+        recon.note(ReconFile::Account, json!(1)).await;
         assert!(!dir.path().join("not").exists());
     }
 
     #[tokio::test]
     async fn writers_wait_for_each_other() {
         let dir = tempfile::tempdir().unwrap();
-        let one = Recon::new(World::real(), dir.path());
-        let other = Recon::new(World::real(), dir.path());
+        let one = ReconWriter::new(World::real(), dir.path());
+        let other = ReconWriter::new(World::real(), dir.path());
         let notes = (0..20).map(|n| {
             let recon = if n % 2 == 0 { &one } else { &other };
-            recon.note(Cache::Container, json!({ n.to_string(): n }))
+            recon.note(ReconFile::Container, json!({ n.to_string(): n }))
         });
         futures_util::future::join_all(notes).await;
         let bytes = std::fs::read(dir.path().join("container.recon")).unwrap();

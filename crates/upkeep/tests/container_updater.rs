@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Fake, circle, pass};
+use common::{Fake, pass, ring_client};
 use listing_engine::{Broker, Kind, Location, NewDatabase, ObjectRow, Row};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ struct Site {
 
 impl Site {
     fn new(suppression: Duration) -> Self {
-        Self::telling(suppression, Duration::ZERO)
+        Self::with_recon(suppression, Duration::ZERO)
     }
 
-    fn telling(suppression: Duration, again: Duration) -> Self {
+    fn with_recon(suppression: Duration, again: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("sda")).unwrap();
         let fake = Arc::new(Fake::default());
         let disks = Disks::new(World::real(), dir.path(), false);
-        let updater = ContainerUpdater::new(disks, circle(&fake), 4, suppression, again);
+        let updater = ContainerUpdater::new(disks, ring_client(&fake), 4, suppression, again);
         Self { dir, fake, updater }
     }
 
@@ -107,7 +107,7 @@ async fn changes_are_reported_once() {
 /// An account's replicas may have overwritten each other's figures since.
 #[tokio::test]
 async fn recent_figures_are_told_again() {
-    let mut site = Site::telling(Duration::ZERO, Duration::from_secs(4));
+    let mut site = Site::with_recon(Duration::ZERO, Duration::from_secs(4));
     add(&container(&site.device(), "AUTH_t", "c"), "o", 3);
     assert_eq!(pass(&mut site.updater).await, (1, 0));
     let first = site.fake.lines();
@@ -181,7 +181,7 @@ async fn an_account_that_cannot_be_told_is_left_in_peace() {
 
 #[tokio::test]
 async fn an_account_that_cannot_be_told_again_is_left_in_peace() {
-    let mut site = Site::telling(Duration::from_secs(60), Duration::from_secs(60));
+    let mut site = Site::with_recon(Duration::from_secs(60), Duration::from_secs(60));
     container(&site.device(), "AUTH_t", "c");
     assert_eq!(pass(&mut site.updater).await, (1, 0));
     site.fake.lines();

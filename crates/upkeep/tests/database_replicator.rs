@@ -13,7 +13,7 @@ use placement::{Device, Ring, RingBuilder};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use upkeep::{Circle, DatabaseReplicator, DatabaseReplicatorOptions, Disks, Own, RsyncOptions};
+use upkeep::{DatabaseReplicator, DatabaseReplicatorOptions, Disks, LocalServer, RingClient, RsyncOptions};
 use vocabulary::{HashPrefix, Policies, PolicyIndex, Timestamp};
 use world::World;
 
@@ -43,7 +43,7 @@ impl Service for Stalling {
 struct Cluster {
     stalling: Arc<Mutex<Option<String>>>,
     dir: tempfile::TempDir,
-    circle: Circle,
+    ring_client: RingClient,
 }
 
 impl Cluster {
@@ -64,7 +64,7 @@ impl Cluster {
         let device = stalling.clone();
         peers.register("127.0.0.1", PORT, Arc::new(Stalling { server, device }));
         let wait = Duration::from_secs(60);
-        let circle = Circle {
+        let ring_client = RingClient {
             ring: Arc::new(ArcSwap::from_pointee(ring())),
             hash,
             peers: Arc::new(peers),
@@ -73,7 +73,11 @@ impl Cluster {
                 response: wait,
             },
         };
-        Self { stalling, dir, circle }
+        Self {
+            stalling,
+            dir,
+            ring_client,
+        }
     }
 
     fn replicator(&self, change: impl FnOnce(&mut DatabaseReplicatorOptions)) -> DatabaseReplicator {
@@ -95,11 +99,11 @@ impl Cluster {
         };
         change(&mut options);
         let disks = Disks::new(World::real(), self.dir.path(), false);
-        let own = Own {
+        let own = LocalServer {
             addresses: vec!["127.0.0.1".parse().unwrap()],
             port: PORT,
         };
-        DatabaseReplicator::new(Kind::Container, disks, self.circle.clone(), own, options)
+        DatabaseReplicator::new(Kind::Container, disks, self.ring_client.clone(), own, options)
     }
 
     async fn pass(&self) -> (u64, u64) {
@@ -107,15 +111,15 @@ impl Cluster {
     }
 
     fn partition(&self) -> u32 {
-        self.circle
+        self.ring_client
             .ring
             .load()
-            .partition_of(&self.circle.hash.container("a", "c").0)
+            .partition_of(&self.ring_client.hash.container("a", "c").0)
     }
 
     /// Devices that should hold the container, and one that should not.
     fn places(&self) -> (Vec<String>, String) {
-        let ring = self.circle.ring.load();
+        let ring = self.ring_client.ring.load();
         let primaries: Vec<String> = ring
             .primaries(self.partition())
             .iter()
@@ -128,7 +132,7 @@ impl Cluster {
     }
 
     fn location(&self, device: &str, partition: u32) -> Location {
-        let hash = self.circle.hash.container("a", "c");
+        let hash = self.ring_client.hash.container("a", "c");
         Location::new(self.dir.path().join(device), Kind::Container, partition, hash)
     }
 
@@ -294,7 +298,7 @@ async fn a_damaged_database_is_quarantined_and_comes_back() {
 async fn a_replica_that_stalls_in_its_answers_costs_time_outs_only() {
     let mut cluster = Cluster::new();
     let patience = Duration::from_secs(3);
-    cluster.circle.timeouts.response = patience;
+    cluster.ring_client.timeouts.response = patience;
     let (primaries, _) = cluster.places();
     for (n, device) in primaries.iter().enumerate().take(2) {
         cluster

@@ -6,7 +6,7 @@ use durable_fs::{Device, Drives};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use upkeep::{Cache, Chore, DriveWatch, Recon};
+use upkeep::{DriveWatch, ReconFile, ReconWriter, UpkeepJob};
 use world::World;
 
 fn figures(dir: &Path) -> serde_json::Value {
@@ -30,8 +30,8 @@ async fn a_drive_leaves_service_and_comes_back() {
     let root = dir.path().join("sda");
     std::fs::create_dir(&root).unwrap();
     let (world, drives) = (World::real(), Arc::new(Drives::default()));
-    let recon = Recon::new(world.clone(), dir.path());
-    let mut watch = DriveWatch::new(world.clone(), drives.clone(), false, vec![(recon, Cache::Object)]);
+    let recon = ReconWriter::new(world.clone(), dir.path());
+    let mut watch = DriveWatch::new(world.clone(), drives.clone(), false, vec![(recon, ReconFile::Object)]);
     let device = Device::watched(world.files.clone(), world.random.clone(), drives.health(&root), false);
 
     watch.step().await;

@@ -4,12 +4,14 @@
 
 mod common;
 
-use common::{Fake, circle, pass};
+use common::{Fake, pass, ring_client};
 use object_engine::{Commit, FilesConfig, FilesEngine, Metadata, ObjectEngine, ObjectKey};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{Chore, DarkData, DarkDataAction, Disks, ObjectAuditor, ObjectAuditorOptions, Recon, Scan, Step};
+use upkeep::{
+    DarkData, DarkDataAction, Disks, ObjectAuditor, ObjectAuditorOptions, ReconWriter, Scan, UpkeepJob, UpkeepStep,
+};
 use vocabulary::{HashPrefix, Policies, Policy, PolicyIndex, Timestamp};
 use world::World;
 
@@ -68,7 +70,7 @@ impl Site {
     fn auditor(&self, options: ObjectAuditorOptions, dark_data: Option<DarkData>) -> ObjectAuditor {
         let disks = Disks::new(World::real(), self.dir.path().join("srv"), false);
         let policies = Policies::new(vec![Policy::replication(0, "gold")], None).unwrap();
-        let recon = Recon::new(World::real(), self.dir.path());
+        let recon = ReconWriter::new(World::real(), self.dir.path());
         ObjectAuditor::new(disks, Self::secrets(), policies, options, dark_data, recon)
     }
 
@@ -224,7 +226,7 @@ async fn a_long_body_is_read_in_pieces_that_are_paid_for() {
     };
     let mut auditor = site.auditor(options, None);
     let mut due = Duration::ZERO;
-    while auditor.step().await != Step::PassOver {
+    while auditor.step().await != UpkeepStep::PassOver {
         due += auditor.due();
     }
     assert_eq!(due, Duration::from_millis(500));
@@ -242,7 +244,7 @@ async fn dark(action: DarkDataAction, grace_age: Duration, rows: [Option<&str>; 
         };
         fake.listing.lock().insert(format!("sd{device}"), answer);
     }
-    let watcher = DarkData::new(World::real(), circle(&fake), action, grace_age);
+    let watcher = DarkData::new(World::real(), ring_client(&fake), action, grace_age);
     assert_eq!(
         pass(&mut site.auditor(ObjectAuditorOptions::default(), Some(watcher))).await,
         (1, 0)

@@ -9,7 +9,7 @@
 mod common;
 
 use arc_swap::ArcSwap;
-use common::{Fake, circle, pass};
+use common::{Fake, pass, ring_client};
 use http::{Method, Request};
 use parking_lot::Mutex;
 use peer::deletes::{OneDelete, decode, encode_statuses};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use upkeep::{Chore, Delays, ExpirerOptions, InternalClient, ObjectExpirer, ObjectServers};
+use upkeep::{Delays, ExpirerOptions, InternalClient, ObjectExpirer, ObjectServers, UpkeepJob};
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
 
@@ -146,10 +146,10 @@ impl Service for Servers {
 
 /// The same site with object servers that can be reached.
 fn with_servers(mut site: Site, servers: &Arc<Servers>) -> Site {
-    let containers = circle(&site.fake);
+    let containers = ring_client(&site.fake);
     let mut peers = Peers::new(World::real());
     peers.register("127.0.0.2", 6299, servers.clone());
-    site.expirer = site.expirer.in_lots(ObjectServers {
+    site.expirer = site.expirer.in_batches(ObjectServers {
         rings: BTreeMap::from([(PolicyIndex(7), containers.ring.clone())]),
         containers: containers.ring,
         hash: containers.hash,
@@ -194,7 +194,7 @@ fn site(
     };
     change(&mut options);
     let client = InternalClient::new(World::real(), cluster.clone(), "test", 1);
-    let expirer = ObjectExpirer::new(World::real(), client, circle(&fake), options);
+    let expirer = ObjectExpirer::new(World::real(), client, ring_client(&fake), options);
     Site { cluster, fake, expirer }
 }
 
@@ -483,8 +483,8 @@ async fn a_lot_is_sent_again_when_its_connection_is_hung_up() {
     tokio::spawn(hangs_up_once(listener, came.clone()));
     let rows = ["o", "p"].map(|name| (format!("{}-a/c/{name}", ago(100)), "text/plain"));
     let mut site = site(&rows, &[], |_| {});
-    let containers = circle(&site.fake);
-    site.expirer = site.expirer.in_lots(ObjectServers {
+    let containers = ring_client(&site.fake);
+    site.expirer = site.expirer.in_batches(ObjectServers {
         rings: BTreeMap::from([(
             PolicyIndex(7),
             Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap()))),
@@ -507,7 +507,7 @@ async fn servers_that_stall_in_their_answer_are_given_up() {
     });
     let rows = [(format!("{}-a/c/o", ago(100)), "text/plain")];
     let mut site = with_servers(site(&rows, &[], |_| {}), &servers);
-    let (began, patience) = (tokio::time::Instant::now(), circle(&site.fake).timeouts.response);
+    let (began, patience) = (tokio::time::Instant::now(), ring_client(&site.fake).timeouts.response);
     assert_eq!(pass(&mut site.expirer).await, (1, 0));
     assert!((patience..patience * 2).contains(&began.elapsed()));
     // The gateway did it.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use upkeep::{Disks, ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, Own, SyncMethod};
+use upkeep::{Disks, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, SyncMethod};
 use vocabulary::{EntityPath, HashPrefix, Policies, PolicyIndex, Timestamp};
 use world::World;
 
@@ -158,12 +158,12 @@ impl Site {
         let mut peers = Peers::new(World::real());
         peers.register(ADDRESS.0, ADDRESS.1, self.door.clone());
         let ring = Arc::new(ArcSwap::new(self.ring.clone()));
-        let circle = ObjectCircle {
+        let ring_client = ObjectRingClient {
             rings: BTreeMap::from([(PolicyIndex::LEGACY, ring)]),
             hash: self.hash.clone(),
             peers: Arc::new(peers),
         };
-        let own = Own {
+        let own = LocalServer {
             addresses: vec![ADDRESS.0.parse().unwrap()],
             port: ADDRESS.1,
         };
@@ -182,7 +182,7 @@ impl Site {
         };
         change(&mut options);
         let disks = Disks::new(World::real(), self.dir.path(), false);
-        ObjectReplicator::new(disks, circle, own, options)
+        ObjectReplicator::new(disks, ring_client, own, options)
     }
 
     fn path(name: &str) -> EntityPath {

@@ -7,10 +7,10 @@
 
 mod common;
 
-use common::{Fake, circle, pass};
+use common::{Fake, pass, ring_client};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use upkeep::{Chore, Disks, ObjectUpdater, Step};
+use upkeep::{Disks, ObjectUpdater, UpkeepJob, UpkeepStep};
 use vocabulary::Policies;
 use world::World;
 
@@ -39,7 +39,7 @@ impl Site {
         std::fs::create_dir(&device).unwrap();
         let fake = Arc::new(Fake::default());
         let disks = Disks::new(World::real(), dir.path(), false);
-        let updater = ObjectUpdater::new(disks, circle(&fake), Policies::default(), 8, at_once);
+        let updater = ObjectUpdater::new(disks, ring_client(&fake), Policies::default(), 8, at_once);
         Self {
             _dir: dir,
             device,
@@ -260,9 +260,9 @@ async fn a_step_takes_no_more_records_than_it_may() {
     let mut steps = vec![];
     loop {
         match site.updater.step().await {
-            Step::Did { done, failed: 0 } => steps.push(done),
-            Step::Did { failed, .. } => panic!("{failed} failed"),
-            Step::PassOver => break,
+            UpkeepStep::Did { done, failed: 0 } => steps.push(done),
+            UpkeepStep::Did { failed, .. } => panic!("{failed} failed"),
+            UpkeepStep::PassOver => break,
         }
     }
     assert!(steps.iter().all(|done| *done <= 4), "{steps:?}");

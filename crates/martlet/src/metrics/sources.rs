@@ -13,7 +13,7 @@ use telemetry::metrics::catalogue::{
     UPKEEP_UNDER_WAY,
 };
 use telemetry::metrics::{Page, Role, Source};
-use upkeep::{Daemon, Status};
+use upkeep::{Daemon, DaemonStatus};
 use world::workers::Load;
 use world::{Clock, WatchedThreads, World};
 
@@ -64,7 +64,7 @@ impl Source for Connections {
 /// Upkeep of this process.
 pub struct Daemons {
     clock: Arc<dyn Clock>,
-    all: Vec<(String, Status)>,
+    all: Vec<(String, DaemonStatus)>,
 }
 
 impl Daemons {

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
-    Circle, Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, Pace, Recon,
-    Scan,
+    Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, ReconWriter,
+    RingClient, Scan, UpkeepPace,
 };
 use vocabulary::{HashPrefix, Policies};
 use world::{NiceThreads, World};
@@ -70,15 +70,15 @@ pub fn account_auditor(line: &Upkeep) -> Result<(), Failure> {
     database_auditor(conf.beginning(), its, line.once(), Kind::Account, pace)
 }
 
-fn containers(conf: &UpkeepConf<ContainerAuditorSettings>) -> Pace {
-    Pace {
+fn containers(conf: &UpkeepConf<ContainerAuditorSettings>) -> UpkeepPace {
+    UpkeepPace {
         per_second: conf.settings.containers_per_second,
         interval: conf.settings.interval,
     }
 }
 
-fn accounts(conf: &UpkeepConf<AccountAuditorSettings>) -> Pace {
-    Pace {
+fn accounts(conf: &UpkeepConf<AccountAuditorSettings>) -> UpkeepPace {
+    UpkeepPace {
         per_second: conf.settings.accounts_per_second,
         interval: conf.settings.interval,
     }
@@ -89,7 +89,7 @@ fn database_auditor(
     (storage, statsd): (&StorageCommon, &StatsdSettings),
     once: bool,
     kind: Kind,
-    pace: Pace,
+    pace: UpkeepPace,
 ) -> Result<(), Failure> {
     run_alone(beginning, once, |world, swift| {
         let ground = Ground {
@@ -130,7 +130,7 @@ impl<'a> Ground<'a> {
         disks.only(self.devices).watched(drives)
     }
 
-    fn recon(&self, storage: &StorageCommon) -> Recon {
+    fn recon(&self, storage: &StorageCommon) -> ReconWriter {
         recon(self.world, storage, self.way.and_then(|way| way.recon.as_deref()))
     }
 }
@@ -204,9 +204,15 @@ fn rsync_patience(document: &Document) -> Result<Duration, Failure> {
 }
 
 impl Ground<'_> {
-    fn database_auditor(&self, storage: &StorageCommon, statsd: &StatsdSettings, kind: Kind, pace: Pace) -> Daemon {
-        let chore = DatabaseAuditor::new(self.disks(storage), kind, self.hash.clone());
-        told(self.world, statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(storage))
+    fn database_auditor(
+        &self,
+        storage: &StorageCommon,
+        statsd: &StatsdSettings,
+        kind: Kind,
+        pace: UpkeepPace,
+    ) -> Daemon {
+        let job = DatabaseAuditor::new(self.disks(storage), kind, self.hash.clone());
+        told(self.world, statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(storage))
     }
 
     /// The full scans, side by side, and the one that reads no bytes.
@@ -235,7 +241,7 @@ impl Ground<'_> {
             sizes: settings.object_size_stats.clone(),
         };
         let watched = conf.dark_data.as_ref().zip(self.way);
-        let chore = ObjectAuditor::new(
+        let job = ObjectAuditor::new(
             self.disks(&conf.own.storage),
             self.hash.clone(),
             self.policies.clone(),
@@ -243,23 +249,19 @@ impl Ground<'_> {
             watched.map(|(conf, way)| dark_data(way, conf)),
             self.recon(&conf.own.storage),
         );
-        let pace = Pace {
+        let pace = UpkeepPace {
             per_second,
             interval: settings.interval,
         };
-        told(
-            self.world,
-            &conf.own.statsd,
-            Daemon::new(self.world.clone(), chore, pace),
-        )
+        told(self.world, &conf.own.statsd, Daemon::new(self.world.clone(), job, pace))
     }
 }
 
 fn dark_data(way: &Way, conf: &DarkDataConf) -> DarkData {
     let settings = &conf.settings;
-    let containers = Circle {
+    let containers = RingClient {
         ring: way.rings.container.clone(),
-        ..way.circle(settings.conn_timeout, settings.node_timeout)
+        ..way.ring_client(settings.conn_timeout, settings.node_timeout)
     };
     DarkData::new(way.world.clone(), containers, conf.action, settings.grace_age)
 }

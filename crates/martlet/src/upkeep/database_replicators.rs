@@ -10,7 +10,9 @@ use settings::UpkeepConf;
 use settings::database_replicators::DatabaseReplicatorSettings;
 use std::path::Path;
 use std::time::Duration;
-use upkeep::{Circle, Daemon, DatabaseReplicator, DatabaseReplicatorOptions, Disks, Own, Pace, RsyncOptions};
+use upkeep::{
+    Daemon, DatabaseReplicator, DatabaseReplicatorOptions, Disks, LocalServer, RingClient, RsyncOptions, UpkeepPace,
+};
 
 type Conf = UpkeepConf<DatabaseReplicatorSettings>;
 
@@ -73,7 +75,7 @@ fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust
         connect: settings.conn_timeout,
         response: settings.node_timeout,
     };
-    let circle = Circle {
+    let ring_client = RingClient {
         ring: match kind {
             Kind::Account => way.rings.account.clone(),
             Kind::Container => way.rings.container.clone(),
@@ -88,7 +90,7 @@ fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,
     };
-    let own = Own {
+    let own = LocalServer {
         addresses: addresses::of(host),
         port: conf.common.bind_port,
     };
@@ -96,12 +98,12 @@ fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust
         trust,
         ..options(kind, settings, timeouts, chosen)
     };
-    let chore = DatabaseReplicator::new(kind, disks, circle, own, options);
-    let pace = Pace {
+    let job = DatabaseReplicator::new(kind, disks, ring_client, own, options);
+    let pace = UpkeepPace {
         per_second: settings.databases_per_second,
         interval: interval(conf),
     };
-    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), chore, pace)).telling(way.recon(&conf.storage))
+    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), job, pace)).with_recon(way.recon(&conf.storage))
 }
 
 fn interval(conf: &Conf) -> Duration {

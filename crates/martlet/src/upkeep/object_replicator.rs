@@ -9,7 +9,8 @@ use settings::object_replicator::ObjectReplicatorSettings;
 use std::path::Path;
 use std::time::Duration;
 use upkeep::{
-    Daemon, Disks, ObjectCircle, ObjectReplicator, ObjectReplicatorOptions, ObjectRsyncOptions, Own, Pace, SyncMethod,
+    Daemon, Disks, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions,
+    SyncMethod, UpkeepPace,
 };
 use vocabulary::{PolicyIndex, PolicyKind};
 
@@ -90,7 +91,7 @@ fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
         .iter()
         .filter(|policy| policy.kind == PolicyKind::Replication);
     let rings = replicated.filter_map(|policy| Some((policy.index, way.rings.objects.get(&policy.index)?.clone())));
-    let circle = ObjectCircle {
+    let ring_client = ObjectRingClient {
         rings: rings.collect(),
         hash: way.rings.hash.clone(),
         peers: way.peers.clone(),
@@ -101,7 +102,7 @@ fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,
     };
-    let own = Own {
+    let own = LocalServer {
         addresses: addresses::of(host),
         port: if settings.servers_per_port > 0 {
             0
@@ -123,12 +124,12 @@ fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
         partitions: chosen.partitions,
         policies: chosen.policies,
     };
-    let pace = Pace {
+    let pace = UpkeepPace {
         per_second: 0.0,
         interval: interval(conf),
     };
-    let chore = ObjectReplicator::new(disks, circle, own, options);
-    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), chore, pace)).telling(way.recon(&conf.storage))
+    let job = ObjectReplicator::new(disks, ring_client, own, options);
+    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), job, pace)).with_recon(way.recon(&conf.storage))
 }
 
 fn interval(conf: &Conf) -> Duration {

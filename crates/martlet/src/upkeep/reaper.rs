@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use settings::{AccountReaperSettings, UpkeepConf};
 use std::path::Path;
 use std::time::Duration;
-use upkeep::{AccountReaper, Below, Circle, Daemon, Here, Pace, ReaperOptions};
+use upkeep::{AccountReaper, Daemon, LocalServer, ReaperOptions, ReaperTargets, RingClient, UpkeepPace};
 
 const ACCOUNT_REAPER: &str = "account-reaper";
 
@@ -32,9 +32,9 @@ pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
 impl Way<'_> {
     fn account_reaper(&self, conf: &UpkeepConf<AccountReaperSettings>) -> Daemon {
         let settings = &conf.settings;
-        let accounts = self.circle(settings.conn_timeout, settings.node_timeout);
-        let below = Below {
-            containers: Circle {
+        let accounts = self.ring_client(settings.conn_timeout, settings.node_timeout);
+        let below = ReaperTargets {
+            containers: RingClient {
                 ring: self.rings.container.clone(),
                 ..accounts.clone()
             },
@@ -44,16 +44,16 @@ impl Way<'_> {
             delay: settings.delay_reaping,
             warn_after: settings.reap_warn_after,
             concurrency: settings.concurrency,
-            here: Here {
+            here: LocalServer {
                 addresses: addresses::of(&conf.common.bind_ip),
                 port: conf.common.bind_port,
             },
         };
-        let chore = AccountReaper::new(self.disks(&conf.storage), accounts, below, options);
-        let pace = Pace {
+        let job = AccountReaper::new(self.disks(&conf.storage), accounts, below, options);
+        let pace = UpkeepPace {
             per_second: 0.0,
             interval: settings.interval,
         };
-        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace)).telling(self.recon(&conf.storage))
+        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(&conf.storage))
     }
 }

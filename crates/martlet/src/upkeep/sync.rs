@@ -10,7 +10,10 @@ use settings::{ContainerSyncDaemonSettings, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{Circle, ContainerSync, Daemon, Here, HttpProxy, InternalClient, Pace, SyncOptions, SyncPeers, SyncRealm};
+use upkeep::{
+    ContainerSyncDaemon, Daemon, HttpProxy, InternalClient, LocalServer, RingClient, SyncOptions, SyncPeers, SyncRealm,
+    UpkeepPace,
+};
 
 const CONTAINER_SYNC: &str = "container-sync";
 /// The other side may be far away, and busy.
@@ -49,16 +52,16 @@ impl Way<'_> {
             "Swift Container Sync",
             settings.request_tries,
         );
-        let containers = Circle {
+        let containers = RingClient {
             ring: self.rings.container.clone(),
-            ..self.circle(settings.conn_timeout, RESPONSE_TIMEOUT)
+            ..self.ring_client(settings.conn_timeout, RESPONSE_TIMEOUT)
         };
         let options = SyncOptions {
             container_time: settings.container_time,
             concurrency: settings.sync_row_concurrency,
             peers: self.sync_peers(&conf.common.swift_dir, settings),
             proxies,
-            here: Here {
+            here: LocalServer {
                 addresses: addresses::of(&conf.common.bind_ip),
                 port: conf.common.bind_port,
             },
@@ -67,14 +70,14 @@ impl Way<'_> {
                 response: RESPONSE_TIMEOUT,
             },
         };
-        let chore = ContainerSync::new(self.disks(&conf.storage), containers, client, options);
-        let pace = Pace {
+        let job = ContainerSyncDaemon::new(self.disks(&conf.storage), containers, client, options);
+        let pace = UpkeepPace {
             per_second: 0.0,
             interval: settings.interval,
         };
         Ok(
-            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace))
-                .telling(self.recon(&conf.storage)),
+            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+                .with_recon(self.recon(&conf.storage)),
         )
     }
 

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
-    Circle, ContainerReconciler, Daemon, Delays, ExpirerOptions, InternalClient, MISPLACED_OBJECTS, ObjectExpirer,
-    ObjectServers, Pace, ReconcilerOptions,
+    ContainerReconciler, Daemon, Delays, ExpirerOptions, InternalClient, MISPLACED_OBJECTS, ObjectExpirer,
+    ObjectServers, ReconcilerOptions, RingClient, UpkeepPace,
 };
 use vocabulary::PolicyKind;
 
@@ -136,18 +136,18 @@ impl Way<'_> {
         };
         let agent = "Swift Container Reconciler";
         let client = InternalClient::new(self.world.clone(), gateway, agent, settings.request_tries);
-        let containers = Circle {
+        let containers = RingClient {
             ring: self.rings.container.clone(),
-            ..self.circle(CONN_TIMEOUT, RESPONSE_TIMEOUT)
+            ..self.ring_client(CONN_TIMEOUT, RESPONSE_TIMEOUT)
         };
-        let chore = ContainerReconciler::new(self.world.clone(), client, containers, options);
-        let pace = Pace {
+        let job = ContainerReconciler::new(self.world.clone(), client, containers, options);
+        let pace = UpkeepPace {
             per_second: 0.0,
             interval: settings.interval,
         };
         Ok(
-            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace))
-                .telling(self.recon(&conf.storage)),
+            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+                .with_recon(self.recon(&conf.storage)),
         )
     }
 
@@ -180,19 +180,19 @@ impl Way<'_> {
             "Swift Object Expirer",
             settings.request_tries,
         );
-        let containers = Circle {
+        let containers = RingClient {
             ring: self.rings.container.clone(),
-            ..self.circle(CONN_TIMEOUT, RESPONSE_TIMEOUT)
+            ..self.ring_client(CONN_TIMEOUT, RESPONSE_TIMEOUT)
         };
         let objects = self.object_servers(containers.ring.clone());
-        let chore = ObjectExpirer::new(self.world.clone(), client, containers, options).in_lots(objects);
-        let pace = Pace {
+        let job = ObjectExpirer::new(self.world.clone(), client, containers, options).in_batches(objects);
+        let pace = UpkeepPace {
             per_second: settings.tasks_per_second,
             interval: settings.interval,
         };
         Ok(
-            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), chore, pace))
-                .telling(self.recon(&conf.storage)),
+            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+                .with_recon(self.recon(&conf.storage)),
         )
     }
 }

@@ -10,7 +10,7 @@ use crate::replication::pass;
 use listing_engine::Kind;
 use peer::Timeouts;
 use std::time::Duration;
-use upkeep::{Circle, DatabaseReplicator, DatabaseReplicatorOptions, Disks, Own, RsyncOptions};
+use upkeep::{DatabaseReplicator, DatabaseReplicatorOptions, Disks, LocalServer, RingClient, RsyncOptions};
 
 /// Passes of all nodes within which all replicas must be equal.
 const ROUNDS: usize = 12;
@@ -20,7 +20,7 @@ const GRAIN: Duration = Duration::from_secs(5);
 /// The container-replicator of a node in this life of it.
 fn replicator(cluster: &Cluster, number: usize, life: &Life) -> Option<DatabaseReplicator> {
     let manner = cluster.manner.databases?;
-    let circle = Circle {
+    let ring_client = RingClient {
         ring: cluster.atlas.listings.clone(),
         hash: cluster.atlas.hash.clone(),
         peers: life.peers.clone(),
@@ -29,7 +29,7 @@ fn replicator(cluster: &Cluster, number: usize, life: &Life) -> Option<DatabaseR
             response: Duration::from_secs(10),
         },
     };
-    let own = Own {
+    let own = LocalServer {
         addresses: address(number).parse().into_iter().collect(),
         port: LISTINGS,
     };
@@ -50,7 +50,13 @@ fn replicator(cluster: &Cluster, number: usize, life: &Life) -> Option<DatabaseR
         },
     };
     let disks = Disks::new(life.world.clone(), MOUNTS, true);
-    Some(DatabaseReplicator::new(Kind::Container, disks, circle, own, options))
+    Some(DatabaseReplicator::new(
+        Kind::Container,
+        disks,
+        ring_client,
+        own,
+        options,
+    ))
 }
 
 /// Passes in the background, as long as the life of a node that has just begun.

@@ -11,14 +11,14 @@
 mod place;
 mod remove;
 
-use crate::circle::Circle;
-use crate::{Chore, Disks, Step};
+use crate::local_server::LocalServer;
+use crate::ring_client::RingClient;
+use crate::{Disks, UpkeepJob, UpkeepStep};
 use futures_util::StreamExt;
 use futures_util::stream;
 use listing_engine::{Broker, Entry, Error, Kind, ListQuery, Location};
-pub use place::Here;
 use place::{OpenDevice, Share};
-pub use remove::Below;
+pub use remove::ReaperTargets;
 use remove::Removal;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,14 +41,14 @@ pub struct ReaperOptions {
     /// Objects that are deleted at the same time.
     pub concurrency: usize,
     /// How the ring names this server.
-    pub here: Here,
+    pub here: LocalServer,
 }
 
 /// Goes over the accounts that this server is a primary of.
 pub struct AccountReaper {
     disks: Disks,
-    accounts: Circle,
-    below: Below,
+    accounts: RingClient,
+    below: ReaperTargets,
     options: ReaperOptions,
     statsd: Statsd,
     /// `None` between passes.
@@ -77,7 +77,7 @@ struct Account {
     listed: bool,
     containers: VecDeque<String>,
     container: Option<Container>,
-    told: Figures,
+    figures: Figures,
     began: Duration,
 }
 
@@ -101,7 +101,7 @@ struct Figures {
 
 impl AccountReaper {
     /// Reaps what is below the accounts on `disks`.
-    pub fn new(disks: Disks, accounts: Circle, below: Below, options: ReaperOptions) -> Self {
+    pub fn new(disks: Disks, accounts: RingClient, below: ReaperTargets, options: ReaperOptions) -> Self {
         Self {
             disks,
             accounts,
@@ -183,13 +183,13 @@ impl AccountReaper {
             listed: false,
             containers: VecDeque::new(),
             container: None,
-            told: Figures::default(),
+            figures: Figures::default(),
             began: self.disks.world().clock.elapsed(),
         });
     }
 
     /// One step of reaping; `false` when there is no more of the account.
-    async fn reap(&self, device: &OpenDevice, account: &mut Account) -> (Step, bool) {
+    async fn reap(&self, device: &OpenDevice, account: &mut Account) -> (UpkeepStep, bool) {
         if let Some(mut container) = account.container.take() {
             let (step, more) = self.empty(account, &mut container).await;
             account.container = more.then_some(container);
@@ -203,14 +203,14 @@ impl AccountReaper {
                 objects: VecDeque::new(),
                 stuck: false,
             });
-            return (Step::LOOKED, true);
+            return (UpkeepStep::LOOKED, true);
         }
         if account.listed {
             self.finish(device, account).await;
-            return (Step::LOOKED, false);
+            return (UpkeepStep::LOOKED, false);
         }
         self.list_containers(device, account).await;
-        (Step::LOOKED, true)
+        (UpkeepStep::LOOKED, true)
     }
 
     async fn list_containers(&self, device: &OpenDevice, account: &mut Account) {
@@ -239,28 +239,28 @@ impl AccountReaper {
     }
 
     /// Deletes some objects of a container, or lists more, or deletes it; `false` when it is seen to.
-    async fn empty(&self, account: &mut Account, container: &mut Container) -> (Step, bool) {
+    async fn empty(&self, account: &mut Account, container: &mut Container) -> (UpkeepStep, bool) {
         if !container.objects.is_empty() {
             return (self.remove_objects(account, container).await, true);
         }
         let listed = self.below.page(&container.path, &container.marker, &self.statsd).await;
         let Some(page) = listed else {
             tracing::warn!("{NAME}: nobody lists {}; it stays for now", container.path.path());
-            account.told.containers_left += 1;
+            account.figures.containers_left += 1;
             self.statsd.increment("containers_remaining");
-            return (Step::Did { done: 0, failed: 1 }, false);
+            return (UpkeepStep::Did { done: 0, failed: 1 }, false);
         };
         let goes_on = page.names.last().is_some_and(|last| *last > container.marker);
         if let Some(last) = page.names.last().filter(|_| goes_on) {
             container.marker.clone_from(last);
             container.policy = page.policy;
             container.objects = page.names.into();
-            return (Step::LOOKED, true);
+            return (UpkeepStep::LOOKED, true);
         }
         (self.remove_container(account, container).await, false)
     }
 
-    async fn remove_objects(&self, account: &mut Account, container: &mut Container) -> Step {
+    async fn remove_objects(&self, account: &mut Account, container: &mut Container) -> UpkeepStep {
         let concurrency = self.options.concurrency.max(1);
         let count = concurrency.saturating_mul(4).min(container.objects.len());
         let names: Vec<String> = container.objects.drain(..count).collect();
@@ -276,12 +276,12 @@ impl AccountReaper {
         let done = removals.iter().filter(|removal| **removal == Removal::Done).count() as u64;
         let failed = removals.len() as u64 - done;
         container.stuck |= failed > 0;
-        account.told.objects += done;
-        account.told.objects_left += failed;
-        Step::Did { done, failed }
+        account.figures.objects += done;
+        account.figures.objects_left += failed;
+        UpkeepStep::Did { done, failed }
     }
 
-    async fn remove_container(&self, account: &mut Account, container: &Container) -> Step {
+    async fn remove_container(&self, account: &mut Account, container: &Container) -> UpkeepStep {
         let ring = self.accounts.ring.load_full();
         let partition = ring.partition_of(&self.accounts.hash.account(&account.path.account).0);
         let accounts = ring.primaries(partition);
@@ -301,12 +301,12 @@ impl AccountReaper {
         };
         match removal {
             Removal::Done => {
-                account.told.containers += 1;
-                Step::Did { done: 1, failed: 0 }
+                account.figures.containers += 1;
+                UpkeepStep::Did { done: 1, failed: 0 }
             }
             Removal::Left => {
-                account.told.containers_left += 1;
-                Step::Did { done: 0, failed: 1 }
+                account.figures.containers_left += 1;
+                UpkeepStep::Did { done: 0, failed: 1 }
             }
         }
     }
@@ -314,13 +314,13 @@ impl AccountReaper {
     async fn finish(&self, device: &OpenDevice, account: &Account) {
         let took = self.disks.world().clock.elapsed().saturating_sub(account.began);
         self.statsd.timing(format_args!("timing"), took);
-        let (name, told) = (&account.path.account, &account.told);
+        let (name, figures) = (&account.path.account, &account.figures);
         let Figures {
             containers,
             objects,
             containers_left,
             objects_left,
-        } = told;
+        } = figures;
         tracing::info!(
             "{NAME}: Completed pass on account {name}: {containers} containers deleted, {objects} objects deleted, \
              {containers_left} containers remaining, {objects_left} objects remaining"
@@ -340,16 +340,16 @@ impl AccountReaper {
 }
 
 #[async_trait::async_trait]
-impl Chore for AccountReaper {
+impl UpkeepJob for AccountReaper {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.statsd = statsd;
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => {
@@ -361,7 +361,7 @@ impl Chore for AccountReaper {
                 }
             }
         };
-        let mut step = Step::LOOKED;
+        let mut step = UpkeepStep::LOOKED;
         match (pass.device.clone(), pass.account.take()) {
             (Some(device), Some(mut account)) => {
                 let (did, more) = self.reap(&device, &mut account).await;
@@ -376,7 +376,7 @@ impl Chore for AccountReaper {
             (Some(device), None) if !pass.partitions.is_empty() => self.list(&device, &mut pass).await,
             _ => {
                 let Some(next) = pass.devices.pop_front() else {
-                    return Step::PassOver;
+                    return UpkeepStep::PassOver;
                 };
                 pass.device = None;
                 self.open(next, &mut pass).await;

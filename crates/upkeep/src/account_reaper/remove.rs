@@ -1,12 +1,12 @@
 //! What the reaper asks of container and object servers: lists and deletions, straight to each of them.
 //!
-//! Always holds: all replicas of a thing are deleted as of the same moment, each telling other servers of
+//! Always holds: all replicas of a thing are deleted as of the same moment, each sending to other servers of
 //! the level above; an answer that something is gone already is as good as its deletion.
 //! Requests compared with those of OpenStack Swift 2.38.3's reaper.
 
 use super::NAME;
-use crate::circle::{Answer, Circle, user_agent};
-use crate::internal_client::Listed;
+use crate::internal_client::ListedItem;
+use crate::ring_client::{Answer, RingClient, user_agent};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use peer::{Call, Target};
@@ -23,9 +23,9 @@ const MAX_LISTING: u64 = 128 << 20;
 
 /// The rings of what accounts hold, and the way there.
 #[derive(Clone)]
-pub struct Below {
+pub struct ReaperTargets {
     /// Those who hold containers.
-    pub containers: Circle,
+    pub containers: RingClient,
     /// Those who hold objects, by policy.
     pub objects: BTreeMap<PolicyIndex, Arc<ArcSwap<Ring>>>,
 }
@@ -46,19 +46,19 @@ pub(super) struct Page {
 }
 
 /// The rows of a listing; no bytes are no rows.
-fn understood(body: &[u8]) -> Result<Vec<Listed>, String> {
+fn understood(body: &[u8]) -> Result<Vec<ListedItem>, String> {
     match body.is_empty() {
         true => Ok(vec![]),
         false => serde_json::from_slice(body).map_err(|error| error.to_string()),
     }
 }
 
-impl Below {
+impl ReaperTargets {
     /// What a container lists behind `marker`; an empty page when it is gone. `None` when nobody could say.
     pub(super) async fn page(&self, container: &EntityPath, marker: &str, statsd: &Statsd) -> Option<Page> {
-        let circle = &self.containers;
-        let ring = circle.ring.load_full();
-        let partition = partition_of_container(circle, &ring, container);
+        let ring_client = &self.containers;
+        let ring = ring_client.ring.load_full();
+        let partition = partition_of_container(ring_client, &ring, container);
         let mut everywhere_gone = true;
         for device in ring.primaries(partition) {
             let target = Target {
@@ -69,7 +69,7 @@ impl Below {
             let query = format!("format=json&marker={}", quote(marker).replace('/', "%2F"));
             let call = Call::new(Method::GET, target, own_headers()).with_query(query);
             let (ip, port) = (&device.replication_ip, device.replication_port);
-            let response = match circle.peers.send(ip, port, call, circle.timeouts).await {
+            let response = match ring_client.peers.send(ip, port, call, ring_client.timeouts).await {
                 Ok(response) => response,
                 Err(error) => {
                     tracing::warn!(
@@ -85,9 +85,11 @@ impl Below {
             if response.status().is_success() {
                 let policy = header(response.headers(), "x-backend-storage-policy-index");
                 let policy = PolicyIndex(policy.and_then(|text| text.parse().ok()).unwrap_or(0));
-                let patience = circle.timeouts.response;
+                let patience = ring_client.timeouts.response;
                 let body = response.into_body();
-                let body = body.collect_within(circle.peers.world(), MAX_LISTING, patience).await;
+                let body = body
+                    .collect_within(ring_client.peers.world(), MAX_LISTING, patience)
+                    .await;
                 let listed = body
                     .map_err(|error| error.to_string())
                     .and_then(|body| understood(&body));
@@ -127,11 +129,11 @@ impl Below {
             );
             return Removal::Left;
         };
-        let circle = &self.containers;
-        let containers = circle.ring.load_full();
-        let above = partition_of_container(circle, &containers, &path);
+        let ring_client = &self.containers;
+        let containers = ring_client.ring.load_full();
+        let above = partition_of_container(ring_client, &containers, &path);
         let (container, object) = (path.container.as_deref(), path.object.as_deref());
-        let hash = circle
+        let hash = ring_client
             .hash
             .object(&path.account, container.unwrap_or_default(), object.unwrap_or_default());
         let partition = ring.partition_of(&hash.0);
@@ -143,7 +145,9 @@ impl Below {
         let to_each = (0..devices.len())
             .map(|number| told_of(&headers, names, &parents, above, number))
             .collect();
-        let answers = circle.delete_at_each(&devices, partition, path.clone(), to_each).await;
+        let answers = ring_client
+            .delete_at_each(&devices, partition, path.clone(), to_each)
+            .await;
         judge(&path, &answers, &[404, 409], ("objects", statsd))
     }
 
@@ -156,9 +160,9 @@ impl Below {
         path: EntityPath,
         statsd: &Statsd,
     ) -> Removal {
-        let circle = &self.containers;
-        let ring = circle.ring.load_full();
-        let partition = partition_of_container(circle, &ring, &path);
+        let ring_client = &self.containers;
+        let ring = ring_client.ring.load_full();
+        let partition = partition_of_container(ring_client, &ring, &path);
         let mut headers = timed_headers(world.clock.now());
         headers.insert("x-account-override-deleted", HeaderValue::from_static("yes"));
         let names = ["x-account-host", "x-account-partition", "x-account-device"];
@@ -166,7 +170,9 @@ impl Below {
         let to_each = (0..devices.len())
             .map(|number| told_of(&headers, names, accounts, above, number))
             .collect();
-        let answers = circle.delete_at_each(&devices, partition, path.clone(), to_each).await;
+        let answers = ring_client
+            .delete_at_each(&devices, partition, path.clone(), to_each)
+            .await;
         judge(&path, &answers, &[404], ("containers", statsd))
     }
 }
@@ -199,9 +205,9 @@ fn judge(path: &EntityPath, answers: &[Answer], gone: &[u16], (things, statsd): 
     removal
 }
 
-fn partition_of_container(circle: &Circle, ring: &Ring, path: &EntityPath) -> u32 {
+fn partition_of_container(ring_client: &RingClient, ring: &Ring, path: &EntityPath) -> u32 {
     let name = path.container.as_deref().unwrap_or_default();
-    ring.partition_of(&circle.hash.container(&path.account, name).0)
+    ring.partition_of(&ring_client.hash.container(&path.account, name).0)
 }
 
 fn own_headers() -> HeaderMap {
@@ -293,7 +299,7 @@ mod tests {
             peers.register(&format!("127.0.0.{zone}"), 6201, Arc::new(Stalling));
         }
         let patience = Duration::from_secs(10);
-        let containers = Circle {
+        let containers = RingClient {
             ring: Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap()))),
             hash: HashPrefix::new("a", "b").unwrap(),
             peers: Arc::new(peers),
@@ -302,7 +308,7 @@ mod tests {
                 response: patience,
             },
         };
-        let below = Below {
+        let below = ReaperTargets {
             containers,
             objects: BTreeMap::new(),
         };

@@ -11,9 +11,9 @@
 
 mod record;
 
-use crate::circle::{Answer, Circle, user_agent};
-use crate::internal_client::{Ask, InternalClient, Unexpected, is_of_object};
-use crate::{Chore, Step};
+use crate::internal_client::{InternalClient, InternalRequest, UnexpectedStatus, is_of_object};
+use crate::ring_client::{Answer, RingClient, user_agent};
+use crate::{UpkeepJob, UpkeepStep};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -51,7 +51,7 @@ pub struct ReconcilerOptions {
 pub struct ContainerReconciler {
     world: World,
     client: InternalClient,
-    containers: Circle,
+    containers: RingClient,
     options: ReconcilerOptions,
     /// `None` between passes.
     pass: Option<Pass>,
@@ -70,8 +70,8 @@ struct Pass {
 /// Not now.
 struct Later;
 
-impl From<Unexpected> for Later {
-    fn from(error: Unexpected) -> Self {
+impl From<UnexpectedStatus> for Later {
+    fn from(error: UnexpectedStatus) -> Self {
         tracing::info!("{NAME}: {error}; tried again in the next pass");
         Later
     }
@@ -79,7 +79,7 @@ impl From<Unexpected> for Later {
 
 impl ContainerReconciler {
     /// Moves objects through `client`, which must neither decrypt nor follow nor compose anything.
-    pub fn new(world: World, client: InternalClient, containers: Circle, options: ReconcilerOptions) -> Self {
+    pub fn new(world: World, client: InternalClient, containers: RingClient, options: ReconcilerOptions) -> Self {
         Self {
             world,
             client,
@@ -114,7 +114,7 @@ impl ContainerReconciler {
         };
         let Some(last) = page.last() else {
             if marker.is_empty() && self.is_too_old_for(&container) {
-                let ask = Ask::new(Method::DELETE, path);
+                let ask = InternalRequest::new(Method::DELETE, path);
                 if let Err(error) = self.client.tell(&ask, &[2, 404, 409, 412]).await {
                     tracing::warn!("{NAME}: {error}; the empty container stays for now");
                 }
@@ -148,7 +148,7 @@ impl ContainerReconciler {
         container.parse().is_ok_and(|time| self.is_too_old(time))
     }
 
-    async fn work(&self, pass: &mut Pass) -> Step {
+    async fn work(&self, pass: &mut Pass) -> UpkeepStep {
         let concurrency = self.options.concurrency.max(1);
         let count = concurrency.min(pass.records.len());
         let records: Vec<(String, Record)> = pass.records.drain(..count).collect();
@@ -161,7 +161,7 @@ impl ContainerReconciler {
         let left = settled.iter().filter(|(_, settled)| !settled).map(|(at, _)| *at);
         pass.oldest_left = left.chain(pass.oldest_left).min();
         let failed = settled.len() as u64 - done;
-        Step::Did { done, failed }
+        UpkeepStep::Did { done, failed }
     }
 
     /// Puts one object where it belongs.
@@ -190,13 +190,13 @@ impl ContainerReconciler {
     }
 
     async fn settle(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
-        let head = at(Ask::new(Method::HEAD, record.path.clone()), right);
+        let head = at(InternalRequest::new(Method::HEAD, record.path.clone()), right);
         let there = self.client.ask(&head, &[2, 4]).await?;
         let there = found(there.status(), there.headers());
         let (step, source) = match judge_destination(record, there) {
             Some(step) => (step, None),
             None => {
-                let get = at(Ask::new(Method::GET, record.path.clone()), record.policy);
+                let get = at(InternalRequest::new(Method::GET, record.path.clone()), record.policy);
                 let source = self.client.ask(&get, &[2, 4]).await?;
                 let too_old = self.is_too_old(record.at.as_f64());
                 let here = found(source.status(), source.headers());
@@ -207,14 +207,17 @@ impl ContainerReconciler {
         match (step, source) {
             (Move::Copy(time), Some(source)) => {
                 let (head, body) = source.into_parts();
-                let mut put = Ask::new(Method::PUT, record.path.clone());
+                let mut put = InternalRequest::new(Method::PUT, record.path.clone());
                 put.headers = copied(&head.headers);
                 let put = at(put.at(time), right);
                 self.client.upload(&put, body, &[2]).await?;
                 tracing::debug!("{NAME}: {path} moved from policy {wrong} to policy {right}");
             }
             (Move::Delete(time), _) => {
-                let delete = at(Ask::new(Method::DELETE, record.path.clone()).at(time), right);
+                let delete = at(
+                    InternalRequest::new(Method::DELETE, record.path.clone()).at(time),
+                    right,
+                );
                 self.client.tell(&delete, &[2, 404]).await?;
             }
             (Move::CleanUp, _) => {}
@@ -228,7 +231,7 @@ impl ContainerReconciler {
             }
         }
         let clean = at(
-            Ask::new(Method::DELETE, record.path.clone()).at(later(record.at, 1)),
+            InternalRequest::new(Method::DELETE, record.path.clone()).at(later(record.at, 1)),
             wrong,
         );
         self.client.tell(&clean, &[2, 404]).await?;
@@ -293,7 +296,7 @@ impl ContainerReconciler {
 }
 
 /// About what a policy has.
-fn at(mut ask: Ask, policy: PolicyIndex) -> Ask {
+fn at(mut ask: InternalRequest, policy: PolicyIndex) -> InternalRequest {
     ask.headers.insert(POLICY, HeaderValue::from(policy.0));
     ask
 }
@@ -344,7 +347,7 @@ fn claim(answer: &Answer) -> Option<Summary> {
 }
 
 #[async_trait::async_trait]
-impl Chore for ContainerReconciler {
+impl UpkeepJob for ContainerReconciler {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -358,12 +361,12 @@ impl Chore for ContainerReconciler {
         left.into_iter().chain(waiting).min()
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => self.begin().await,
         };
-        let mut step = Step::LOOKED;
+        let mut step = UpkeepStep::LOOKED;
         if !pass.records.is_empty() {
             step = self.work(&mut pass).await;
         } else if let Some((container, marker)) = pass.listing.take() {
@@ -372,7 +375,7 @@ impl Chore for ContainerReconciler {
             pass.listing = Some((container, String::new()));
         } else {
             self.oldest = pass.oldest_left;
-            return Step::PassOver;
+            return UpkeepStep::PassOver;
         }
         self.pass = Some(pass);
         step

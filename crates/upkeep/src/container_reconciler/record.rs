@@ -6,7 +6,7 @@
 //! Source: rows that OpenStack Swift 2.38.3 made, and what its reconciler did about them.
 //! Always holds: any row is a record or none; the decision is a table over what is known.
 
-use crate::internal_client::Listed;
+use crate::internal_client::ListedItem;
 use vocabulary::timestamp::{TICKS_PER_SECOND, decode_series};
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
@@ -40,7 +40,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Reads a row; `None` when it is no record.
-    pub(super) fn read(row: &Listed) -> Option<Self> {
+    pub(super) fn read(row: &ListedItem) -> Option<Self> {
         let (policy, path) = row.name.split_once(':')?;
         let path = EntityPath::split(path.strip_prefix('/')?).ok()?;
         path.object.as_ref()?;
@@ -152,8 +152,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn row(name: &str, content_type: &str) -> Listed {
-        Listed {
+    fn row(name: &str, content_type: &str) -> ListedItem {
+        ListedItem {
             name: name.into(),
             content_type: content_type.into(),
             hash: "1795201483.75000_0000000000000001".into(),
@@ -238,7 +238,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_row_is_read(name in "\\PC{0,40}", hash in "[0-9._+-]{0,30}", modified in "[0-9T:.-]{0,30}") {
-            let row = Listed { name, hash, last_modified: modified, ..row("", "application/x-put") };
+            let row = ListedItem { name, hash, last_modified: modified, ..row("", "application/x-put") };
             let _ = Record::read(&row);
         }
 

@@ -12,10 +12,10 @@
 mod row;
 mod target;
 
-use crate::account_reaper::Here;
-use crate::circle::Circle;
 use crate::internal_client::InternalClient;
-use crate::{Chore, Disks, Step};
+use crate::local_server::LocalServer;
+use crate::ring_client::RingClient;
+use crate::{Disks, UpkeepJob, UpkeepStep};
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
 use peer::Timeouts;
@@ -47,15 +47,15 @@ pub struct SyncOptions {
     /// HTTP proxies on the way to the other side, each request through one of them; none for the straight way.
     pub proxies: Vec<HttpProxy>,
     /// How the ring names this server.
-    pub here: Here,
+    pub here: LocalServer,
     /// How long to wait for the other side.
     pub timeouts: Timeouts,
 }
 
 /// Goes over the synced containers of all devices.
-pub struct ContainerSync {
+pub struct ContainerSyncDaemon {
     disks: Disks,
-    containers: Circle,
+    containers: RingClient,
     carrier: Carrier,
     options: SyncOptions,
     statsd: Statsd,
@@ -68,11 +68,11 @@ struct Pass {
     device: Option<(String, Arc<Workers>)>,
     partitions: VecDeque<u32>,
     databases: VecDeque<Location>,
-    job: Option<Job>,
+    task: Option<SyncTask>,
 }
 
 /// A container that is being synced.
-struct Job {
+struct SyncTask {
     broker: Arc<Broker>,
     info: Info,
     path: EntityPath,
@@ -90,9 +90,9 @@ struct Job {
     cursor: i64,
 }
 
-impl ContainerSync {
+impl ContainerSyncDaemon {
     /// Reads objects through `client`, which must not compose what it reads.
-    pub fn new(disks: Disks, containers: Circle, client: InternalClient, options: SyncOptions) -> Self {
+    pub fn new(disks: Disks, containers: RingClient, client: InternalClient, options: SyncOptions) -> Self {
         let carrier = Carrier {
             world: disks.world().clone(),
             client,
@@ -137,7 +137,7 @@ impl ContainerSync {
     }
 
     /// Begins with a container if it is synced, and from here.
-    async fn look(&self, name: &str, thread: &Arc<Workers>, location: Location) -> Option<Job> {
+    async fn look(&self, name: &str, thread: &Arc<Workers>, location: Location) -> Option<SyncTask> {
         let Some((broker, info, to, key)) = run(thread, name, move || look_into(location)).await? else {
             self.statsd.increment("skips");
             return None;
@@ -157,7 +157,7 @@ impl ContainerSync {
                 self.statsd.increment("failures");
             })
             .ok()?;
-        Some(Job {
+        Some(SyncTask {
             share: (number, primaries.len()),
             began: self.disks.world().clock.elapsed(),
             second: info.sync_point2,
@@ -172,20 +172,20 @@ impl ContainerSync {
     }
 
     /// Sends some rows; `false` when there are no more, or no time.
-    async fn sync(&self, name: &str, thread: &Arc<Workers>, job: &mut Job) -> (Step, bool) {
-        let used = self.disks.world().clock.elapsed().saturating_sub(job.began);
+    async fn sync(&self, name: &str, thread: &Arc<Workers>, task: &mut SyncTask) -> (UpkeepStep, bool) {
+        let used = self.disks.world().clock.elapsed().saturating_sub(task.began);
         if used >= self.options.container_time {
-            return (Step::LOOKED, false);
+            return (UpkeepStep::LOOKED, false);
         }
-        let (broker, cursor, count) = (job.broker.clone(), job.cursor, self.options.concurrency.max(1));
+        let (broker, cursor, count) = (task.broker.clone(), task.cursor, self.options.concurrency.max(1));
         let Some(rows) = run(thread, name, move || broker.rows_since(cursor, count)).await else {
-            return (Step::LOOKED, false);
+            return (UpkeepStep::LOOKED, false);
         };
-        let again = job.cursor < job.first;
+        let again = task.cursor < task.first;
         let mut batch: Vec<(i64, ObjectRow)> = vec![];
         for numbered in rows {
             if let Row::Object(row) = numbered.row
-                && !(again && numbered.id > job.first)
+                && !(again && numbered.id > task.first)
             {
                 batch.push((numbered.id, row));
             }
@@ -194,41 +194,41 @@ impl ContainerSync {
             // Everything that was sent before has been made sure of: on to what is new.
             let more = again;
             if again {
-                job.cursor = job.first;
-                job.second = job.failed_behind.unwrap_or(job.first);
-                self.note(name, thread, job).await;
+                task.cursor = task.first;
+                task.second = task.failed_behind.unwrap_or(task.first);
+                self.note(name, thread, task).await;
             }
-            return (Step::LOOKED, more);
+            return (UpkeepStep::LOOKED, more);
         };
-        let mine = batch.into_iter().filter(|(_, row)| again || self.is_mine(job, row));
-        let (carrier, target, path, policy) = (&self.carrier, &job.target, &job.path, job.info.policy);
+        let mine = batch.into_iter().filter(|(_, row)| again || self.is_mine(task, row));
+        let (carrier, target, path, policy) = (&self.carrier, &task.target, &task.path, task.info.policy);
         let carried = mine.map(|(id, row)| async move { (id, carrier.carry(target, path, policy, &row).await) });
         let carried: Vec<(i64, bool)> = join_all(carried).await;
         let failures = carried.iter().filter(|(_, done)| !done).map(|(id, _)| *id);
         let (failed, first_failure) = (failures.clone().count() as u64, failures.min());
         if again {
             let behind = first_failure.map(|id| id - 1);
-            job.failed_behind = job.failed_behind.or(behind);
-            job.second = job.failed_behind.unwrap_or(last);
+            task.failed_behind = task.failed_behind.or(behind);
+            task.second = task.failed_behind.unwrap_or(last);
         } else {
-            job.first = last;
+            task.first = last;
         }
-        job.cursor = last;
-        self.note(name, thread, job).await;
+        task.cursor = last;
+        self.note(name, thread, task).await;
         let done = carried.len() as u64 - failed;
-        (Step::Did { done, failed }, true)
+        (UpkeepStep::Did { done, failed }, true)
     }
 
-    fn is_mine(&self, job: &Job, row: &ObjectRow) -> bool {
-        let container = job.path.container.as_deref().unwrap_or_default();
-        let hash = self.containers.hash.object(&job.path.account, container, &row.name);
+    fn is_mine(&self, task: &SyncTask, row: &ObjectRow) -> bool {
+        let container = task.path.container.as_deref().unwrap_or_default();
+        let hash = self.containers.hash.object(&task.path.account, container, &row.name);
         let [a, b, c, d, ..] = hash.0;
-        let (number, of) = job.share;
+        let (number, of) = task.share;
         u32::from_be_bytes([a, b, c, d]) as usize % of.max(1) == number
     }
 
-    async fn note(&self, name: &str, thread: &Arc<Workers>, job: &Job) {
-        let (broker, first, second) = (job.broker.clone(), job.first, job.second);
+    async fn note(&self, name: &str, thread: &Arc<Workers>, task: &SyncTask) {
+        let (broker, first, second) = (task.broker.clone(), task.first, task.second);
         run(thread, name, move || broker.set_sync_points(first, second)).await;
     }
 }
@@ -280,17 +280,17 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
 }
 
 #[async_trait::async_trait]
-impl Chore for ContainerSync {
+impl UpkeepJob for ContainerSyncDaemon {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.carrier.statsd = statsd.clone();
         self.statsd = statsd;
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => Pass {
@@ -298,25 +298,25 @@ impl Chore for ContainerSync {
                 ..Pass::default()
             },
         };
-        let mut step = Step::LOOKED;
-        match (pass.device.clone(), pass.job.take()) {
-            (Some((name, thread)), Some(mut job)) => {
-                let (did, more) = self.sync(&name, &thread, &mut job).await;
+        let mut step = UpkeepStep::LOOKED;
+        match (pass.device.clone(), pass.task.take()) {
+            (Some((name, thread)), Some(mut task)) => {
+                let (did, more) = self.sync(&name, &thread, &mut task).await;
                 step = did;
                 if !more {
                     self.statsd.increment("syncs");
                 }
-                pass.job = more.then_some(job);
+                pass.task = more.then_some(task);
             }
             (Some((name, thread)), None) if !pass.databases.is_empty() => {
                 if let Some(location) = pass.databases.pop_front() {
-                    pass.job = self.look(&name, &thread, location).await;
+                    pass.task = self.look(&name, &thread, location).await;
                 }
             }
             (Some((name, thread)), None) if !pass.partitions.is_empty() => self.list(&name, &thread, &mut pass).await,
             _ => {
                 let Some(next) = pass.devices.pop_front() else {
-                    return Step::PassOver;
+                    return UpkeepStep::PassOver;
                 };
                 pass.device = None;
                 self.open(next, &mut pass).await;

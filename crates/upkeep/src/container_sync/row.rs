@@ -6,7 +6,7 @@
 
 use super::NAME;
 use super::target::{HttpProxy, Target};
-use crate::internal_client::{Ask, InternalClient, is_of_object};
+use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
 use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
@@ -90,7 +90,8 @@ impl Carrier {
         if self.is_there(target, row, time).await {
             return Ok(None);
         }
-        let mut get = Ask::new(Method::GET, container.with_object(row.name.as_str())).with("x-newest", "true");
+        let mut get =
+            InternalRequest::new(Method::GET, container.with_object(row.name.as_str())).with("x-newest", "true");
         get.query = "symlink=get".into();
         get.headers
             .insert("x-backend-storage-policy-index", HeaderValue::from(policy.0));
@@ -155,7 +156,7 @@ impl Carrier {
     ) -> Result<(Response, u64), PeerError> {
         let path = target.path_of(name);
         target.sign(&self.world, method.as_str(), &path, time, &mut headers);
-        headers.insert("user-agent", crate::circle::user_agent(NAME));
+        headers.insert("user-agent", crate::ring_client::user_agent(NAME));
         let via = self.proxy();
         let address = match via {
             Some(_) => target.whole(&path),

@@ -3,8 +3,8 @@
 //! Always holds: an answer is read up to a limit and for a limited time.
 
 use super::Ground;
-use crate::circle::user_agent;
 use crate::open_device::OpenDevice;
+use crate::ring_client::user_agent;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use peer::{Address, Body, BodyError, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Timeouts};
@@ -52,7 +52,7 @@ impl Line<'_> {
 
     /// Asks for one operation.
     pub(super) async fn ask(&self, arguments: Vec<Value>) -> Result<Answer, String> {
-        self.ask_patiently(arguments, self.ground.circle.timeouts.response)
+        self.ask_patiently(arguments, self.ground.ring_client.timeouts.response)
             .await
     }
 
@@ -69,7 +69,7 @@ impl Line<'_> {
         let (feed, body) = Body::channel(2, Some(length));
         let reading = read(world.clone(), device.clone(), path.to_owned(), length, feed);
         world.spawn(reading);
-        let patience = self.ground.circle.timeouts.response + Duration::from_secs(length / SLOWEST);
+        let patience = self.ground.ring_client.timeouts.response + Duration::from_secs(length / SLOWEST);
         let name = HeaderValue::from_str(name).map_err(|error| error.to_string())?;
         let answer = self.send(body, Some(name), patience).await?;
         match answer.status.is_success() {
@@ -79,7 +79,7 @@ impl Line<'_> {
     }
 
     async fn send(&self, body: Body, database: Option<HeaderValue>, patience: Duration) -> Result<Answer, String> {
-        let circle = &self.ground.circle;
+        let ring_client = &self.ground.ring_client;
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("user-agent", user_agent(self.ground.name));
@@ -100,11 +100,11 @@ impl Line<'_> {
             interim: None,
         };
         let timeouts = Timeouts {
-            connect: circle.timeouts.connect,
+            connect: ring_client.timeouts.connect,
             response: patience,
         };
         let (ip, port) = (&self.node.replication_ip, self.node.replication_port);
-        let response = circle.peers.send(ip, port, call, timeouts).await;
+        let response = ring_client.peers.send(ip, port, call, timeouts).await;
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = self.ground.world.timeout(patience, body.collect(MAX_ANSWER)).await;
         let body = body.map_err(|_| "no end of the answer in time".to_owned())?;

@@ -6,8 +6,8 @@
 //! queue's replicas has the rows, and a majority of its own replicas is level with it.
 
 use super::{Found, Ground};
-use crate::circle::user_agent;
 use crate::open_device::OpenDevice;
+use crate::ring_client::user_agent;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::wire::object_json;
 use listing_engine::{Info, ObjectRow};
@@ -96,10 +96,10 @@ fn entry(info: &Info, container: &str, row: ObjectRow) -> Value {
 
 /// Whether a majority of the replicas of the queue's container has the rows now.
 async fn tell(ground: &Ground, hour: u64, items: &[Value]) -> bool {
-    let circle = &ground.circle;
-    let ring = circle.ring.load_full();
+    let ring_client = &ground.ring_client;
+    let ring = ring_client.ring.load_full();
     let path = EntityPath::account(QUEUE).with_container(hour.to_string());
-    let partition = ring.partition_of(&circle.hash.container(QUEUE, &hour.to_string()).0);
+    let partition = ring.partition_of(&ring_client.hash.container(QUEUE, &hour.to_string()).0);
     let path = Arc::new(path);
     let body = json!(items).to_string();
     let mut headers = HeaderMap::new();
@@ -120,7 +120,7 @@ async fn tell(ground: &Ground, hour: u64, items: &[Value]) -> bool {
         let method = Method::from_bytes(b"UPDATE").unwrap_or_default();
         let call = Call::new(method, target, headers.clone()).with_body(Body::whole(body.clone()));
         let (ip, port) = (&node.replication_ip, node.replication_port);
-        let why = match circle.peers.send(ip, port, call, circle.timeouts).await {
+        let why = match ring_client.peers.send(ip, port, call, ring_client.timeouts).await {
             Ok(response) if response.status().is_success() => {
                 told += 1;
                 continue;

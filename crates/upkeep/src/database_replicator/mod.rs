@@ -18,11 +18,11 @@ mod line;
 mod misplaced;
 mod push;
 
-use crate::circle::Circle;
+use crate::database_stamp::DatabaseStamp;
 use crate::open_device::OpenDevice;
+use crate::ring_client::RingClient;
 use crate::rsync::Rsync;
-use crate::stamp::{Stamp, stamp};
-use crate::{Cache, Chore, Disks, Own, Progress, RsyncOptions, Step};
+use crate::{Disks, LocalServer, PassProgress, ReconFile, RsyncOptions, UpkeepJob, UpkeepStep};
 use figures::Figures;
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Kind, Location, ReplicationInfo, sweep, sweep_copies, sweep_forgotten};
@@ -72,7 +72,7 @@ struct Ground {
     name: &'static str,
     kind: Kind,
     world: World,
-    circle: Circle,
+    ring_client: RingClient,
     options: DatabaseReplicatorOptions,
     rsync: Rsync,
 }
@@ -89,7 +89,7 @@ struct Found {
 pub struct DatabaseReplicator {
     ground: Arc<Ground>,
     disks: Disks,
-    own: Own,
+    server: LocalServer,
     /// `None` between passes.
     pass: Option<Pass>,
     figures: Figures,
@@ -147,8 +147,14 @@ enum Look {
 }
 
 impl DatabaseReplicator {
-    /// For databases of `kind`, whose ring `circle` has, on devices that are `own` in it.
-    pub fn new(kind: Kind, disks: Disks, circle: Circle, own: Own, options: DatabaseReplicatorOptions) -> Self {
+    /// For databases of `kind`, whose ring `ring_client` has, on devices of `server`.
+    pub fn new(
+        kind: Kind,
+        disks: Disks,
+        ring_client: RingClient,
+        server: LocalServer,
+        options: DatabaseReplicatorOptions,
+    ) -> Self {
         let name = match kind {
             Kind::Account => "account-replicator",
             Kind::Container => "container-replicator",
@@ -157,14 +163,14 @@ impl DatabaseReplicator {
             name,
             kind,
             world: disks.world().clone(),
-            circle,
+            ring_client,
             rsync: Rsync::new(disks.world().clone(), options.rsync.clone(), options.concurrency),
             options,
         };
         Self {
             ground: Arc::new(ground),
             disks,
-            own,
+            server,
             pass: None,
             figures: Figures::default(),
             statsd: Statsd::default(),
@@ -191,14 +197,18 @@ impl DatabaseReplicator {
             Err(error) => return tracing::error!("{who}: device {name}: no thread: {error}"),
         };
         let open = OpenDevice { who, name, thread };
-        let (own, ring, name) = (self.own.clone(), self.ground.circle.ring.load_full(), open.name.clone());
+        let (server, ring, name) = (
+            self.server.clone(),
+            self.ground.ring_client.ring.load_full(),
+            open.name.clone(),
+        );
         let (root, kind) = (self.disks.root(&open.name), self.ground.kind);
         let (unclaimed, forgotten) = (
             self.ground.before(UNCLAIMED),
             self.ground.before(self.ground.options.reclaim_age),
         );
         let looked = open.run(move || {
-            let Some(device) = own.device(&ring, &name) else {
+            let Some(device) = server.device(&ring, &name) else {
                 return Ok(None);
             };
             let swept = sweep(&root) + sweep_copies(&root, unclaimed) + sweep_forgotten(&root, forgotten);
@@ -221,7 +231,7 @@ impl DatabaseReplicator {
     fn is_wanted(&self, id: u32, partition: u32) -> bool {
         let options = &self.ground.options;
         let chosen = options.partitions.is_empty() || options.partitions.contains(&partition);
-        let ring = self.ground.circle.ring.load();
+        let ring = self.ground.ring_client.ring.load();
         chosen && !(options.handoffs_only && is_primary(&ring, partition, id))
     }
 
@@ -244,7 +254,7 @@ impl DatabaseReplicator {
         pass.databases = listed.await.unwrap_or_default().into();
     }
 
-    async fn work(&mut self, local: &Local, pass: &mut Pass) -> Step {
+    async fn work(&mut self, local: &Local, pass: &mut Pass) -> UpkeepStep {
         let count = self.ground.options.concurrency.max(1).min(pass.databases.len());
         let batch: Vec<Location> = pass.databases.drain(..count).collect();
         let known = self.settled.get(&local.open.name);
@@ -263,7 +273,7 @@ impl DatabaseReplicator {
             failed += u64::from(!well);
             self.figures.add(figures);
         }
-        Step::Did { done, failed }
+        UpkeepStep::Did { done, failed }
     }
 }
 
@@ -288,7 +298,7 @@ impl Ground {
         let ages = self.ages();
         let (world, trust) = (self.world.clone(), self.options.trust);
         let looked = local.open.run(move || {
-            let stamp = stamp(&world, &location);
+            let stamp = DatabaseStamp::of(&world, &location);
             let trusted = known.filter(|known| began.saturating_sub(known.at) < trust);
             match (stamp, trusted) {
                 (Some(stamp), Some(known)) if stamp.value == known.stamp => Ok((None, Look::Settled)),
@@ -312,7 +322,7 @@ impl Ground {
             },
             Some((stamp, Look::Found(found))) => {
                 let (figures, at_home) = self.replicate(local, *found).await;
-                let stamp = stamp.and_then(Stamp::trusted);
+                let stamp = stamp.and_then(DatabaseStamp::trusted);
                 let stamp = stamp.filter(|_| at_home && figures.changed_nothing());
                 let settled = stamp.map(|stamp| (hash, Settled { stamp, at: began }));
                 return Outcome {
@@ -331,7 +341,7 @@ impl Ground {
 
     /// Of a database that cannot be read: nobody has been brought anything of it.
     fn unreadable(&self, partition: u32) -> Figures {
-        let ring = self.circle.ring.load_full();
+        let ring = self.ring_client.ring.load_full();
         let mut figures = Figures {
             attempted: 1,
             left: 1,
@@ -357,11 +367,11 @@ impl Ground {
 
     /// Also whether it belongs where it is.
     async fn replicate(&self, local: &Local, found: Found) -> (Figures, bool) {
-        let ring = self.circle.ring.load_full();
+        let ring = self.ring_client.ring.load_full();
         let info = &found.info.info;
         let hash = match &info.container {
-            None => self.circle.hash.account(&info.account),
-            Some(container) => self.circle.hash.container(&info.account, container),
+            None => self.ring_client.hash.account(&info.account),
+            Some(container) => self.ring_client.hash.container(&info.account, container),
         };
         let (partition, lies_in) = (ring.partition_of(&hash.0), found.broker.location().partition());
         if partition != lies_in {
@@ -482,12 +492,12 @@ fn open(location: Location, before: Timestamp, silent: Timestamp) -> Result<Foun
 }
 
 #[async_trait::async_trait]
-impl Chore for DatabaseReplicator {
+impl UpkeepJob for DatabaseReplicator {
     fn name(&self) -> &'static str {
         self.ground.name
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => self.begin().await,
@@ -496,7 +506,7 @@ impl Chore for DatabaseReplicator {
             Some(local) if !pass.databases.is_empty() => self.work(&local, &mut pass).await,
             Some(local) if !pass.partitions.is_empty() => {
                 self.list(&local, &mut pass).await;
-                Step::LOOKED
+                UpkeepStep::LOOKED
             }
             _ => {
                 // Nothing is kept of databases that are gone.
@@ -505,30 +515,30 @@ impl Chore for DatabaseReplicator {
                 }
                 let Some(next) = pass.devices.pop_front() else {
                     if !pass.met {
-                        let Own { addresses, port } = &self.own;
+                        let LocalServer { addresses, port } = &self.server;
                         tracing::error!(
                             "{}: no device in the ring is at {addresses:?}, port {port}",
                             self.ground.name
                         );
                     }
-                    return Step::PassOver;
+                    return UpkeepStep::PassOver;
                 };
                 self.open(next, &mut pass).await;
-                Step::LOOKED
+                UpkeepStep::LOOKED
             }
         };
         self.pass = Some(pass);
         step
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.statsd = statsd;
     }
 
-    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         let cache = match self.ground.kind {
-            Kind::Account => Cache::Account,
-            Kind::Container => Cache::Container,
+            Kind::Account => ReconFile::Account,
+            Kind::Container => ReconFile::Container,
         };
         Some((cache, self.figures.to_recon(self.began, pass.seconds())))
     }

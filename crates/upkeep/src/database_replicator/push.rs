@@ -242,7 +242,7 @@ impl Push<'_> {
         let rows = u64::try_from(self.found.info.summary.max_row).unwrap_or(0);
         let patience = self
             .ground
-            .circle
+            .ring_client
             .timeouts
             .response
             .max(Duration::from_secs(rows / MERGED_PER_SECOND));

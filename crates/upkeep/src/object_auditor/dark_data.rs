@@ -6,8 +6,8 @@
 //! container names them.
 //! Deliberately absent: doing something about it; that is the auditor's.
 
-use crate::Circle;
-use crate::circle::user_agent;
+use crate::RingClient;
+use crate::ring_client::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method};
 use peer::{Call, Response, Target};
@@ -39,7 +39,7 @@ pub enum DarkDataAction {
 /// Asks containers about objects.
 pub struct DarkData {
     world: World,
-    containers: Circle,
+    containers: RingClient,
     action: DarkDataAction,
     grace_age: Duration,
     unknown: u64,
@@ -64,7 +64,7 @@ enum Answer {
 
 impl DarkData {
     /// Asks `containers` about objects older than `grace_age`.
-    pub fn new(world: World, containers: Circle, action: DarkDataAction, grace_age: Duration) -> Self {
+    pub fn new(world: World, containers: RingClient, action: DarkDataAction, grace_age: Duration) -> Self {
         Self {
             world,
             containers,

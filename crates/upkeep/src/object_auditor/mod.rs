@@ -15,8 +15,8 @@ mod tally;
 
 pub use dark_data::{DarkData, DarkDataAction};
 
-use crate::told::Told;
-use crate::{Chore, Disks, Recon, Step};
+use crate::logged_paths::LoggedPaths;
+use crate::{Disks, ReconWriter, UpkeepJob, UpkeepStep};
 use object_engine::{Audit, Audited, EngineError, Examined, FilesConfig, Listing, Place};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -95,9 +95,9 @@ pub struct ObjectAuditor {
     policies: Policies,
     options: ObjectAuditorOptions,
     dark_data: Option<DarkData>,
-    recon: Recon,
+    recon: ReconWriter,
     statsd: Statsd,
-    told: Told,
+    logged: LoggedPaths,
     /// Bytes read since the frame asked.
     unpaid: u64,
     /// `None` between passes.
@@ -174,7 +174,7 @@ impl ObjectAuditor {
         policies: Policies,
         options: ObjectAuditorOptions,
         dark_data: Option<DarkData>,
-        recon: Recon,
+        recon: ReconWriter,
     ) -> Self {
         Self {
             disks,
@@ -184,7 +184,7 @@ impl ObjectAuditor {
             dark_data,
             recon,
             statsd: Statsd::default(),
-            told: Told::default(),
+            logged: LoggedPaths::default(),
             unpaid: 0,
             pass: None,
         }
@@ -214,7 +214,7 @@ impl ObjectAuditor {
         }
     }
 
-    async fn advance(&mut self, pass: &mut Pass) -> Step {
+    async fn advance(&mut self, pass: &mut Pass) -> UpkeepStep {
         let Some(device) = pass.device.clone() else {
             return self.next_device(pass);
         };
@@ -268,10 +268,10 @@ impl ObjectAuditor {
         self.listed(pass, listed, |pass, found| pass.partitions = found.into())
     }
 
-    fn next_device(&mut self, pass: &mut Pass) -> Step {
+    fn next_device(&mut self, pass: &mut Pass) -> UpkeepStep {
         pass.device = None;
         let Some(name) = pass.devices.pop_front() else {
-            return Step::PassOver;
+            return UpkeepStep::PassOver;
         };
         match self.disks.thread(&name) {
             Ok(thread) => {
@@ -290,7 +290,7 @@ impl ObjectAuditor {
             }
             Err(error) => tracing::error!("{NAME}: device {name}: no thread: {error}"),
         }
-        Step::LOOKED
+        UpkeepStep::LOOKED
     }
 
     fn listed<T>(
@@ -298,18 +298,18 @@ impl ObjectAuditor {
         pass: &mut Pass,
         listed: Result<Listing<T>, Trouble>,
         keep: impl FnOnce(&mut Pass, Vec<T>),
-    ) -> Step {
+    ) -> UpkeepStep {
         match listed {
             Ok(listing) => {
-                self.told.foreign(NAME, &listing.foreign);
+                self.logged.log_foreign(NAME, &listing.foreign);
                 keep(pass, listing.found);
-                Step::LOOKED
+                UpkeepStep::LOOKED
             }
             Err(trouble) => {
                 tracing::error!("{NAME}: {trouble}");
                 pass.tally.note(Fate::Unknown);
                 self.give_up_if_gone(pass, &trouble);
-                Step::Did { done: 0, failed: 1 }
+                UpkeepStep::Did { done: 0, failed: 1 }
             }
         }
     }
@@ -351,18 +351,18 @@ impl ObjectAuditor {
         pass: &mut Pass,
         place: Place,
         read: Result<Progress, Trouble>,
-    ) -> Step {
+    ) -> UpkeepStep {
         let path = place.directory.display();
         let fate = match read {
             Ok(Progress::Part(object, bytes)) => {
                 self.count_bytes(pass, bytes);
                 pass.body = Some((place, object));
-                return Step::LOOKED;
+                return UpkeepStep::LOOKED;
             }
             Ok(Progress::Absent) => Fate::Fine,
             Ok(Progress::Whole(object, bytes)) => {
                 self.count_bytes(pass, bytes);
-                self.told.foreign(NAME, &object.foreign);
+                self.logged.log_foreign(NAME, &object.foreign);
                 pass.tally.sized(object.size);
                 self.watch(device, &place, &object).await
             }
@@ -379,8 +379,8 @@ impl ObjectAuditor {
         pass.tally.note(fate);
         self.count(pass, fate);
         match fate {
-            Fate::Unknown => Step::Did { done: 0, failed: 1 },
-            _ => Step::Did { done: 1, failed: 0 },
+            Fate::Unknown => UpkeepStep::Did { done: 0, failed: 1 },
+            _ => UpkeepStep::Did { done: 1, failed: 0 },
         }
     }
 
@@ -461,12 +461,12 @@ impl ObjectAuditor {
 }
 
 #[async_trait::async_trait]
-impl Chore for ObjectAuditor {
+impl UpkeepJob for ObjectAuditor {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => self.begin().await,
@@ -475,7 +475,7 @@ impl Chore for ObjectAuditor {
         let began = clock.elapsed();
         let step = self.advance(&mut pass).await;
         pass.tally.worked(clock.elapsed().saturating_sub(began));
-        if step == Step::PassOver {
+        if step == UpkeepStep::PassOver {
             self.end(pass).await;
             return step;
         }
@@ -486,7 +486,7 @@ impl Chore for ObjectAuditor {
         step
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.statsd = statsd;
     }
 

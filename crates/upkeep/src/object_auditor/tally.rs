@@ -1,7 +1,7 @@
 //! What a scan has counted: for the log, and for recon as OpenStack Swift's auditor tells it.
 
 use super::Scan;
-use crate::{Cache, Recon};
+use crate::{ReconFile, ReconWriter};
 use serde_json::{Value, json};
 use std::time::Duration;
 use vocabulary::Timestamp;
@@ -97,7 +97,7 @@ impl Tally {
     }
 
     /// Logs and tells recon what was counted since the last report.
-    pub(super) async fn report(&mut self, world: &World, scan: Scan, lane: Option<&str>, recon: &Recon) {
+    pub(super) async fn report(&mut self, world: &World, scan: Scan, lane: Option<&str>, recon: &ReconWriter) {
         let now = world.clock.elapsed();
         let Counts {
             files,
@@ -121,7 +121,7 @@ impl Tally {
             now.saturating_sub(self.began),
             self.auditing,
         );
-        recon.note(Cache::Object, entry(scan, lane, figures)).await;
+        recon.note(ReconFile::Object, entry(scan, lane, figures)).await;
         self.before = self.before.and(self.now);
         self.now = Counts::default();
         self.since = world.clock.now();

@@ -8,7 +8,7 @@
 
 use super::tasks::{Task, is_due};
 use super::{MAX_WAITING, NAME, ObjectExpirer, Pass, note_oldest};
-use crate::internal_client::{Ask, Listed};
+use crate::internal_client::{InternalRequest, ListedItem};
 use futures_util::{StreamExt, stream};
 use http::Method;
 use std::collections::VecDeque;
@@ -102,7 +102,7 @@ impl ObjectExpirer {
     }
 
     /// The tasks of a page, and whether the next may have more.
-    fn read(&self, queue: &Arc<str>, rows: Vec<Listed>) -> (Vec<Task>, bool) {
+    fn read(&self, queue: &Arc<str>, rows: Vec<ListedItem>) -> (Vec<Task>, bool) {
         let now = self.world.clock.now();
         let mut tasks = vec![];
         for row in rows {
@@ -144,7 +144,7 @@ impl ObjectExpirer {
 
     /// A task that comes at this moment makes it anew.
     async fn remove_container(&self, path: EntityPath) {
-        let ask = Ask::new(Method::DELETE, path);
+        let ask = InternalRequest::new(Method::DELETE, path);
         if let Err(error) = self.client.tell(&ask, &[2, 404, 409]).await {
             tracing::warn!("{NAME}: {error}; the empty container stays for now");
         }

@@ -16,9 +16,9 @@ mod rows;
 mod tasks;
 mod together;
 
-use crate::circle::Circle;
-use crate::internal_client::{Ask, InternalClient};
-use crate::{Cache, Chore, Progress, Step};
+use crate::internal_client::{InternalClient, InternalRequest};
+use crate::ring_client::RingClient;
+use crate::{PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::Method;
@@ -73,7 +73,7 @@ pub struct ExpirerOptions {
 pub struct ObjectExpirer {
     world: World,
     client: InternalClient,
-    containers: Circle,
+    containers: RingClient,
     /// For deletions in lots; `None` where all go through the gateway.
     objects: Option<ObjectServers>,
     options: ExpirerOptions,
@@ -148,7 +148,7 @@ enum Fate {
 
 impl ObjectExpirer {
     /// Deletes through `client`, and takes rows out of the queue at `containers`.
-    pub fn new(world: World, client: InternalClient, containers: Circle, options: ExpirerOptions) -> Self {
+    pub fn new(world: World, client: InternalClient, containers: RingClient, options: ExpirerOptions) -> Self {
         Self {
             world,
             client,
@@ -162,7 +162,7 @@ impl ObjectExpirer {
     }
 
     /// Has objects deleted by their servers in lots where it can.
-    pub fn in_lots(self, objects: ObjectServers) -> Self {
+    pub fn in_batches(self, objects: ObjectServers) -> Self {
         Self {
             objects: Some(objects),
             ..self
@@ -175,7 +175,7 @@ impl ObjectExpirer {
 
     /// Does some tasks, part after part. Where several deletions may be under way, so may two parts: while the rows of one are
     /// taken out, and its last servers are waited for, objects of the other are deleted.
-    async fn work(&self, pass: &mut Pass) -> Step {
+    async fn work(&self, pass: &mut Pass) -> UpkeepStep {
         let (step, part) = self.batch();
         let count = step.min(pass.tasks.len());
         let tasks: Vec<Task> = pass.tasks.drain(..count).collect();
@@ -193,7 +193,7 @@ impl ObjectExpirer {
                 .for_each(|due| note_oldest(&mut pass.oldest_left, due));
         }
         pass.done += done;
-        Step::Did { done, failed }
+        UpkeepStep::Did { done, failed }
     }
 
     /// First the objects, then the rows of the tasks that are settled.
@@ -228,7 +228,7 @@ impl ObjectExpirer {
             Some(servers) => servers.delete(tasks, &self.client, known, at_once).await,
             None => vec![false; tasks.len()],
         };
-        let in_lots = clock.elapsed().saturating_sub(began);
+        let in_batches = clock.elapsed().saturating_sub(began);
         let fates = tasks.iter().zip(settled).map(|(task, settled)| async move {
             let began = clock.elapsed();
             let fate = match settled {
@@ -236,7 +236,7 @@ impl ObjectExpirer {
                 false => self.delete(task).await,
             };
             let took = match settled {
-                true => in_lots,
+                true => in_batches,
                 false => clock.elapsed().saturating_sub(began),
             };
             self.count(fate, took);
@@ -268,7 +268,7 @@ impl ObjectExpirer {
 
     async fn delete(&self, task: &Task) -> Fate {
         let due = task.due.normal();
-        let ask = Ask::new(Method::DELETE, task.target.clone()).with("x-timestamp", &due);
+        let ask = InternalRequest::new(Method::DELETE, task.target.clone()).with("x-timestamp", &due);
         let ask = match task.is_async {
             true => ask,
             false => ask
@@ -284,7 +284,7 @@ impl ObjectExpirer {
             return Fate::Settled;
         }
         let (account, queue, name, status) = (&self.options.account, &task.queue, &task.name, error.status);
-        tracing::info!("{NAME}: Unexpected response while deleting object {account} {queue} {name}: {status}");
+        tracing::info!("{NAME}: UnexpectedStatus response while deleting object {account} {queue} {name}: {status}");
         Fate::Left
     }
 
@@ -321,23 +321,23 @@ fn note_oldest(oldest: &mut Option<Timestamp>, due: Timestamp) {
 }
 
 #[async_trait::async_trait]
-impl Chore for ObjectExpirer {
+impl UpkeepJob for ObjectExpirer {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.statsd = statsd;
     }
 
-    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         let age = |oldest: Timestamp| self.world.clock.now().as_f64() - oldest.as_f64();
         let figures = json!({
             "object_expiration_pass": pass.seconds(),
             "expired_last_pass": pass.done,
             "object_expiration_oldest_age": pass.oldest.map(age),
         });
-        Some((Cache::Object, figures))
+        Some((ReconFile::Object, figures))
     }
 
     fn oldest(&self) -> Option<Timestamp> {
@@ -346,9 +346,9 @@ impl Chore for ObjectExpirer {
         [waiting, left].into_iter().flatten().min()
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         if self.options.idle {
-            return Step::PassOver;
+            return UpkeepStep::PassOver;
         }
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
@@ -363,16 +363,16 @@ impl Chore for ObjectExpirer {
             step
         } else if pass.listed.len() >= MAX_WAITING / 2 {
             pass.tasks = in_turn(std::mem::take(&mut pass.listed), MOST_OF_PART);
-            Step::LOOKED
+            UpkeepStep::LOOKED
         } else if !(pass.listings.is_empty() && pass.containers.is_empty()) {
             self.list_some(&mut pass).await;
-            Step::LOOKED
+            UpkeepStep::LOOKED
         } else if !pass.listed.is_empty() {
             pass.tasks = in_turn(std::mem::take(&mut pass.listed), MOST_OF_PART);
-            Step::LOOKED
+            UpkeepStep::LOOKED
         } else {
             self.end(&pass);
-            return Step::PassOver;
+            return UpkeepStep::PassOver;
         };
         self.pass = Some(pass);
         step

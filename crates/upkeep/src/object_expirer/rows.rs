@@ -4,7 +4,7 @@
 
 use super::tasks::Task;
 use super::{NAME, ObjectExpirer};
-use crate::circle::user_agent;
+use crate::ring_client::user_agent;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::{DELETED_CONTENT_TYPE, DELETED_ETAG};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl ObjectExpirer {
             let (place, why) = (&answer.place, answer.why());
             tracing::warn!("{NAME}: {place} did not take rows out of {queue}: {why}");
         }
-        answers.iter().any(crate::circle::Answer::is_success)
+        answers.iter().any(crate::ring_client::Answer::is_success)
     }
 }
 

@@ -9,8 +9,8 @@
 
 use super::known::{Known, Server};
 use super::tasks::Task;
-use crate::circle::user_agent;
-use crate::internal_client::{Ask, InternalClient, is_among};
+use crate::internal_client::{InternalClient, InternalRequest, is_among};
+use crate::ring_client::user_agent;
 use arc_swap::ArcSwap;
 use futures_util::StreamExt;
 use futures_util::stream::iter;
@@ -324,7 +324,10 @@ fn headers_of(task: &Task) -> Vec<(&'static str, String)> {
 
 /// The policy of a container that is there and whole.
 async fn policy_of(client: &InternalClient, path: &EntityPath) -> Option<PolicyIndex> {
-    let response = client.ask(&Ask::new(Method::HEAD, path.clone()), &[2]).await.ok()?;
+    let response = client
+        .ask(&InternalRequest::new(Method::HEAD, path.clone()), &[2])
+        .await
+        .ok()?;
     let header = |name: &str| response.headers().get(name)?.to_str().ok();
     let is_whole = matches!(header("x-backend-sharding-state"), None | Some("unsharded"));
     let policy = header("x-backend-storage-policy-index")?.parse().ok()?;

@@ -3,11 +3,11 @@
 //! What differs is sent; whether it is ours or theirs that is older shows then. A primary whose drive is
 //! out (507) is stood in for by a handoff, as for a client's write.
 
-use super::jobs::Job;
 use super::offers::{Objects, is_needed};
 use super::ssync::TOGETHER;
+use super::tasks::PartitionTask;
 use super::{Fate, NAME, Shared, place};
-use crate::circle::user_agent;
+use crate::ring_client::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use object_engine::{Hashes, PartitionKey, Rehash, Seen, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash};
@@ -28,40 +28,40 @@ enum Theirs {
 
 impl Shared {
     /// Compares, and sends what differs.
-    pub(super) async fn compare(self: &Arc<Self>, job: &Job, listed: bool) -> Fate {
-        let mut ours = match self.rehash(job, vec![], listed).await {
+    pub(super) async fn compare(self: &Arc<Self>, task: &PartitionTask, listed: bool) -> Fate {
+        let mut ours = match self.rehash(task, vec![], listed).await {
             Ok(found) => found,
-            Err(error) => return self.failed(job, None, &error),
+            Err(error) => return self.failed(task, None, &error),
         };
         self.tally.hashed(ours.hashes.len(), ours.computed);
-        let Some(ring) = self.ring(job.key.policy) else {
+        let Some(ring) = self.ring(task.key.policy) else {
             return Fate::Left;
         };
-        let mut nodes = ring.primaries(job.key.partition);
-        nodes.retain(|node| node.id != job.own.id);
+        let mut nodes = ring.primaries(task.key.partition);
+        nodes.retain(|node| node.id != task.own.id);
         let asked = join_all(
             nodes
                 .into_iter()
-                .map(|node| async move { (node, self.ask(job, node).await) }),
+                .map(|node| async move { (node, self.ask(task, node).await) }),
         )
         .await;
-        let mut handoffs = ring.handoffs(job.key.partition);
+        let mut handoffs = ring.handoffs(task.key.partition);
         let (mut fate, mut whole) = (Fate::Same, 0);
         for (node, answer) in asked {
             let (mut node, mut answer) = (node, answer);
             while let Ok(Theirs::Out) = answer {
                 self.tally.failed(node);
                 // No one to stand in: the drive comes back, or the ring is changed.
-                let Some(next) = handoffs.next().filter(|next| next.id != job.own.id) else {
+                let Some(next) = handoffs.next().filter(|next| next.id != task.own.id) else {
                     break;
                 };
                 node = next;
-                answer = self.ask(job, node).await;
+                answer = self.ask(task, node).await;
             }
             let here = match answer {
                 Ok(Theirs::Out) => Fate::Left,
-                Ok(Theirs::Hashes(theirs)) => self.settle(job, node, &mut ours, &theirs).await,
-                Err(error) => self.failed(job, Some(node), &error),
+                Ok(Theirs::Hashes(theirs)) => self.settle(task, node, &mut ours, &theirs).await,
+                Err(error) => self.failed(task, Some(node), &error),
             };
             whole += usize::from(here != Fate::Left);
             fate = match (fate, here) {
@@ -75,19 +75,25 @@ impl Shared {
     }
 
     /// Sends `node` what it lacks.
-    async fn settle(self: &Arc<Self>, job: &Job, node: &Device, ours: &mut SuffixHashes, theirs: &Hashes) -> Fate {
+    async fn settle(
+        self: &Arc<Self>,
+        task: &PartitionTask,
+        node: &Device,
+        ours: &mut SuffixHashes,
+        theirs: &Hashes,
+    ) -> Fate {
         let (mut doubtful, mut sent) = (vec![], 0);
         for suffixes in differing(&ours.hashes, theirs).chunks(TOGETHER) {
             match self
-                .settle_some(job, node, suffixes, (&*ours, theirs), (&mut doubtful, &mut sent))
+                .settle_some(task, node, suffixes, (&*ours, theirs), (&mut doubtful, &mut sent))
                 .await
             {
                 Ok(()) => {}
-                Err(error) => return self.failed(job, Some(node), &error),
+                Err(error) => return self.failed(task, Some(node), &error),
             }
         }
-        if let Err(error) = self.hash_again(job, ours, doubtful).await {
-            return self.failed(job, None, &error);
+        if let Err(error) = self.hash_again(task, ours, doubtful).await {
+            return self.failed(task, None, &error);
         }
         match sent {
             0 => {
@@ -102,13 +108,13 @@ impl Shared {
     /// than requests may have been at work. Those sent are added to `sent`.
     async fn settle_some(
         self: &Arc<Self>,
-        job: &Job,
+        task: &PartitionTask,
         node: &Device,
         suffixes: &[Suffix],
         (ours, theirs): (&SuffixHashes, &Hashes),
         (doubtful, sent): (&mut Vec<String>, &mut usize),
     ) -> Result<(), String> {
-        let mut objects = self.objects(job, suffixes, &ours.seen).await?;
+        let mut objects = self.objects(task, suffixes, &ours.seen).await?;
         let found = hashes_of(&objects);
         let is_doubtful = |suffix: &&Suffix| {
             found
@@ -127,34 +133,39 @@ impl Shared {
         objects.retain(|hash, _| lacking.binary_search(&Suffix::of(*hash)).is_ok());
         self.tally.synced(lacking.len());
         let names: Vec<String> = lacking.iter().map(Suffix::to_string).collect();
-        self.transfer(job, node, &names, objects).await?;
+        self.transfer(task, node, &names, objects).await?;
         Ok(())
     }
 
     /// What is under these suffixes, some of which have been looked at already.
-    async fn objects(&self, job: &Job, suffixes: &[Suffix], seen: &Seen) -> Result<Objects, String> {
+    async fn objects(&self, task: &PartitionTask, suffixes: &[Suffix], seen: &Seen) -> Result<Objects, String> {
         let unseen = suffixes.iter().filter(|suffix| !seen.contains_key(suffix));
         let unseen: Vec<String> = unseen.map(Suffix::to_string).collect();
         let horizon = self.horizon();
-        let mut objects = job.local.objects(job.key, &unseen, horizon).await?;
+        let mut objects = task.local.objects(task.key, &unseen, horizon).await?;
         let seen = suffixes.iter().filter_map(|suffix| seen.get(suffix)).flatten();
         objects.extend(seen.filter(|(_, versions)| is_needed(versions, horizon)).copied());
         Ok(objects)
     }
 
     /// Hashes these suffixes once more.
-    async fn hash_again(&self, job: &Job, ours: &mut SuffixHashes, suffixes: Vec<String>) -> Result<(), String> {
+    async fn hash_again(
+        &self,
+        task: &PartitionTask,
+        ours: &mut SuffixHashes,
+        suffixes: Vec<String>,
+    ) -> Result<(), String> {
         if suffixes.is_empty() {
             return Ok(());
         }
-        let found = self.rehash(job, suffixes, false).await?;
+        let found = self.rehash(task, suffixes, false).await?;
         self.tally.hashed(0, found.computed);
         ours.hashes = found.hashes;
         Ok(())
     }
 
-    async fn rehash(&self, job: &Job, suffixes: Vec<String>, list: bool) -> Result<SuffixHashes, String> {
-        let key = job.key;
+    async fn rehash(&self, task: &PartitionTask, suffixes: Vec<String>, list: bool) -> Result<SuffixHashes, String> {
+        let key = task.key;
         let hashing = move |engine: &dyn object_engine::ObjectEngine| {
             let suffixes = &suffixes;
             let rehash = Rehash {
@@ -164,12 +175,12 @@ impl Shared {
             };
             engine.replica().suffix_hashes(key, rehash)
         };
-        job.local.run(hashing).await
+        task.local.run(hashing).await
     }
 
     /// Asks a node for its hashes.
-    async fn ask(&self, job: &Job, node: &Device) -> Result<Theirs, String> {
-        let response = self.replicate(job.key, node, "").await?;
+    async fn ask(&self, task: &PartitionTask, node: &Device) -> Result<Theirs, String> {
+        let response = self.replicate(task.key, node, "").await?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::INSUFFICIENT_STORAGE => return Ok(Theirs::Out),
@@ -199,20 +210,20 @@ impl Shared {
             response: self.options.node_timeout.max(self.options.http_timeout),
         };
         let (ip, port) = (&node.replication_ip, node.replication_port);
-        let sent = self.circle.peers.send(ip, port, call, timeouts).await;
+        let sent = self.ring_client.peers.send(ip, port, call, timeouts).await;
         sent.map_err(|error| error.to_string())
     }
 
     /// Notes that a partition has to wait for a later pass.
-    pub(super) fn failed(&self, job: &Job, node: Option<&Device>, why: &str) -> Fate {
-        let here = format!("{}/{}", job.local.name, job.key.partition);
+    pub(super) fn failed(&self, task: &PartitionTask, node: Option<&Device>, why: &str) -> Fate {
+        let here = format!("{}/{}", task.local.name, task.key.partition);
         match node {
             Some(node) => {
                 self.tally.failed(node);
                 tracing::warn!("{NAME}: {here} to {}: {why}", place(node));
             }
             None => {
-                self.tally.failed(&job.own);
+                self.tally.failed(&task.own);
                 tracing::error!("{NAME}: {here}: {why}");
             }
         }

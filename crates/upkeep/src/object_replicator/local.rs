@@ -19,13 +19,13 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Runs `job` on one of the device's threads.
+    /// Runs `task` on one of the device's threads.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
+        task: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, String> {
         let engine = self.engine.clone();
-        match self.threads.run(move || job(&*engine)).await {
+        match self.threads.run(move || task(&*engine)).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => Err(error.to_string()),
             Err(error) => Err(format!("device {}: {error}", self.name)),

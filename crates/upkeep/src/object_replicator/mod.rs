@@ -11,7 +11,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | which partitions, in which order | `jobs.rs` |
+//! | which partitions, in which order | `tasks.rs` |
 //! | a partition that belongs here | `compare.rs` |
 //! | one that does not | `revert.rs` |
 //! | how objects travel | `ssync.rs` (`offers.rs`, `requests.rs`) or `rsync.rs` |
@@ -20,7 +20,6 @@
 //! Tests: `tests/object_replicator.rs`; beside OpenStack's in `tests/interop/test_object_replication.py`.
 
 mod compare;
-mod jobs;
 mod local;
 mod offers;
 mod requests;
@@ -28,16 +27,16 @@ mod revert;
 mod rsync;
 mod ssync;
 mod tally;
+mod tasks;
 
 pub use rsync::ObjectRsyncOptions;
 
-use crate::frame::Progress;
-use crate::own::Own;
-use crate::recon::Cache;
-use crate::{Chore, Disks, Step};
+use crate::frame::PassProgress;
+use crate::local_server::LocalServer;
+use crate::recon::ReconFile;
+use crate::{Disks, UpkeepJob, UpkeepStep};
 use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
-use jobs::{Job, Jobs};
 use local::Locals;
 use object_engine::Notice;
 use peer::Peers;
@@ -49,6 +48,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tally::Tally;
+use tasks::{PartitionTask, TaskQueue};
 use telemetry::Statsd;
 use vocabulary::{HashPrefix, PolicyIndex};
 use world::World;
@@ -108,7 +108,7 @@ impl ObjectReplicatorOptions {
 
 /// The cluster that objects are replicated in.
 #[derive(Clone)]
-pub struct ObjectCircle {
+pub struct ObjectRingClient {
     /// The rings of replicated policies.
     pub rings: BTreeMap<PolicyIndex, Arc<ArcSwap<Ring>>>,
     /// The cluster's path secrets.
@@ -117,23 +117,23 @@ pub struct ObjectCircle {
     pub peers: Arc<Peers>,
 }
 
-/// The chore.
+/// Goes over the partitions of all devices.
 pub struct ObjectReplicator {
     disks: Disks,
     locals: Locals,
-    own: Own,
+    server: LocalServer,
     shared: Arc<Shared>,
     selected: bool,
-    pass: Option<Jobs>,
+    pass: Option<TaskQueue>,
     passes: u32,
     /// Devices that this pass found.
     devices: Vec<String>,
 }
 
-/// What all jobs use.
+/// What all tasks use.
 struct Shared {
     world: World,
-    circle: ObjectCircle,
+    ring_client: ObjectRingClient,
     options: ObjectReplicatorOptions,
     rsync: Option<Rsync>,
     tally: Tally,
@@ -153,8 +153,13 @@ enum Fate {
 }
 
 impl ObjectReplicator {
-    /// For the devices of `disks` that are `own`.
-    pub fn new(disks: Disks, circle: ObjectCircle, own: Own, options: ObjectReplicatorOptions) -> Self {
+    /// For the devices of `disks` of `server`.
+    pub fn new(
+        disks: Disks,
+        ring_client: ObjectRingClient,
+        server: LocalServer,
+        options: ObjectReplicatorOptions,
+    ) -> Self {
         let world = disks.world().clone();
         let rsync = match &options.method {
             SyncMethod::Rsync(rsync) => Some(Rsync::new(&world, rsync.clone(), options.at_once(MOST_DISKS))),
@@ -164,10 +169,10 @@ impl ObjectReplicator {
         Self {
             locals: Locals::new(disks.must_be_mounted(), options.reclaim_age, options.concurrency.max(1)),
             disks,
-            own,
+            server,
             shared: Arc::new(Shared {
                 world,
-                circle,
+                ring_client,
                 options,
                 rsync,
                 tally: Tally::default(),
@@ -181,11 +186,11 @@ impl ObjectReplicator {
     }
 
     /// All that is to be looked at.
-    async fn collect(&mut self) -> Jobs {
+    async fn collect(&mut self) -> TaskQueue {
         self.passes = self.passes.wrapping_add(1);
         self.shared.tally.begin();
         self.shared.handoffs_left.store(false, Ordering::Relaxed);
-        let mut jobs = Jobs::new(self.shared.options.handoffs_first);
+        let mut tasks = TaskQueue::new(self.shared.options.handoffs_first);
         self.devices.clear();
         for name in self.disks.names().await {
             let Some(local) = self.locals.open(&mut self.disks, &name).await else {
@@ -200,32 +205,32 @@ impl ObjectReplicator {
                 tracing::error!("{NAME}: {error}");
                 continue;
             }
-            let found = jobs::of_device(&self.shared, &self.own, &local).await;
-            jobs.add(found);
+            let found = tasks::of_device(&self.shared, &self.server, &local).await;
+            tasks.add(found);
         }
-        jobs
+        tasks
     }
 }
 
 impl Shared {
-    async fn work_on(self: &Arc<Self>, job: Job, pass: u32) -> Fate {
+    async fn work_on(self: &Arc<Self>, task: PartitionTask, pass: u32) -> Fate {
         self.tally.attempted();
-        let listed = job.key.partition.wrapping_add(pass).is_multiple_of(LISTED_EVERY);
+        let listed = task.key.partition.wrapping_add(pass).is_multiple_of(LISTED_EVERY);
         let (what, began) = (
-            if job.belongs_here { "update" } else { "delete" },
+            if task.belongs_here { "update" } else { "delete" },
             self.world.clock.elapsed(),
         );
-        self.tally.begins(what, &job.local.name);
-        let fate = match job.belongs_here {
-            true => self.compare(&job, listed).await,
-            false => self.revert(&job).await,
+        self.tally.begins(what, &task.local.name);
+        let fate = match task.belongs_here {
+            true => self.compare(&task, listed).await,
+            false => self.revert(&task).await,
         };
         self.tally.ended(what, self.world.clock.elapsed().saturating_sub(began));
         fate
     }
 
     fn ring(&self, policy: PolicyIndex) -> Option<Arc<Ring>> {
-        self.circle.rings.get(&policy).map(|ring| ring.load_full())
+        self.ring_client.rings.get(&policy).map(|ring| ring.load_full())
     }
 }
 
@@ -235,39 +240,39 @@ fn place(node: &Device) -> String {
 }
 
 #[async_trait::async_trait]
-impl Chore for ObjectReplicator {
+impl UpkeepJob for ObjectReplicator {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    async fn step(&mut self) -> Step {
-        let mut jobs = match self.pass.take() {
-            Some(jobs) => jobs,
+    async fn step(&mut self) -> UpkeepStep {
+        let mut tasks = match self.pass.take() {
+            Some(tasks) => tasks,
             None => self.collect().await,
         };
         let concurrency = self.shared.options.at_once(self.devices.len());
         if self.shared.handoffs_left.load(Ordering::Relaxed)
-            && let put_off @ 1.. = jobs.put_off_all_but_handoffs()
+            && let put_off @ 1.. = tasks.put_off_all_but_handoffs()
         {
             tracing::warn!("{NAME}: handoffs_first: not all handoffs are home; {put_off} other partitions wait for it");
         }
-        let now = jobs.take(concurrency.saturating_mul(TURNS));
+        let now = tasks.take(concurrency.saturating_mul(TURNS));
         if now.is_empty() {
-            return Step::PassOver;
+            return UpkeepStep::PassOver;
         }
-        self.pass = Some(jobs);
+        self.pass = Some(tasks);
         let shared = &self.shared;
         let pass = self.passes;
-        let working = stream::iter(now.into_iter().map(|job| shared.work_on(job, pass)));
+        let working = stream::iter(now.into_iter().map(|task| shared.work_on(task, pass)));
         let fates: Vec<Fate> = working.buffer_unordered(concurrency).collect().await;
         let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count() as u64;
-        Step::Did {
+        UpkeepStep::Did {
             done: count(Fate::Done),
             failed: count(Fate::Left),
         }
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.locals.quarantined = match statsd.clone() {
             statsd if statsd.is_wanted() => Notice::to(move || statsd.increment("quarantines")),
             _ => Notice::default(),
@@ -278,13 +283,13 @@ impl Chore for ObjectReplicator {
         }
     }
 
-    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         // A pass over a selection says nothing about the server.
         let now = self.shared.world.clock.now().as_f64();
         let mut figures = self.shared.tally.figures(now, pass.seconds());
         if self.shared.options.workers > 0 {
             tally::of_each(&mut figures, &self.devices);
         }
-        (!self.selected).then_some((Cache::Object, figures))
+        (!self.selected).then_some((ReconFile::Object, figures))
     }
 }

@@ -152,8 +152,8 @@ impl Exchange<'_> {
 
     /// The first of these objects, one at least, as they are found.
     pub(super) async fn look(&self, wishes: &[(PathHash, Wish)], offered: &Objects) -> Result<Vec<State>, String> {
-        let key = self.job.key;
-        let prefix = self.shared.circle.hash.clone();
+        let key = self.task.key;
+        let prefix = self.shared.ring_client.hash.clone();
         let wished = wishes.iter().take(AT_A_TIME);
         let wished: Vec<_> = wished.map(|(hash, _)| (*hash, offered.get(hash).copied())).collect();
         let look = move |engine: &dyn ObjectEngine| {
@@ -170,7 +170,7 @@ impl Exchange<'_> {
             }
             Ok(found)
         };
-        self.job.local.run(look).await
+        self.task.local.run(look).await
     }
 
     async fn put(&mut self, path: &EntityPath, here: Here) -> Result<(), String> {
@@ -195,7 +195,7 @@ impl Exchange<'_> {
             let more = (!chunk.is_empty()).then_some(reader);
             Ok((chunk, more))
         };
-        self.job.local.run(reading).await
+        self.task.local.run(reading).await
     }
 
     async fn post(&mut self, path: &EntityPath, posted: &Metadata) -> Result<(), String> {

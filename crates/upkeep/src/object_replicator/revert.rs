@@ -6,8 +6,8 @@
 //! Always holds: what is forgotten was offered to a primary before it said that it has everything, and is
 //! on this disk what it was then.
 
-use super::jobs::Job;
 use super::offers::Objects;
+use super::tasks::PartitionTask;
 use super::{Fate, NAME, Shared};
 use object_engine::{PartitionLock, Rehash};
 use placement::Device;
@@ -24,8 +24,8 @@ const TOGETHER: usize = 256;
 
 impl Shared {
     /// Sends everything to all primaries and forgets it.
-    pub(super) async fn revert(self: &Arc<Self>, job: &Job) -> Fate {
-        match self.try_revert(job).await {
+    pub(super) async fn revert(self: &Arc<Self>, task: &PartitionTask) -> Fate {
+        match self.try_revert(task).await {
             Ok(true) => {
                 self.tally.removed();
                 Fate::Done
@@ -33,7 +33,7 @@ impl Shared {
             Ok(false) => Fate::Left,
             Err(error) => {
                 self.handoffs_wait();
-                self.failed(job, None, &error)
+                self.failed(task, None, &error)
             }
         }
     }
@@ -44,19 +44,19 @@ impl Shared {
     }
 
     /// Whether the partition is gone.
-    async fn try_revert(self: &Arc<Self>, job: &Job) -> Result<bool, String> {
-        let key = job.key;
-        let _locked: PartitionLock = job
+    async fn try_revert(self: &Arc<Self>, task: &PartitionTask) -> Result<bool, String> {
+        let key = task.key;
+        let _locked: PartitionLock = task
             .local
             .run(move |engine| engine.replica().lock_partition(key, LOCK_WAIT))
             .await?;
         let ring = self.ring(key.policy).ok_or("its policy has no ring any more")?;
         let primaries = ring.primaries(key.partition);
-        if primaries.is_empty() || primaries.iter().any(|node| node.id == job.own.id) {
+        if primaries.is_empty() || primaries.iter().any(|node| node.id == task.own.id) {
             // The ring has just changed.
             return Ok(false);
         }
-        let suffixes = job
+        let suffixes = task
             .local
             .run(move |engine| engine.suffixes(key.policy, key.partition))
             .await?;
@@ -65,7 +65,7 @@ impl Shared {
             primaries.iter().for_each(|_| self.tally.sent());
         }
         for suffixes in suffixes.chunks(TOGETHER) {
-            complete &= self.revert_some(job, &primaries, suffixes, &mut failed).await?;
+            complete &= self.revert_some(task, &primaries, suffixes, &mut failed).await?;
         }
         if !suffixes.is_empty() {
             self.tally.succeeded(primaries.len() - failed.len());
@@ -73,7 +73,7 @@ impl Shared {
         if !complete {
             return Ok(false);
         }
-        let gone = job
+        let gone = task
             .local
             .run(move |engine| {
                 let replica = engine.replica();
@@ -92,7 +92,7 @@ impl Shared {
             })
             .await?;
         if !gone {
-            tracing::info!("{NAME}: {}/{} is not empty yet", job.local.name, key.partition);
+            tracing::info!("{NAME}: {}/{} is not empty yet", task.local.name, key.partition);
         }
         Ok(gone)
     }
@@ -100,7 +100,7 @@ impl Shared {
     /// Whether all that is under these suffixes is gone. Who did not take it is noted in `failed`.
     async fn revert_some(
         self: &Arc<Self>,
-        job: &Job,
+        task: &PartitionTask,
         primaries: &[&Device],
         suffixes: &[String],
         failed: &mut BTreeSet<u32>,
@@ -109,7 +109,7 @@ impl Shared {
         let mut held: HashMap<PathHash, (object_engine::Versions, usize)> = HashMap::new();
         let mut all_took = true;
         for node in primaries {
-            match self.send(job, node, suffixes).await {
+            match self.send(task, node, suffixes).await {
                 Ok(taken) => {
                     for (hash, versions) in taken {
                         let entry = held.entry(hash).or_insert((versions, 0));
@@ -123,7 +123,7 @@ impl Shared {
                 Err(error) => {
                     // Once for the partition, however many parts it is sent in.
                     if failed.insert(node.id) {
-                        self.failed(job, Some(node), &error);
+                        self.failed(task, Some(node), &error);
                     }
                     all_took = false;
                 }
@@ -137,12 +137,12 @@ impl Shared {
         let (safe, other): (Vec<_>, Vec<_>) = held.into_iter().partition(|(_, (_, count))| *count >= enough);
         let safe: Objects = safe.into_iter().map(|(hash, (versions, _))| (hash, versions)).collect();
         let count = safe.len();
-        let kept = job.local.forget(job.key, safe).await?;
+        let kept = task.local.forget(task.key, safe).await?;
         if count > kept {
             tracing::debug!(
                 "{NAME}: {}/{}: {} objects are gone",
-                job.local.name,
-                job.key.partition,
+                task.local.name,
+                task.key.partition,
                 count - kept
             );
         }

@@ -4,7 +4,7 @@
 //! Always holds: it runs on threads of its own and is ended after `rsync_timeout`; what it says is kept
 //! only in part.
 
-use super::jobs::Job;
+use super::tasks::PartitionTask;
 use super::{NAME, Shared, place};
 use crate::program::run;
 use crate::rsync::module;
@@ -97,12 +97,12 @@ impl Shared {
     pub(super) async fn by_rsync(
         &self,
         rsync: &Rsync,
-        job: &Job,
+        task: &PartitionTask,
         node: &Device,
         suffixes: &[String],
     ) -> Result<(), String> {
-        let far = node.region != job.own.region;
-        let arguments = rsync.arguments(&job.local.root, job.key, node, suffixes, far);
+        let far = node.region != task.own.region;
+        let arguments = rsync.arguments(&task.local.root, task.key, node, suffixes, far);
         let (options, clock) = (rsync.options.clone(), rsync.clock.clone());
         let threads = rsync.threads.as_ref().ok_or("no threads for rsync")?;
         let called = threads.run(move || call(&arguments, &options, &*clock)).await;
@@ -112,7 +112,7 @@ impl Shared {
                 tracing::debug!("{NAME}: to {}: {line}", place(node));
             }
         }
-        let told = self.replicate(job.key, node, &suffixes.join("-")).await?;
+        let told = self.replicate(task.key, node, &suffixes.join("-")).await?;
         match told.status().is_success() {
             true => Ok(()),
             false => Err(format!("REPLICATE was answered with {}", told.status())),

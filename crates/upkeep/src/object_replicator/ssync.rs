@@ -5,8 +5,8 @@
 //! `http_timeout` for whatever it is to say next, for all its wishes, and for each piece that it takes.
 
 use super::compare::{headers, partition_address};
-use super::jobs::Job;
 use super::offers::{Objects, offer};
+use super::tasks::PartitionTask;
 use super::{NAME, Shared};
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
@@ -30,7 +30,7 @@ pub(super) const TOGETHER: usize = 256;
 /// The sender's end of an exchange.
 pub(super) struct Exchange<'a> {
     pub(super) shared: &'a Shared,
-    pub(super) job: &'a Job,
+    pub(super) task: &'a PartitionTask,
     feed: Feed,
     lines: Lines,
     waiting: BytesMut,
@@ -40,14 +40,14 @@ impl Shared {
     /// Brings `node` what is under these suffixes; what it has then.
     pub(super) async fn send(
         self: &Arc<Self>,
-        job: &Job,
+        task: &PartitionTask,
         node: &Device,
         suffixes: &[String],
     ) -> Result<Objects, String> {
         let mut taken = Objects::new();
         for suffixes in suffixes.chunks(TOGETHER) {
-            let objects = job.local.objects(job.key, suffixes, self.horizon()).await?;
-            taken.extend(self.transfer(job, node, suffixes, objects).await?);
+            let objects = task.local.objects(task.key, suffixes, self.horizon()).await?;
+            taken.extend(self.transfer(task, node, suffixes, objects).await?);
         }
         Ok(taken)
     }
@@ -55,15 +55,15 @@ impl Shared {
     /// Brings `node` these objects, which are all that is under these suffixes, no more than [`TOGETHER`]; what it has then.
     pub(super) async fn transfer(
         &self,
-        job: &Job,
+        task: &PartitionTask,
         node: &Device,
         suffixes: &[String],
         mut objects: Objects,
     ) -> Result<Objects, String> {
         match &self.rsync {
-            Some(rsync) => self.by_rsync(rsync, job, node, suffixes).await?,
+            Some(rsync) => self.by_rsync(rsync, task, node, suffixes).await?,
             None => {
-                let missed = self.by_ssync(job, node, &objects).await?;
+                let missed = self.by_ssync(task, node, &objects).await?;
                 objects.retain(|hash, _| !missed.contains(hash));
             }
         }
@@ -76,13 +76,13 @@ impl Shared {
     }
 
     /// The objects that were wished for in vain.
-    async fn by_ssync(&self, job: &Job, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, String> {
+    async fn by_ssync(&self, task: &PartitionTask, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, String> {
         let (feed, body) = Body::channel(PIECES, None);
         let call = Call {
             method: Method::from_bytes(b"SSYNC").map_err(|error| error.to_string())?,
-            address: partition_address(job.key, node, ""),
+            address: partition_address(task.key, node, ""),
             query: String::new(),
-            headers: headers(job.key),
+            headers: headers(task.key),
             body,
             interim: None,
         };
@@ -91,14 +91,14 @@ impl Shared {
             response: self.options.node_timeout,
         };
         let (ip, port) = (&node.replication_ip, node.replication_port);
-        let sent = self.circle.peers.send(ip, port, call, timeouts).await;
+        let sent = self.ring_client.peers.send(ip, port, call, timeouts).await;
         let response = sent.map_err(|error| error.to_string())?;
         if response.status() != StatusCode::OK {
             return Err(format!("SSYNC was answered with {}", response.status()));
         }
         let mut exchange = Exchange {
             shared: self,
-            job,
+            task,
             feed,
             lines: Lines::new(&self.world, response.into_body(), self.options.http_timeout),
             waiting: BytesMut::new(),

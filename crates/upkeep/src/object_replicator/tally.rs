@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use telemetry::Statsd;
 
-/// The numbers of a pass; shared by its jobs.
+/// The numbers of a pass; shared by its tasks.
 #[derive(Default)]
 pub(super) struct Tally {
     counts: Mutex<Counts>,

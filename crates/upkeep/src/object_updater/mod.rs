@@ -16,8 +16,8 @@ mod device;
 mod oldest;
 mod request;
 
-use crate::circle::{Answer, Circle};
-use crate::{Cache, Chore, Disks, Progress, Step};
+use crate::ring_client::{Answer, RingClient};
+use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use batch::{RowBatch, group};
 use device::{Ends, Loaded, Lot, OpenDevice, Queue};
 use futures_util::future::{join, join_all};
@@ -41,7 +41,7 @@ const ENDS_AT_ONCE: usize = 1_000;
 /// Goes over the pending records of all devices.
 pub struct ObjectUpdater {
     disks: Disks,
-    containers: Circle,
+    containers: RingClient,
     policies: Policies,
     concurrency: usize,
     at_once: usize,
@@ -77,7 +77,7 @@ enum Fate {
 
 impl ObjectUpdater {
     /// Sends up to `concurrency` requests at a time, for up to `at_once` records in a step.
-    pub fn new(disks: Disks, containers: Circle, policies: Policies, concurrency: usize, at_once: usize) -> Self {
+    pub fn new(disks: Disks, containers: RingClient, policies: Policies, concurrency: usize, at_once: usize) -> Self {
         Self {
             disks,
             containers,
@@ -127,7 +127,7 @@ impl ObjectUpdater {
         lot
     }
 
-    async fn send(&self, lot: Lot) -> Step {
+    async fn send(&self, lot: Lot) -> UpkeepStep {
         let count = lot.gone + lot.failed + lot.loaded.len() as u64;
         let mut settled = lot.gone;
         let (batches, mut single) = group(lot.loaded);
@@ -144,7 +144,7 @@ impl ObjectUpdater {
             settled += self.note(fate, &mut ends, &mut nothing).await;
         }
         settled += ends.carry_out().await;
-        Step::Did {
+        UpkeepStep::Did {
             done: settled,
             failed: count - settled,
         }
@@ -300,12 +300,12 @@ impl ObjectUpdater {
 }
 
 #[async_trait::async_trait]
-impl Chore for ObjectUpdater {
+impl UpkeepJob for ObjectUpdater {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> UpkeepStep {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => {
@@ -317,7 +317,7 @@ impl Chore for ObjectUpdater {
         if pass.lot.is_empty() && pass.queues.is_empty() {
             let took = self.disks.world().clock.elapsed().saturating_sub(pass.began);
             (0..pass.swept).for_each(|_| self.statsd.timing(format_args!("timing"), took));
-            return Step::PassOver;
+            return UpkeepStep::PassOver;
         }
         let lot = std::mem::take(&mut pass.lot);
         let (ahead, step) = join(self.gather(&mut pass.queues), self.send(lot)).await;
@@ -326,15 +326,15 @@ impl Chore for ObjectUpdater {
         step
     }
 
-    fn count_for(&mut self, statsd: Statsd) {
+    fn set_statsd(&mut self, statsd: Statsd) {
         self.statsd = statsd;
     }
 
-    fn figures(&self, pass: &Progress) -> Option<(Cache, Value)> {
+    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         let now = self.disks.world().clock.now();
         let mut figures = self.oldest.lock().figures(now);
         figures.insert("object_updater_sweep".into(), json!(pass.seconds()));
         figures.insert("object_updater_last".into(), json!(now.as_f64()));
-        Some((Cache::Object, figures.into()))
+        Some((ReconFile::Object, figures.into()))
     }
 }

@@ -5,7 +5,7 @@
 
 use super::NAME;
 use super::batch::RowBatch;
-use crate::circle::{Answer, user_agent};
+use crate::ring_client::{Answer, user_agent};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use object_engine::PendingUpdate;
 use vocabulary::EntityPath;

@@ -9,7 +9,7 @@ use placement::{Device, Ring, RingBuilder};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{Chore, Circle, Step};
+use upkeep::{RingClient, UpkeepJob, UpkeepStep};
 use vocabulary::HashPrefix;
 use world::World;
 
@@ -69,12 +69,12 @@ impl Fake {
 }
 
 /// `sd0`, `sd1` and `sd2` hold every partition.
-pub fn circle(fake: &Arc<Fake>) -> Circle {
+pub fn ring_client(fake: &Arc<Fake>) -> RingClient {
     let mut peers = Peers::new(World::real());
     peers.register("127.0.0.2", 6299, fake.clone());
     peers.register("127.0.0.1", 6201, fake.clone());
     let wait = Duration::from_secs(30);
-    Circle {
+    RingClient {
         ring: Arc::new(ArcSwap::from_pointee(ring())),
         hash: HashPrefix::new("a", "b").unwrap(),
         peers: Arc::new(peers),
@@ -109,12 +109,12 @@ fn device(id: u32) -> Device {
 }
 
 /// Steps until the pass is over: done and failed.
-pub async fn pass(chore: &mut impl Chore) -> (u64, u64) {
+pub async fn pass(job: &mut impl UpkeepJob) -> (u64, u64) {
     let mut sum = (0, 0);
     loop {
-        match chore.step().await {
-            Step::Did { done, failed } => sum = (sum.0 + done, sum.1 + failed),
-            Step::PassOver => return sum,
+        match job.step().await {
+            UpkeepStep::Did { done, failed } => sum = (sum.0 + done, sum.1 + failed),
+            UpkeepStep::PassOver => return sum,
         }
     }
 }

@@ -6,13 +6,13 @@
 
 use super::local::Local;
 use super::{NAME, Shared};
-use crate::own::Own;
+use crate::local_server::LocalServer;
 use object_engine::{ObjectEngine, PartitionKey};
 use placement::Device;
 use std::collections::VecDeque;
 
 /// A partition of a device.
-pub(super) struct Job {
+pub(super) struct PartitionTask {
     pub(super) local: Local,
     /// The device, as the ring has it.
     pub(super) own: Device,
@@ -24,15 +24,15 @@ pub(super) struct Job {
 }
 
 /// What is left of a pass.
-pub(super) struct Jobs {
+pub(super) struct TaskQueue {
     handoffs_first: bool,
     /// Handoffs that go before everything else, device by device.
-    early: VecDeque<VecDeque<Job>>,
-    changed: VecDeque<VecDeque<Job>>,
-    rest: VecDeque<VecDeque<Job>>,
+    early: VecDeque<VecDeque<PartitionTask>>,
+    changed: VecDeque<VecDeque<PartitionTask>>,
+    rest: VecDeque<VecDeque<PartitionTask>>,
 }
 
-impl Jobs {
+impl TaskQueue {
     pub(super) fn new(handoffs_first: bool) -> Self {
         Self {
             handoffs_first,
@@ -42,12 +42,12 @@ impl Jobs {
         }
     }
 
-    /// The jobs of a device.
-    pub(super) fn add(&mut self, jobs: Vec<Job>) {
-        let (early, others): (Vec<Job>, Vec<Job>) = jobs
+    /// The tasks of a device.
+    pub(super) fn add(&mut self, tasks: Vec<PartitionTask>) {
+        let (early, others): (Vec<PartitionTask>, Vec<PartitionTask>) = tasks
             .into_iter()
-            .partition(|job| self.handoffs_first && !job.belongs_here);
-        let (changed, rest) = others.into_iter().partition(|job| job.is_changed);
+            .partition(|task| self.handoffs_first && !task.belongs_here);
+        let (changed, rest) = others.into_iter().partition(|task| task.is_changed);
         self.early.push_back(early.into());
         self.changed.push_back(changed);
         self.rest.push_back(rest);
@@ -59,24 +59,24 @@ impl Jobs {
             return 0;
         }
         let others = self.changed.drain(..).chain(self.rest.drain(..));
-        others.map(|jobs| jobs.len()).sum()
+        others.map(|tasks| tasks.len()).sum()
     }
 
     /// The next `count`, in turns.
-    pub(super) fn take(&mut self, count: usize) -> Vec<Job> {
+    pub(super) fn take(&mut self, count: usize) -> Vec<PartitionTask> {
         let queues = [&mut self.early, &mut self.changed, &mut self.rest];
         let taken = queues.into_iter().map(|queues| take_turns(queues, count));
         taken.into_iter().find(|taken| !taken.is_empty()).unwrap_or_default()
     }
 }
 
-fn take_turns(queues: &mut VecDeque<VecDeque<Job>>, count: usize) -> Vec<Job> {
+fn take_turns(queues: &mut VecDeque<VecDeque<PartitionTask>>, count: usize) -> Vec<PartitionTask> {
     let mut taken = vec![];
     while taken.len() < count
         && let Some(mut queue) = queues.pop_front()
     {
-        if let Some(job) = queue.pop_front() {
-            taken.push(job);
+        if let Some(task) = queue.pop_front() {
+            taken.push(task);
             queues.push_back(queue);
         }
     }
@@ -84,15 +84,15 @@ fn take_turns(queues: &mut VecDeque<VecDeque<Job>>, count: usize) -> Vec<Job> {
 }
 
 /// The partitions of a device, of all policies whose ring has it.
-pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<Job> {
+pub(super) async fn of_device(shared: &Shared, server: &LocalServer, local: &Local) -> Vec<PartitionTask> {
     let options = &shared.options;
-    let mut jobs = vec![];
-    for (&policy, ring) in &shared.circle.rings {
+    let mut tasks = vec![];
+    for (&policy, ring) in &shared.ring_client.rings {
         if !options.policies.is_empty() && !options.policies.contains(&policy) {
             continue;
         }
         let ring = ring.load_full();
-        let Some(device) = own.device(&ring, &local.name).cloned() else {
+        let Some(device) = server.device(&ring, &local.name).cloned() else {
             continue;
         };
         let known = ring.partition_count();
@@ -129,7 +129,7 @@ pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<
                 continue;
             }
             let belongs_here = ring.primaries(partition).iter().any(|node| node.id == device.id);
-            jobs.push(Job {
+            tasks.push(PartitionTask {
                 local: local.clone(),
                 own: device.clone(),
                 key: PartitionKey { policy, partition },
@@ -138,5 +138,5 @@ pub(super) async fn of_device(shared: &Shared, own: &Own, local: &Local) -> Vec<
             });
         }
     }
-    jobs
+    tasks
 }

@@ -13,7 +13,7 @@ use vocabulary::{EntityPath, HashPrefix};
 
 /// A ring that may be exchanged, the services it names, and how long to wait for them.
 #[derive(Clone)]
-pub struct Circle {
+pub struct RingClient {
     /// The ring of those who are to be told.
     pub ring: Arc<ArcSwap<Ring>>,
     /// The cluster's path secrets.
@@ -49,7 +49,7 @@ impl Answer {
     }
 }
 
-impl Circle {
+impl RingClient {
     /// Sends one request to each of `devices` at the same time.
     pub(crate) async fn tell(
         &self,
@@ -63,7 +63,7 @@ impl Circle {
             .await
     }
 
-    /// [`Circle::tell`] with a body.
+    /// [`RingClient::tell`] with a body.
     pub(crate) async fn tell_with(
         &self,
         devices: &[&Device],

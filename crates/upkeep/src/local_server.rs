@@ -1,36 +1,41 @@
-//! Which devices of a ring are this server's: those at its own addresses and port.
+//! Which devices of a ring are this server's: those at its addresses and port.
 //!
 //! A device is named in the ring by `ip:port/name`; the same name may exist on many servers.
 
 use placement::{Device, Ring};
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// How others reach this server.
+/// How other nodes reach this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own {
+pub struct LocalServer {
     /// Addresses of this machine that its server listens on.
     pub addresses: Vec<IpAddr>,
     /// The port of its server (`bind_port`); 0 for any, as of a server with many.
     pub port: u16,
 }
 
-impl Own {
-    /// The device called `name` of this server, if the ring has it. Names of hosts are looked up, which may
-    /// take its time.
+impl LocalServer {
+    /// The device called `name` of this server by its replication address, if the ring has it. Host names are looked
+    /// up, which may take a while.
     pub(crate) fn device<'r>(&self, ring: &'r Ring, name: &str) -> Option<&'r Device> {
         let mut named = ring.devices().filter(|device| device.device == name);
-        named.find(|device| {
-            (self.port == 0 || device.replication_port == self.port) && self.is_here(&device.replication_ip)
-        })
+        named.find(|device| self.is_at(&device.replication_ip, device.replication_port))
     }
 
-    fn is_here(&self, host: &str) -> bool {
-        match host.parse::<IpAddr>() {
-            Ok(address) => self.addresses.contains(&address),
-            Err(_) => (host, self.port)
-                .to_socket_addrs()
-                .is_ok_and(|mut found| found.any(|found| self.addresses.contains(&found.ip()))),
-        }
+    /// Whether a device of the ring is this server's by its address for clients. Host names are looked up, which may
+    /// take a while.
+    pub fn serves(&self, device: &Device) -> bool {
+        self.is_at(&device.ip, device.port)
+    }
+
+    fn is_at(&self, host: &str, port: u16) -> bool {
+        (self.port == 0 || port == self.port)
+            && match host.parse::<IpAddr>() {
+                Ok(address) => self.addresses.contains(&address),
+                Err(_) => (host, self.port)
+                    .to_socket_addrs()
+                    .is_ok_and(|mut found| found.any(|found| self.addresses.contains(&found.ip()))),
+            }
     }
 }
 
@@ -60,16 +65,31 @@ mod tests {
         }
         builder.rebalance(1, 0).unwrap();
         let ring = Ring::new(builder.to_ring().unwrap());
-        let own = |address: &str, port| Own {
+        let own = |address: &str, port| LocalServer {
             addresses: vec![address.parse().unwrap()],
             port,
         };
-        let zone = |own: Own, name: &str| own.device(&ring, name).map(|device| device.zone);
+        let zone = |own: LocalServer, name: &str| own.device(&ring, name).map(|device| device.zone);
         assert_eq!(zone(own("10.0.0.2", 6201), "sda"), Some(2));
         assert_eq!(zone(own("10.0.0.2", 6202), "sda"), None);
         assert_eq!(zone(own("10.0.0.2", 0), "sda"), Some(2));
         assert_eq!(zone(own("10.0.0.2", 6201), "sdb"), None);
         assert_eq!(zone(own("10.1.0.1", 6201), "sda"), None);
         assert_eq!(zone(own("127.0.0.1", 6301), "sda"), Some(3));
+    }
+
+    #[test]
+    fn a_device_is_known_by_its_address_for_clients() {
+        let device = |ip: &str, port| Device {
+            ip: ip.into(),
+            port,
+            ..Device::default()
+        };
+        let here = |port| LocalServer {
+            addresses: vec!["127.0.0.1".parse().unwrap()],
+            port,
+        };
+        assert!(here(6202).serves(&device("127.0.0.1", 6202)) && here(0).serves(&device("localhost", 7)));
+        assert!(!here(6202).serves(&device("127.0.0.1", 6203)) && !here(6202).serves(&device("127.0.0.2", 6202)));
     }
 }
