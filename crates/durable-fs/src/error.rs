@@ -2,19 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// What an error says about the device it came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
-    /// The file or directory is not there; the device may well be fine.
-    Absent,
-    /// No room (disk or quota).
-    Full,
-    /// Missing, not mounted, read-only, or out of service.
-    Unavailable,
-    /// Something else went wrong, an I/O error for example.
-    Failing,
-}
+use vocabulary::{Fault, FaultKind};
 
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
@@ -54,21 +42,34 @@ impl FsError {
         move |source| FsError::Io { doing, path, source }
     }
 
-    /// What it says about the device.
-    pub fn condition(&self) -> Condition {
+    /// Whose failure it is.
+    pub fn kind(&self) -> FaultKind {
         match self {
-            FsError::Missing(_) | FsError::NotMounted(_) | FsError::OutOfService { .. } => Condition::Unavailable,
+            FsError::Missing(_) | FsError::NotMounted(_) | FsError::OutOfService { .. } => FaultKind::Device,
             FsError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => Condition::Absent,
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Condition::Full,
-                io::ErrorKind::ReadOnlyFilesystem => Condition::Unavailable,
-                _ => Condition::Failing,
+                io::ErrorKind::NotFound => FaultKind::Absent,
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultKind::NoSpace,
+                _ => FaultKind::Device,
             },
         }
     }
 
-    /// Whether the file or directory is simply not there.
+    /// Whether the file or directory does not exist; the device may well be fine.
     pub fn is_absent(&self) -> bool {
-        self.condition() == Condition::Absent
+        self.kind() == FaultKind::Absent
+    }
+
+    /// Whether the whole device is missing, not mounted, read-only or out of service.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            FsError::Missing(_) | FsError::NotMounted(_) | FsError::OutOfService { .. } => true,
+            FsError::Io { source, .. } => source.kind() == io::ErrorKind::ReadOnlyFilesystem,
+        }
+    }
+}
+
+impl From<FsError> for Fault {
+    fn from(error: FsError) -> Self {
+        Fault::new(error.kind(), error.to_string())
     }
 }

@@ -203,17 +203,17 @@ impl Health {
 
     /// Tells of an error that the system gave for something on the drive.
     pub fn saw(&self, error: &io::Error) {
-        let blame = judge(error);
-        if matches!(blame, Blame::Other) {
+        let symptom = judge(error);
+        if matches!(symptom, Symptom::Other) {
             return;
         }
         let state = &mut *self.state.lock();
         state.trial_asked = true;
-        match blame {
+        match symptom {
             // Nobody would ever bring it back.
             _ if !state.watched => {}
-            Blame::Gone => self.fall(state, Service::Out, error.to_string()),
-            Blame::Drive => {
+            Symptom::Gone => self.fall(state, Service::Out, error.to_string()),
+            Symptom::Drive => {
                 state.errors += 1;
                 if state.errors >= MANY_ERRORS {
                     let why = format!("{} errors within {WINDOW} seconds, the last: {error}", state.errors);
@@ -360,7 +360,8 @@ impl Health {
     }
 }
 
-enum Blame {
+/// What an error of the system says about the drive.
+enum Symptom {
     /// Not the drive's.
     Other,
     /// A trial will tell.
@@ -371,7 +372,7 @@ enum Blame {
 }
 
 /// Error numbers, most of which `io::ErrorKind` has no name for.
-fn judge(error: &io::Error) -> Blame {
+fn judge(error: &io::Error) -> Symptom {
     const EIO: i32 = 5;
     const ENXIO: i32 = 6;
     const ENODEV: i32 = 19;
@@ -383,10 +384,10 @@ fn judge(error: &io::Error) -> Blame {
     const EREMOTEIO: i32 = 121;
     const ENOMEDIUM: i32 = 123;
     match error.raw_os_error() {
-        Some(EROFS) => Blame::Doubt,
-        Some(ENXIO | ENODEV | ENOTCONN | ESHUTDOWN | ESTALE | ENOMEDIUM) => Blame::Gone,
-        Some(EIO | EUCLEAN | EREMOTEIO) => Blame::Drive,
-        _ => Blame::Other,
+        Some(EROFS) => Symptom::Doubt,
+        Some(ENXIO | ENODEV | ENOTCONN | ESHUTDOWN | ESTALE | ENOMEDIUM) => Symptom::Gone,
+        Some(EIO | EUCLEAN | EREMOTEIO) => Symptom::Drive,
+        _ => Symptom::Other,
     }
 }
 

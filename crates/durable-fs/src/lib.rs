@@ -24,7 +24,7 @@ mod trial;
 
 pub use device::{Device, write_file_atomically};
 pub use drives::Drives;
-pub use error::{Condition, FsError};
+pub use error::FsError;
 pub use health::{Health, Service};
 pub use lock::{Hint, Locked};
 pub use lot::Lot;

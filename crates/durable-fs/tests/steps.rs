@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
-use durable_fs::{Condition, Device, FsError, Health, Outcome, try_out};
+use durable_fs::{Device, FsError, Health, Outcome, try_out};
 use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -334,7 +334,7 @@ fn a_lot_whose_sync_fails_is_not_there_and_ends_writing() {
     assert!(outcomes.iter().all(Result::is_err) && outcomes.len() == 20);
     assert!(!bench.root.join("objects/7/003/hash").exists());
     bench.recorder.0.lock().fail = None;
-    assert_eq!(bench.write(b"two").unwrap_err().condition(), Condition::Unavailable);
+    assert!(bench.write(b"two").unwrap_err().is_unavailable());
 }
 
 /// A system that does not tell what it could not write.
@@ -420,7 +420,7 @@ fn a_failed_fsync_ends_writing() {
         bench.write(b"one").unwrap_err();
         bench.recorder.0.lock().fail = None;
         let refused = bench.write(b"two").unwrap_err();
-        assert_eq!(refused.condition(), Condition::Unavailable, "{step}");
+        assert!(refused.is_unavailable(), "{step}");
     }
 }
 
@@ -439,7 +439,7 @@ fn a_missing_device_is_not_made() {
     let bench = Bench::new();
     std::fs::remove_dir(&bench.root).unwrap();
     let refused = bench.write(b"one").unwrap_err();
-    assert_eq!(refused.condition(), Condition::Unavailable);
+    assert!(refused.is_unavailable());
     assert!(refused.to_string().contains("does not exist"), "{refused}");
     assert!(!bench.root.exists());
     assert!(bench.device.check_present(false).is_err());

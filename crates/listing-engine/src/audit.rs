@@ -4,7 +4,7 @@
 //! counters that contradict each other are reported and left, for replication compares rows, not them.
 //! Deliberately absent: comparing the counters with the rows, which would read all of them.
 
-use crate::connection::Fault;
+use crate::connection::DatabaseFailure;
 use crate::{Broker, Error, Info, Kind};
 
 /// While SQLite checks a file nobody else can write to it: larger ones are only asked for their figures.
@@ -48,7 +48,7 @@ impl Broker {
                 database.read("check", |c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
             match said.as_str() {
                 "ok" => Ok(()),
-                _ => Err(Fault::Damaged(said)),
+                _ => Err(DatabaseFailure::Damaged(said)),
             }
         })
     }

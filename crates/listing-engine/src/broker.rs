@@ -8,7 +8,7 @@
 //! lock order is pending, then database. A handle outlives its file: when the file has been
 //! replaced the new one is opened, when it is gone callers get [`Error::NotFound`].
 
-use crate::connection::{Database, Fault};
+use crate::connection::{Database, DatabaseFailure};
 use crate::create::{self, NewDatabase};
 use crate::queue::Queue;
 use crate::row::ContainerRow;
@@ -166,7 +166,7 @@ impl Broker {
     }
 
     /// Runs `work` on the open database, opening it when needed and quarantining it when damaged.
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, Fault>) -> Result<T, Error> {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>) -> Result<T, Error> {
         let mut slot = self.database.lock();
         if slot.as_ref().is_some_and(|database| !database.is_current()) {
             *slot = None;
@@ -175,9 +175,9 @@ impl Broker {
             Some(database) => work(database),
             None => Database::open(&self.location).and_then(|database| work(slot.insert(database))),
         };
-        done.map_err(|fault| match fault {
-            Fault::Error(error) => error,
-            Fault::Damaged(reason) => {
+        done.map_err(|failure| match failure {
+            DatabaseFailure::Error(error) => error,
+            DatabaseFailure::Damaged(reason) => {
                 *slot = None;
                 self.quarantine(reason)
             }
@@ -185,7 +185,10 @@ impl Broker {
     }
 
     /// Like [`Self::with`], after making every acknowledged row visible.
-    pub(crate) fn with_settled<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, Fault>) -> Result<T, Error> {
+    pub(crate) fn with_settled<T>(
+        &self,
+        work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>,
+    ) -> Result<T, Error> {
         self.settle()?;
         self.with(work)
     }

@@ -41,7 +41,7 @@ pub(crate) struct Database {
 
 impl Database {
     /// Opens the file in use at `location`. Damage is reported as SQLite's own error.
-    pub(crate) fn open(location: &Location) -> Result<Self, Fault> {
+    pub(crate) fn open(location: &Location) -> Result<Self, DatabaseFailure> {
         let absent = || Error::NotFound {
             path: location.db_file(),
         };
@@ -64,26 +64,26 @@ impl Database {
 
     /// Opens a file that nobody else uses, and that is worth nothing until it is synced and named: without
     /// journal and syncs.
-    pub(crate) fn open_unshared(disk: &Disk, kind: Kind, path: &Path) -> Result<Self, Fault> {
+    pub(crate) fn open_unshared(disk: &Disk, kind: Kind, path: &Path) -> Result<Self, DatabaseFailure> {
         let mut database = Self::open_file(disk, path.to_owned(), false)?;
-        unsynced(&database.connection).map_err(|error| fault("open", path, error))?;
+        unsynced(&database.connection).map_err(|error| database_failure("open", path, error))?;
         migrate::to_current(kind, &mut database)?;
         Ok(database)
     }
 
-    fn open_file(disk: &Disk, path: PathBuf, synced: bool) -> Result<Self, Fault> {
+    fn open_file(disk: &Disk, path: PathBuf, synced: bool) -> Result<Self, DatabaseFailure> {
         let identity = disk.identity(&path)?;
         let (connection, image) = match disk.databases() {
             None => {
                 let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
-                (opened.map_err(|error| fault("open", &path, error))?, None)
+                (opened.map_err(|error| database_failure("open", &path, error))?, None)
             }
             Some(databases) => {
                 let (connection, image) = Image::open(databases, &path, synced)?;
                 (connection, Some(image))
             }
         };
-        prepare(&connection).map_err(|error| fault("open", &path, error))?;
+        prepare(&connection).map_err(|error| database_failure("open", &path, error))?;
         Ok(Self {
             connection,
             journal: beside(&path, "-journal"),
@@ -124,7 +124,7 @@ impl Database {
     }
 
     /// A consistent copy of everything into the empty file `path`; not durable.
-    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Fault> {
+    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), DatabaseFailure> {
         match &self.image {
             Some(image) => Ok(image.copy_to(&self.disk, path)?),
             None => {
@@ -139,8 +139,8 @@ impl Database {
         &self,
         doing: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Fault> {
-        work(&self.connection).map_err(|error| fault(doing, &self.path, error))
+    ) -> Result<T, DatabaseFailure> {
+        work(&self.connection).map_err(|error| database_failure(doing, &self.path, error))
     }
 
     /// Runs `work` as one durable transaction.
@@ -148,7 +148,7 @@ impl Database {
         &mut self,
         doing: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, DatabaseFailure> {
         let (path, disk, identity) = (&self.path, &self.disk, self.identity);
         let is_named = || disk.identity(path).ok() == Some(identity);
         let attempt = |connection: &mut Connection| {
@@ -162,12 +162,12 @@ impl Database {
             transaction.commit()?;
             Ok(Some(value))
         };
-        let done = attempt(&mut self.connection).map_err(|error| fault(doing, path, error))?;
+        let done = attempt(&mut self.connection).map_err(|error| database_failure(doing, path, error))?;
         // What `work` has put in this one's place stays as it is.
         if let Some(image) = self.image.as_mut().filter(|_| is_named()) {
             image.commit(disk, path, &mut self.connection)?;
         }
-        done.ok_or_else(|| Fault::Error(Error::Busy { path: path.clone() }))
+        done.ok_or_else(|| DatabaseFailure::Error(Error::Busy { path: path.clone() }))
     }
 }
 
@@ -205,7 +205,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 /// Whether what is there, if anything, is of that kind, or a link to one: a link to nothing, a directory or a pipe is in the
 /// way of the database that belongs there.
-fn check_is(disk: &Disk, path: &Path, kind: FileKind, is_link: bool) -> Result<(), Fault> {
+fn check_is(disk: &Disk, path: &Path, kind: FileKind, is_link: bool) -> Result<(), DatabaseFailure> {
     let in_the_way = match disk.info(path) {
         Ok(found) => found.kind != kind,
         Err(error) => is_link && (error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(LOOP)),
@@ -215,13 +215,13 @@ fn check_is(disk: &Disk, path: &Path, kind: FileKind, is_link: bool) -> Result<(
         _ => "file",
     };
     match in_the_way {
-        true => Err(Fault::Damaged(format!("{} is no {expected}", path.display()))),
+        true => Err(DatabaseFailure::Damaged(format!("{} is no {expected}", path.display()))),
         false => Ok(()),
     }
 }
 
 /// What SQLite opens beside a database, and we do: SQLite would wait for a pipe without end, and write where a link leads.
-fn check_company(location: &Location, path: &Path, entries: &[(OsString, bool)]) -> Result<(), Fault> {
+fn check_company(location: &Location, path: &Path, entries: &[(OsString, bool)]) -> Result<(), DatabaseFailure> {
     let company = ["-journal", "-wal", "-shm"].map(|ending| beside(path, ending));
     let ours = [location.lock_file(), location.pending_file()];
     let company: Vec<_> = company
@@ -231,7 +231,7 @@ fn check_company(location: &Location, path: &Path, entries: &[(OsString, bool)])
         .collect();
     for (name, is_link) in entries.iter().filter(|(name, _)| company.contains(&&**name)) {
         if *is_link || !location.disk().is(&location.hash_dir().join(name), FileKind::File) {
-            return Err(Fault::Damaged(format!("{} is no file", name.display())));
+            return Err(DatabaseFailure::Damaged(format!("{} is no file", name.display())));
         }
     }
     Ok(())
@@ -255,22 +255,22 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// An error, or damage that the broker turns into a quarantine.
-pub(crate) enum Fault {
+pub(crate) enum DatabaseFailure {
     /// Nothing wrong with the file.
     Error(Error),
     /// The file is bad, for this reason.
     Damaged(String),
 }
 
-impl From<Error> for Fault {
+impl From<Error> for DatabaseFailure {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
-fn fault(doing: &'static str, path: &Path, error: rusqlite::Error) -> Fault {
+fn database_failure(doing: &'static str, path: &Path, error: rusqlite::Error) -> DatabaseFailure {
     match damage(&error) {
-        Some(reason) => Fault::Damaged(reason),
-        None => Fault::Error(Error::sqlite(doing, path, error)),
+        Some(reason) => DatabaseFailure::Damaged(reason),
+        None => DatabaseFailure::Error(Error::sqlite(doing, path, error)),
     }
 }

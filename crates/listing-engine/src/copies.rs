@@ -8,7 +8,7 @@
 //! taken under the locks that writers need; a copy gets an identity of its own before its name; what is looked at is
 //! what gets the name, for nobody else knows its path by then.
 
-use crate::connection::{Database, Fault};
+use crate::connection::{Database, DatabaseFailure};
 use crate::files::{Disk, Lock};
 use crate::replication::{max_row, rows_since};
 use crate::row::spell;
@@ -182,7 +182,7 @@ impl Broker {
         let plain = location.db_file();
         self.alone(|database| {
             if database.path() != plain {
-                return Err(Fault::Error(Error::Busy { path: plain.clone() }));
+                return Err(DatabaseFailure::Error(Error::Busy { path: plain.clone() }));
             }
             database.write("replace", |transaction| {
                 Ok(copy.take_rest(transaction, point).and_then(|()| {
@@ -246,9 +246,9 @@ struct Copy {
 impl Copy {
     fn open(location: &Location, staged: &Path, belongs: impl Fn(&Info) -> bool) -> Result<Self, Error> {
         let kind = location.kind();
-        let refuse = |fault| match fault {
-            Fault::Error(error) => error,
-            Fault::Damaged(reason) => bad(staged, reason),
+        let refuse = |failure| match failure {
+            DatabaseFailure::Error(error) => error,
+            DatabaseFailure::Damaged(reason) => bad(staged, reason),
         };
         let database = Database::open_unshared(location.disk(), kind, staged).map_err(refuse)?;
         let mut copy = Self {
@@ -273,13 +273,13 @@ impl Copy {
     fn ask<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         let path = self.database.path();
         let done = self.database.read("read", work);
-        done.map_err(|fault| refused(path, fault))
+        done.map_err(|failure| refused(path, failure))
     }
 
     fn tell(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), Error> {
         let path = self.database.path().to_owned();
         let done = self.database.write("write", |transaction| work(transaction));
-        done.map_err(|fault| refused(&path, fault))
+        done.map_err(|failure| refused(&path, failure))
     }
 
     fn absorb(&mut self, rows: Vec<Numbered>) -> Result<(), Error> {
@@ -361,10 +361,10 @@ fn merge_metadata(kind: Kind, connection: &Connection, stored: &str) -> rusqlite
     metadata::write(kind, connection, &theirs.merged_with(&mine))
 }
 
-fn refused(path: &Path, fault: Fault) -> Error {
-    match fault {
-        Fault::Error(error) => error,
-        Fault::Damaged(reason) => bad(path, reason),
+fn refused(path: &Path, failure: DatabaseFailure) -> Error {
+    match failure {
+        DatabaseFailure::Error(error) => error,
+        DatabaseFailure::Damaged(reason) => bad(path, reason),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a database, whose fault it is, and whether trying again helps.
+//! What can go wrong with a database, whose failure it is, and whether trying again helps.
 //!
 //! Always holds: every message names the file. A corrupt database has been moved to `quarantined/`
 //! before its error is seen, so the next request finds a clean absence that replication can fill.
@@ -6,21 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Whose fault an [`Error`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
-    /// Nobody's: there is no such database, or there is one already.
-    State,
-    /// Something else holds the lock; try again later.
-    Contention,
-    /// What is stored is damaged.
-    Data,
-    /// The drive fails, is full or is gone.
-    Device,
-    /// A bug in the program that calls.
-    Caller,
-}
+use vocabulary::{Fault, FaultKind};
 
 /// Why a database operation did not happen. Cheap to clone: one failed batch fails many rows.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -121,30 +107,37 @@ impl Error {
         }
     }
 
-    /// Whose fault it is.
-    pub fn blame(&self) -> Blame {
+    /// Whose failure it is.
+    pub fn kind(&self) -> FaultKind {
         match self {
-            Self::NotFound { .. } | Self::AlreadyExists { .. } => Blame::State,
-            Self::Busy { .. } => Blame::Contention,
-            Self::Quarantined { .. } | Self::Metadata { .. } | Self::BadCopy { .. } => Blame::Data,
-            Self::WrongKind { .. } => Blame::Caller,
-            Self::Io { .. } => Blame::Device,
+            Self::NotFound { .. } => FaultKind::Absent,
+            Self::AlreadyExists { .. } => FaultKind::Conflict,
+            Self::Busy { .. } => FaultKind::Contention,
+            Self::Quarantined { .. } | Self::Metadata { .. } | Self::BadCopy { .. } => FaultKind::Data,
+            Self::WrongKind { .. } => FaultKind::Caller,
+            Self::Io { .. } => FaultKind::Device,
             Self::Sqlite { source, .. } => match source.sqlite_error_code() {
                 Some(
                     rusqlite::ErrorCode::SystemIoFailure
                     | rusqlite::ErrorCode::DiskFull
                     | rusqlite::ErrorCode::ReadOnly,
-                ) => Blame::Device,
+                ) => FaultKind::Device,
                 // One file that cannot be opened says nothing about its neighbours.
-                Some(rusqlite::ErrorCode::CannotOpen) => Blame::Data,
-                _ => Blame::Caller,
+                Some(rusqlite::ErrorCode::CannotOpen) => FaultKind::Data,
+                _ => FaultKind::Caller,
             },
         }
     }
 
     /// Whether the same call may succeed a moment later.
     pub fn may_retry(&self) -> bool {
-        self.blame() == Blame::Contention
+        self.kind().may_retry()
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault::new(error.kind(), error.to_string())
     }
 }
 

@@ -4,7 +4,7 @@
 //! loaded again. Deliberately absent: locks between processes; such a file system belongs to one.
 
 use crate::Error;
-use crate::connection::Fault;
+use crate::connection::DatabaseFailure;
 use crate::files::Disk;
 use rusqlite::{Connection, MAIN_DB};
 use std::path::Path;
@@ -19,7 +19,11 @@ pub(crate) struct Image {
 
 impl Image {
     /// Loads the file; commits are durable where they are `synced`.
-    pub(crate) fn open(databases: &dyn Databases, path: &Path, synced: bool) -> Result<(Connection, Self), Fault> {
+    pub(crate) fn open(
+        databases: &dyn Databases,
+        path: &Path,
+        synced: bool,
+    ) -> Result<(Connection, Self), DatabaseFailure> {
         let loaded = databases.load(path);
         let content = loaded.map_err(|error| Error::io("load", path, error))?;
         let open = || {

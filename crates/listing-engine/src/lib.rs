@@ -78,7 +78,7 @@ pub use chexor::chexor;
 pub use content_type::listed as listed_content_type;
 pub use copies::{Arriving, Settling, Snapshot, adopt};
 pub use create::{NewDatabase, sweep, sweep_copies, sweep_forgotten};
-pub use error::{Blame, Error};
+pub use error::Error;
 pub use files::DeviceRoot;
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};

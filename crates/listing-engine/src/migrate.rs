@@ -14,7 +14,7 @@
 //! Always holds: a file without the tables of its kind is reported as damaged, never filled in.
 
 use crate::Kind;
-use crate::connection::{Database, Fault};
+use crate::connection::{Database, DatabaseFailure};
 use rusqlite::Connection;
 
 /// What a new account database is made from.
@@ -23,7 +23,7 @@ pub(crate) const ACCOUNT: &str = include_str!("schema/account.sql");
 pub(crate) const CONTAINER: &str = include_str!("schema/container.sql");
 
 /// Brings the database to the current schema.
-pub(crate) fn to_current(kind: Kind, database: &mut Database) -> Result<(), Fault> {
+pub(crate) fn to_current(kind: Kind, database: &mut Database) -> Result<(), DatabaseFailure> {
     let steps = database.read("examine the schema of", |c| missing(kind, c))?;
     if steps.is_empty() {
         return Ok(());
@@ -33,7 +33,7 @@ pub(crate) fn to_current(kind: Kind, database: &mut Database) -> Result<(), Faul
         Step::Run(_) => None,
     });
     if let Some(reason) = wrong {
-        return Err(Fault::Damaged(reason));
+        return Err(DatabaseFailure::Damaged(reason));
     }
     tracing::info!(path = %database.path().display(), "migrating a database of an older release");
     database.write("migrate", |transaction| {

@@ -3,7 +3,7 @@
 //!
 //! Always holds: what has changed since its remover looked at it stays.
 
-use crate::connection::{Database, Fault};
+use crate::connection::{Database, DatabaseFailure};
 use crate::files::Lock;
 use crate::replication::read_all;
 use crate::wire::Summary;
@@ -43,7 +43,7 @@ impl Broker {
     }
 
     /// Runs `work` on the database while nobody else can write to it or to its pending file, which is empty.
-    pub(crate) fn alone<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, Fault>) -> Result<T, Error> {
+    pub(crate) fn alone<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>) -> Result<T, Error> {
         let _order = self.lock_pending();
         let _lock = self.location().disk().lock(&self.location().lock_file())?;
         if !self.exists() {

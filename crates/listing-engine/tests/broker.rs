@@ -5,12 +5,12 @@
 mod support;
 
 use listing_engine::{
-    Arriving, Blame, Broker, Brokers, DeviceRoot, Error, Kind, ListQuery, Location, Metadata, ObjectRow, Row, Settling,
+    Arriving, Broker, Brokers, DeviceRoot, Error, Kind, ListQuery, Location, Metadata, ObjectRow, Row, Settling,
 };
 use std::fs;
 use std::sync::Arc;
 use support::{at, container, create, fill, location, names, new_database, object, t};
-use vocabulary::{PolicyIndex, Timestamp};
+use vocabulary::{FaultKind, PolicyIndex, Timestamp};
 
 #[test]
 fn a_container_lives_and_dies_and_lives_again() {
@@ -80,7 +80,7 @@ fn nothing_is_made_below_a_bare_mount_point() {
     let refused = Broker::create(place.clone(), &new_database(Kind::Container))
         .err()
         .unwrap();
-    assert_eq!(refused.blame(), Blame::Device, "{refused}");
+    assert_eq!(refused.kind(), FaultKind::Device, "{refused}");
     let settling = Settling {
         name: "copy",
         unique: "1",
@@ -273,7 +273,7 @@ fn damaged_databases_are_quarantined_by_name() {
             .and_then(|_| names(&broker, &ListQuery::default()).map(|_| ()));
         let error = outcome.expect_err(label);
         assert!(matches!(error, Error::Quarantined { .. }), "{label}: {error}");
-        assert_eq!(error.blame(), Blame::Data);
+        assert_eq!(error.kind(), FaultKind::Data);
         assert!(
             error.to_string().contains(&place.db_file().display().to_string()),
             "{error}"

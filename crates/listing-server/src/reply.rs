@@ -5,9 +5,9 @@
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
-use listing_engine::{Blame, Error};
+use listing_engine::Error;
 use peer::{Body, Response};
-use vocabulary::Timestamp;
+use vocabulary::{FaultKind, Timestamp};
 use world::WorkerError;
 
 const HTML: &str = "text/html; charset=UTF-8";
@@ -46,17 +46,17 @@ impl Refusal {
 
     /// What went wrong with a database on `device`.
     pub(crate) fn from_engine(error: &Error, device: &str) -> Self {
-        match error.blame() {
-            Blame::State => return Self::not_found(),
-            Blame::Device => {
+        match error.kind() {
+            FaultKind::Absent | FaultKind::Conflict => return Self::not_found(),
+            FaultKind::NoSpace | FaultKind::Device => {
                 tracing::error!("device {device}: {error}");
                 return Self::Device(device.to_owned());
             }
-            Blame::Contention => tracing::warn!("{error}"),
-            Blame::Data | Blame::Caller => tracing::error!("{error}"),
+            FaultKind::Contention => tracing::warn!("{error}"),
+            _ => tracing::error!("{error}"),
         }
-        let status = match error.blame() {
-            Blame::Contention => StatusCode::SERVICE_UNAVAILABLE,
+        let status = match error.kind() {
+            FaultKind::Contention => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::Text(status, error.to_string())

@@ -6,13 +6,13 @@
 #![allow(clippy::unwrap_used)] // a test suite says so by failing
 
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, OpenOptions};
-use crate::error::{EngineError, Fault};
+use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::replica::{PartitionKey, Rehash};
 use crate::suffixes::Suffix;
 use bytes::Bytes;
 use md5::{Digest, Md5};
-use vocabulary::{HashPrefix, PathHash, PolicyIndex, Timestamp};
+use vocabulary::{FaultKind, HashPrefix, PathHash, PolicyIndex, Timestamp};
 
 /// A recent second, so that nothing is old enough to be reclaimed.
 const BASE: u64 = 9_000_000_000;
@@ -448,7 +448,7 @@ fn other_name(engine: &dyn ObjectEngine) {
     let mut other = key("/a/c/o");
     other.name = "/a/c/other".into();
     let error = engine.open(&other, OpenOptions::GET).err().unwrap();
-    assert_eq!(error.fault(), Fault::Object, "{error}");
+    assert_eq!(error.kind(), FaultKind::Data, "{error}");
     assert!(matches!(error, EngineError::Collision { .. }), "{error}");
 }
 
@@ -465,11 +465,14 @@ fn contradictions(engine: &dyn ObjectEngine) {
             None => drop(wrong.metadata.remove(name)),
         }
         let error = engine.put(&key, b"hello", wrong).unwrap_err();
-        assert_eq!(error.fault(), Fault::Caller, "{name}");
+        assert_eq!(error.kind(), FaultKind::Caller, "{name}");
     }
     let mut untimed = update(at(1), "c", Some(("a/b", at(1))));
     untimed.content_type_timestamp = None;
-    assert_eq!(engine.write_metadata(&key, untimed).unwrap_err().fault(), Fault::Caller);
+    assert_eq!(
+        engine.write_metadata(&key, untimed).unwrap_err().kind(),
+        FaultKind::Caller
+    );
     assert_eq!(deleted_at(engine, "/a/c/o"), None);
 }
 
@@ -545,7 +548,7 @@ fn racing(engine: &dyn ObjectEngine) {
                             let wanted = pattern(1 + n as usize * 977, n as u8);
                             assert!(read_all(found).unwrap() == wanted, "torn");
                         }
-                        Err(error) => assert_eq!(error.fault(), Fault::Absent, "{error}"),
+                        Err(error) => assert_eq!(error.kind(), FaultKind::Absent, "{error}"),
                     }
                 }
             });

@@ -1,22 +1,9 @@
-//! Why an engine could not do as asked: whose fault, and what was being done.
+//! Why an engine could not do as asked: whose failure it is, and what was being done.
 //!
-//! The caller turns [`EngineError::fault`] into its own language (the object server into status codes).
+//! The caller turns [`EngineError::kind`] into its own language (the object server into status codes).
 
 use std::io;
-use vocabulary::Timestamp;
-
-/// What is to blame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// Nothing: there is no such object here.
-    Absent,
-    /// The object's own bytes; the device is fine.
-    Object,
-    /// The device: missing, full, failing or read-only. Other devices may take the request (507).
-    Device,
-    /// The caller: what it handed over contradicts itself.
-    Caller,
-}
+use vocabulary::{Fault, FaultKind, Timestamp};
 
 /// Why an engine could not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -85,15 +72,14 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whose fault it is.
-    pub fn fault(&self) -> Fault {
+    /// Whose failure it is. What was quarantined is absent from now on.
+    pub fn kind(&self) -> FaultKind {
         match self {
-            EngineError::NotFound { .. } | EngineError::Quarantined { .. } => Fault::Absent,
-            EngineError::Corrupt { .. } | EngineError::Collision { .. } => Fault::Object,
-            EngineError::NoSpace { .. } | EngineError::DeviceUnavailable { .. } | EngineError::Io { .. } => {
-                Fault::Device
-            }
-            EngineError::Contradiction(_) => Fault::Caller,
+            EngineError::NotFound { .. } | EngineError::Quarantined { .. } => FaultKind::Absent,
+            EngineError::Corrupt { .. } | EngineError::Collision { .. } => FaultKind::Data,
+            EngineError::NoSpace { .. } => FaultKind::NoSpace,
+            EngineError::DeviceUnavailable { .. } | EngineError::Io { .. } => FaultKind::Device,
+            EngineError::Contradiction(_) => FaultKind::Caller,
         }
     }
 
@@ -103,5 +89,11 @@ impl EngineError {
             EngineError::NotFound { deleted_at } => *deleted_at,
             _ => None,
         }
+    }
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Self {
+        Fault::new(error.kind(), error.to_string())
     }
 }

@@ -26,7 +26,7 @@ mod under_way;
 pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
-pub use error::{EngineError, Fault};
+pub use error::EngineError;
 pub use files::{Audit, Audited, Examined, FilesConfig, FilesEngine, Listing, Notice, Place, Reserve};
 pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;

@@ -8,12 +8,12 @@ mod faulty;
 use faulty::Faulty;
 use object_engine::conformance::{at, commit, key, read_all};
 use object_engine::{
-    EngineError, Fault, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, PartitionKey, Reserve,
+    EngineError, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, PartitionKey, Reserve,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::PolicyIndex;
+use vocabulary::{FaultKind, PolicyIndex};
 use world::World;
 use world::real_files::RealFiles;
 
@@ -120,7 +120,7 @@ fn a_spoilt_object_is_quarantined_and_absent() {
         spoil(&bench.data_file());
         let error = get(&engine).unwrap_err();
         assert!(matches!(error, EngineError::Quarantined { .. }), "{way}: {error}");
-        assert_eq!(error.fault(), Fault::Absent);
+        assert_eq!(error.kind(), FaultKind::Absent);
         assert!(
             bench.quarantined().exists() && !bench.hash_directory().exists(),
             "{way}"
@@ -301,7 +301,7 @@ fn a_full_failing_or_read_only_disk_is_the_devices_fault() {
             let engine = bench.engine();
             bench.faults.fail(step, errno.raw_os_error());
             let error = put(&engine, 1, b"hello").unwrap_err();
-            assert_eq!(error.fault(), Fault::Device, "{step}: {error}");
+            assert_eq!(error.kind(), FaultKind::Device, "{step}: {error}");
             let expected = match errno {
                 rustix::io::Errno::NOSPC => matches!(error, EngineError::NoSpace { .. }),
                 rustix::io::Errno::ROFS => matches!(error, EngineError::DeviceUnavailable { .. }),
@@ -348,7 +348,7 @@ fn what_another_program_brought_is_synced_before_it_is_taken_note_of() {
     bench
         .faults
         .fail("sync everything", rustix::io::Errno::IO.raw_os_error());
-    assert_eq!(invalidate().unwrap_err().fault(), Fault::Device);
+    assert_eq!(invalidate().unwrap_err().kind(), FaultKind::Device);
 }
 
 /// Stops the disk after each number of changes in turn: what is there afterwards is the old object or

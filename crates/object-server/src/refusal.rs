@@ -6,9 +6,9 @@
 use crate::devices::Trouble;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, Fault};
+use object_engine::EngineError;
 use peer::{Body, Response};
-use vocabulary::Timestamp;
+use vocabulary::{FaultKind, Timestamp};
 
 pub(crate) const X_BACKEND_TIMESTAMP: HeaderName = HeaderName::from_static("x-backend-timestamp");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=UTF-8");
@@ -65,13 +65,13 @@ impl Refusal {
     }
 
     pub(crate) fn from_engine(error: &EngineError, device: &str) -> Self {
-        match error.fault() {
-            Fault::Absent => Self::not_found(error.deleted_at()),
-            Fault::Device => Self::Device(device.to_owned()),
+        match error.kind() {
+            FaultKind::Absent => Self::not_found(error.deleted_at()),
+            FaultKind::NoSpace | FaultKind::Device => Self::Device(device.to_owned()),
             // Two names with one hash; Swift forbids the second.
-            Fault::Object if matches!(error, EngineError::Collision { .. }) => Self::Page(StatusCode::FORBIDDEN),
-            Fault::Object => Self::not_found(None),
-            Fault::Caller => Self::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+            FaultKind::Data if matches!(error, EngineError::Collision { .. }) => Self::Page(StatusCode::FORBIDDEN),
+            FaultKind::Data => Self::not_found(None),
+            _ => Self::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         }
     }
 

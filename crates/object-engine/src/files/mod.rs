@@ -32,7 +32,7 @@ use crate::listing_update::ListingUpdate;
 use crate::replica::Replica;
 use crate::under_way::{UnderWay, save, take_over};
 use bytes::Bytes;
-use durable_fs::{Condition, Device, FsError, Health};
+use durable_fs::{Device, FsError, Health};
 use hot::HotObjects;
 use layout::Layout;
 use space::SpaceGuard;
@@ -40,7 +40,7 @@ use std::path::Path;
 use std::sync::Arc;
 use together::Write;
 use verified::VerifiedMarks;
-use vocabulary::{PathHash, PolicyIndex, Timestamp};
+use vocabulary::{FaultKind, PathHash, PolicyIndex, Timestamp};
 use world::World;
 
 /// The `files` engine of one device.
@@ -119,21 +119,19 @@ impl State {
         if let FsError::Io { source, .. } = &error {
             self.device.health().saw(source);
         }
-        match (error.condition(), error) {
-            (Condition::Full, error) => EngineError::NoSpace {
+        match error {
+            error if error.kind() == FaultKind::NoSpace => EngineError::NoSpace {
                 device,
                 why: error.to_string(),
             },
-            (Condition::Unavailable, error) => EngineError::DeviceUnavailable {
-                device,
-                why: error.to_string(),
-            },
-            (_, FsError::Io { doing, path, source }) => EngineError::Io {
-                doing,
-                path: path.display().to_string(),
-                source,
-            },
-            (_, error) => EngineError::DeviceUnavailable {
+            FsError::Io { doing, path, source } if source.kind() != std::io::ErrorKind::ReadOnlyFilesystem => {
+                EngineError::Io {
+                    doing,
+                    path: path.display().to_string(),
+                    source,
+                }
+            }
+            error => EngineError::DeviceUnavailable {
                 device,
                 why: error.to_string(),
             },
@@ -147,7 +145,7 @@ impl State {
     fn settle(&self) {
         match self.device.settle_what_is_there() {
             Ok(()) => {}
-            Err(error) if error.condition() == Condition::Unavailable => {}
+            Err(error) if error.is_unavailable() => {}
             Err(error) => tracing::error!(device = self.config.name, %error, "could not sync what is there"),
         }
     }

@@ -8,7 +8,7 @@ use super::offers::Objects;
 use super::ssync::Exchange;
 use bytes::Bytes;
 use object_engine::{
-    EngineError, Fault, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, PartitionKey, Versions,
+    EngineError, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, PartitionKey, Versions,
 };
 use peer::ssync::Wish;
 use vocabulary::{EntityPath, HashPrefix, PathHash, header_name};
@@ -115,7 +115,7 @@ fn look_at(
             let deleted = deleted.and_then(|versions| Some(State::Deleted(its_path(&name)?, versions)));
             Ok(deleted.unwrap_or(State::Gone))
         }
-        Err(error) if error.fault() != Fault::Device => Ok(State::Gone),
+        Err(error) if !error.kind().is_device() => Ok(State::Gone),
         Err(error) => Err(error),
     }
 }
