@@ -1,6 +1,8 @@
 #!/bin/sh
-# Makes OUTPUT/martlet_VERSION_ARCH.deb of BINARY and of what lies in this repository.
-# Who maintains it may say so in MARTLET_DEB_MAINTAINER. Tests set MARTLET_DEB_VERSION, MARTLET_DEB_KEEP_SYMBOLS and MARTLET_DEB_COMPRESSION.
+# Makes OUTPUT/martlet_VERSION_ARCH.deb of BINARY and of the files of this repository, and beside it
+# OUTPUT/martlet-dbgsym_VERSION_ARCH.deb with the debug information that is stripped from BINARY.
+# MARTLET_DEB_MAINTAINER names the maintainer. Tests set MARTLET_DEB_VERSION, MARTLET_DEB_COMPRESSION and
+# MARTLET_DEB_KEEP_SYMBOLS (the binary as it is, no second package).
 set -eu
 
 if [ $# -ne 2 ]; then
@@ -13,15 +15,26 @@ root=$(dirname "$here")
 version=${MARTLET_DEB_VERSION:-$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)}
 maintainer=${MARTLET_DEB_MAINTAINER:-Martlet <martlet@localhost>}
 architecture=$(dpkg --print-architecture)
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stage=$work/martlet symbols=$work/martlet-dbgsym
 
 put() { # MODE FROM TO
     install -D -m "$1" "$2" "$stage/$3"
 }
 
 put 0755 "$binary" usr/bin/martlet
-[ -n "${MARTLET_DEB_KEEP_SYMBOLS:-}" ] || strip --strip-debug "$stage/usr/bin/martlet"
+if [ -z "${MARTLET_DEB_KEEP_SYMBOLS:-}" ]; then
+    # Debuggers, perf and backtraces find the file by the build id, or by the name in .gnu_debuglink.
+    build_id=$(readelf --notes "$binary" | sed -n 's/.*Build ID: //p')
+    rest=${build_id#??}
+    debug=$symbols/usr/lib/debug/.build-id/${build_id%"$rest"}/$rest.debug
+    install -d "$(dirname "$debug")"
+    objcopy --only-keep-debug --compress-debug-sections "$binary" "$debug"
+    chmod 0644 "$debug"
+    strip --strip-debug --remove-section=.comment "$stage/usr/bin/martlet"
+    objcopy --add-gnu-debuglink="$debug" "$stage/usr/bin/martlet"
+fi
 put 0644 "$here/debian/copyright" usr/share/doc/martlet/copyright
 put 0644 "$here/debian/lintian-overrides" usr/share/lintian/overrides/martlet
 put 0644 "$root/README.md" usr/share/doc/martlet/README.md
@@ -102,7 +115,31 @@ Description: object storage with OpenStack Swift's API, formats and protocols
  A server of it takes the place of an OpenStack one on the same drives, and
  back.
 CONTROL
-(cd "$stage" && find usr -type f | sort | xargs md5sum) > "$stage/DEBIAN/md5sums"
-chmod -R u+rwX,go+rX,go-w "$stage"
-mkdir -p "$output"
-dpkg-deb --root-owner-group "-Z${MARTLET_DEB_COMPRESSION:-xz}" --build "$stage" "$output/martlet_${version}_$architecture.deb"
+
+build() { # FOLDER
+    (cd "$1" && find usr -type f | sort | xargs md5sum) > "$1/DEBIAN/md5sums"
+    chmod -R u+rwX,go+rX,go-w "$1"
+    mkdir -p "$output"
+    dpkg-deb --root-owner-group "-Z${MARTLET_DEB_COMPRESSION:-xz}" --build "$1" "$output/$(basename "$1")_${version}_$architecture.deb"
+}
+build "$stage"
+[ -d "$symbols" ] || exit 0
+
+install -d "$symbols/DEBIAN" "$symbols/usr/share/doc"
+ln -s martlet "$symbols/usr/share/doc/martlet-dbgsym"
+size=$(du -sk --exclude=DEBIAN "$symbols" | cut -f1)
+cat > "$symbols/DEBIAN/control" <<CONTROL
+Package: martlet-dbgsym
+Source: martlet
+Version: $version
+Auto-Built-Package: debug-symbols
+Architecture: $architecture
+Maintainer: $maintainer
+Installed-Size: $size
+Depends: martlet (= $version)
+Section: debug
+Priority: optional
+Description: debug symbols for martlet
+Build-Ids: $build_id
+CONTROL
+build "$symbols"

@@ -10,9 +10,9 @@ def arch():
     return run(["dpkg", "--print-architecture"]).stdout.strip()
 
 
-def build(folder, binary, version):
-    """A package of `binary`, quickly made."""
-    env = {**os.environ, "MARTLET_DEB_VERSION": version, "MARTLET_DEB_KEEP_SYMBOLS": "yes", "MARTLET_DEB_COMPRESSION": "none"}
+def build(folder, binary, version, *, keep_symbols=True):
+    """A package of `binary`, quickly made: uncompressed and, unless asked for, without the package of its debug information."""
+    env = {**os.environ, "MARTLET_DEB_VERSION": version, "MARTLET_DEB_KEEP_SYMBOLS": "yes" if keep_symbols else "", "MARTLET_DEB_COMPRESSION": "none"}
     run([REPOSITORY / "packaging/build-deb.sh", binary, folder], env=env)
     return folder / f"martlet_{version}_{arch()}.deb"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.machine import on_a_copy
-from harness.packages import arch
+from harness.packages import arch, build
 from harness.places import REPOSITORY, martlet
 from harness.process import run
 from harness.waiting import free_port
@@ -34,6 +34,27 @@ def test_what_is_in_it(packages):
         assert {f"/usr/lib/systemd/system/martlet-{role}.service", f"/usr/lib/systemd/system/martlet-{role}@.service"} <= names
     assert not [line for line in listed.splitlines() if line.split()[1] != "root/root"]
     assert "Version: 0.1.0~one" in run(["dpkg-deb", "--field", package]).stdout
+
+
+def test_debug_information_lies_beside_it(tmp_path):
+    """The program is stripped but keeps its functions' names; the second package has its lines, where debuggers look."""
+    def sections(file):
+        return set(re.findall(r"\] (\.\S+)", run(["readelf", "--sections", "--wide", file]).stdout))
+
+    if ".debug_line" not in sections(martlet()):
+        pytest.skip("this build has no debug information")
+    program, symbols = tmp_path / "program", tmp_path / "symbols"
+    package = build(tmp_path, martlet(), "0.1.0~stripped", keep_symbols=False)
+    run(["dpkg-deb", "--extract", package, program])
+    run(["dpkg-deb", "--extract", package.with_name(package.name.replace("martlet_", "martlet-dbgsym_")), symbols])
+    stripped = program / "usr/bin/martlet"
+    assert {".symtab", ".gnu_debuglink"} <= sections(stripped) and not {".debug_info", ".debug_line"} & sections(stripped)
+    [debug] = [path for path in symbols.glob("usr/lib/debug/.build-id/*/*.debug")]
+    build_id = re.search("Build ID: ([0-9a-f]+)", run(["readelf", "--notes", stripped]).stdout).group(1)
+    assert debug.parent.name + debug.stem == build_id
+    assert debug.name in run(["readelf", "--string-dump=.gnu_debuglink", stripped], errors="replace").stdout
+    address = re.search(r"^([0-9a-f]+) t \S*martlet4main\S*$", run(["nm", stripped]).stdout, re.M).group(1)
+    assert re.search(r"crates/martlet/src/main\.rs:\d+", run(["addr2line", "-e", debug, address]).stdout)
 
 
 # A tool of those who build packages, with a hundred packages of its own: `apt-get install lintian`.
