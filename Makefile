@@ -5,8 +5,16 @@ VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
-.NOTPARALLEL:
-.PHONY: help up build test check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features bench-metrics deb clean
+# `make test` runs two of its parts at a time, each grouped in the output; by itself, a goal is run alone.
+TEST_PARTS := build check black-box rust conformance cors
+# Compilers beside the black-box tests leave them the processors (make says BESIDE=yes to itself).
+NICE := $(if $(BESIDE),nice -n 10)
+# Not a client of make's job server: cargo and the tests look after themselves.
+ALONE := env -u MAKEFLAGS -u MFLAGS
+CARGO := $(ALONE) $(NICE) cargo
+SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
+
+.PHONY: help up build dist test quick check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features bench-metrics deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -14,41 +22,51 @@ help:            ## this list
 up: build        ## build Martlet and start a whole cluster in ./martlet-data
 	./target/release/martlet up
 
-build:           ## the release build
-	cargo build --release --locked
+build:           ## the release build: compiles quickly, runs nearly as fast as `make dist`
+	$(ALONE) cargo build --release --locked -p martlet
 
-test: packages $(VENV)/ready check rust build black-box conformance cors   ## everything that must hold; what CI runs
+dist:            ## the build that is packaged and raced: compiles for long, runs fastest
+	$(ALONE) cargo build --profile dist --locked -p martlet
+
+test: packages   ## everything that must hold; what CI runs
+	$(MAKE) --jobs=2 --output-sync=line BESIDE=yes $(TEST_PARTS)
+
+quick: $(VENV)/ready check   ## the inner loop: lints, unit tests, and a few black-box tests of the debug build
+	cargo test --workspace --locked --lib --bins
+	cargo build --locked -p martlet
+	MARTLET_BIN=target/debug/martlet $(PYTEST) $(SMOKE) --sut up -n 2 --dist loadfile
 
 check:           ## formatting and lints
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 rust: $(VENV)/ready   ## unit and property tests
+	$(CARGO) test --workspace --locked --no-run
 	MARTLET_ORACLE_PYTHON=$(CURDIR)/$(VENV)/bin/python MARTLET_SWIFT_PYTHON=$(CURDIR)/$(VENV)/bin/python \
-	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin cargo test --workspace --locked
+	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin $(ALONE) cargo test --workspace --locked
 
 black-box: build $(VENV)/ready   ## Martlet from outside: clients, OpenStack Swift beside it, faults
-	$(PYTEST) tests/ -n 2 --dist loadfile
+	$(ALONE) $(PYTEST) tests/ -n 2 --dist loadfile
 
-oracle: $(VENV)/ready   ## the black-box tests told to OpenStack Swift itself: proves the tests
+oracle: $(VENV)/ready   ## the black-box tests against OpenStack Swift itself: proves the tests
 	$(PYTEST) tests/ --sut openstack
 
 conformance: $(VENV)/ready   ## OpenStack Swift's own functional tests; ARGS="test_slo.py -k nested" for a part
 	@test -n "$$MARTLET_BIN" || $(MAKE) build
-	$(VENV)/bin/python tests/conformance/run.py $(ARGS)
+	MARTLET_TEST_PORTS=10000-10999 $(ALONE) $(VENV)/bin/python tests/conformance/run.py $(ARGS)
 
 conformance-all: build $(VENV)/ready   ## … in every variant, and docs/reference/conformance.md is what they give
 	$(VENV)/bin/python tests/conformance/run.py --variant all $(ARGS)
 
 cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
 	@test -n "$$MARTLET_BIN" || $(MAKE) build
-	$(VENV)/bin/python tests/conformance/cors.py
+	MARTLET_TEST_PORTS=11000-11999 $(ALONE) $(VENV)/bin/python tests/conformance/cors.py
 
 probe: build $(VENV)/ready   ## OpenStack Swift's multi-server failure tests, with its programs, then with ours
 	$(VENV)/bin/python tests/probe/run.py --make openstack $(ARGS); theirs=$$?; \
 	$(VENV)/bin/python tests/probe/run.py --write $(ARGS) && exit $$theirs
 
-storm: build $(VENV)/ready   ## several nodes, misfortunes from seeds; ARGS="--seeds 1-100 --record", "--seed 7 --only EIO"
+storm: build $(VENV)/ready   ## several nodes, faults from seeds; ARGS="--seeds 1-100 --record", "--seed 7 --only EIO"
 	$(VENV)/bin/python tests/storm/run.py $(ARGS)
 
 mixed: build $(VENV)/ready   ## every server and daemon of a mixed cluster exchanged under load, forth and back
@@ -57,16 +75,16 @@ mixed: build $(VENV)/ready   ## every server and daemon of a mixed cluster excha
 torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s
 
-race: build $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes the table of docs/performance.md
-	$(VENV)/bin/python tests/race/race.py --write docs/performance.md
+race: dist $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes the table of docs/performance.md
+	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/race.py --write docs/performance.md
 
 race-martlet: build $(VENV)/ready   ## Martlet's side alone, quickly, for profiling
 	$(VENV)/bin/python tests/race/race.py --only martlet --seconds 5
 
-race-upkeep: build $(VENV)/ready   ## the daemons that mend, over the same damage as OpenStack Swift's; ARGS="--races pendings"
+race-upkeep: build $(VENV)/ready   ## the daemons that repair, over the same damage as OpenStack Swift's; ARGS="--races pendings"
 	$(VENV)/bin/python tests/race/upkeep.py $(ARGS)
 
-race-foreground: build $(VENV)/ready   ## what upkeep costs those who are being served
+race-foreground: build $(VENV)/ready   ## what upkeep costs the requests beside it
 	$(VENV)/bin/python tests/race/foreground.py $(ARGS)
 
 race-rings: build $(VENV)/ready   ## rebalances of large rings; writes their table of docs/performance.md (OpenStack's takes minutes)
@@ -75,7 +93,7 @@ race-rings: build $(VENV)/ready   ## rebalances of large rings; writes their tab
 ring-histories: build $(VENV)/ready   ## 300 random histories of rings, with OpenStack's builder and with ours
 	MARTLET_RING_HISTORIES=$(or $(HISTORIES),300) $(PYTEST) tests/operator/test_ring_histories.py --timeout=3600 -s
 
-simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 on; or one SEED=17 in words; OF=_of_databases
+simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 on; or one SEED=17, step by step; OF=_of_databases
 	MARTLET_SEEDS=$(or $(SEEDS),20000) MARTLET_FIRST_SEED=$(or $(FIRST),1) MARTLET_SEED=$(SEED) \
 	cargo test --release -p simulation --locked --test seeds -- --nocapture no_promise$(OF)_is_broken
 
@@ -85,10 +103,10 @@ bench-features:  ## what a feature costs a request that does not use it
 bench-metrics:   ## what counting for Prometheus costs a request
 	cargo bench -p telemetry --bench counting --locked
 
-deb: build       ## a Debian package of the release build in target/debian (docs/operating/installing.md)
-	packaging/build-deb.sh target/release/martlet target/debian
+deb: dist        ## a Debian package and its debug symbols in target/debian (docs/operating/installing.md)
+	packaging/build-deb.sh target/dist/martlet target/debian
 
-packages:        ## Debian packages the tests need, where we may install them
+packages:        ## Debian packages the tests need, installed where root runs this
 	@missing=$$(dpkg-query -W -f '$${Package} $${Status}\n' $(PACKAGES) 2>&1 | grep -v 'ok installed$$' | wc -l); \
 	if [ "$$missing" -eq 0 ]; then exit 0; \
 	elif [ "$$(id -u)" -eq 0 ]; then \

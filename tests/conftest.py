@@ -13,6 +13,7 @@ import pytest
 
 pytest.register_assert_rewrite("harness")
 
+from harness import schedule  # noqa: E402
 from harness.client import Client  # noqa: E402
 from harness.memcached import Memcached  # noqa: E402
 from harness.systems import make, running  # noqa: E402
@@ -34,10 +35,46 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("system", metafunc.config.getoption("--sut").split(","), indirect=True, scope="session")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: -schedule.weight(item.nodeid))  # stable: a file's tests keep their order
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return schedule.LongestFirst(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+class Shared:
+    """Running systems by name, started at first use and stopped at the end of the run."""
+
+    def __init__(self, tmp_path_factory):
+        self.tmp_path_factory, self.started = tmp_path_factory, {}
+
+    def get(self, name, kind):
+        if name not in self.started:
+            generator = running(kind, self.tmp_path_factory.mktemp(name))
+            self.started[name] = next(generator), generator
+        return self.started[name][0]
+
+    def stop(self):
+        for _, generator in self.started.values():
+            generator.close()
+
+
 @pytest.fixture(scope="session")
-def system(request, tmp_path_factory):
-    """The system under test, shared by the whole run: a test cleans up or uses names of its own."""
-    yield from running(request.param, tmp_path_factory.mktemp(request.param))
+def shared(tmp_path_factory):
+    shared = Shared(tmp_path_factory)
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture(scope="session")
+def system(request, shared):
+    """The system under test, shared by the whole run: a test cleans up or uses names of its own.
+
+    pytest ends a parametrized fixture whenever the parameter changes; the system itself goes on running."""
+    return shared.get(request.param, request.param)
 
 
 @pytest.fixture

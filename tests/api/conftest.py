@@ -8,18 +8,24 @@ import json
 import pytest
 
 from harness.compare import Pair
-from harness.systems import running
 
 
 @pytest.fixture(scope="session")
-def pair(system, request, tmp_path_factory):
-    openstack = running("openstack", tmp_path_factory.mktemp("openstack"))
-    pair = Pair(next(openstack), system)
-    yield pair
-    openstack.close()
+def pairs(request):
+    """The pairs by the system under test."""
+    pairs = {}
+    yield pairs
     if request.config.getoption("--record"):
+        record = {name: answers for pair in pairs.values() for name, answers in pair.record.items()}
         with open(request.config.getoption("--record"), "w") as sink:
-            json.dump(pair.record, sink, indent=1, ensure_ascii=False)
+            json.dump(record, sink, indent=1, ensure_ascii=False)
+
+
+@pytest.fixture(scope="session")
+def pair(system, pairs, shared):
+    if system not in pairs:
+        pairs[system] = Pair(shared.get(f"openstack-beside-{len(pairs)}", "openstack"), system)
+    return pairs[system]
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ PIPELINE = filters.PIPELINE.replace("domain_remap", "cname_lookup domain_remap")
 
 
 @pytest.fixture(scope="module", params=["1", "3"])
-def told(request, tmp_path_factory):
+def aliased(request, tmp_path_factory):
     """A pair told to follow so many aliases, and the name server."""
     kind = request.config.getoption("--sut").split(",")[0]
     started = []
@@ -48,16 +48,16 @@ def told(request, tmp_path_factory):
             one.stop()
 
 
-def said(port, key):
+def output(port, key):
     """A memcached's answer about a key."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(f"get {key}\r\nquit\r\n".encode())
         return b"".join(iter(lambda: connection.recv(4096), b""))
 
 
-def test_hosts_stand_for_others(told):
-    pair, _ = told
-    pair.tell(Story("site", [
+def test_hosts_stand_for_others(aliased):
+    pair, _ = aliased
+    pair.check(Story("site", [
         Ask("POST", "{c}", {"X-Container-Read": ".r:*,.rlistings", "X-Container-Meta-Web-Index": "index.html"}),
         Ask("PUT", "{c}/index.html", {"Content-Length": "4"}, b"home", level="status"),
         Ask("PUT", "{c}/dir/index.html", {"Content-Length": "5"}, b"below", level="status"),
@@ -70,14 +70,14 @@ def test_hosts_stand_for_others(told):
     ]))
 
 
-def test_info_tells_the_depth(told):
-    pair, _ = told
+def test_info_tells_the_depth(aliased):
+    pair, _ = aliased
     theirs, ours = [json.loads(side.ask(Ask("GET", "/info", user=None)).body)["cname_lookup"] for side in (pair.theirs, pair.ours)]
     assert theirs == ours
 
 
-def test_answers_are_remembered(told):
-    pair, server = told
+def test_answers_are_remembered(aliased):
+    pair, server = aliased
     asks = [Ask("GET", "/info", {"Host": host}, user=None) for host in ("photos.test-site.org", "none.test-site.org")]
     first = [pair.ours.ask(ask).status for ask in asks]
     server.asked.clear()
@@ -86,5 +86,5 @@ def test_answers_are_remembered(told):
     # What one make leaves in memcached the other one finds there.
     key = hashlib.md5(b"cname-photos.test-site.org").hexdigest()
     if server.depth == "1":
-        theirs, ours = [said(port, key) for port in server.caches]
+        theirs, ours = [output(port, key) for port in server.caches]
         assert theirs == ours and b"site.AUTH-test.example.com" in ours

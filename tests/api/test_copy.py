@@ -89,4 +89,4 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_copies(pair, story):
-    pair.tell(story)
+    pair.check(story)

@@ -21,13 +21,13 @@ STORED = [
 
 
 def test_preflights(full_pair):
-    full_pair.tell(Story("preflights", [*STORED, *[Ask("OPTIONS", place, headers, user=user) for place in PLACES for headers in PREFLIGHTS
+    full_pair.check(Story("preflights", [*STORED, *[Ask("OPTIONS", place, headers, user=user) for place in PLACES for headers in PREFLIGHTS
                                                    for user in (None, "test:tester")]]))
 
 
 def test_exposed_headers(full_pair):
     anywhere = {"Origin": "http://q.example"}
-    full_pair.tell(Story("exposed", [
+    full_pair.check(Story("exposed", [
         *STORED,
         *[Ask(method, place, origin, user=user) for origin in (PAGE, OTHER) for method in ("GET", "HEAD") for user in (None, "test:tester") for place in SHOWN],
         Ask("COPY", "{c}/p", {**PAGE, "Destination": "{n}/q"}), Ask("COPY", "{c}/p", {**PAGE, "Destination": "nosuch/q"}),

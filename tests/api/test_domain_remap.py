@@ -26,4 +26,4 @@ STORY = Story("remap", [
 
 
 def test_same_places(full_pair):
-    full_pair.tell(STORY)
+    full_pair.check(STORY)

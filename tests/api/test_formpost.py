@@ -83,4 +83,4 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_same_answers(full_pair, story):
-    full_pair.tell(story)
+    full_pair.check(story)

@@ -44,4 +44,4 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_names(pair, story):
-    pair.tell(story)
+    pair.check(story)

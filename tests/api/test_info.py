@@ -20,7 +20,7 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_same_answers(pair, story):
-    pair.tell(story)
+    pair.check(story)
 
 
 def test_info_tells_the_same_limits_and_policies(pair):

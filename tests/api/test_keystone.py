@@ -260,5 +260,5 @@ def test_who_it_was(sides, keystone):
 
 
 def test_info(sides):
-    told = [json.loads(side.ask("GET", "/info")[2]) for side in sides]
-    assert "keystoneauth" not in told[0] and "keystoneauth" not in told[1] and "tempauth" not in told[1]
+    report = [json.loads(side.ask("GET", "/info")[2]) for side in sides]
+    assert "keystoneauth" not in report[0] and "keystoneauth" not in report[1] and "tempauth" not in report[1]

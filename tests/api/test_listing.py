@@ -70,4 +70,4 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_same_answers(pair, story):
-    pair.tell(story)
+    pair.check(story)

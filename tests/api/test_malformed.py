@@ -112,7 +112,7 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_same_answers(pair, story):
-    pair.tell(story)
+    pair.check(story)
 
 
 def test_no_temporary_file_is_left(pair):

@@ -83,7 +83,7 @@ def test_each_request_is_measured_and_logged(watched, ask):
         """They are written and sent by and by, before or after the answer."""
         for side, found in zip(watched, metrics):
             found += side.metrics()
-        theirs, ours = (told(side, ask, found, before) for side, found, before in zip(watched, metrics, lines))
+        theirs, ours = (metrics_and_lines(side, ask, found, before) for side, found, before in zip(watched, metrics, lines))
         assert ask[1] == "/healthcheck" or all(theirs), "neither measured nor logged yet"
         assert theirs == ours
         return True
@@ -91,7 +91,7 @@ def test_each_request_is_measured_and_logged(watched, ask):
     until(same, within=30, what="the same metrics and lines")
 
 
-def told(side, ask, metrics, before):
+def metrics_and_lines(side, ask, metrics, before):
     """What is compared of the metrics and lines of a request."""
     metrics = [METRIC.fullmatch(metric) for metric in metrics]
     # What OpenStack's proxy asks itself about accounts and containers is measured there, too.

@@ -56,7 +56,7 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_same_limits(full_pair, story):
-    full_pair.tell(story)
+    full_pair.check(story)
 
 
 def test_same_info(full_pair):

@@ -109,4 +109,4 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_links(full_pair, story):
-    full_pair.tell(story)
+    full_pair.check(story)

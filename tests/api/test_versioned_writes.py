@@ -82,4 +82,4 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_versions(full_pair, story):
-    full_pair.tell(story)
+    full_pair.check(story)

@@ -17,12 +17,12 @@ def swift(system):
 def test_a_tree_goes_up_and_comes_down(swift, tree, same_tree, tmp_path):
     root, files = tree
     swift("upload", "--object-threads", "8", "swift tree", ".", cwd=root)
-    def told():
+    def report():
         stat = swift("stat", "swift tree").stdout
         assert sorted(swift("list", "swift tree").stdout.splitlines()) == sorted(files)
         return "Objects: 500" in stat and f"Bytes: {sum(files.values())}" in stat
 
-    until(told, what="the listing and its figures")
+    until(report, what="the listing and its figures")
 
     down = tmp_path / "down"
     swift("download", "--object-threads", "8", "-D", down, "swift tree")

@@ -5,14 +5,14 @@ import pytest
 from harness.waiting import until
 
 
-@pytest.mark.parametrize("option, value, told", [
+@pytest.mark.parametrize("option, value, expected", [
     ("log_msg_template", "{nonsense}", "{nonsense}"), ("log_msg_template", "{method.anonymized}", "has no form"), ("log_msg_template", "{path", "followed by a field"),
     ("log_anonymization_method", "rot13", "MD5, SHA1")])
-def test_a_wrong_value_is_refused(tmp_path, make_system, option, value, told):
+def test_a_wrong_value_is_refused(tmp_path, make_system, option, value, expected):
     up = make_system("up", overrides={"proxy": {"filter:proxy-logging": {option: value}}})
     up.launch()
     until(lambda: not up.alive())
-    assert f"[filter:proxy-logging] {option}" in up.log() and told in up.log() and "proxy-server.conf" in up.log()
+    assert f"[filter:proxy-logging] {option}" in up.log() and expected in up.log() and "proxy-server.conf" in up.log()
 
 
 def test_a_host_for_metrics_that_cannot_be_found_stops_nothing(make_system):

@@ -117,11 +117,11 @@ def test_who_does_not_speak_tls_holds_up_nobody(tls):
         connection.close()
 
 
-@pytest.mark.parametrize("fault, told", [("missing", "cert.pem"), ("mismatch", "certificate and key cannot be used"), ("garbage", "no certificate in it")])
-def test_a_bad_certificate_is_refused_at_start(tls, tmp_path, fault, told):
+@pytest.mark.parametrize("fault, expected", [("missing", "cert.pem"), ("mismatch", "certificate and key cannot be used"), ("garbage", "no certificate in it")])
+def test_a_bad_certificate_is_refused_at_start(tls, tmp_path, fault, expected):
     other, _ = make(tmp_path / "other")
     {"missing": tls.certificate.unlink, "mismatch": lambda: shutil.copy(other, tls.certificate),
      "garbage": lambda: tls.certificate.write_text("x")}[fault]()
     tls.launch()
     until(lambda: not tls.alive())
-    assert told in tls.log() and "ready" not in tls.log()
+    assert expected in tls.log() and "ready" not in tls.log()

@@ -31,8 +31,8 @@ def test_a_first_start_makes_a_cluster_an_operator_recognises(up):
     assert {"swift.conf", "proxy-server.conf", "account-server.conf", "container-server.conf", "object-server.conf"} <= names
     for ring in ("account", "container", "object"):
         assert {f"{ring}.ring.gz", f"{ring}.builder"} <= names
-        told = run(openstack_command(up.etc, "swift-ring-builder", up.etc / f"{ring}.builder"), check=False)
-        assert "1024 partitions, 3.000000 replicas" in told.stdout and "4 devices" in told.stdout, told.stdout + told.stderr
+        output = run(openstack_command(up.etc, "swift-ring-builder", up.etc / f"{ring}.builder"), check=False)
+        assert "1024 partitions, 3.000000 replicas" in output.stdout and "4 devices" in output.stdout, output.stdout + output.stderr
     until(lambda: "testing" in up.log(), what="the accounts it made")
 
 
@@ -54,9 +54,9 @@ def test_the_shape_can_be_chosen_once(up):
     up.arguments = ["--devices", "9", "--replicas", "2", "--tls-cert", "late.pem"]
     up.start()
     assert len(up.devices) == 3
-    told = [line for line in up.log().splitlines() if "first start only" in line]
-    assert len(told) == 2 and "--devices 9 counts" in told[0] and "3 devices, 2 replicas and 2^6 partitions" in told[0], up.log()
-    assert "--tls-cert late.pem counts" in told[1] and "proxy-server.conf has no cert_file" in told[1], up.log()
+    output = [line for line in up.log().splitlines() if "first start only" in line]
+    assert len(output) == 2 and "--devices 9 counts" in output[0] and "3 devices, 2 replicas and 2^6 partitions" in output[0], up.log()
+    assert "--tls-cert late.pem counts" in output[1] and "proxy-server.conf has no cert_file" in output[1], up.log()
     Client(up.auth_url).do("HEAD", "c", expect=204)
 
 

@@ -40,7 +40,7 @@ def main():
             tap, s3 = run(stand, out), speaks_s3(stand)
         finally:
             stand.stop()
-    sys.exit(tell(tap, s3))
+    sys.exit(summarize(tap, s3))
 
 
 def run(stand, out):
@@ -64,7 +64,7 @@ def speaks_s3(stand):
         return "s3api" in json.load(answer)
 
 
-def tell(tap, s3):
+def summarize(tap, s3):
     """Print what there is to know; the exit status."""
     tests = re.findall(r"^(ok|not ok) \d+ - (.*)\n((?:  .*\n)*)", tap, re.MULTILINE)
     asked = [test for test in tests if s3 or ": s3 obj" not in test[1]]

@@ -126,7 +126,7 @@ def make_root(root, number):
     return path
 
 
-def tell(cases, out):
+def report(cases, out):
     """Print what there is to know, keep it in results.json; the exit status."""
     (out / "results.json").write_text(json.dumps([asdict(case) for case in cases], indent=1))
     bad = [case for case in cases if case.outcome in ("failed", "error")]
@@ -170,7 +170,7 @@ def main():
     make = "" if options.make == "martlet" else f"-{options.make}"
     out = page.RESULTS / f"{options.variant}{make}"
     sdist.unpacked()
-    sys.exit(tell(run_variant(options, out), out))
+    sys.exit(report(run_variant(options, out), out))
 
 
 if __name__ == "__main__":

@@ -43,17 +43,17 @@ def replace(cluster, file_name, old, new):
 def refused(cluster, role, *named):
     """Assert that the server ends with an error that names all this, without a panic."""
     try:
-        status, said = cluster.refuses(role)
+        status, output = cluster.refuses(role)
     except Late:
         if cluster.strict:
             raise
         pytest.skip("OpenStack starts and complains in its log")
-    assert status not in (0, -6, -11, 101), said
+    assert status not in (0, -6, -11, 101), output
     if cluster.strict:
-        assert "panicked" not in said and "RUST_BACKTRACE" not in said, said
+        assert "panicked" not in output and "RUST_BACKTRACE" not in output, output
         for name in named:
-            assert name in said, f"{name!r} is not named in: {said}"
-        assert len(said.splitlines()) <= 12, said
+            assert name in output, f"{name!r} is not named in: {output}"
+        assert len(output.splitlines()) <= 12, output
 
 
 def test_an_unknown_filter_is_named(broken):
@@ -164,7 +164,7 @@ def test_a_port_that_is_taken_is_named(broken):
     broken.start_service("object")
     second = broken.services.pop(("object", 0))
     replace(broken, "object-server.conf", "[DEFAULT]", "[DEFAULT]\nbind_timeout = 1")
-    status, said = broken.refuses("object")
+    status, output = broken.refuses("object")
     second.stop()
     assert status != 0
-    assert str(broken.layout.ports["object", 0]) in said and "panicked" not in said
+    assert str(broken.layout.ports["object", 0]) in output and "panicked" not in output

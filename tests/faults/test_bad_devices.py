@@ -183,7 +183,7 @@ def test_what_a_link_leads_to_is_left_alone(tmp_path, kind):
         client = Client(cluster.auth_url, timeout=30)
         client.put("c")
         client.put("c", "o", body=b"x")
-        said, links = "", []
+        output, links = "", []
         for device in cluster.srv.iterdir():
             for place in ("objects/7", "containers/46", "accounts/46", "async_pending/abc"):
                 (device / place).parent.mkdir(exist_ok=True)
@@ -192,9 +192,9 @@ def test_what_a_link_leads_to_is_left_alone(tmp_path, kind):
                     links.append(device / place)
         for daemon in ("object-auditor", "object-updater", "object-replicator", "container-auditor", "container-updater",
                        "container-replicator", "account-auditor", "account-replicator", "account-reaper"):
-            said += once(cluster, kind, daemon, cluster.etc / f"{daemon.split('-')[0]}-server.conf")
+            output += once(cluster, kind, daemon, cluster.etc / f"{daemon.split('-')[0]}-server.conf")
         assert sorted(path.relative_to(outside) for path in outside.rglob("*")) == before
-        assert [link for link in links if str(link) not in said] == []
+        assert [link for link in links if str(link) not in output] == []
         assert client.get("c", "o") == b"x"
     finally:
         cluster.stop()

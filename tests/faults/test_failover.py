@@ -38,8 +38,8 @@ def holders(cluster, name):
 
 @pytest.mark.parametrize("nodes", [READS], indirect=True, ids=["impatient"])
 @pytest.mark.parametrize("range_header", [None, "bytes=1000000-39000000"])
-@pytest.mark.parametrize("misfortune", ["dies", "hangs"])
-def test_a_read_survives_its_nodes_in_mid_body(nodes, misfortune, range_header):
+@pytest.mark.parametrize("fault", ["dies", "hangs"])
+def test_a_read_survives_its_nodes_in_mid_body(nodes, fault, range_header):
     """All replicas but one fail after the body has begun; the client gets all the right bytes."""
     client = Client(nodes.auth_url)
     client.put("c")
@@ -54,8 +54,8 @@ def test_a_read_survives_its_nodes_in_mid_body(nodes, misfortune, range_header):
     response = connection.getresponse()
     assert response.status == (206 if range_header else 200)
     got = response.read(2_000_000)  # buffers between us and the disk hold a few megabytes at most
-    for node in homes[:2] if misfortune == "dies" else homes[:1]:
-        nodes.services["object", node].signal(signal.SIGKILL if misfortune == "dies" else signal.SIGSTOP)
+    for node in homes[:2] if fault == "dies" else homes[:1]:
+        nodes.services["object", node].signal(signal.SIGKILL if fault == "dies" else signal.SIGSTOP)
     got += response.read()
     for process in nodes.services.values():
         process.signal(signal.SIGCONT)

@@ -87,14 +87,14 @@ def test_what_it_did_not_bring_is_not_taken_for_brought(site, make, replicas, sc
     site = site(make, replicas)
     if script:
         site.rsync(script)
-    said = site.once()
+    output = site.once()
     assert any(site.here.rglob("*.data")) and not any(site.there.rglob("*.data"))
     if make == "openstack" and replicas == 1 and not script:
         return  # It counts the handoff as a success, though it stays.
-    told = site.recon()
-    assert {name: told[name] for name in ("attempted", "failure", "remove", "rsync", "success")} == {
-        "attempted": 1, "failure": 1, "remove": 0, "rsync": 1, "success": 0}, told
-    assert [line for line in said.splitlines() if why in line] or make == "openstack", said
+    stats_page = site.recon()
+    assert {name: stats_page[name] for name in ("attempted", "failure", "remove", "rsync", "success")} == {
+        "attempted": 1, "failure": 1, "remove": 0, "rsync": 1, "success": 0}, stats_page
+    assert [line for line in output.splitlines() if why in line] or make == "openstack", output
 
 
 @pytest.mark.parametrize("make", ["martlet", "openstack"])

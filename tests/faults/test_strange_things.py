@@ -69,12 +69,12 @@ def outside(tmp_path):
 
 
 def run_all(cluster, kind, daemons=DAEMONS):
-    said = ""
+    output = ""
     for daemon in daemons:
         began = time.monotonic()
-        said += once(cluster, kind, daemon, cluster.etc / f"{daemon.split('-')[0]}-server.conf")
+        output += once(cluster, kind, daemon, cluster.etc / f"{daemon.split('-')[0]}-server.conf")
         assert time.monotonic() - began < 60, daemon
-    return said
+    return output
 
 
 def whole(client):
@@ -160,10 +160,10 @@ def trees(device, elsewhere):
     yield device / "objects-7"
 
 
-def is_named(thing, said):
+def is_named(thing, output):
     """Whether a path is in the log, its control characters as `#012` and what is no UTF-8 as the sign for that."""
     name = os.fsencode(thing).decode(errors="replace").replace("\n", "#012")
-    return name in said
+    return name in output
 
 
 def test_strange_things_in_every_level(filled, kind, tmp_path):
@@ -171,10 +171,10 @@ def test_strange_things_in_every_level(filled, kind, tmp_path):
     elsewhere = outside(tmp_path)
     things = [thing for device in cluster.srv.iterdir() for thing in trees(device, elsewhere)]
     before = everything(elsewhere)
-    said = run_all(cluster, kind)
-    assert [thing for thing in things if not is_named(thing, said)] == []
+    output = run_all(cluster, kind)
+    assert [thing for thing in things if not is_named(thing, output)] == []
     assert all((device / "tmp-mine" / "old").exists() for device in cluster.srv.iterdir())
-    assert said.count("objects/99999 is no partition") == 4
+    assert output.count("objects/99999 is no partition") == 4
     assert everything(elsewhere) == before
     whole(client)
 
@@ -252,18 +252,18 @@ def test_strange_files_of_a_partition(filled, kind, tmp_path):
             if partition not in spoilt:
                 break
         spoilt[partition] = spoil(partition / name, make, elsewhere)
-    said = run_all(cluster, kind)
+    output = run_all(cluster, kind)
     began = time.monotonic()
     objects = client.get("c1").decode().split()
     for name in objects:
         assert client.get("c1", name) == b"x"
         client.put("c1", name, body=b"again")
     assert time.monotonic() - began < 60
-    said += run_all(cluster, kind)
-    said += cluster.log()
+    output += run_all(cluster, kind)
+    output += cluster.log()
     # A link to nothing is nothing, and is replaced; a hash that is none is one to be computed.
     tacit = {PARTITION.index(("hashes.pkl", dangling)), LATE}
-    assert [path for number, path in enumerate(spoilt.values()) if number not in tacit and not is_named(path, said)] == []
+    assert [path for number, path in enumerate(spoilt.values()) if number not in tacit and not is_named(path, output)] == []
     assert all(client.get("c1", name) == b"again" for name in objects)
     assert [path for path in spoilt.values() if is_in_the_way(path)] == []
     whole(client)
@@ -301,11 +301,11 @@ def test_strange_files_of_a_database(filled, kind, tmp_path):
         # A spoilt `.pending` takes the row of "before" with it, and "object" comes to two of the three before its writer hears of it.
         client.do("GET", container, expect=(200, 204))
     assert time.monotonic() - began < 60
-    said = "".join(run_all(cluster, kind) for _ in range(3))
+    output = "".join(run_all(cluster, kind) for _ in range(3))
     assert everything(elsewhere) == before
     whole(client)
     served = cluster.log()
-    assert [path for path in spoilt.values() if not is_named(path.parent, said + served)] == []
+    assert [path for path in spoilt.values() if not is_named(path.parent, output + served)] == []
     found = [rows(path) for path in disk.databases(cluster.srv, "containers") if path.is_file()]
     for container in containers:
         assert found.count((container, ["before", "object"])) == 3, container

@@ -171,7 +171,7 @@ class Pair:
         self.record = {}
         self.patient = True
 
-    def tell(self, story):
+    def check(self, story):
         """Run a story on both; fails with every difference of every request in it."""
         container = re.sub(r"[^a-z0-9]+", "-", story.name.lower())
         wrong = []

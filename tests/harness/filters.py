@@ -20,6 +20,6 @@ def overrides(pipeline=PIPELINE, **options):
     """What a Layout's `overrides` sets for it; `options` names filters (with _ for -) and what they are told."""
     sections = {"pipeline:main": {"pipeline": pipeline}}
     for name in set(pipeline.split()) - {"proxy-server", "authtoken"}:  # which is no filter of Swift's own
-        told = {**OPTIONS.get(name, {}), **options.get(name.replace("-", "_"), {})}
-        sections[f"filter:{name}"] = {"use": f"egg:swift#{'memcache' if name == 'cache' else name.replace('-', '_')}", **told}
+        configured = {**OPTIONS.get(name, {}), **options.get(name.replace("-", "_"), {})}
+        sections[f"filter:{name}"] = {"use": f"egg:swift#{'memcache' if name == 'cache' else name.replace('-', '_')}", **configured}
     return {"proxy": sections}

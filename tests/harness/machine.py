@@ -168,8 +168,8 @@ class LoadApart:
 
     def end(self):
         """What was acknowledged, failed, was wrong, and was read back at the end."""
-        said, _ = self.child.communicate(timeout=120)
-        return json.loads(said.splitlines()[-1])
+        output, _ = self.child.communicate(timeout=120)
+        return json.loads(output.splitlines()[-1])
 
     def __enter__(self):
         return self

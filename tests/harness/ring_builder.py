@@ -59,7 +59,7 @@ def split(line):
 def openstack(folder, lines):
     ended = subprocess.run([sys.executable, "-W", "ignore", "-c", OPENSTACK], input=json.dumps([str(folder), [split(line) for line in lines]]),
                            capture_output=True, text=True, timeout=120, check=True, env={**os.environ, "COLUMNS": "80"})
-    return [Step(line, *told) for line, told in zip(lines, json.loads(ended.stdout))]
+    return [Step(line, *results) for line, results in zip(lines, json.loads(ended.stdout))]
 
 
 def ours(folder, lines, name="swift-ring-builder"):

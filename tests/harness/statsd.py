@@ -74,9 +74,9 @@ class Listener:
         """Likewise, as {(name, kind, rate): [values]}."""
         found = {}
         for message in self.take(silence):
-            told = METRIC.fullmatch(message)
-            assert told, f"not a metric: {message!r}"
-            found.setdefault((told[1], told[3], told[4]), []).append(float(told[2]))
+            match = METRIC.fullmatch(message)
+            assert match, f"not a metric: {message!r}"
+            found.setdefault((match[1], match[3], match[4]), []).append(float(match[2]))
         return found
 
     def stop(self):
@@ -86,12 +86,12 @@ class Listener:
 def ask(port, method, path, headers=(), body=b""):
     """The status of one request to a storage server, with no more headers than said."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    told = dict(headers)
+    headers_sent = dict(headers)
     if method in ("PUT", "POST", "UPDATE", "REPLICATE"):
-        told.setdefault("Content-Length", str(len(body)))
+        headers_sent.setdefault("Content-Length", str(len(body)))
     try:
         connection.putrequest(method, path)
-        for name, value in told.items():
+        for name, value in headers_sent.items():
             connection.putheader(name, value)
         connection.endheaders(body or None)
         reply = connection.getresponse()

@@ -14,7 +14,7 @@ STARTERS = {"form-signature": "import sys; from swift.cli.form_signature import 
 
 
 @dataclass
-class Told:
+class ToolResult:
     """What a tool left behind."""
 
     status: int
@@ -39,7 +39,7 @@ def run(make, tool, *arguments, env=None, cwd=None, within=60, prefix=()):
     line = [*prefix, *command(make, tool, arguments)]
     ended = subprocess.run([str(word) for word in line], capture_output=True, text=True, errors="surrogateescape", timeout=within,
                            cwd=cwd, env={**os.environ, "COLUMNS": "80", **(env or {})}, stdin=subprocess.DEVNULL, check=False)
-    return Told(ended.returncode, ended.stdout, ended.stderr)
+    return ToolResult(ended.returncode, ended.stdout, ended.stderr)
 
 
 def many(tool, calls, swift_dir=None, prefix=()):
@@ -48,7 +48,7 @@ def many(tool, calls, swift_dir=None, prefix=()):
     words = [[str(word) for word in call] for call in calls]
     line = [*prefix, sys.executable, "-W", "ignore", script, str(swift_dir or ""), openstack(f"swift-{tool}")]
     ended = subprocess.run(line, input=json.dumps(words), capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "80"}, check=True)
-    return [Told(**told) for told in json.loads(ended.stdout)]
+    return [ToolResult(**results) for results in json.loads(ended.stdout)]
 
 
 def both(tool, *arguments, **options):

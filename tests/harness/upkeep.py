@@ -29,8 +29,8 @@ def write_conf(cluster, name, daemon, **options):
     """A configuration file with the section of `daemon` and a gateway; its path."""
     port = cluster.layout.memcached_port
     pipeline = PIPELINE.format(cache="cache " if port else "", memcache=f"127.0.0.1:{port or 11211}")
-    said = {"recon_cache_path": cluster.root / "run", **options}
-    lines = [f"[DEFAULT]\nswift_dir = {cluster.etc}\nuser = {getpass.getuser()}\n\n[{daemon}]", *(f"{key} = {value}" for key, value in said.items())]
+    section = {"recon_cache_path": cluster.root / "run", **options}
+    lines = [f"[DEFAULT]\nswift_dir = {cluster.etc}\nuser = {getpass.getuser()}\n\n[{daemon}]", *(f"{key} = {value}" for key, value in section.items())]
     path = cluster.etc / name
     path.write_text("\n".join(lines) + "\n" + pipeline)
     return path

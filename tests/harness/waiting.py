@@ -5,10 +5,10 @@ import random
 import socket
 import time
 
-# Of those who run tests at the same time (pytest -n), each has ports of its own.
-_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-_PORTS = 20000 // _WORKERS
-_FIRST_PORT = 12000 + _PORTS * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+# Runs at the same time (the workers of `pytest -n`, the parts of `make test`) have ports of their own.
+_RANGE = [int(port) for port in os.environ.get("MARTLET_TEST_PORTS", "12000-31999").split("-")]
+_PORTS = (_RANGE[1] + 1 - _RANGE[0]) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_FIRST_PORT = _RANGE[0] + _PORTS * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _next_port = _FIRST_PORT + random.randrange(_PORTS)
 
 

@@ -37,7 +37,7 @@ class Twins:
     """The same storage server in both makes, each on devices of its own."""
 
     def __init__(self, root, role, ours):
-        self.role, self.clusters, self.told = role, [], set()
+        self.role, self.clusters, self.before_seen = role, [], set()
         for name, kind in (("theirs", "openstack"), ("ours", ours)):
             cluster = Cluster(Layout(root / name).write(), kind)
             cluster.start_service(role)
@@ -47,7 +47,7 @@ class Twins:
         for cluster in self.clusters:
             cluster.stop()
 
-    def tell(self, calls):
+    def check(self, calls):
         """Make the calls on both; fails with every difference in answers, and in what lies on disk at the end."""
         wrong = []
         for request in calls:
@@ -58,8 +58,8 @@ class Twins:
                              if theirs.get(key) != ours.get(key)}
                 wrong.append(f"{request}\n    (OpenStack, here): {differing!r:.1500}")
         on_disk = compare_trees(*(tree(cluster.srv) for cluster in self.clusters))
-        wrong += [line for line in on_disk if line not in self.told]  # an earlier story has told the others
-        self.told.update(on_disk)
+        wrong += [line for line in on_disk if line not in self.before_seen]  # an earlier story has told the others
+        self.before_seen.update(on_disk)
         assert not wrong, "\n".join(wrong)
 
 

@@ -34,9 +34,9 @@ def test_a_deleted_account_is_reaped_whole(cluster, ours, servers, reaper):
     before = len(disk.objects(one.srv))
     mark_deleted(one, "AUTH_test")
     time.sleep(0.1)
-    said = upkeep.once(one, ours if reaper == "ours" else "openstack", "account-reaper", one.etc / "account-server.conf")
+    output = upkeep.once(one, ours if reaper == "ours" else "openstack", "account-reaper", one.etc / "account-server.conf")
     left = disk.objects(one.srv)
-    assert before == 3 * 7 and len(left) == 3, said
+    assert before == 3 * 7 and len(left) == 3, output
     assert {disk.metadata(path)[b"name"] for path in left} == {b"/AUTH_test2/kept/o"}
     tombstones = [path for path in disk.objects(one.srv, ".ts")]
     for name in {path.parent for path in tombstones}:

@@ -31,10 +31,10 @@ def twins(tmp_path, fill):
                for name in ("theirs", "ours")]
     for layout in layouts:
         layout.write()
-    told = fill(layouts[0])
+    written = fill(layouts[0])
     shutil.rmtree(layouts[1].srv)
     run(["cp", "-a", layouts[0].srv, layouts[1].srv])
-    return layouts, told
+    return layouts, written
 
 
 def verdicts(layout, names):

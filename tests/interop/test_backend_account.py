@@ -65,4 +65,4 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_same_answers_and_same_rows(account_servers, name):
-    account_servers.tell(STORIES[name])
+    account_servers.check(STORIES[name])

@@ -97,4 +97,4 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_same_answers_and_same_rows(container_servers, name):
-    container_servers.tell(STORIES[name])
+    container_servers.check(STORIES[name])

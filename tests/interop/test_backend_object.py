@@ -121,4 +121,4 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_same_answers_and_same_bytes(object_servers, name):
-    object_servers.tell(STORIES[name])
+    object_servers.check(STORIES[name])

@@ -37,8 +37,8 @@ def realm(cluster, kinds):
 
 def sync_conf(one, daemon="container-sync", **options):
     internal = upkeep.write_conf(one, "internal-client.conf", "unused")
-    said = {"internal_client_conf_path": internal} if daemon == "container-sync" else {}
-    conf = upkeep.write_conf(one, f"{daemon}.conf", daemon, **said, **options)
+    internal_client = {"internal_client_conf_path": internal} if daemon == "container-sync" else {}
+    conf = upkeep.write_conf(one, f"{daemon}.conf", daemon, **internal_client, **options)
     conf.write_text(conf.read_text().replace(
         "[DEFAULT]", f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {one.layout.ports['container', 0]}\ndevices = {one.srv}\nmount_check = false"))
     return conf
@@ -70,8 +70,8 @@ def test_rows_are_sent_and_deletions_follow(cluster, ours, proxy, server, daemon
         # OpenStack's takes all replicas of a server for the same share; the others' rows it sends in the next pass.
         return [upkeep.once(one, make[daemon], "container-sync", conf) for _ in range(2 if daemon == "openstack" else 1)]
 
-    said = sync()
-    assert listing(client, "to") == set(names), said
+    output = sync()
+    assert listing(client, "to") == set(names), output
     for name in names:
         reply, source = client.do("GET", "to", name), client.do("GET", "from", name)
         assert (reply.status, reply.body, reply["X-Object-Meta-Colour"]) == (200, name.encode() * 3, "blue")
@@ -156,8 +156,8 @@ def test_a_proxy_on_the_way_is_used(cluster, ours, daemon):
     with ThreadingHTTPServer(("127.0.0.1", 0), Passing) as passing:
         threading.Thread(target=passing.serve_forever, daemon=True).start()
         conf = sync_conf(one, sync_proxy=f"http://127.0.0.1:{passing.server_port}")
-        said = upkeep.once(one, ours if daemon == "ours" else "openstack", "container-sync", conf)
+        output = upkeep.once(one, ours if daemon == "ours" else "openstack", "container-sync", conf)
         passing.shutdown()
-    assert client.get("to", "o") == b"some", said
+    assert client.get("to", "o") == b"some", output
     here = f"127.0.0.1:{one.port}"
     assert {(command, host, named) for command, host, named in Passing.seen} >= {("PUT", here, here)}

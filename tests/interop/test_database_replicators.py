@@ -61,8 +61,8 @@ class Replicas:
     def ask(self, device, method, name, body=b"", **headers):
         node = self.layout.devices.index(device)
         partition = self.place("/".join(name.split("/")[: 3 if self.role == "container" else 2]))[0]
-        told = {key.replace("_", "-"): str(value) for key, value in headers.items()}
-        reply = exchange(self.layout.ports[self.role, node], message(method, f"/{device}/{partition}{name}", told, body), method=method)
+        stats_page = {key.replace("_", "-"): str(value) for key, value in headers.items()}
+        reply = exchange(self.layout.ports[self.role, node], message(method, f"/{device}/{partition}{name}", stats_page, body), method=method)
         assert reply.status in (200, 201, 202, 204), (method, name, reply)
         return reply
 
@@ -85,7 +85,7 @@ class Replicas:
 
     def replicate(self, *nodes):
         """One pass of the replicator of each node, one after the other; what they said."""
-        said = ""
+        printed = ""
         for node in nodes or range(NODES):
             conf = self.layout.etc / self.layout.conf_name(self.role, node)
             kind = self.replicators[node]
@@ -96,8 +96,8 @@ class Replicas:
             done = run(command, timeout=120)
             output = done.stdout + done.stderr
             assert done.returncode == 0 and "panicked" not in output, output
-            said += output
-        return said
+            printed += output
+        return printed
 
     def file(self, device, name):
         partition, hashed = self.place(name)[0], hash_path(name)
@@ -262,9 +262,9 @@ def test_recon_figures_are_those_of_openstack(tmp_path, ours, make):
         home = replicas.place("/AUTH_r")[1][0]
         replicas.make(home, "/AUTH_r", 1)
         replicas.replicate(replicas.layout.devices.index(home))
-        told = json.loads((replicas.layout.run / "account.recon").read_text())
-        assert told["replication_last"] > told["replication_time"] >= 0
-        stats = told["replication_stats"]
+        stats_page = json.loads((replicas.layout.run / "account.recon").read_text())
+        assert stats_page["replication_last"] > stats_page["replication_time"] >= 0
+        stats = stats_page["replication_stats"]
         assert (stats["attempted"], stats["rsync"], stats["failure"]) == (1, 2, 0)
         assert stats.keys() - {"deferred"} == {  # no node failed, so none is named
             "attempted", "diff", "diff_capped", "empty", "failure", "hashmatch", "no_change", "remote_merge", "remove", "rsync", "start", "success", "ts_repl"}

@@ -40,8 +40,8 @@ class Inside(ThreadingHTTPServer):
 class Passing(BaseHTTPRequestHandler):
     def pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        told = {name: self.headers[name].split(":")[1] for name in ("X-Container-Host", "X-Delete-At-Host") if self.headers[name]}
-        self.server.seen.append((self.command, told))
+        targets = {name: self.headers[name].split(":")[1] for name in ("X-Container-Host", "X-Delete-At-Host") if self.headers[name]}
+        self.server.seen.append((self.command, targets))
         connection = http.client.HTTPConnection("127.0.0.1", self.server.behind, timeout=60)
         connection.request(self.command, self.path, body, dict(self.headers))
         reply = connection.getresponse()
@@ -79,16 +79,16 @@ def test_daemons_stay_on_the_network_of_replication(cluster, ours):
                 change_ring(one, role, lambda device, port=server.server_port: device.update(replication_port=port))
             until(lambda: client.do("GET", "c", "o").status == 404, what="the object expiring")
             conf = upkeep.write_conf(one, "object-expirer.conf", "object-expirer", dequeue_from_legacy="true")
-            said = upkeep.once(one, kind, "object-expirer", conf)
+            output = upkeep.once(one, kind, "object-expirer", conf)
         finally:
             for server in inside.values():
                 server.shutdown()
                 server.server_close()
-        assert client.get("c") == b"", said
+        assert client.get("c") == b"", output
         mask = {str(server.server_port): "inside" for server in inside.values()}
-        seen[kind] = {role: sorted({(verb, *((name, mask.get(port, "outside")) for name, port in told.items()))
-                                    for verb, told in server.seen if verb == "DELETE"}) for role, server in inside.items()}
-        assert {verb for verb, _ in inside["container"].seen} >= {"GET", "DELETE"}, said
+        seen[kind] = {role: sorted({(verb, *((name, mask.get(port, "outside")) for name, port in targets.items()))
+                                    for verb, targets in server.seen if verb == "DELETE"}) for role, server in inside.items()}
+        assert {verb for verb, _ in inside["container"].seen} >= {"GET", "DELETE"}, output
         one.stop()
     assert seen["openstack"] == seen[ours]
     assert seen[ours]["object"] == [("DELETE", ("X-Container-Host", "inside"))]
@@ -123,7 +123,7 @@ def test_a_port_for_each_disk(cluster, ours, server, replicator):
     conf.write_text(conf.read_text().replace(
         "[DEFAULT]", f"[DEFAULT]\nservers_per_port = 1\nbind_ip = 127.0.0.1\nbind_port = {first}\ndevices = {one.srv}\nmount_check = false"))
     for _ in range(2):
-        said = upkeep.once(one, make[replicator], "object-replicator", conf)
-    assert len(list((one.srv / "sdb2").glob("objects/*/*/*/*.data"))) == held["sdb2"], said
+        output = upkeep.once(one, make[replicator], "object-replicator", conf)
+    assert len(list((one.srv / "sdb2").glob("objects/*/*/*/*.data"))) == held["sdb2"], output
     for name in names:
         assert client.get("c", name) == name.encode()

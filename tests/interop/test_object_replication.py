@@ -56,10 +56,10 @@ class Replicas:
 
     def ask(self, device, method, name, seconds, body=b"", **headers):
         node = self.layout.devices.index(device)
-        told = {key.replace("_", "-"): str(value) for key, value in headers.items()}
+        headers_sent = {key.replace("_", "-"): str(value) for key, value in headers.items()}
         target = f"/{device}/{self.place(name)[0]}{quote(name)}"
-        told["X-Timestamp"] = self.at(seconds)
-        reply = exchange(self.layout.ports["object", node], message(method, target, told, body), method=method)
+        headers_sent["X-Timestamp"] = self.at(seconds)
+        reply = exchange(self.layout.ports["object", node], message(method, target, headers_sent, body), method=method)
         assert reply.status in (200, 201, 202, 204, 404), (method, name, reply)
         return reply
 
@@ -68,7 +68,7 @@ class Replicas:
 
     def replicate(self, *nodes):
         """One pass of the replicator of each node, one after the other; what they said."""
-        said = ""
+        printed = ""
         for node in nodes or range(NODES):
             conf = self.layout.etc / self.layout.conf_name("object", node)
             if self.replicators[node] == "openstack":
@@ -78,8 +78,8 @@ class Replicas:
             done = run(command, timeout=180)
             output = done.stdout + done.stderr
             assert done.returncode == 0 and "panicked" not in output, output
-            said += output
-        return said
+            printed += output
+        return printed
 
     def directory(self, device, name):
         partition, hashed = self.place(name)[0], hash_path(name)

@@ -25,7 +25,7 @@ def client(request, cluster, ours):
     client.close()
 
 
-def said(reply):
+def refusal(reply):
     return reply.status, reply.body if reply.status == 400 else b""
 
 
@@ -38,14 +38,14 @@ def test_requests_for_versions_are_refused_alike(client):
         for version in (MOMENT, "junk"):
             for method in ("GET", "PUT", "DELETE", "OPTIONS"):
                 reply = client.do(method, container, "o", query=f"?version-id={version}")
-                assert said(reply) == NOT_VERSIONED, (method, container, version)
+                assert refusal(reply) == NOT_VERSIONED, (method, container, version)
         assert client.do("HEAD", container, "o", query=f"?version-id={MOMENT}").status == 400
     for container in ("never", "plain", "versions"):
         for version in (MOMENT, "null", "junk"):
-            assert said(client.do("POST", container, "o", query=f"?version-id={version}")) == NO_POST, (container, version)
-        assert said(client.do("PUT", container, "o", query="?version-id=null")) == INVALID, container
+            assert refusal(client.do("POST", container, "o", query=f"?version-id={version}")) == NO_POST, (container, version)
+        assert refusal(client.do("PUT", container, "o", query="?version-id=null")) == INVALID, container
     for method in ("GET", "PUT", "DELETE", "OPTIONS"):
-        assert said(client.do(method, "versions", "o", query="?version-id=junk")) == INVALID, method
+        assert refusal(client.do(method, "versions", "o", query="?version-id=junk")) == INVALID, method
     missing = client.do("PUT", "versions", "o", query=f"?version-id={MOMENT}")
     assert (missing.status, missing.body) == (404, b"The specified version does not exist")
 
@@ -74,14 +74,14 @@ def test_who_was_told_that_a_container_is_gone_gets_no_version_of_it(client, met
     delete_behind(client, "c")
     assert client.do("GET", "c", "o", query=version).status == 200  # nobody could know
     assert client.do(method, "c", query=query).status == 404
-    assert said(client.do("GET", "c", "o", query=version)) == NOT_VERSIONED
+    assert refusal(client.do("GET", "c", "o", query=version)) == NOT_VERSIONED
     client.put("c")
     client.put("c", "p", body=b"own")
     again = client.do("GET", "c", query="?versions&format=json")
     rows = [(row["name"], row["version_id"], row["is_latest"]) for row in json.loads(again.body)]
     assert rows == [*((row["name"], row["version_id"], row["is_latest"]) for row in listed), ("p", "null", True)]
     assert (again["X-Container-Bytes-Used"], again["X-Versions-Enabled"]) == ("3", None)
-    assert said(client.do("GET", "c", "o", query=version)) == NOT_VERSIONED
+    assert refusal(client.do("GET", "c", "o", query=version)) == NOT_VERSIONED
     client.do("POST", "c", headers=VERSIONED, expect=204)
     assert client.do("GET", "c", "o", query=version).body == b"two"
 

@@ -23,31 +23,31 @@ MOVING = {"mem", "mem/x", "load", "sockstat", "time"}
 def ask(one, role, path, method="GET"):
     reply = exchange(one.layout.ports[role, 0], message(method, f"/recon/{path}", {}), method=method)
     headers = {name.lower(): value for name, value in reply.headers}
-    said = reply.body.decode()
+    output = reply.body.decode()
     if reply.status == 200 and method == "GET":
-        said = json.loads(said)
-    return reply.status, headers["content-type"], said
+        output = json.loads(output)
+    return reply.status, headers["content-type"], output
 
 
-def shape(said):
-    if isinstance(said, dict):
-        return {name: shape(value) for name, value in said.items()}
-    return type(said).__name__
+def shape(output):
+    if isinstance(output, dict):
+        return {name: shape(value) for name, value in output.items()}
+    return type(output).__name__
 
 
-def ordered(said):
+def ordered(output):
     """Directories are listed in no order."""
-    if isinstance(said, list):
-        return sorted(map(ordered, said), key=repr)
-    return {name: ordered(value) for name, value in said.items()} if isinstance(said, dict) else said
+    if isinstance(output, list):
+        return sorted(map(ordered, output), key=repr)
+    return {name: ordered(value) for name, value in output.items()} if isinstance(output, dict) else output
 
 
 def comparable(path, answer):
-    status, kind, said = answer
+    status, kind, output = answer
     if path == "version":
-        assert said["version"].startswith("2.38.3")
-        said = shape(said)
-    return status, kind, shape(said) if path in MOVING else ordered(said)
+        assert output["version"].startswith("2.38.3")
+        output = shape(output)
+    return status, kind, shape(output) if path in MOVING else ordered(output)
 
 
 # As daemons of either make leave them.
@@ -91,7 +91,7 @@ def swift_recon(one):
 def test_both_say_the_same_and_swift_recon_finds_ours_healthy(cluster, ours):
     one = cluster(dict.fromkeys(("proxy", *ROLES), "openstack"))
     season(one)
-    answers, said = {}, {}
+    answers, output = {}, {}
     for kind in ("openstack", ours):
         if kind != "openstack":
             for role in ROLES:
@@ -101,7 +101,7 @@ def test_both_say_the_same_and_swift_recon_finds_ours_healthy(cluster, ours):
             for path in CHECKS:
                 answers.setdefault((role, path), []).append(comparable(path, ask(one, role, path)))
         answers.setdefault("verbs", []).append([ask(one, "object", "devices", verb)[:2] for verb in ("HEAD", "POST", "OPTIONS")])
-        said[kind] = swift_recon(one)
+        output[kind] = swift_recon(one)
         # Figures that cannot be read are null.
         (one.root / "run/object.recon").write_text("{ half")
         (one.root / "run/account.recon").unlink()
@@ -111,6 +111,6 @@ def test_both_say_the_same_and_swift_recon_finds_ours_healthy(cluster, ours):
             (one.root / "run" / name).write_text(json.dumps(FIGURES[name]))
     wrong = {asked: both for asked, both in answers.items() if both[0] != both[1]}
     assert not wrong, wrong
-    assert said["openstack"] == said[ours], said
-    healthy = [line for line in said[ours] if "hosts matched, 0 error" in line]
-    assert len(healthy) >= 6 and all(line.startswith("1/1") for line in healthy), said[ours]
+    assert output["openstack"] == output[ours], output
+    healthy = [line for line in output[ours] if "hosts matched, 0 error" in line]
+    assert len(healthy) >= 6 and all(line.startswith("1/1") for line in healthy), output[ours]

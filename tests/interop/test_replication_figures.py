@@ -16,17 +16,17 @@ def figures(replicas, device, cache="object"):
         file.unlink()
     replicas.replicate(replicas.layout.devices.index(device))
     (file,) = replicas.layout.root.rglob(f"{cache}.recon")
-    told = json.loads(file.read_text())
+    stats_page = json.loads(file.read_text())
     for name in TIMES:
-        assert isinstance(told.pop(name, 0.0), float), name
-    stats = told["replication_stats"]
+        assert isinstance(stats_page.pop(name, 0.0), float), name
+    stats = stats_page["replication_stats"]
     # OpenStack's leave out whom nobody failed to reach, and have begun to count a daemon of their own.
-    return {**told, "replication_stats": {key: value for key, value in stats.items() if value and key not in ("start", "deferred")}}
+    return {**stats_page, "replication_stats": {key: value for key, value in stats.items() if value and key not in ("start", "deferred")}}
 
 
-def alike(told):
-    wrong = {key: (theirs, told["ours"][key]) for key, theirs in told["openstack"].items() if theirs != told["ours"][key]}
-    assert told["openstack"].keys() == told["ours"].keys() and not wrong, wrong
+def alike(stats_page):
+    wrong = {key: (theirs, stats_page["ours"][key]) for key, theirs in stats_page["openstack"].items() if theirs != stats_page["ours"][key]}
+    assert stats_page["openstack"].keys() == stats_page["ours"].keys() and not wrong, wrong
 
 
 def away(replicas, role, device, look):
@@ -41,12 +41,12 @@ def away(replicas, role, device, look):
 
 @pytest.mark.parametrize("method", ["ssync", "rsync"])
 def test_of_objects(tmp_path, ours, method):
-    told = {}
+    stats_page = {}
     for make in ("openstack", "ours"):
         kind = ours if make == "ours" else make
         replicas = objects.Replicas(tmp_path / make, ["martlet"] * objects.NODES, [kind] * objects.NODES, method)
         try:
-            mine = told[make] = {}
+            mine = stats_page[make] = {}
             for name in ("/a/c/one", "/a/c/two"):
                 _, (home, second, _), other = replicas.place(name)
                 replicas.put(home, name, 1)
@@ -58,18 +58,18 @@ def test_of_objects(tmp_path, ours, method):
                 mine[name, "one is away"] = away(replicas, "object", second, lambda: figures(replicas, home))
         finally:
             replicas.stop()
-    alike(told)
+    alike(stats_page)
 
 
 @pytest.mark.parametrize("role", ["account", "container"])
 def test_of_databases(tmp_path, ours, role):
-    told, name = {}, "/AUTH_r/c" if role == "container" else "/AUTH_r"
+    stats_page, name = {}, "/AUTH_r/c" if role == "container" else "/AUTH_r"
     for make in ("openstack", "ours"):
         kind = ours if make == "ours" else make
         replicas = databases.Replicas(tmp_path / make, role, ["martlet"] * databases.NODES, [kind] * databases.NODES, **databases.FAR)
         look = lambda device: figures(replicas, device, role)  # noqa: E731
         try:
-            mine = told[make] = {}
+            mine = stats_page[make] = {}
             _, (home, second, third), other = replicas.place(name)
             replicas.make(home, name, 1)
             mine["lacking"] = look(home)
@@ -87,4 +87,4 @@ def test_of_databases(tmp_path, ours, role):
             mine["unreadable"] = look(home)
         finally:
             replicas.stop()
-    alike(told)
+    alike(stats_page)

@@ -192,7 +192,7 @@ class Gateway:
     def client(self, user="test:tester"):
         return Client(self.cluster.auth_url, user=user)
 
-    def told(self):
+    def sent(self):
         """Names and kinds; of what a cache did not have, not with which status it was found: OpenStack's invents accounts."""
         found = {(re.sub(r"(\.cache\.\w+)\.\d{3}$", r"\1.STATUS", name), kind) for name, kind, _ in self.listener.metrics()}
         return {pair for pair in found if not REQUEST.fullmatch(pair[0])}
@@ -273,7 +273,7 @@ GATEWAY = {
 @pytest.mark.parametrize("situation", GATEWAY)
 def test_a_gateway(tmp_path, ours, situation):
     act, expected = GATEWAY[situation]
-    told = []
+    sent = []
     for name, kind in (("theirs", "openstack"), ("ours", ours)):
         side = Gateway(tmp_path / name, kind, ours)
         try:
@@ -284,12 +284,12 @@ def test_a_gateway(tmp_path, ours, situation):
             time.sleep(1.2)  # what our process knows by itself it knows for a second
             client.do("GET", "c")
             until(lambda side=side: all(side.listener.heard(f"proxy-server.{name}") for name in expected - NOTICED), what=f"{expected}")
-            told.append(side.told())
+            sent.append(side.sent())
         finally:
             side.stop()
     if "object.client_timeouts" in expected:
         # The server under OpenStack's gateway gives up at the same age: whoever is first says what it was.
-        told[0] = {(name.replace("client_disconnects", "client_timeouts"), kind) for name, kind in told[0]}
-    missing, foreign = told[0] - told[1], told[1] - told[0]
-    assert {f"proxy-server.{name}" for name in expected} <= {name for name, _ in told[0]}, sorted(told[0])
+        sent[0] = {(name.replace("client_disconnects", "client_timeouts"), kind) for name, kind in sent[0]}
+    missing, foreign = sent[0] - sent[1], sent[1] - sent[0]
+    assert {f"proxy-server.{name}" for name in expected} <= {name for name, _ in sent[0]}, sorted(sent[0])
     assert not missing and not foreign, f"missing: {sorted(missing)}\nforeign: {sorted(foreign)}"

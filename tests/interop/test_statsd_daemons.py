@@ -53,7 +53,7 @@ class Side:
             done = run(openstack_command(self.etc, f"swift-{daemon}", conf, "once", "-v", *arguments), timeout=120)
         else:
             done = run([martlet(), daemon, conf, "once", "-v", *arguments], timeout=120)
-        self.said = done.stdout + done.stderr
+        self.output = done.stdout + done.stderr
 
     def settle(self):
         """Accounts and hidden accounts learn what they have; that is not what is listened to."""
@@ -310,7 +310,7 @@ SITUATIONS = {
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_daemon(tmp_path, ours, situation):
-    told, said = [], []
+    sent, output = [], []
     method = situation.partition(", ")[2]
     sections = {"object-replicator": {"sync_method": method}} if method else dict.fromkeys(("account-replicator", "container-replicator"), FAR)
     for name, kind in (("theirs", "openstack"), ("ours", ours)):
@@ -320,10 +320,10 @@ def test_a_daemon(tmp_path, ours, situation):
             found = {**side.seen, **side.listener.metrics()}
         finally:
             side.stop()
-        told.append({f"{name}|{kind}" + (f"|@{share}" if share else "") for name, kind, share in found})
-        said.append(side.said)
+        sent.append({f"{name}|{kind}" + (f"|@{share}" if share else "") for name, kind, share in found})
+        output.append(side.output)
     if ours != "openstack":
-        told = [told[0] - NOT_SENT.get(situation, set()), told[1] - OURS_ALONE.get(situation, set())]
-    missing, foreign = told[0] - told[1], told[1] - told[0]
-    assert bool(told[0]) == (situation not in SILENT) and not missing and not foreign, (
-        f"missing: {sorted(missing)}\nforeign: {sorted(foreign)}\n{said[1]}")
+        sent = [sent[0] - NOT_SENT.get(situation, set()), sent[1] - OURS_ALONE.get(situation, set())]
+    missing, foreign = sent[0] - sent[1], sent[1] - sent[0]
+    assert bool(sent[0]) == (situation not in SILENT) and not missing and not foreign, (
+        f"missing: {sorted(missing)}\nforeign: {sorted(foreign)}\n{output[1]}")

@@ -36,8 +36,8 @@ def test_get_nodes_finds_our_objects(written):
     system, kept = written
     for (container, name), (body, _) in list(kept.items())[::4]:
         policy = container.split()[-1]
-        told = tool(system, "swift-get-nodes", "-d", system.etc, "-P", policy, "AUTH_test", container, name).stdout
-        primaries = [Path(system.srv) / folder for folder in re.findall(r'^ssh .*\}/([^"\s]+)"$', told, re.MULTILINE)]
+        printed = tool(system, "swift-get-nodes", "-d", system.etc, "-P", policy, "AUTH_test", container, name).stdout
+        primaries = [Path(system.srv) / folder for folder in re.findall(r'^ssh .*\}/([^"\s]+)"$', printed, re.MULTILINE)]
         assert len(primaries) == 3
         suffix = ".ts" if body is None else ".data"
         assert all(any(path.suffix == suffix for path in folder.iterdir()) for folder in primaries), (container, name)
@@ -48,10 +48,10 @@ def test_object_info_verifies_our_objects(written):
     files = [path for path in disk.objects(system.srv) if disk.metadata(path)[b"name"].startswith(b"/AUTH_test/tools ")]
     assert len(files) == 3 * sum(body is not None for body, _ in kept.values())
     for path in files[::9]:
-        told = tool(system, "swift-object-info", "-d", system.etc, path).stdout
-        assert "(valid)" in told and "Content-Length: " in told, told
-        assert "Path: /AUTH_test/tools " in told
-        assert "Metadata:\n" in told
+        printed = tool(system, "swift-object-info", "-d", system.etc, path).stdout
+        assert "(valid)" in printed and "Content-Length: " in printed, printed
+        assert "Path: /AUTH_test/tools " in printed
+        assert "Metadata:\n" in printed
 
 
 def named(databases, table, **columns):
@@ -68,13 +68,13 @@ def named(databases, table, **columns):
 def test_container_info_and_account_info_open_our_databases(written):
     system, _ = written
     containers = named(disk.databases(system.srv, "containers"), "container_info", account="AUTH_test", container="tools silver")
-    told = [tool(system, "swift-container-info", "-d", system.etc, path).stdout for path in containers]
-    assert len(told) == 3
+    printed = [tool(system, "swift-container-info", "-d", system.etc, path).stdout for path in containers]
+    assert len(printed) == 3
     assert all("Container: tools silver" in text and "Account: AUTH_test" in text and "(1)" in text and "Tag: tools" in text
-               for text in told), told
+               for text in printed), printed
     accounts = named(disk.databases(system.srv, "accounts"), "account_stat", account="AUTH_test")
-    told = [tool(system, "swift-account-info", "-d", system.etc, path).stdout for path in accounts]
-    assert len(told) == 3 and all("Account: AUTH_test\n" in text for text in told)
+    printed = [tool(system, "swift-account-info", "-d", system.etc, path).stdout for path in accounts]
+    assert len(printed) == 3 and all("Account: AUTH_test\n" in text for text in printed)
 
 
 @pytest.mark.parametrize("daemon", ["object-auditor", "container-auditor", "account-auditor", "object-replicator", "container-replicator",

@@ -11,14 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-told = json.load(sys.stdin)
-folder, processes = Path(told["run"]), {}
-for name, line in told["lines"].items():
+request = json.load(sys.stdin)
+folder, processes = Path(request["run"]), {}
+for name, line in request["lines"].items():
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
         words = line.split(" ")
-        os.execv(told["pause"], words)
+        os.execv(request["pause"], words)
     processes[name] = child
     if not name.startswith("no "):
         path = folder / (name if name.endswith(".pid.d") else f"{name}.pid")
@@ -29,7 +29,7 @@ for name, line in told["lines"].items():
 def wait_for_exec():
     """Until each has its own words: amid its exec a process has none."""
     for name, pid in processes.items():
-        words = told["lines"][name].replace(" ", "\0").encode() + b"\0"
+        words = request["lines"][name].replace(" ", "\0").encode() + b"\0"
         while Path(f"/proc/{pid}/cmdline").read_bytes() != words:
             os.sched_yield()
 
@@ -54,7 +54,7 @@ def named(text):
 
 wait_for_exec()
 answers = []
-for tool in told["tools"]:
+for tool in request["tools"]:
     ended = subprocess.run(tool, capture_output=True, text=True, check=False)
     answers.append({"status": ended.returncode, "out": named(ended.stdout), "err": ended.stderr, "alive": [name for name, pid in processes.items() if alive(pid)]})
 print(json.dumps(answers))

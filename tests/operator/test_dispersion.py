@@ -27,9 +27,9 @@ class Ground:
         self.configure()
 
     def configure(self, **options):
-        said = {"auth_url": self.cluster.auth_url, "auth_user": "test:tester", "auth_key": "testing", "swift_dir": self.etc,
+        printed = {"auth_url": self.cluster.auth_url, "auth_user": "test:tester", "auth_key": "testing", "swift_dir": self.etc,
                 "dispersion_coverage": "10.0", "retries": 2, **options}
-        (self.etc / "dispersion.conf").write_text("[dispersion]\n" + "".join(f"{key} = {value}\n" for key, value in said.items()))
+        (self.etc / "dispersion.conf").write_text("[dispersion]\n" + "".join(f"{key} = {value}\n" for key, value in printed.items()))
 
     def ask(self, make, tool, *arguments):
         """Status and both outputs, without times and in the order of lines on standard error that anybody has."""
@@ -84,9 +84,9 @@ def test_both_make_the_same_and_report_the_same(ground):
     ground.same("dispersion-report")  # nothing there yet
     made = {}
     for make in ("openstack", "martlet"):
-        said = [ground.ask(make, "dispersion-populate", *arguments) for arguments in (
+        printed = [ground.ask(make, "dispersion-populate", *arguments) for arguments in (
             [], ["-P", "silver"], ["--no-overlap"], [])]
-        made[make] = said, ground.names()
+        made[make] = printed, ground.names()
         if make == "openstack":
             ground.forget()
     assert made["openstack"] == made["martlet"], made
@@ -157,8 +157,8 @@ def test_what_is_lost_is_missed(tmp_path, make):
                                         ("sdb3", "containers", ["--container-only"])):
             shutil.rmtree(ground.srv / device / kind)
             lost.append(ground.same("dispersion-report", *arguments))
-        told = "".join("".join(out) for _, out, _ in lost)
-        assert "missing all copies" in told and "! There were" in told
+        output = "".join("".join(out) for _, out, _ in lost)
+        assert "missing all copies" in output and "! There were" in output
         assert any("returned a 404" in line for _, _, err in lost for line in err)
         assert any("partition" in line for _, _, err in lost for line in err)
     finally:
@@ -196,8 +196,8 @@ class Keystone:
                 url = {"region": "two", "publicURL": storage, "internalURL": "http://127.0.0.1:1/v1/AUTH_test", "interface": "public", "url": storage}
                 elsewhere = {**url, "region": "one", "publicURL": "http://127.0.0.1:1/x", "url": "http://127.0.0.1:1/x"}
                 catalog = [{"type": "volume", "endpoints": [elsewhere]}, {"type": "object-store", "endpoints": [elsewhere, url]}]
-                said = {"access": {"token": {"id": token}, "serviceCatalog": catalog}} if "v2.0" in self.path else {"token": {"catalog": catalog}}
-                body = json.dumps(said).encode()
+                printed = {"access": {"token": {"id": token}, "serviceCatalog": catalog}} if "v2.0" in self.path else {"token": {"catalog": catalog}}
+                body = json.dumps(printed).encode()
                 self.send_response(201)
                 self.send_header("X-Subject-Token", token)
                 self.send_header("Content-Length", len(body))

@@ -70,9 +70,9 @@ class Servers:
         return "dispersion_0" if path.endswith("dispersion_objects_0") else "dispersion_0_0"
 
     def configure(self, **options):
-        said = {"auth_url": f"{self.url}/auth", "auth_user": "u", "auth_key": "k", "swift_dir": self.root, "retries": 0, **options}
+        output = {"auth_url": f"{self.url}/auth", "auth_user": "u", "auth_key": "k", "swift_dir": self.root, "retries": 0, **options}
         self.conf = self.root / "dispersion.conf"
-        self.conf.write_text("[dispersion]\n" + "".join(f"{key} = {value}\n" for key, value in said.items()))
+        self.conf.write_text("[dispersion]\n" + "".join(f"{key} = {value}\n" for key, value in output.items()))
 
     def ask(self, make, tool, *arguments):
         """Status, lines of standard output without the time that it took, and standard error."""
@@ -132,7 +132,7 @@ def test_addresses_of_ipv6_stand_in_brackets(servers):
     there = servers(third="::1")
     theirs, ours = there.both("dispersion-report")
     assert ours[:2] == theirs[:2]
-    assert all("ERROR: [::1]:1/c: " in told[2] for told in (theirs, ours)), (theirs, ours)
+    assert all("ERROR: [::1]:1/c: " in report[2] for report in (theirs, ours)), (theirs, ours)
 
 
 @pytest.mark.parametrize("page, why", [(b'[{"name": "dispersion_0"}]', "ends where the one before it ended"), (b'{"error": 1}', "no listing"), (b"junk", "GET "), (b"[]", None)])

@@ -41,7 +41,7 @@ def log_line(what, minutes=1, form="%b %e %H:%M:%S"):
 
 def audited(tmp_path, logs, more="", before=lambda folder: None, pattern="ker[m-o]*", setup=""):
     """What both makes note, print and log about drives whose kernel wrote these logs."""
-    said = []
+    output = []
     for make in ("openstack", "martlet"):
         folder = tmp_path / make
         (folder / "cache").mkdir(parents=True)
@@ -57,9 +57,9 @@ def audited(tmp_path, logs, more="", before=lambda folder: None, pattern="ker[m-
         noted = folder / "cache/drive.recon"
         figures = json.loads(noted.read_text().replace(str(folder), "D")) if noted.exists() else None
         out, mode = ended.stdout.replace(str(folder), "D").rsplit("\n", 2)[:2]
-        said.append((figures, out, sorted(ended.stderr.replace(str(folder), "D").splitlines())))
+        output.append((figures, out, sorted(ended.stderr.replace(str(folder), "D").splitlines())))
         assert make == "openstack" or mode == "640"
-    theirs, ours = said
+    theirs, ours = output
     assert ours == theirs
     return ours
 

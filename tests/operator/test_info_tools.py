@@ -39,11 +39,11 @@ def agree(theirs, ours):
 
 def look(tool, *calls):
     """Compares what both say to each list of arguments; what ours said."""
-    said = [run("martlet", tool, *call) for call in calls]
-    for call, theirs, ours in zip(calls, many(tool, calls), said, strict=True):
+    output = [run("martlet", tool, *call) for call in calls]
+    for call, theirs, ours in zip(calls, many(tool, calls), output, strict=True):
         assert call and ours.status == theirs.status, (call, theirs, ours)
         agree(theirs, ours)
-    return said
+    return output
 
 
 OPTIONS = [(), ("-n",), ("--drop-prefixes",), ("-P", "gold"), ("-P", "Policy-0"), ("--policy-name", "silver"), ("-P", "nope")]
@@ -54,8 +54,8 @@ def test_objects_of_clusters(our_files, their_files):
         files = [path for suffix in (".data", ".meta", ".ts") for path in disk.objects(made.srv, suffix)]
         kinds = {(path.suffix, path.stat().st_size): path for path in files}
         assert len(kinds) >= 5
-        for said in look("object-info", *(("-d", made.etc, *options, path) for path in kinds.values() for options in OPTIONS)):
-            assert "  Account: AUTH_test" in said.lines and said.status == 0
+        for output in look("object-info", *(("-d", made.etc, *options, path) for path in kinds.values() for options in OPTIONS)):
+            assert "  Account: AUTH_test" in output.lines and output.status == 0
 
 
 BASE = {"name": "/a/c/o", "Content-Type": "t/p", "X-Timestamp": "1402017432.46642", "ETag": "d41d8cd98f00b204e9800998ecf8427e", "Content-Length": "0"}
@@ -134,15 +134,15 @@ def test_how_an_object_was_encrypted(etc, tmp_path):
     metadata += [{CRYPTO[0][0]: good[0], CRYPTO[1][0]: value} for value in (good[1], bad[1])]
     metadata += [{name.lower(): good[0]} for name, _ in CRYPTO] + [{"X-Object-Sysmeta-Crypto-Etag": "x; swift_meta=" + good[0]}]
     paths = [craft(tmp_path / str(number) / "1.data", {**BASE, **more}) for number, more in enumerate(metadata)]
-    said = look("object-info", *(("-d", etc, *options, path) for path in paths for options in ((), ("-n",), ("--drop-prefixes",))))
+    output = look("object-info", *(("-d", etc, *options, path) for path in paths for options in ((), ("-n",), ("--drop-prefixes",))))
     for word in ("Data", "Metadata"):
-        assert sum(f"{word} crypto details: {{" in told.lines for told in said) >= 6
+        assert sum(f"{word} crypto details: {{" in report.lines for report in output) >= 6
 
 
 def test_what_terminals_obey_is_spelled(etc, tmp_path):
     path = craft(tmp_path / "1.data", {**BASE, "X-Object-Meta-N": "a\nETag: x\x1b[31m", "name": "/a/c/o\nx"})
-    said = run("martlet", "object-info", "-d", etc, path)
-    assert said.status == 0 and "  X-Object-Meta-N: a\\x0aETag: x\\x1b[31m" in said.lines and "  Object: o\\x0ax" in said.lines
+    output = run("martlet", "object-info", "-d", etc, path)
+    assert output.status == 0 and "  X-Object-Meta-N: a\\x0aETag: x\\x1b[31m" in output.lines and "  Object: o\\x0ax" in output.lines
     latin = craft(tmp_path / "2.data", {**{key.encode(): value.encode() for key, value in BASE.items()}, b"X-Object-Meta-L": b"\xff\xfe"})
     assert "  X-Object-Meta-L: \\xff\\xfe" in run("martlet", "object-info", "-d", etc, latin).lines
 
@@ -217,7 +217,7 @@ class Databases:
             broker.set_sharded_state()
         return broker
 
-    def tell(self):
+    def fill(self):
         items = {"X-Container-Meta-Z": "z", "x-container-meta-a": "a", "X-Container-Sysmeta-Foo": "s", "X-Container-Meta-Gone": "", "X-Versions-Location": "v",
                  "some-other-thing": "o", "X-Container-Read": "", "X-Container-Meta-Ü": "ö", "X-Account-Meta-Q": "q"}
         broker = self.make("metadata")
@@ -272,12 +272,12 @@ def look_at_databases(files, etc, copy, options):
         for number, path in enumerate(mine):
             shutil.copytree(path.parent, copy / kind / str(number))
             theirs.append(("-d", etc, *options, copy / kind / str(number) / path.name))
-        for path, told in zip(mine, many(f"{kind}-info", theirs, etc), strict=True):
+        for path, report in zip(mine, many(f"{kind}-info", theirs, etc), strict=True):
             before = contents(path.parent)
             ours = run("martlet", f"{kind}-info", "-d", etc, *options, path)
             assert contents(path.parent) == before, "looking has changed something"
-            assert (ours.err, ours.status) == (told.err, told.status) == ("", 0), path
-            assert HASH.sub("HASH", ours.out) == HASH.sub("HASH", told.out), path
+            assert (ours.err, ours.status) == (report.err, report.status) == ("", 0), path
+            assert HASH.sub("HASH", ours.out) == HASH.sub("HASH", report.out), path
             found = HASH.search(ours.out).group(0).split()[-1]
             assert f"Hash     \t{found}" in ours.lines
 
@@ -290,7 +290,7 @@ def contents(folder):
 
 @pytest.mark.parametrize("options", [(), ("-s", "--drop-prefixes")], ids=["plain", "all"])
 def test_databases_with_a_story(etc, tmp_path, options):
-    made = Databases(tmp_path / "made").tell()
+    made = Databases(tmp_path / "made").fill()
     found = [("account" if kind is AccountBroker else "container", max(path.parent.glob("*.db"))) for kind, path in made.files.values()]
     assert len(found) == 17
     look_at_databases(found, etc, tmp_path / "copies", options)
@@ -337,8 +337,8 @@ def test_databases_that_servers_would_mend(etc, tmp_path):
             opened.executescript(sql)
     look_at_databases([("container", made.files["counts"][1])], etc, tmp_path / "copies", ())
     damaged = made.files["metadata"][1]
-    said = run("martlet", "container-info", "-d", etc, damaged)
-    assert said.status == 1 and said.err.startswith(f"{damaged} has unreadable metadata")
+    output = run("martlet", "container-info", "-d", etc, damaged)
+    assert output.status == 1 and output.err.startswith(f"{damaged} has unreadable metadata")
 
 
 def killed_amid(path, *statements):
@@ -423,8 +423,8 @@ def test_what_is_no_database(etc, our_files, tmp_path):
         assert CRASH in theirs.err and ours.err or ours.out == theirs.out
     for name in ("junk.db", "half.db", "torn.db", "zeros.db"):
         for tool in ("account-info", "container-info"):
-            said = run("martlet", tool, "-d", etc, tmp_path / name)
-            assert said.status == 1 and (said.err or "Does not appear to be" in said.out) and "panicked" not in said.err
+            output = run("martlet", tool, "-d", etc, tmp_path / name)
+            assert output.status == 1 and (output.err or "Does not appear to be" in output.out) and "panicked" not in output.err
     assert {name: (tmp_path / name).read_bytes() for name in files} == files
     for tool in ("account-info", "container-info"):
         theirs, ours = both(tool)

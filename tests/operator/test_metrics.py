@@ -59,8 +59,8 @@ def figure(page, name, **labels):
 
 def own_ip():
     """An address of this machine that is not loopback's."""
-    told = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout.split()
-    return next((ip for ip in told if ":" not in ip), None)
+    output = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout.split()
+    return next((ip for ip in output if ":" not in ip), None)
 
 
 def fill(system):
@@ -143,10 +143,10 @@ def test_a_daemon_has_a_port_of_its_own(make_system, tmp_path):
     try:
         page = until(lambda: reached(port), what="a pass of the updater")
         assert figure(page, "martlet_upkeep_pass_failed", daemon="object-updater") == 0
-        told = until(lambda: (text := scrape(system.layout.ports["object", 0])) and "martlet_async_pending_oldest" in text and text,
+        output = until(lambda: (text := scrape(system.layout.ports["object", 0])) and "martlet_async_pending_oldest" in text and text,
                      what="the updater's figures at the server")
-        assert figure(told, "martlet_async_pending_oldest_seconds") == 0
-        assert figure(told, "martlet_daemon_last_pass_age_seconds", daemon="object-updater") < 60
+        assert figure(output, "martlet_async_pending_oldest_seconds") == 0
+        assert figure(output, "martlet_daemon_last_pass_age_seconds", daemon="object-updater") < 60
         # A second process on the port goes on without it.
         other = Process([martlet(), "object-updater", system.etc / "object-server.conf"], tmp_path / "other.log")
         other.wait_for(lambda: "metrics_port: cannot listen" in other.text())

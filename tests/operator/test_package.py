@@ -121,10 +121,10 @@ def test_installs_starts_upgrades_and_goes(packages, tmp_path):
     """
     before = {path: path.exists() for path in map(Path, ("/usr/bin/martlet", "/etc/swift", "/var/lib/martlet", "/etc/default/martlet"))}
     done = on_a_copy(tmp_path / "copy", packages, script)
-    said = done.stdout
-    assert done.returncode == 0 and said.endswith("the end\n"), f"{said}\n{done.stderr}"
-    assert "start the cluster with: su" in said or "martlet-up.service" in said + done.stderr, said
-    assert "user swift swift:750 swift:750" in said and "\nlinks\n" in said, said
-    assert "\n201\n201\n" in said and "kept something\n1\n0.1.0~one install ok installed\n" in said, said
+    output = done.stdout
+    assert done.returncode == 0 and output.endswith("the end\n"), f"{output}\n{done.stderr}"
+    assert "start the cluster with: su" in output or "martlet-up.service" in output + done.stderr, output
+    assert "user swift swift:750 swift:750" in output and "\nlinks\n" in output, output
+    assert "\n201\n201\n" in output and "kept something\n1\n0.1.0~one install ok installed\n" in output, output
     assert {path: path.exists() for path in before} == before
     assert subprocess.run(["dpkg-query", "-W", "martlet"], capture_output=True, check=False).returncode != 0

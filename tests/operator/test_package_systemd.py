@@ -63,8 +63,8 @@ def test_one_node_is_upgraded_in_place_and_loses_no_write(machine):
         load.go_on()
         machine.run("kill -9 $(systemctl show --value --property MainPID martlet-up)")
         load.go_on()
-        told = load.end()
-    assert told["wrong"] == [] and told["read"] > 40, told
+        report = load.end()
+    assert report["wrong"] == [] and report["read"] > 40, report
     assert property_of(machine, "martlet-up", "NRestarts") == "1"
     machine.run(PURGE)
     left = machine.run("ls -d /var/lib/martlet/cluster/etc /etc/default/martlet /etc/systemd/system/*.wants/martlet* /usr/bin/martlet", check=False)
@@ -112,8 +112,8 @@ def test_servers_and_daemons_go_on_whatever_is_done_to_them(machine, packages, t
             until(lambda unit=unit: build_of(machine, unit) == {"one"}, within=60, what=f"{unit} as the new build")
         load.go_on()
         assert {name: property_of(machine, f"martlet-{name}", "MainPID") for name in SERVERS} == pids
-        told = load.end()
-    assert told["wrong"] == [] and told["failed"] == [] and told["read"] > 40, told
+        report = load.end()
+    assert report["wrong"] == [] and report["failed"] == [] and report["read"] > 40, report
     # A configuration that is wrong changes nothing, and systemctl says so.
     machine.run("cp /etc/swift/proxy-server.conf /tmp/good; sed -i 's/pipeline = .*/pipeline = nonsense/' /etc/swift/proxy-server.conf; systemctl reload martlet-proxy")
     until(lambda: "serving as before" in property_of(machine, "martlet-proxy", "StatusText"), what="the reload's failure")

@@ -22,7 +22,7 @@ def ring(tmp_path):
     return tmp_path
 
 
-def told(folder, line, status=0):
+def output(folder, line, status=0):
     [step] = builders.ours(folder, [f"o.builder {line}"])
     assert step.status == status, step
     return step.out
@@ -30,25 +30,25 @@ def told(folder, line, status=0):
 
 def unchanged(folder, line, status=0):
     before = (folder / "o.builder").read_bytes()
-    out = told(folder, line, status)
+    out = output(folder, line, status)
     assert (folder / "o.builder").read_bytes() == before
     return out
 
 
 @pytest.mark.parametrize("drives, power", [(1, 7), (5, 9), (10, 10), (48, 13), (5000, 19)])
 def test_a_hundred_partitions_for_each_drive_in_the_end(tmp_path, drives, power):
-    plan = json.loads(told(tmp_path, f"plan --drives 1 --final-drives {drives} --zones 5 --replicas 1 --json"))
+    plan = json.loads(output(tmp_path, f"plan --drives 1 --final-drives {drives} --zones 5 --replicas 1 --json"))
     assert plan["part_power"] == power and plan["partitions"] == 2 ** power >= 100 * drives > 2 ** (power - 1)
 
 
 def test_the_commands_of_a_plan_make_the_ring(tmp_path):
     (tmp_path / "inventory.toml").write_text("final_drives = 40\n" + "".join(
         f'[[server]]\nzone = {zone}\nip = "{ip}"\ndrives = 2\ndrive_size = "4TB"\n' for zone, ip in enumerate(["10.0.0.1", "node2.example.com", "2001:db8::3", "10.0.0.4", "10.0.0.5"])), encoding="utf-8")
-    plan = json.loads(told(tmp_path, "plan --inventory inventory.toml --json"))
+    plan = json.loads(output(tmp_path, "plan --inventory inventory.toml --json"))
     for line in plan["commands"]:
         [step] = builders.ours(tmp_path, [shlex.join(shlex.split(line)[1:])])
         assert step.status == 0, step
-    shown = told(tmp_path, "")
+    shown = output(tmp_path, "")
     assert "4096 partitions, 3.000000 replicas, 1 regions, 5 zones, 10 devices" in shown and " 0.00 dispersion" in shown
 
 
@@ -56,21 +56,21 @@ def test_the_picture_of_a_plan(tmp_path):
     """A zone that is too large has fewer partitions than its weight asks for."""
     (tmp_path / "i.toml").write_text("".join(
         f'[[server]]\nzone = {zone}\nip = "10.0.0.{zone}"\ndevices = ["sdb"]\ndrive_size = "{size}TB"\n' for zone, size in ((1, 4), (2, 1), (3, 1))), encoding="utf-8")
-    told(tmp_path, "plan --inventory i.toml --svg plan.svg", status=1)
+    output(tmp_path, "plan --inventory i.toml --svg plan.svg", status=1)
     drawn = xml.dom.minidom.parse(str(tmp_path / "plan.svg"))
     titles = [title.firstChild.data for title in drawn.getElementsByTagName("title")]
     assert "o.builder as planned, with part power 11" in titles and "10.0.0.1:6200/sdb: 2048 partitions, 50.0% of its share" in titles, titles
-    assert "inventory" in told(tmp_path, "plan --drives 9 --no-questions --svg plan.svg", status=2)
+    assert "inventory" in output(tmp_path, "plan --drives 9 --no-questions --svg plan.svg", status=2)
     assert {file.name for file in tmp_path.iterdir()} <= {"i.toml", "plan.svg", "swift-ring-builder"}
 
 
 def test_a_plan_asks_for_what_it_is_not_told(tmp_path):
     [step] = builders.ours(tmp_path, ["12\\n48\\n3\\n |> o.builder plan"])
     assert step.status == 0 and "2^13" in step.out and "12 drives in 3 zone(s)" in step.out
-    assert told(tmp_path, "plan", status=2)
-    assert "WARNING" in told(tmp_path, "plan --drives 12 --zones 1 --no-questions", status=1)
+    assert output(tmp_path, "plan", status=2)
+    assert "WARNING" in output(tmp_path, "plan --drives 12 --zones 1 --no-questions", status=1)
     for wrong in ("--drives 0", "--drives x", "--drives 2 --no-questions", "--drives 9999999999", "--inventory absent.toml"):
-        assert told(tmp_path, f"plan {wrong}", status=2) is not None
+        assert output(tmp_path, f"plan {wrong}", status=2) is not None
 
 
 INVENTORY = '[[server]]\nzone = 1\nip = "10.0.0.1"\n'
@@ -80,19 +80,19 @@ INVENTORY = '[[server]]\nzone = 1\nip = "10.0.0.1"\n'
                                        ("drives = 1\nport = 0", "port 0"), ("drives = 1\ndrive_size = '0TB'", "holds nothing"), ("drives = nan", "line 4"), ("", "say `drives`")])
 def test_an_inventory_that_makes_no_ring(tmp_path, text, why):
     (tmp_path / "i.toml").write_text(INVENTORY + text, encoding="utf-8")
-    assert why in told(tmp_path, "plan --inventory i.toml", status=2)
+    assert why in output(tmp_path, "plan --inventory i.toml", status=2)
 
 
 def test_what_is_said_beside_an_inventory(tmp_path):
     (tmp_path / "i.toml").write_text("final_drives = 40\n" + INVENTORY + "devices = ['sd_a', 'sdb', 'sdc']\n", encoding="utf-8")
-    plan = json.loads(told(tmp_path, "plan --inventory i.toml --final-drives 5000 --json", status=1))
+    plan = json.loads(output(tmp_path, "plan --inventory i.toml --final-drives 5000 --json", status=1))
     assert plan["part_power"] == 19 and [line.split(" add ")[1][:9] for line in plan["commands"][1:3]] == ["r1z1-10.0", "--region "]
     for line in plan["commands"]:
         assert builders.ours(tmp_path, [shlex.join(shlex.split(line)[1:]).replace("create 19", "create 9")])[0].status in (0, 1), line
-    assert " sd_a " in told(tmp_path, "")
+    assert " sd_a " in output(tmp_path, "")
     for wrong in ("--drives 3", "--zones 3", "--servers 2"):
-        assert "not both" in told(tmp_path, f"plan --inventory i.toml {wrong}", status=2)
-    assert "begins with 3" in told(tmp_path, "plan --inventory i.toml --final-drives 2", status=2)
+        assert "not both" in output(tmp_path, f"plan --inventory i.toml {wrong}", status=2)
+    assert "begins with 3" in output(tmp_path, "plan --inventory i.toml --final-drives 2", status=2)
 
 
 def test_a_plan_for_a_builder_that_exists(ring):
@@ -109,8 +109,8 @@ def table(folder):
 def moved_in(folder, step, seed):
     """How many replicas of partitions a step of a ramp really moves."""
     before = table(folder)
-    told(folder, "set_weight " + " ".join(f"d{device} {weight}" for device, weight in step["weights"].items()))
-    told(folder, "pretend_min_part_hours_passed")
+    output(folder, "set_weight " + " ".join(f"d{device} {weight}" for device, weight in step["weights"].items()))
+    output(folder, "pretend_min_part_hours_passed")
     [done] = builders.ours(folder, [f"o.builder rebalance --seed {seed} --force"])
     assert done.status in (0, 1), done
     return sum((after - was).total() for was, after in zip(before, table(folder), strict=True))
@@ -128,11 +128,11 @@ def walk(folder, line):
 
 @pytest.mark.parametrize("search, extra", [("z6", ""), ("z2", "--target-weight 0"), ("z2", "--target-weight 32000"), ("d3", "--target-weight 1000")])
 def test_a_ramp_moves_what_it_says(ring, search, extra):
-    told(ring, "add " + " ".join(f"r1z6-10.0.6.1:6200/d{drive} 16000" for drive in range(1, 5)))
+    output(ring, "add " + " ".join(f"r1z6-10.0.6.1:6200/d{drive} 16000" for drive in range(1, 5)))
     if search != "z6":
-        told(ring, "rebalance --seed 2", status=1)
-        told(ring, "pretend_min_part_hours_passed")
-        told(ring, "rebalance --seed 2 --force")
+        output(ring, "rebalance --seed 2", status=1)
+        output(ring, "pretend_min_part_hours_passed")
+        output(ring, "rebalance --seed 2 --force")
     assert walk(ring, f"{search} --max-move 10TiB/h {extra}")
 
 
@@ -152,24 +152,24 @@ def test_a_ramp_of_small_weights(tmp_path):
 
 def test_a_ramp_between_devices_that_are_chosen(ring):
     """Those that lose and those that gain, though together they keep their share."""
-    told(ring, "set_weight d0 8000 d1 24000")
-    told(ring, "pretend_min_part_hours_passed")
-    told(ring, "rebalance --seed 1")
+    output(ring, "set_weight d0 8000 d1 24000")
+    output(ring, "pretend_min_part_hours_passed")
+    output(ring, "rebalance --seed 1")
     steps = walk(ring, "10.0.1.1 --max-move 2TiB/h --target-weight 16000")
     assert sum(step["partitions"] for step in steps) >= 70
 
 
 def test_a_ramp_waits_for_other_changes(ring):
-    told(ring, "add r1z6-10.0.6.1:6200/d1 16000 r1z7-10.0.7.1:6200/d1 16000")
+    output(ring, "add r1z6-10.0.6.1:6200/d1 16000 r1z7-10.0.7.1:6200/d1 16000")
     assert "rebalance first" in unchanged(ring, "ramp z6 --max-move 1TiB/h", status=2)
-    told(ring, "remove z7 --yes")
+    output(ring, "remove z7 --yes")
     assert "hours have passed" in unchanged(ring, "ramp z6 --max-move 1TiB/h")
-    told(ring, "remove z1 z2 z3 --yes")
+    output(ring, "remove z1 z2 z3 --yes")
     assert unchanged(ring, "ramp z6 --max-move 1TiB/h --target-weight 0", status=2)
 
 
 def test_a_ramp_says_when_it_ends(ring):
-    told(ring, "add r1z6-10.0.6.1:6200/d1 16000")
+    output(ring, "add r1z6-10.0.6.1:6200/d1 16000")
     out = unchanged(ring, "ramp z6 --max-move 1TiB/h --svg ramp.svg")
     assert re.search(r"1 devices, \d+ steps, .* move in all, done after", out) and "set_weight d20" in out
     xml.dom.minidom.parse(str(ring / "ramp.svg"))
@@ -180,14 +180,14 @@ def test_a_ramp_says_when_it_ends(ring):
 
 def test_what_is_at_risk_is_counted(ring):
     """Against the partitions that list_parts lists."""
-    listed = [line.split() for line in told(ring, "list_parts z3").splitlines()[1:]]
-    said = json.loads(unchanged(ring, "simulate --lose zone:3 --stored 30TB --bandwidth 100MB/s --json"))
-    assert said["devices"] == 4 and said["lost_partition_replicas"] == sum(int(count) for _, count in listed)
-    assert said["partitions_by_replicas_left"] == {"0": 0, "1": 0, "2": len(listed)}
-    assert said["lost_bytes"] == pytest.approx(30e12 * len(listed) / 3072, rel=1e-3)
-    assert said["repair_hours"] > said["lost_bytes"] / 16 / 100e6 / 3600
+    listed = [line.split() for line in output(ring, "list_parts z3").splitlines()[1:]]
+    printed = json.loads(unchanged(ring, "simulate --lose zone:3 --stored 30TB --bandwidth 100MB/s --json"))
+    assert printed["devices"] == 4 and printed["lost_partition_replicas"] == sum(int(count) for _, count in listed)
+    assert printed["partitions_by_replicas_left"] == {"0": 0, "1": 0, "2": len(listed)}
+    assert printed["lost_bytes"] == pytest.approx(30e12 * len(listed) / 3072, rel=1e-3)
+    assert printed["repair_hours"] > printed["lost_bytes"] / 16 / 100e6 / 3600
     two = json.loads(unchanged(ring, "simulate --lose zone:1/3 --lose server:10.0.1.1 --lose d5 --json", status=1))
-    both = [line.split() for line in told(ring, "list_parts z3 z1 d5").splitlines()[1:]]
+    both = [line.split() for line in output(ring, "list_parts z3 z1 d5").splitlines()[1:]]
     assert two["partitions_by_replicas_left"] == {str(3 - lost): sum(int(count) == lost for _, count in both) for lost in (3, 2, 1)}
 
 
@@ -202,13 +202,13 @@ def test_what_is_at_risk_in_other_rings(tmp_path, replicas):
         below = sum(there < (had + 1) // 2 for had, there in left)
         gone = sum(there == 0 for _, there in left)
         [step] = builders.ours(tmp_path, [f"o.builder simulate {places} --used 1 --json"])
-        said = json.loads(step.out)
-        assert said["partitions_below_quorum"] == below and step.status == (1 if below or gone else 0)
-        assert said["lost_partition_replicas"] == sum(had - there for had, there in left)
+        printed = json.loads(step.out)
+        assert printed["partitions_below_quorum"] == below and step.status == (1 if below or gone else 0)
+        assert printed["lost_partition_replicas"] == sum(had - there for had, there in left)
         wanted = Counter(there for had, there in left if there < had)
-        assert {int(number): count for number, count in said["partitions_by_replicas_left"].items() if count} == wanted
-        per_part = said["stored_bytes"] / sum(had for had, _ in left)
-        assert said["repair_bytes"] == pytest.approx(per_part * sum(had - there for had, there in left if there), rel=1e-6)
+        assert {int(number): count for number, count in printed["partitions_by_replicas_left"].items() if count} == wanted
+        per_part = printed["stored_bytes"] / sum(had for had, _ in left)
+        assert printed["repair_bytes"] == pytest.approx(per_part * sum(had - there for had, there in left if there), rel=1e-6)
 
 
 def test_simulations_for_people(ring):
@@ -218,5 +218,5 @@ def test_simulations_for_people(ring):
     assert "UNAVAILABLE" in unchanged(ring, "simulate --lose region:1", status=1)
     for wrong in ("simulate", "simulate --lose zone:9", "simulate --lose zone:x", "simulate --lose z3 --bandwidth 0/s", "simulate --lose z3 x"):
         assert unchanged(ring, wrong, status=2)
-    told(ring, "dispersion --svg spread.svg")
+    output(ring, "dispersion --svg spread.svg")
     xml.dom.minidom.parse(str(ring / "spread.svg"))

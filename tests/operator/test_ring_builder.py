@@ -457,9 +457,9 @@ def test_files_that_are_no_builder(tmp_path, damage):
     theirs = builders.openstack(tmp_path / "openstack", lines)
     ours = builders.ours(tmp_path / "ours", lines)
     assert [step.status for step in ours] == [step.status for step in theirs] == [2] * 4
-    said = lambda step: step.out.split(". ")[0]  # noqa: E731 - what follows is the reader's own
+    output = lambda step: step.out.split(". ")[0]  # noqa: E731 - what follows is the reader's own
     if damage != "code":
-        assert [said(step) for step in ours] == [said(step) for step in theirs]
+        assert [output(step) for step in ours] == [output(step) for step in theirs]
     assert not (tmp_path / "ours" / "owned").exists()
     assert before is None or (tmp_path / "ours" / "b.builder").read_bytes() == before
 
@@ -550,8 +550,8 @@ def test_who_cannot_be_told(tmp_path):
     """A full disk is a warning; a reader that goes away is none."""
     builders.ours(tmp_path, steps(PLACED))
     with open("/dev/full", "wb") as full:
-        said = subprocess.run([tmp_path / "swift-ring-builder", "b.builder"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert said.returncode == 1 and b"cannot write: No space left" in said.stderr
+        output = subprocess.run([tmp_path / "swift-ring-builder", "b.builder"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert output.returncode == 1 and b"cannot write: No space left" in output.stderr
     assert subprocess.run(f"{tmp_path}/swift-ring-builder b.builder list_parts d0 | head -1; exit ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash", cwd=tmp_path, check=False).returncode == 0
 
 

@@ -32,19 +32,19 @@ def composed(make, folder, *words):
     return run(make, "ring-composer", *words, cwd=folder)
 
 
-def without_usage(told):
-    return told.status, told.out, [line for line in told.err.splitlines() if line.strip() and not line.startswith("usage:")]
+def without_usage(output):
+    return output.status, output.out, [line for line in output.err.splitlines() if line.strip() and not line.startswith("usage:")]
 
 
 def both(folder, *words):
     """In copies, so that neither meets what the other has written."""
-    told = []
+    output = []
     for make in ("openstack", "martlet"):
         place = folder / make
         if not place.exists():
             shutil.copytree(folder, place, ignore=lambda _, names: [name for name in names if name in ("openstack", "martlet")])
-        told.append(composed(make, place, *words))
-    theirs, ours = told
+        output.append(composed(make, place, *words))
+    theirs, ours = output
     named = [line.replace("martlet ring-composer", "swift-ring-composer") for line in without_usage(ours)[2]]
     return (theirs.status, theirs.out.replace("/openstack/", "/X/"), without_usage(theirs)[2]), (ours.status, ours.out.replace("/martlet/", "/X/"), named)
 
@@ -93,9 +93,9 @@ def test_a_component_amid_an_increase_is_named(folder):
     (folder / "more").mkdir()
     shutil.copy(folder / "r2.builder", folder / "more" / "object.builder")
     builders.openstack(folder, ["more/object.builder prepare_increase_partition_power"])
-    told = composed("martlet", folder, "c.cb", "compose", "r1.builder", "more/object.builder", "--output", "o.ring.gz")
-    assert told.status == 2 and not (folder / "o.ring.gz").exists()
-    assert "part_power=4, being increased to 5, found at indexes [1]" in told.err, told.err
+    output = composed("martlet", folder, "c.cb", "compose", "r1.builder", "more/object.builder", "--output", "o.ring.gz")
+    assert output.status == 2 and not (folder / "o.ring.gz").exists()
+    assert "part_power=4, being increased to 5, found at indexes [1]" in output.err, output.err
 
 
 def test_what_may_not_follow(folder):

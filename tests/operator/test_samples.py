@@ -80,9 +80,9 @@ def test_openstack_reads_the_same_values(etc, tmp_path):
         paths.append(tmp_path / sample.name)
         paths[-1].write_text(spelled_out(sample.read_text()))
     python = openstack_command(etc, "swift-recon")[0]
-    said = json.loads(run([python, "-W", "ignore", "-c", READ, *paths]).stdout)
+    output = json.loads(run([python, "-W", "ignore", "-c", READ, *paths]).stdout)
     for path in paths:
-        sections = said[str(path)]
+        sections = output[str(path)]
         assert sections, path
         for section in re.findall(r"^\[(.*)\]$", path.read_text(), re.M):
             assert section == "DEFAULT" or section in sections, (path, section)

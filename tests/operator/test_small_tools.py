@@ -63,8 +63,8 @@ def among(pause, folder, lines, tools):
     to command lines; a pid file of the name, below `folder`, knows a process unless its name begins with "no ". In what was
     printed names stand for numbers."""
     script = Path(__file__).with_name("among.py")
-    told = {"pause": str(pause), "run": str(folder), "lines": lines, "tools": [[str(word) for word in tool] for tool in tools]}
-    ended = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", sys.executable, script], input=json.dumps(told), capture_output=True, text=True, timeout=240, check=True,
+    request = {"pause": str(pause), "run": str(folder), "lines": lines, "tools": [[str(word) for word in tool] for tool in tools]}
+    ended = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", sys.executable, script], input=json.dumps(request), capture_output=True, text=True, timeout=240, check=True,
                            env={name: value for name, value in os.environ.items() if name != "COLUMNS"})  # ps would cut lines
     return json.loads(ended.stdout)
 
@@ -202,18 +202,18 @@ def node(tmp_path):
 
 
 def test_recon_cron(node, tmp_path):
-    cache, told = tmp_path / "cache/object.recon", []
+    cache, results = tmp_path / "cache/object.recon", []
     for make in ("openstack", "martlet"):
         for before in ("", "junk", '{"a": 1, "async_pending": 9}'):
             cache.write_text(before)
-            said = run(make, "recon-cron", node, "and more")
-            assert (said.status, said.out) == (0, "")
+            output = run(make, "recon-cron", node, "and more")
+            assert (output.status, output.out) == (0, "")
             figures = json.loads(cache.read_text())
             assert isinstance(figures.pop("async_pending_last"), float)
-            told.append((run(make, "recon-cron", tmp_path / "nosuch.conf"), figures))
-    assert [figures for _, figures in told[3:]] == [figures for _, figures in told[:3]]
-    assert told[-1][1] == {"a": 1, "async_pending": 3}
-    assert all(failed.status == 1 and failed.err for failed, _ in told)
+            results.append((run(make, "recon-cron", tmp_path / "nosuch.conf"), figures))
+    assert [figures for _, figures in results[3:]] == [figures for _, figures in results[:3]]
+    assert results[-1][1] == {"a": 1, "async_pending": 3}
+    assert all(failed.status == 1 and failed.err for failed, _ in results)
     theirs, ours = both("recon-cron")
     assert ours == theirs and ours.status == 1
 
@@ -221,9 +221,9 @@ def test_recon_cron(node, tmp_path):
 def test_recon_cron_counts_all_or_nothing(node, tmp_path):
     node.write_text(node.read_text().replace("/srv", "/srv/file"))
     for make in ("openstack", "martlet"):
-        said = run(make, "recon-cron", node)
-        assert said.status == 1 and said.out.startswith("Exception during recon-cron while accessing devices: "), said
-        assert str(tmp_path / "srv/file") in said.out and not (tmp_path / "cache/object.recon").exists()
+        output = run(make, "recon-cron", node)
+        assert output.status == 1 and output.out.startswith("Exception during recon-cron while accessing devices: "), output
+        assert str(tmp_path / "srv/file") in output.out and not (tmp_path / "cache/object.recon").exists()
 
 
 def test_recon_cron_lets_one_count(node, tmp_path):
@@ -231,8 +231,8 @@ def test_recon_cron_lets_one_count(node, tmp_path):
     lock = tmp_path / "lock/deep/swift-recon-object-cron/.lock"
     with open(lock, "a", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        said = run("martlet", "recon-cron", node)
-    assert said.status == 1 and said.out == f"Exception during recon-cron while accessing devices: 10 seconds: {lock}\n"
+        output = run("martlet", "recon-cron", node)
+    assert output.status == 1 and output.out == f"Exception during recon-cron while accessing devices: 10 seconds: {lock}\n"
 
 
 class Asked(http.server.BaseHTTPRequestHandler):
@@ -264,13 +264,13 @@ def test_reconciler_enqueue(tmp_path):
                 server.asked, server.statuses = [], list(statuses)
                 line = command(make, "reconciler-enqueue", words.split())
                 line = inside(made.etc, *line) if make == "openstack" else [*line, "--swift-dir", made.etc]
-                said = subprocess.run([str(word) for word in line], capture_output=True, text=True, check=False)
+                output = subprocess.run([str(word) for word in line], capture_output=True, text=True, check=False)
                 for _, headers in server.asked:
                     for name in ("host", "accept-encoding", "user-agent", "connection", "content-length", *(["x-timestamp"] if "-f" in words else [])):
                         headers.pop(name, None)
-                asked.append((said.returncode, said.stdout, bool(said.stderr), sorted(server.asked, key=str)))
-            (*theirs, told), (*ours, tells) = asked
-            assert tells == told, words
+                asked.append((output.returncode, output.stdout, bool(output.stderr), sorted(server.asked, key=str)))
+            (*theirs, their_requests), (*ours, our_requests) = asked
+            assert our_requests == their_requests, words
             assert ours[:2] == theirs[:2] and (ours[0] == 0 or ours[2]), (words, ours, theirs)
     finally:
         server.shutdown()

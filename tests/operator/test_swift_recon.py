@@ -15,7 +15,7 @@ from harness.cluster import Cluster
 from harness.layout import ROLES, Layout
 from harness.places import martlet, openstack_command
 from harness.process import run
-from harness.told_recon import ToldServer, write_rings
+from harness.fake_recon import FakeReconServer, write_rings
 
 SCAN = {"errors": 1, "passes": 4, "quarantined": 2, "bytes_processed": 120000, "start_time": 1.0, "audit_time": 2.5}
 
@@ -92,11 +92,11 @@ def sums(etc):
     return {str(path): hashlib.md5(path.read_bytes()).hexdigest() for path in [*etc.glob("*.ring.gz"), etc / "swift.conf"]}
 
 
-class Told:
+class ReconCluster:
     """Servers that say things, one that says nothing of value, one that fails, and one that is not there."""
 
     def __init__(self, etc, answers, dead=True):
-        self.etc, self.servers = etc, [ToldServer(said, f"127.0.0.{number + 1}") for number, said in enumerate(answers)]
+        self.etc, self.servers = etc, [FakeReconServer(output, f"127.0.0.{number + 1}") for number, output in enumerate(answers)]
         self.nobody = socket.socket()
         self.nobody.bind(("127.0.0.99", 0))
         places = [(server.ip, server.port) for server in self.servers] + ([self.nobody.getsockname()] if dead else [])
@@ -118,14 +118,14 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def recon_cluster(tmp_path_factory):
     now = round(time.time(), 3)
-    null = {path: {name: None for name in said} if isinstance(said, dict) else said for path, said in full(1, now).items()}
+    null = {path: {name: None for name in output} if isinstance(output, dict) else output for path, output in full(1, now).items()}
     null["/recon/quarantined"] = {"objects": 5, "containers": 1, "accounts": 0}
     null["/recon/version"] = {"version": "2.38.3"}
     null["OPTIONS"] = "object-server"
     broken = dict.fromkeys(full(0, now), 500)
-    kept = Told(tmp_path_factory.mktemp("told") / "etc", [full(0, now), null, broken, full(1, now), full(2, now)])
+    kept = ReconCluster(tmp_path_factory.mktemp("told") / "etc", [full(0, now), null, broken, full(1, now), full(2, now)])
     yield kept
     kept.stop()
 
@@ -135,36 +135,36 @@ CHECKS = ["-a", "-r", "-R", "--auditor", "--updater", "--expirer", "--sharding",
 
 
 @pytest.mark.parametrize("kind", ROLES)
-def test_every_check_says_the_same(told, kind):
+def test_every_check_says_the_same(recon_cluster, kind):
     if kind == "object":
         for check in CHECKS:
-            same(told.etc, *check.split())
-    same(told.etc, kind, *" ".join(CHECKS).replace("--jitter 1000", "").split())
+            same(recon_cluster.etc, *check.split())
+    same(recon_cluster.etc, kind, *" ".join(CHECKS).replace("--jitter 1000", "").split())
 
 
-def test_verbose_shows_what_each_said(told):
+def test_verbose_shows_what_each_said(recon_cluster):
     arguments = " ".join(check for check in CHECKS if "jitter" not in check).split()
-    status, said = same(told.etc, "object", "-v", *arguments)
-    assert status == 0 and "it's" in "".join(said)
-    same(told.etc, "object", "--suppress", *arguments)
-    same(told.etc, "object", "--suppress", "-v", *arguments)
+    status, output = same(recon_cluster.etc, "object", "-v", *arguments)
+    assert status == 0 and "it's" in "".join(output)
+    same(recon_cluster.etc, "object", "--suppress", *arguments)
+    same(recon_cluster.etc, "object", "--suppress", "-v", *arguments)
 
 
 @pytest.mark.parametrize("arguments", ["--region 1 -a", "--zone 1 -a -l", "-z 77 -a -r -d -q --sharding -T --md5 --validate-servers", "-p silver -a", "-p 1 -a",
                                        "account -p 1 -l", "--policy= -a", "-z -1 -a", "--region=-2 -l", "-z 0x2 -a -t 05", "", "account", "object object -l", "container account --sharding -r"])
-def test_choices(told, arguments):
-    same(told.etc, *arguments.split())
+def test_choices(recon_cluster, arguments):
+    same(recon_cluster.etc, *arguments.split())
 
 
 def test_servers_with_addresses_of_version_six(tmp_path):
     now = round(time.time(), 3)
-    server = ToldServer(full(1, now), "::1")
+    server = FakeReconServer(full(1, now), "::1")
     try:
         write_rings(tmp_path, [(server.ip, server.port)])
         # OpenStack's ranks of devices (-d) lose the address.
         checks = [check for check in CHECKS if not check.startswith("-d")]
-        status, said = same(tmp_path, "object", "-v", *" ".join(checks).replace("--jitter 1000", "").split())
-        assert status == 0 and f"::1:{server.port}" in "".join(said), said
+        status, output = same(tmp_path, "object", "-v", *" ".join(checks).replace("--jitter 1000", "").split())
+        assert status == 0 and f"::1:{server.port}" in "".join(output), output
     finally:
         server.stop()
 
@@ -175,49 +175,49 @@ def test_ranks_and_graph(tmp_path):
     for number, disk in enumerate(devices):
         disk["used"] = min(disk["used"] + number // 10, 1000)  # few alike: their order would be anybody's
         disk["avail"] = 1000 - disk["used"]
-    told = Told(tmp_path / "etc", [{"/recon/diskusage": devices}, {"/recon/diskusage": [{"device": "big", "mounted": True, "size": 3 * 10**18, "used": 10**12, "avail": 10**18}, {"device": "almost", "mounted": True, "size": 10**12 + 7, "used": 59 * 10**10, "avail": 41 * 10**10}]},
+    recon_cluster = ReconCluster(tmp_path / "etc", [{"/recon/diskusage": devices}, {"/recon/diskusage": [{"device": "big", "mounted": True, "size": 3 * 10**18, "used": 10**12, "avail": 10**18}, {"device": "almost", "mounted": True, "size": 10**12 + 7, "used": 59 * 10**10, "avail": 41 * 10**10}]},
                                    {"/recon/diskusage": []}, *({"/recon/diskusage": [{"device": "sdx", "mounted": mounted, "size": "", "used": "", "avail": ""}]}
                                                                for mounted in (False, "[Errno 5]"))], dead=False)
     try:
         for arguments in ("-d", "-d --human-readable", "-d --top 4 --lowest 5", "-d --top 200", "-d --top -1 --lowest 0x2"):
-            same(told.etc, *arguments.split())
+            same(recon_cluster.etc, *arguments.split())
     finally:
-        told.stop()
+        recon_cluster.stop()
 
 
 def test_one_that_never_ended_a_pass(tmp_path):
     stats = {"attempted": 4, "failure": 1, "success": 2}
-    told = Told(tmp_path / "etc", [{"/recon/replication/object": {"replication_time": 3.75, "replication_last": 0, "replication_stats": stats},
+    recon_cluster = ReconCluster(tmp_path / "etc", [{"/recon/replication/object": {"replication_time": 3.75, "replication_last": 0, "replication_stats": stats},
                                     "/recon/reconstruction/object": {"object_reconstruction_last": None, "object_reconstruction_time": None},
                                     "/recon/auditor/object": {"object_auditor_stats_ALL": {}, "object_auditor_stats_ZBF": {"errors": 3}}, "/recon/version": {"version": "x"}}],
                 dead=False)
     try:
-        same(told.etc, "-r", "-R", "--auditor", "--swift-versions")
+        same(recon_cluster.etc, "-r", "-R", "--auditor", "--swift-versions")
     finally:
-        told.stop()
+        recon_cluster.stop()
 
 
-def test_what_makes_no_sense_is_refused(told):
+def test_what_makes_no_sense_is_refused(recon_cluster):
     for arguments, status, line in ((["nosuch", "-a"], 1, "Invalid Server Type"), (["-p", "nosuch", "-a"], 0, "Invalid Storage Policy: nosuch"),
                                     (["-p", "7", "-a"], 0, "Invalid Storage Policy: 7"),
                                     (["-p", "-1", "-a"], 0, "Invalid Storage Policy: -1")):
-        theirs, ours = both(told.etc, *arguments)
+        theirs, ours = both(recon_cluster.etc, *arguments)
         assert theirs[0] == ours[0] == status
-        assert all(line in str(said) for _, said in (theirs, ours)), (theirs, ours)
+        assert all(line in str(output) for _, output in (theirs, ours)), (theirs, ours)
     assert run([martlet(), "recon", "--nosuch"], check=False).returncode == 2
-    done = run([martlet(), "recon", "-a", "-t", "-1", "--swiftdir", told.etc], check=False)  # OpenStack's ends with a traceback
+    done = run([martlet(), "recon", "-a", "-t", "-1", "--swiftdir", recon_cluster.etc], check=False)  # OpenStack's ends with a traceback
     assert done.returncode == 1 and "Timeout value out of range" in done.stdout
     done = run([martlet(), "recon", "-a", "--swiftdir", "/nowhere"], check=False)
     assert done.returncode == 1 and "/nowhere/object.ring.gz" in done.stdout
 
 
 def test_garbage_costs_a_line_about_its_server(tmp_path):
-    told = Told(tmp_path / "etc", [{path: garbage for path in full(0, 0)} for garbage in ("text", [1], {"a": [{}]}, [{"device": 5, "mounted": True, "size": -1}], None)], dead=False)
+    recon_cluster = ReconCluster(tmp_path / "etc", [{path: garbage for path in full(0, 0)} for garbage in ("text", [1], {"a": [{}]}, [{"device": 5, "mounted": True, "size": -1}], None)], dead=False)
     try:
-        done = run([martlet(), "recon", *ROLES, "--all", "-v", "--swiftdir", told.etc], timeout=240)
+        done = run([martlet(), "recon", *ROLES, "--all", "-v", "--swiftdir", recon_cluster.etc], timeout=240)
         assert done.returncode == 0 and "panicked" not in done.stderr, done.stderr
     finally:
-        told.stop()
+        recon_cluster.stop()
 
 
 WIRE = {"hangs": None, "closes": b"", "babbles": b"\0\xff\xfe" * 50, "breaks": b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"1m"',
@@ -248,16 +248,16 @@ def test_whatever_is_on_the_wire_costs_a_line(tmp_path):
     assert "[1m_load_avg] low: 1, high: 1, avg: 1.0, total: 1, Failed: 0.0%, no_result: 0, reported: 1" in lines
 
 
-def test_json_has_answers_and_summaries(told):
-    done = run([martlet(), "recon", "--all", "account", "object", "--json", "--swiftdir", told.etc], timeout=240)
-    said = json.loads(done.stdout)
-    assert done.returncode == 0 and list(said) == ["account", "object"]
-    pendings = said["object"]["async"]
+def test_json_has_answers_and_summaries(recon_cluster):
+    done = run([martlet(), "recon", "--all", "account", "object", "--json", "--swiftdir", recon_cluster.etc], timeout=240)
+    output = json.loads(done.stdout)
+    assert done.returncode == 0 and list(output) == ["account", "object"]
+    pendings = output["object"]["async"]
     assert pendings["summary"]["async_pending"] == {"low": 0.0, "high": 14.0, "average": 7.0, "total": 21.0, "no_result": 1, "reported": 3}
-    assert len(pendings["answers"]) == said["object"]["hosts"] == 6
+    assert len(pendings["answers"]) == output["object"]["hosts"] == 6
     assert sum("error" in answer for answer in pendings["answers"].values()) == 2
-    assert said["object"]["ringmd5"]["summary"] == {"matched": 3, "hosts": 6, "errors": 3}
-    assert said["object"]["diskusage"]["summary"]["diskusage"]["highest"] == 94.0
+    assert output["object"]["ringmd5"]["summary"] == {"matched": 3, "hosts": 6, "errors": 3}
+    assert output["object"]["diskusage"]["summary"]["diskusage"]["highest"] == 94.0
 
 
 @pytest.mark.parametrize("make", ["openstack", "martlet"])

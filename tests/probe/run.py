@@ -119,7 +119,7 @@ def chosen(options):
     return sorted(files, key=lambda test: (rank.get(test, len(rank)), test))
 
 
-def tell(cases, missing, out):
+def report(cases, missing, out):
     """Print what there is to know; whether all is well."""
     (out / "missing.json").write_text(json.dumps(missing))
     bad = [case for case in cases if case.outcome in ("failed", "error")]
@@ -152,7 +152,7 @@ def main():
             worker.start()
         for worker in workers:
             worker.join()
-    well = tell(cases, missing, out)
+    well = report(cases, missing, out)
     if options.write:
         page.write()
     sys.exit(0 if well else 1)

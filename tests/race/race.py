@@ -43,11 +43,11 @@ class Event:
     def run(self, side, seconds, mark, limits=(0,)):
         mark = "read-" if self.names else mark
         before = side.cpu_seconds()
-        told = result(side.load(self.verb, self.container, connections=self.connections, seconds=seconds, size=self.size, names=self.names,
+        results = result(side.load(self.verb, self.container, connections=self.connections, seconds=seconds, size=self.size, names=self.names,
                                limits=limits, mark=mark))
-        told["cpu"] = side.cpu_seconds() - before
+        results["cpu"] = side.cpu_seconds() - before
         os.sync()  # what one run left dirty is not the next one's burden
-        return told
+        return results
 
 
 SMALL = dict(container="small", connections=32)
@@ -64,10 +64,10 @@ EVENTS = [
 
 def result(output):
     """What the loader measured; anything but plain success is an error."""
-    told = json.loads(re.search(r"RESULT (\{.*\})", output).group(1))
-    if told["wrong"] or told["broken"]:
-        raise SystemExit(f"void: {told['wrong']} answers were not 2xx, {told['broken']} connections broke\n{output}")
-    return told
+    results = json.loads(re.search(r"RESULT (\{.*\})", output).group(1))
+    if results["wrong"] or results["broken"]:
+        raise SystemExit(f"void: {results['wrong']} answers were not 2xx, {results['broken']} connections broke\n{output}")
+    return results
 
 
 class Score:
@@ -76,17 +76,17 @@ class Score:
     def __init__(self):
         self.rounds = []
 
-    def add(self, told):
-        self.rounds.append(told)
+    def add(self, results):
+        self.rounds.append(results)
 
     def rate(self):
-        return sum(told["requests"] for told in self.rounds) / sum(told["microseconds"] for told in self.rounds) * 1e6
+        return sum(results["requests"] for results in self.rounds) / sum(results["microseconds"] for results in self.rounds) * 1e6
 
     def milliseconds(self, percentile):
-        return sum(told[percentile] for told in self.rounds) / len(self.rounds) / 1000
+        return sum(results[percentile] for results in self.rounds) / len(self.rounds) / 1000
 
     def cpu_per_thousand(self):
-        return sum(told["cpu"] for told in self.rounds) / sum(told["requests"] for told in self.rounds) * 1000
+        return sum(results["cpu"] for results in self.rounds) / sum(results["requests"] for results in self.rounds) * 1000
 
     def cells(self):
         return [f"{self.rate():,.0f}", f"{self.milliseconds('p50'):.2f}", f"{self.milliseconds('p99'):.2f}", f"{self.cpu_per_thousand():.3f}"]
@@ -108,24 +108,24 @@ def race(sides, events, seconds, rounds):
                 mark, limits = f"{event.size}-{number}-", (0,)
                 if event.verb == "DELETE":  # deletes what the PUTs of the same round made, and stops when there is no more
                     mark, limits = created.get((side.name, number)) or make_some(side, seconds, number)
-                told = event.run(side, seconds, mark, limits)
+                results = event.run(side, seconds, mark, limits)
                 if event.verb == "PUT" and event.size == 4 * KIB:
-                    created[side.name, number] = mark, surely_made(told, event.connections)
-                scores[event.name][side.name].add(told)
-                print(f"{event.name:20} {side.name:10} {told['requests'] / told['microseconds'] * 1e6:10,.0f}/s", flush=True)
+                    created[side.name, number] = mark, surely_made(results, event.connections)
+                scores[event.name][side.name].add(results)
+                print(f"{event.name:20} {side.name:10} {results['requests'] / results['microseconds'] * 1e6:10,.0f}/s", flush=True)
     return scores
 
 
-def surely_made(told, connections):
+def surely_made(results, connections):
     """How many objects each thread of a PUT run has certainly stored: not the last ones, which were cut off."""
-    return [max(1, counter - connections) for counter in told["counters"]]
+    return [max(1, counter - connections) for counter in results["counters"]]
 
 
 def make_some(side, seconds, number):
     """Objects to delete when the PUT event was not run."""
     mark = f"doomed-{number}-"
-    told = result(side.load("PUT", "small", connections=32, seconds=seconds, size=4 * KIB, mark=mark))
-    return mark, surely_made(told, 32)
+    results = result(side.load("PUT", "small", connections=32, seconds=seconds, size=4 * KIB, mark=mark))
+    return mark, surely_made(results, 32)
 
 
 def table(scores, sides, events):

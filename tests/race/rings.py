@@ -69,11 +69,11 @@ def run(command, most=1):
     began = time.monotonic()
     child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT)
-    said = child.stdout.read()
+    output = child.stdout.read()
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode > most:
-        raise RuntimeError(f"{command} gave {child.returncode}:\n{said.decode()[-3000:]}")
+        raise RuntimeError(f"{command} gave {child.returncode}:\n{output.decode()[-3000:]}")
     return Took(time.monotonic() - began, used.ru_maxrss / 1024)
 
 
@@ -156,22 +156,22 @@ def main():
     parser.add_argument("--large", action="store_true", help="also 2^20 partitions over 10,000 devices, placed by ours alone")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race-rings")
     parser.add_argument("--write", type=Path, help="the page the table goes to")
-    told = parser.parse_args()
-    told.dir.mkdir(parents=True, exist_ok=True)
-    makes = [told.only] if told.only else ["openstack", "martlet"]
-    size = told.power, told.devices
-    rows = {size: {make: race(told.dir, make, *size) for make in makes}}
-    if told.large:
+    options = parser.parse_args()
+    options.dir.mkdir(parents=True, exist_ok=True)
+    makes = [options.only] if options.only else ["openstack", "martlet"]
+    size = options.power, options.devices
+    rows = {size: {make: race(options.dir, make, *size) for make in makes}}
+    if options.large:
         large = 20, 10_000
-        rows[large] = {make: race(told.dir, make, *large) if make == "martlet" else {} for make in makes}
+        rows[large] = {make: race(options.dir, make, *large) if make == "martlet" else {} for make in makes}
     for (power, _), sides in rows.items():
         if "martlet" in sides:
             for make, steps in sides.items():
-                steps["load the ring"] = load(told.dir, make, power)
+                steps["load the ring"] = load(options.dir, make, power)
     text = "\n".join(table(rows))
     print(text)
-    if told.write:
-        write(told.write, text)
+    if options.write:
+        write(options.write, text)
 
 
 if __name__ == "__main__":

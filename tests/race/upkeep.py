@@ -106,11 +106,11 @@ def once(layout, cluster, make, daemon, conf, seconds=None):
     counted = layout.root / f"calls-{daemon}"
     counter = ["perf", "stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-o", counted, "--"] if shutil.which("perf") else []
     servers, began, used = cluster.cpu_seconds(), time.monotonic(), children_cpu()
-    said = layout.root / f"log-{make}-{daemon}"
-    with open(said, "w") as log:
+    output = layout.root / f"log-{make}-{daemon}"
+    with open(output, "w") as log:
         done = subprocess.run([str(part) for part in [*counter, *command]], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     if done.returncode and not seconds:
-        raise RuntimeError(f"{command} gave {done.returncode}:\n{said.read_text()[-3000:]}")
+        raise RuntimeError(f"{command} gave {done.returncode}:\n{output.read_text()[-3000:]}")
     return Pass(time.monotonic() - began, children_cpu() - used, cluster.cpu_seconds() - servers, calls(counted))
 
 
@@ -134,9 +134,9 @@ def pendings(ground, count):
     damage.pendings(ground.layout, containers, count)
     took = ground.once("object-updater", "object-server.conf")
     left = damage.pendings_left(ground.layout)
-    told = sum(int(ground.client.do("HEAD", container, expect=204)["X-Container-Object-Count"]) for container in containers)
-    if left or told != count:
-        raise RuntimeError(f"{ground.make}: {left} records left, the containers know {told} of {count} objects")
+    result = sum(int(ground.client.do("HEAD", container, expect=204)["X-Container-Object-Count"]) for container in containers)
+    if left or result != count:
+        raise RuntimeError(f"{ground.make}: {left} records left, the containers know {result} of {count} objects")
     return took
 
 
@@ -171,9 +171,9 @@ def expired_in_turns(options, count, makes):
         conf = expire(ground, count)
         took = ground.once("object-expirer", conf, seconds)
         left = files_left(ground) // options.replicas
-        scores[event, "openstack"] = tell(event, "openstack", count - left, took)
+        scores[event, "openstack"] = report(event, "openstack", count - left, took)
         ground.exchange("martlet")
-        scores[event, "martlet"] = tell(event, "martlet", left, ground.once("object-expirer", conf))
+        scores[event, "martlet"] = report(event, "martlet", left, ground.once("object-expirer", conf))
         if files_left(ground):
             raise RuntimeError(f"{files_left(ground)} files of expired objects are left")
     finally:
@@ -239,7 +239,7 @@ def replication(options, count, makes):
     print(f"disk       {disk:10,.0f}/s written and synced by system calls alone", flush=True)
     replicas = Replicas(options.dir / "replicas", count)
     try:
-        return {(event, make): tell(event, make, count, getattr(replicas, event)(make))
+        return {(event, make): report(event, make, count, getattr(replicas, event)(make))
                 for event in options.events for make in makes}
     finally:
         shutil.rmtree(replicas.layout.root, ignore_errors=True)
@@ -253,14 +253,14 @@ def on_grounds(event, work):
             ground = Ground(make, options.dir / make, options)
             things = options.theirs if make == "openstack" and options.theirs else count
             try:
-                scores[event, make] = tell(event, make, things, work(ground, things))
+                scores[event, make] = report(event, make, things, work(ground, things))
             finally:
                 ground.stop()
         return scores
     return race
 
 
-def tell(event, make, count, took):
+def report(event, make, count, took):
     took.things = count
     print(f"{event:10} {make:10} {took.wall:8.2f} s, {count / took.wall:10,.0f}/s, CPU {took.cpu:.2f} s and "
           f"{took.servers:.2f} s of servers, {took.calls or 0:,} system calls", flush=True)

@@ -1,4 +1,4 @@
-"""One storm from one seed: rounds of load and misfortunes, calm after each, and then everything must be right.
+"""One storm from one seed: rounds of load and faults, calm after each, and then everything must be right.
 
 Comes in: a plan's options (run.py), an empty directory on a machine of its own (machine.py). What comes out: a report.
 """
@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from storm import misfortunes, plan, upkeep, verify
+from storm import faults, plan, upkeep, verify
 from storm.device import Device
 from storm.layout import Layout
 from storm.network import Network
@@ -85,15 +85,15 @@ class Storm:
             kind = name.rstrip("0123456789")
             if kind == "rings" and not self.whole:
                 return []  # nothing would move with them
-            return [each for each in misfortunes.HIDING[kind] if not self.only or each in self.only]
+            return [each for each in faults.HIDING[kind] if not self.only or each in self.only]
         lanes = {name: lane(name) for name in (*self.layout.addresses, "memcached", "rings")}
-        losses = [each for each in misfortunes.LOSSES if self.whole and (not self.only or each in self.only)]
-        return plan.draw(self.seed, self.rounds, self.seconds, lanes, losses, misfortunes.lasts)
+        losses = [each for each in faults.LOSSES if self.whole and (not self.only or each in self.only)]
+        return plan.draw(self.seed, self.rounds, self.seconds, lanes, losses, faults.lasts)
 
     def _round(self, number, this):
         for name in this.losses:
             self.met[name] += 1
-            misfortunes.LOSSES[name](self, this.victim, dice_of(self.seed, number, name))
+            faults.LOSSES[name](self, this.victim, dice_of(self.seed, number, name))
         self.began_round = time.monotonic()
         for recorder in self.recorders:
             recorder.begin(number)
@@ -113,14 +113,14 @@ class Storm:
         return self._calm()
 
     def _lane(self, events):
-        """The misfortunes of one place, one after the other."""
+        """The faults of one place, one after the other."""
         for event in events:
             time.sleep(max(0, self.began_round + event.start - time.monotonic()))
             self.say(f"  {event}")
             self.met[event.name] += 1
             kind = event.lane.rstrip("0123456789")
             try:
-                course = misfortunes.HIDING[kind][event.name](self, event.lane, dice_of(event.seed))
+                course = faults.HIDING[kind][event.name](self, event.lane, dice_of(event.seed))
                 next(course)
                 time.sleep(event.seconds)
                 next(course, None)
@@ -142,7 +142,7 @@ class Storm:
         time.sleep(max(0, max(recorder.expired_by for recorder in self.recorders) + 1 - time.time()))
         violations += upkeep.until_calm(self)
         if self.dark:
-            violations += upkeep.run_circle(self, ["object-auditor"], conf="server-long-after") + upkeep.until_calm(self)
+            violations += upkeep.run_passes(self, ["object-auditor"], conf="server-long-after") + upkeep.until_calm(self)
             self.dark = False
         self._new_gateways()
         violations += verify.everything(self)

@@ -1,4 +1,4 @@
-"""A drive: a file system of its own in an image file, to which a drive's misfortunes can really happen.
+"""A drive: a file system of its own in an image file, to which a drive's faults can really happen.
 
 The file system is mounted beside the cluster and bound to its place in it, so that "unmounted" and "read-only" are
 the operator's own commands. EIO and the power cut are ext4's own: after its shutdown call every access fails with EIO,

@@ -1,6 +1,6 @@
 """The files of a cluster of machines: each node and each gateway has its own /etc/swift, rings included.
 
-Time-outs are short, so that a misfortune can outlast every one of them, and upkeep is brisk. A layout starts nothing.
+Time-outs are short, so that a fault can outlast every one of them, and upkeep is brisk. A layout starts nothing.
 """
 
 import shutil

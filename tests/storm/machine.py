@@ -48,8 +48,8 @@ def main():
         violations = storm.blow()
         result = storm.report(violations)
     except BaseException as error:
-        said = storm.say if storm else print
-        said(traceback.format_exc())
+        say = storm.say if storm else print
+        say(traceback.format_exc())
         result = {"seed": options["seed"], "error": f"{error!r}"}
     (out / "result.json").write_text(json.dumps(result, indent=1))
     os._exit(0)

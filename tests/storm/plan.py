@@ -1,6 +1,6 @@
 """A storm on paper: what happens when and where, drawn from a seed alone.
 
-What a storm may do is bounded by what the cluster promises. A misfortune that destroys data strikes one node, and only when
+What a storm may do is bounded by what the cluster promises. A fault that destroys data strikes one node, and only when
 everything has all its replicas; anything that merely hides data may strike anywhere, at any time, several at once.
 """
 
@@ -11,7 +11,7 @@ from storm.recorder import dice_of
 
 @dataclass
 class Event:
-    """One misfortune on one lane (a node, a gateway, memcached, the rings) from `start` for `seconds`."""
+    """One fault on one lane (a node, a gateway, memcached, the rings) from `start` for `seconds`."""
 
     start: float
     seconds: float
@@ -31,7 +31,7 @@ class Round:
 
 
 def draw(seed, rounds, seconds, lanes, losses, sound=lambda name: 0):
-    """`lanes` maps a lane to its misfortunes' names; `sound` says how long a misfortune must last at least."""
+    """`lanes` maps a lane to its faults' names; `sound` says how long a fault must last at least."""
     dice, plan = dice_of("plan", seed), []
     nodes = [lane for lane in lanes if lane.startswith("node")]
     for number in range(rounds):

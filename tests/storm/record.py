@@ -6,7 +6,7 @@ PAGE = """# Reliability
 
 Written by `make storm ARGS=--record`. A storm is a cluster of four nodes of two drives each, two gateways and memcached, every
 server and every daemon a process of its own, each node on its own network, clock and file systems. Eight users put, describe,
-read, list and delete objects while misfortunes strike, drawn from a seed. Then everything heals, upkeep runs until
+read, list and delete objects while faults strike, drawn from a seed. Then everything heals, upkeep runs until
 nothing changes, and all of this must hold:
 
 - every acknowledged write reads back whole and newest; what was deleted stays deleted; no reader ever got bytes that nobody stored;
@@ -25,11 +25,11 @@ nothing changes, and all of this must hold:
 |---:|---|---:|---:|---:|---:|
 {lines}
 
-## Misfortunes
+## Faults
 
-How often each struck. `tests/storm/misfortunes.py` says what each does.
+How often each struck. `tests/storm/faults.py` says what each does.
 
-| misfortune | times |
+| fault | times |
 |---|---:|
 {met}
 """
@@ -42,7 +42,7 @@ def line(report):
     outcome = f"{len(report['violations'])} violations" if report["violations"] else "held"
     missing = f", without {', '.join(report['missing'])}" if report["missing"] else ""
     return (f"seed {report['seed']}: {outcome}: {report['acknowledged']} changes acknowledged, {report['uncertain']} uncertain, {report['reads']} reads, "
-            f"{sum(report['met'].values())} misfortunes, {report['seconds']} s{missing}")
+            f"{sum(report['met'].values())} faults, {report['seconds']} s{missing}")
 
 
 def write(path, options, reports):

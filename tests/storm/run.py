@@ -1,7 +1,7 @@
-"""Storms: a cluster of several nodes under load and misfortunes drawn from a seed, then calm, then proof that nothing was lost.
+"""Storms: a cluster of several nodes under load and faults drawn from a seed, then calm, then proof that nothing was lost.
 
     run.py --seed 7                  one storm        run.py --seeds 1-20     many
-    run.py --seed 7 --only EIO       one misfortune   run.py --list           their names
+    run.py --seed 7 --only EIO       one fault   run.py --list           their names
     run.py --make openstack          OpenStack Swift's programs instead: proves the storm itself
 
 What happened is in target/storm/MAKE/seed-N: storm.txt, and every program's log. --record writes docs/reliability.md.
@@ -20,24 +20,24 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.places import REPOSITORY  # noqa: E402
-from storm import machine, misfortunes, record  # noqa: E402
+from storm import machine, faults, record  # noqa: E402
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, help="one storm")
     parser.add_argument("--seeds", default="1-5", help="several: 1-20")
-    parser.add_argument("--rounds", type=int, default=3, help="load and misfortunes, then calm: so many times")
+    parser.add_argument("--rounds", type=int, default=3, help="load and faults, then calm: so many times")
     parser.add_argument("--seconds", type=float, default=20, help="how long a round's load lasts")
     parser.add_argument("--megabytes", type=int, default=160, help="size of a drive (there are eight, in memory)")
-    parser.add_argument("--only", help="these misfortunes, separated by commas")
+    parser.add_argument("--only", help="these faults, separated by commas")
     parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"), help="whose programs")
     parser.add_argument("--fill", choices=("openstack",), help="whose programs where Martlet has none")
     parser.add_argument("--theirs", help="programs that are OpenStack's although Martlet has them: object-server,proxy-server")
     parser.add_argument("--out", help="where reports and logs go")
     parser.add_argument("--jobs", type=int, default=1, help="storms at the same time")
     parser.add_argument("--record", action="store_true", help="write docs/reliability.md")
-    parser.add_argument("--list", action="store_true", help="name the misfortunes")
+    parser.add_argument("--list", action="store_true", help="name the faults")
     options = parser.parse_args()
     first, _, last = options.seeds.partition("-")
     options.seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
@@ -48,10 +48,10 @@ def run_seed(options, seed, out):
     """One storm on a new machine; its report."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    told = {"seed": seed, "rounds": options.rounds, "seconds": options.seconds, "megabytes": options.megabytes, "make": options.make,
+    task = {"seed": seed, "rounds": options.rounds, "seconds": options.seconds, "megabytes": options.megabytes, "make": options.make,
             "fill": options.fill, "only": options.only.split(",") if options.only else None,
             "theirs": options.theirs.split(",") if options.theirs else None}
-    (out / "options.json").write_text(json.dumps(told))
+    (out / "options.json").write_text(json.dumps(task))
     longest = options.rounds * (options.seconds + 900)
     with open(out / "machine.txt", "w") as sink:
         child = subprocess.Popen(machine.enter(out / "options.json"), stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
@@ -78,7 +78,7 @@ def main():
         signal.signal(number, lambda *_: os._exit(130))  # the machines end with us
     options = arguments()
     if options.list:
-        names = [*misfortunes.LOSSES, *(name for lane in misfortunes.HIDING.values() for name in lane)]
+        names = [*faults.LOSSES, *(name for lane in faults.HIDING.values() for name in lane)]
         print("\n".join(names))
         return 0
     if obstacle := machine.obstacle():

@@ -21,18 +21,18 @@ assert set(ORDER) == set(ALL_DAEMONS)
 def until_calm(storm, most=12):
     """Circles of passes until two in a row leave the same; lines saying what was wrong with them."""
     before, wrong = state(storm), []
-    for circle in range(1, most + 1):
-        wrong += run_circle(storm)
+    for number in range(1, most + 1):
+        wrong += run_passes(storm)
         after = state(storm)
-        if after == before and circle > 1:
-            storm.say(f"calm after {circle} circles of upkeep")
+        if after == before and number > 1:
+            storm.say(f"calm after {number} rounds of upkeep passes")
             return wrong
         changed, before = before.keys() ^ after.keys() | {key for key in before.keys() & after.keys() if before[key] != after[key]}, after
-        storm.say(f"circle {circle}: {len(changed)} files changed")
-    return [*wrong, f"upkeep did not come to rest in {most} circles; the last changed {sorted(changed)[:5]}"]
+        storm.say(f"pass {number}: {len(changed)} files changed")
+    return [*wrong, f"upkeep did not come to rest in {most} rounds of passes; the last changed {sorted(changed)[:5]}"]
 
 
-def run_circle(storm, names=ORDER, besides=None, conf="server"):
+def run_passes(storm, names=ORDER, besides=None, conf="server"):
     """One pass of each daemon on each node, the nodes at the same time."""
     wrong = []
 

@@ -18,7 +18,7 @@ PATIENT = {"account_ratelimit": "2", "max_sleep_time_seconds": "30", "container_
 
 
 @pytest.fixture
-def told(request, tmp_path_factory):
+def configured(request, tmp_path_factory):
     """A factory of pairs whose filters are told something."""
     started = []
 
@@ -43,22 +43,22 @@ def info(pair, section):
     return [json.loads(side.ask(Ask("GET", "/info", user=None)).body).get(section) for side in (pair.theirs, pair.ours)]
 
 
-def test_rate_limits(told):
-    pair = told(ratelimit={"account_ratelimit": "0.001", "max_sleep_time_seconds": "0.5", "container_ratelimit_0": "0.001",
+def test_rate_limits(configured):
+    pair = configured(ratelimit={"account_ratelimit": "0.001", "max_sleep_time_seconds": "0.5", "container_ratelimit_0": "0.001",
                            "container_listing_ratelimit_0": "0.001", "container_listing_ratelimit_10": "0.0005",
                            "account_blacklist": "AUTH_test2, x", "account_whitelist": "AUTH_test5"})
     theirs, ours = info(pair, "ratelimit")
     assert theirs == ours
     pair.patient = False
-    pair.tell(Story("limited", [
+    pair.check(Story("limited", [
         Ask("PUT", "{c}"), Ask("DELETE", "{c}"), Ask("POST", "{c}"), Ask("HEAD", "{c}"), Ask("GET", "{c}"), Ask("GET", "{c}"),
         Ask("PUT", "{c}/o", {"Content-Length": "0"}, level="status"), Ask("PUT", "{c}/o", {"Content-Length": "0"}), Ask("POST", "{c}/o"),
         Ask("DELETE", "{c}/o"), Ask("GET", "{c}/o", level="status"), Ask("HEAD", "{a}"), Ask("PUT", "/v1/AUTH_test2/c"), Ask("HEAD", "/v1/AUTH_test2/c"),
         *[Ask("PUT", "/v1/AUTH_test5/c", user="admin:admin", level="status") for _ in range(3)]]))
 
 
-def test_turns_are_waited_for(told):
-    pair = told(ratelimit=PATIENT)
+def test_turns_are_waited_for(configured):
+    pair = configured(ratelimit=PATIENT)
     for side in (pair.theirs, pair.ours):
         took = []
         while not took or min(took) >= 6 and len(took) < 5:  # the machine may be busy with something else
@@ -68,17 +68,17 @@ def test_turns_are_waited_for(told):
         assert 1.3 < min(took) < 6
 
 
-def test_read_only(told):
-    pair = told(read_only={"read_only": "true"})
+def test_read_only(configured):
+    pair = configured(read_only={"read_only": "true"})
     theirs, ours = info(pair, "read_only")
     assert theirs == ours == {}
-    pair.tell(Story("read only", [Ask(method, target) for target in ("{a}", "{c}", "{c}/o", "/v1", "/auth/v1.0")
+    pair.check(Story("read only", [Ask(method, target) for target in ("{a}", "{c}", "{c}/o", "/v1", "/auth/v1.0")
                                   for method in ("GET", "HEAD", "PUT", "POST", "DELETE", "COPY")], container=False))
 
 
-def test_deletes_may_be_allowed(told):
-    pair = told(read_only={"read_only": "true", "allow_deletes": "true"})
-    pair.tell(Story("read only", [Ask(method, target) for target in ("{c}", "{c}/o") for method in ("PUT", "DELETE")],
+def test_deletes_may_be_allowed(configured):
+    pair = configured(read_only={"read_only": "true", "allow_deletes": "true"})
+    pair.check(Story("read only", [Ask(method, target) for target in ("{c}", "{c}/o") for method in ("PUT", "DELETE")],
                     container=False))
 
 
@@ -88,12 +88,12 @@ def signed(method, path, timestamp="0", key="9ff3", user="abc", realm="US"):
     return headers if timestamp == "0" else {**headers, "X-Timestamp": timestamp}
 
 
-def test_container_sync(told):
-    pair = told(container_sync={"allow_full_urls": "false", "current": "//us/dfw1"})
+def test_container_sync(configured):
+    pair = configured(container_sync={"allow_full_urls": "false", "current": "//us/dfw1"})
     theirs, ours = info(pair, "container_sync")
     assert theirs == ours
     path, early, late = "/v1/AUTH_test/synced", "1455221706.72699_0000000000000001", "1455221709.00000"
-    pair.tell(Story("synced", [
+    pair.check(Story("synced", [
         *[Ask(method, "{c}", {"X-Container-Sync-To": to}) for method in ("POST", "PUT")
           for to in ("http://host/v1/a/c", "//uk/x/a/c", "//us/x/a/c", "//us/x/a", "//empty/x/a/c", "//us/dfw1/a/c", "")],
         Ask("POST", "{c}", {"X-Container-Sync-To": "//us/b/a/c", "X-Container-Sync-Key": "abc"}), Ask("HEAD", "{c}"),
@@ -122,11 +122,11 @@ ENDPOINTS = ["", "AUTH_test", "AUTH_test/", "AUTH_test/c", "AUTH_test/c/", "AUTH
 def test_endpoints(request, tmp_path_factory):
     """The same rings on the same addresses, asked through a proxy of each make."""
     kind = request.config.getoption("--sut").split(",")[0]
-    told = filters.overrides(pipeline="list_endpoints " + filters.PIPELINE)
+    configured = filters.overrides(pipeline="list_endpoints " + filters.PIPELINE)
     answers = []
     for make_of in ("openstack", kind):
         memcached = Memcached().start()
-        system = make(make_of, tmp_path_factory.mktemp(f"endpoints-{make_of}"), memcached_port=memcached.port, overrides=told)
+        system = make(make_of, tmp_path_factory.mktemp(f"endpoints-{make_of}"), memcached_port=memcached.port, overrides=configured)
         try:
             side = Side(system.start())
             side.ask(Ask("PUT", "{a}/c", {"X-Storage-Policy": "silver"}))
@@ -152,26 +152,26 @@ OPTIONS = {"deny_host_headers": "bad.host, other", "allow_open_expired": "true",
 
 def test_options_of_the_proxy(request, tmp_path_factory):
     kind = request.config.getoption("--sut").split(",")[0]
-    told = filters.overrides()
-    told["proxy"]["app:proxy-server"] = OPTIONS
+    configured = filters.overrides()
+    configured["proxy"]["app:proxy-server"] = OPTIONS
     sides, started = [], []
     try:
         for make_of in ("openstack", kind):
             memcached = Memcached().start()
-            system = make(make_of, tmp_path_factory.mktemp(f"options-{make_of}"), memcached_port=memcached.port, overrides=told)
+            system = make(make_of, tmp_path_factory.mktemp(f"options-{make_of}"), memcached_port=memcached.port, overrides=configured)
             started += [memcached, system]
             sides.append(system.start())
         pair = Pair(*sides)
         theirs, ours = info(pair, "swift")
         assert theirs["allow_open_expired"] is ours["allow_open_expired"] is True
-        pair.tell(Story("options", [
+        pair.check(Story("options", [
             *[Ask("GET", target, {"Host": host}, level="status" if target == "/info" else "all")
               for host in ("bad.host", "bad.host:80", "BAD.host", "x.bad.host", "other", "good") for target in ("{c}", "/info", "/healthcheck")],
             Ask("PUT", "{a}/second"), Ask("PUT", "{c}"), Ask("PUT", "/v1/AUTH_test2/d", user="admin:admin"),
             Ask("PUT", "/v1/AUTH_test2/e", user="admin:admin"),
             Ask("PUT", "{c}/x", {"X-Delete-After": "1"}, b"abc")]))
         time.sleep(2.2)
-        pair.tell(Story("options", [
+        pair.check(Story("options", [
             *[Ask(method, "{c}/x", headers, without=("x-delete-at",)) for method in ("GET", "HEAD", "POST")
               for headers in ({}, {"X-Open-Expired": "true"}, {"X-Open-Expired": "no"}, {"X-Backend-Open-Expired": "true"})],
             Ask("POST", "{c}/x", {"X-Open-Expired": "true", "X-Remove-Delete-At": "x"}), Ask("GET", "{c}/x"), Ask("DELETE", "{c}/x")]))

@@ -1,4 +1,4 @@
-"""Servers that say under `/recon` what they are told to say, each at an address of its own (127.0.0.N, ::1)."""
+"""Servers whose `/recon` pages a test sets, each at an address of its own (127.0.0.N, ::1)."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ class SixServer(ThreadingHTTPServer):
     address_family = socket.AF_INET6
 
 
-class ToldServer:
+class FakeReconServer:
     """`answers` maps paths (and "OPTIONS") to values, functions that give one, or statuses (numbers below 600)."""
 
     def __init__(self, answers, ip):
@@ -32,20 +32,20 @@ class ToldServer:
                 self.send_response_only(code, message)
 
             def do_GET(self):
-                said = answers.get(self.path, 404)
-                said = said() if callable(said) else said
-                status = said if isinstance(said, int) else 200
-                body = b"page" if isinstance(said, int) else json.dumps(said).encode()
+                page = answers.get(self.path, 404)
+                page = page() if callable(page) else page
+                status = page if isinstance(page, int) else 200
+                body = b"page" if isinstance(page, int) else json.dumps(page).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", len(body))
                 self.end_headers()
                 self.wfile.write(body)
 
             def do_OPTIONS(self):
-                said = answers.get("OPTIONS", 200)
-                self.send_response(said if isinstance(said, int) else 200)
-                if not isinstance(said, int):
-                    self.send_header("Server", said)
+                page = answers.get("OPTIONS", 200)
+                self.send_response(page if isinstance(page, int) else 200)
+                if not isinstance(page, int):
+                    self.send_header("Server", page)
                 self.send_header("Content-Length", 0)
                 self.end_headers()
 

@@ -32,7 +32,7 @@ def loss(function):
 
 
 def lasts(name):
-    """How long a misfortune must last at least to be one."""
+    """How long a fault must last at least to be one."""
     return LONGER_THAN_EVERY_TIMEOUT if name.startswith("SIGSTOP") else 0
 
 
@@ -263,7 +263,7 @@ def a_node_returned_after_reclaim(storm, node, dice):
         storm.say(f"  {recorder.delete_some(client, dice)} objects of {recorder.container} deleted")
         client.close()
     time.sleep(1.5)
-    storm.wrong += upkeep.run_circle(storm, ("object-replicator", "container-replicator"), besides=node, conf="server-long-after")
+    storm.wrong += upkeep.run_passes(storm, ("object-replicator", "container-replicator"), besides=node, conf="server-long-after")
     for device in storm.devices[node]:
         for kind in ("containers", "accounts"):
             shutil.rmtree(device.disk / kind, ignore_errors=True)
