@@ -13,13 +13,11 @@
     reason = "a bench prints, and its set-up holds or stops it"
 )]
 
-use features::pipeline::Core;
 use features::registry::{FEATURES, Parts, build};
-use features::{
-    AccountInfo, ClientRequest, ContainerInfo, Feature, InfoSource, Notes, Pipeline, Request, Response, reply,
-};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use peer::Body;
+use request_pipeline::{
+    AccountInfo, ClientRequest, ContainerInfo, Core, Feature, InfoSource, Pipeline, Request, Response, reply,
+};
 use settings::write::{NewCluster, files, test_users};
 use settings::{Document, ProxyConf, SwiftConf};
 use std::path::Path;
@@ -76,30 +74,14 @@ impl InfoSource for AtOnce {
 }
 
 fn request(method: &Method, entity: &Arc<EntityPath>, headers: &HeaderMap) -> ClientRequest {
-    Box::new(Request {
-        method: method.clone(),
-        raw_path: "/v1/AUTH_test/container/some/object".into(),
-        path: "/v1/AUTH_test/container/some/object".into(),
-        query: String::new(),
-        api_version: "v1".into(),
-        entity: Some(entity.clone()),
-        headers: headers.clone(),
-        body: Body::empty(),
-        from: ([127, 0, 0, 1], 1234).into(),
-        scheme: "http",
-        trans_id: "tx0123456789abcdef01234-0065a0b1c2".into(),
-        began: (Duration::ZERO, Timestamp::from_seconds(1_700_000_000)),
-        authorizer: None,
-        authorize_override: false,
-        remote_user: None,
-        acl: None,
-        is_owner: false,
-        is_reseller_admin: false,
-        is_synced: false,
-        notes: Notes::default(),
-        keys: None,
-        footers: None,
-    })
+    let path = "/v1/AUTH_test/container/some/object";
+    let mut request = Request::new(method.clone(), path.into(), path.into());
+    request.entity = Some(entity.clone());
+    request.headers = headers.clone();
+    request.from = ([127, 0, 0, 1], 1234).into();
+    request.trans_id = "tx0123456789abcdef01234-0065a0b1c2".into();
+    request.began = (Duration::ZERO, Timestamp::from_seconds(1_700_000_000));
+    request
 }
 
 fn headers(method: &str) -> HeaderMap {

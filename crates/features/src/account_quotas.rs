@@ -6,9 +6,10 @@
 //! Always holds: only reseller administrators set quotas, and quotas do not hold them up; what would exceed
 //! one is refused, but only told to those who may write there.
 
+use crate::authorised;
 use crate::container_quotas::{EXCEEDED, announced, limit};
-use crate::{AccountInfo, ClientRequest, Feature, Next, Response, authorised, reply};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use request_pipeline::{AccountInfo, ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use vocabulary::{Policies, PolicyIndex};
 
@@ -177,8 +178,8 @@ impl Feature for AccountQuotas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PolicyUse;
     use crate::testing::{Answer, ask, request, shown_headers, with_headers};
+    use request_pipeline::PolicyUse;
     use vocabulary::Policy;
 
     fn quotas() -> AccountQuotas {

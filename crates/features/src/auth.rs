@@ -8,14 +8,13 @@
 //! Deliberately absent: users, tokens, the decision itself (`identity`).
 
 use crate::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
-use crate::subrequest::set_header;
-use crate::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
 use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use identity::account_acl::{HEADER as ACCOUNT_ACL, STORED_HEADER as STORED_ACCOUNT_ACL};
 use identity::{
     AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, www_authenticate,
 };
+use request_pipeline::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply, set_header};
 use std::sync::Arc;
 use telemetry::Statsd;
 use world::World;

@@ -3,10 +3,10 @@
 //!
 //! Always holds: the key of container sync is compared in constant time.
 
-use crate::{ClientRequest, InfoSource, Response, reply};
 use http::Method;
 use http::header::{HeaderName, HeaderValue, REFERER, WWW_AUTHENTICATE};
 use identity::{AclKind, RequestFacts, clean_container_acl};
+use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use subtle::ConstantTimeEq;
 use vocabulary::EntityPath;
 

@@ -2,7 +2,7 @@
 //!
 //! The core authorises what reaches it; what a feature answers in its place must be authorised here first.
 
-use crate::{ClientRequest, InfoSource, Response};
+use request_pipeline::{ClientRequest, InfoSource, Response};
 
 /// Asks the authorizer of `request`, if there is one; `acl` is the container's for this verb. `Err` is the answer.
 pub async fn check(request: &ClientRequest, info: &dyn InfoSource, acl: Option<String>) -> Result<(), Response> {

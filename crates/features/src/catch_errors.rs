@@ -4,11 +4,13 @@
 //! Always holds: below this feature nothing can leave a client without an answer, or with a body cut
 //! short that looks whole.
 
-use crate::watched::{declared_length, watch};
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use futures_util::FutureExt;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, StatusCode};
+use request_pipeline::{
+    ClientRequest, Feature, Next, Response, reply,
+    watched::{declared_length, watch},
+};
 use std::panic::AssertUnwindSafe;
 use vocabulary::names::quote;
 

@@ -5,10 +5,10 @@
 //! Goes out: that answer, or 304, 412 or 416.
 //! Always holds: a condition that failed has no body and keeps the headers that describe the object.
 
-use crate::{ClientRequest, Response, reply};
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use peer::Body;
+use request_pipeline::{ClientRequest, Response, reply};
 use vocabulary::conditional::{Conditions, Outcome};
 use vocabulary::{ByteRange, RangeSet, Timestamp, http_date};
 

@@ -4,8 +4,9 @@
 //! is refused, but only told to those who may write there. The container's figures are as fresh as the
 //! cache of descriptions; a body without a length counts as empty until it is stored.
 
-use crate::{ClientRequest, Feature, Next, Response, authorised, reply};
+use crate::authorised;
 use http::Method;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use vocabulary::EntityPath;
 
@@ -108,8 +109,8 @@ impl Feature for ContainerQuotas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ContainerInfo;
     use crate::testing::{Answer, ask, request, with_headers};
+    use request_pipeline::ContainerInfo;
     use std::sync::Arc;
 
     async fn put(method: &str, path: &str, quota: (&str, &str), headers: &[(&'static str, &str)]) -> (u16, String) {

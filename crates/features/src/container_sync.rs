@@ -7,12 +7,11 @@
 //! goes no further (401). What `/info` says of the realms is what their file said at start.
 
 use crate::gatekeeper::INBOUND_TIMESTAMP;
-use crate::request::is_true;
 use crate::sync_realms::SyncRealms;
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use hmac::{Hmac, KeyInit, Mac};
 use http::header::{HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderName, Method};
+use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
 use serde_json::{Map, Value, json};
 use settings::gateway_filters::ContainerSyncSettings;
 use settings::realms::Realms;
@@ -237,8 +236,8 @@ impl Feature for ContainerSync {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ContainerInfo;
     use crate::testing::{Answer, ask, request, with_headers};
+    use request_pipeline::ContainerInfo;
     use settings::realms::FILE;
     use std::sync::Arc;
 

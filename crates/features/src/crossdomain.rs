@@ -2,8 +2,8 @@
 //!
 //! Always holds: only a GET of that very path is answered; everything else goes on.
 
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use http::{HeaderValue, Method};
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::CrossdomainSettings;
 

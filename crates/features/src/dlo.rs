@@ -9,11 +9,11 @@
 
 use crate::conditional_reply::{decide, failed, set_range};
 use crate::segments::{Asking, Failure, Joined, ObjectPiece, Pace, Piece, Pieces, header_text, hex, text};
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, RANGE};
 use http::{Method, StatusCode};
 use md5::{Digest, Md5};
 use peer::Body;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde::Deserialize;
 use settings::DloSettings;
 use std::collections::VecDeque;

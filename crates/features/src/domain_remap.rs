@@ -4,8 +4,8 @@
 //! that they mean. Always holds: the path that the client sent stays in `raw_path` (redirects lead there);
 //! hosts that do not name an account of a known reseller pass unchanged.
 
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use http::header::HOST;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::DomainRemapSettings;
 

@@ -4,9 +4,9 @@
 //! does not say does as its account, an account as the operator says.
 //! Always holds: an ETag that has quotes is left as it is; an answer without one costs nothing.
 
-use crate::{ClientRequest, Feature, InfoSource, Next, Response};
 use http::header::{ETAG, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
+use request_pipeline::{ClientRequest, Feature, InfoSource, Next, Response};
 use serde_json::{Value, json};
 use settings::gateway_filters::EtagQuoterSettings;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl EtagQuoter {
 
 fn wish(sysmeta: &BTreeMap<String, String>) -> Option<bool> {
     let stored = sysmeta.get("rfc-compliant-etags").filter(|wish| !wish.is_empty())?;
-    Some(crate::request::is_true(stored))
+    Some(request_pipeline::is_true(stored))
 }
 
 fn is_quoted(etag: &[u8]) -> bool {
@@ -82,7 +82,7 @@ fn is_quoted(etag: &[u8]) -> bool {
 fn store_wish(headers: &mut HeaderMap, names: &Names) {
     let stored = match (headers.remove(&names.client), headers.remove(&names.remove)) {
         (Some(wish), _) if !wish.is_empty() => {
-            let is_true = wish.to_str().is_ok_and(crate::request::is_true);
+            let is_true = wish.to_str().is_ok_and(request_pipeline::is_true);
             if is_true { "True" } else { "False" }
         }
         (None, None) => return,
@@ -139,9 +139,9 @@ impl Feature for EtagQuoter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply;
     use crate::testing::{Answer, ask, request, with_headers};
-    use crate::{ContainerInfo, Response};
+    use request_pipeline::reply;
+    use request_pipeline::{ContainerInfo, Response};
     use std::sync::Arc;
 
     async fn etag(stored: &str, etag: &str, enable_by_default: bool) -> String {

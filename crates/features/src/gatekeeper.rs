@@ -6,8 +6,8 @@
 //! Always holds: behind this feature such a header was put there by Martlet itself.
 //! Source: `doc/source/development_middleware.rst` and what OpenStack Swift dropped when asked.
 
-use crate::{ClientRequest, Feature, Next, Response};
 use http::{HeaderMap, HeaderName};
+use request_pipeline::{ALLOW_RESERVED_NAMES, ClientRequest, Feature, Next, Response};
 use settings::GatekeeperSettings;
 use vocabulary::metadata::{Entity, TRANSIENT_SYSTEM_PREFIX};
 
@@ -19,7 +19,6 @@ pub struct Gatekeeper {
 /// Where a client's wish for a timestamp is kept when it is not granted.
 pub const INBOUND_TIMESTAMP: HeaderName = HeaderName::from_static("x-backend-inbound-x-timestamp");
 /// Set when a client may name what begins with NUL.
-pub const ALLOW_RESERVED_NAMES: HeaderName = HeaderName::from_static("x-backend-allow-reserved-names");
 const CLIENT_ALLOW_RESERVED_NAMES: HeaderName = HeaderName::from_static("x-allow-reserved-names");
 const X_TIMESTAMP: HeaderName = HeaderName::from_static("x-timestamp");
 
@@ -97,8 +96,8 @@ fn strip(headers: &mut HeaderMap, unwanted: impl Fn(&str) -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply;
     use crate::testing::{Answer, ask, request, shown_headers, with_headers};
+    use request_pipeline::reply;
 
     const PRIVATE: &[(&str, &str)] = &[
         ("x-backend", "1"),

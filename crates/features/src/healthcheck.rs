@@ -2,7 +2,7 @@
 //!
 //! Always holds: nothing behind this feature is asked; a file at `disable_path` takes the gateway out.
 
-use crate::{ClientRequest, Feature, Next, Response, reply};
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::HealthcheckSettings;
 use std::sync::Arc;
 use world::files::FileSystem;

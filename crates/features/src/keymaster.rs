@@ -16,10 +16,9 @@
 //! of what is stored.
 
 use crate::encryption::python_text;
-use crate::pipeline::{Feature, Next};
-use crate::{ClientRequest, Response};
 use hmac::{Hmac, KeyInit, Mac};
 use http::Method;
+use request_pipeline::{ClientRequest, Feature, Next, Response};
 use serde_json::Value;
 use settings::{KeymasterSettings, RootSecret};
 use sha2::Sha256;
@@ -281,7 +280,7 @@ impl Feature for Keymaster {
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         let verbs = [Method::GET, Method::HEAD, Method::PUT, Method::POST];
         if verbs.contains(&request.method) {
-            request.keys = Some(self.0.clone());
+            request.extensions.insert(self.0.clone());
         }
         next.run(request).await
     }

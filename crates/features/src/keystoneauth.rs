@@ -9,13 +9,13 @@
 //! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone.
 
 use crate::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
-use crate::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
 use http::header::HeaderName;
 use http::{Method, StatusCode};
 use identity::keystone::{
     AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneAuth as Rules, UNKNOWN_DOMAIN, Verdict,
 };
 use identity::www_authenticate;
+use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
 use settings::KeystoneAuthSettings;
 use std::sync::Arc;
 
@@ -157,8 +157,8 @@ impl Authorizer for Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::{Core, Pipeline};
     use crate::testing::{request, with_headers};
+    use request_pipeline::{Core, Pipeline};
     use settings::Document;
     use settings::declare::Scope;
     use std::path::Path;
@@ -197,7 +197,7 @@ mod tests {
             Arc::new(self.0.clone())
         }
 
-        async fn container(&self, _account: &str, _container: &str) -> Arc<crate::ContainerInfo> {
+        async fn container(&self, _account: &str, _container: &str) -> Arc<request_pipeline::ContainerInfo> {
             Arc::default()
         }
     }

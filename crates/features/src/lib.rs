@@ -1,23 +1,21 @@
 //! Swift's features in front of the core verbs: one file each, their order one visible list.
 //!
-//! A [`Feature`] sees a [`ClientRequest`] on its way in and the response on its way out, may answer
-//! by itself, change either, or send further requests down the rest of the pipeline. The gateway
-//! builds the [`Pipeline`] from `[pipeline:main]` and ends it with its core.
-//! Always holds: a request runs through the features in the order of the pipeline; what clients may
-//! not say has been taken off it before any feature below `gatekeeper` sees it.
+//! What a feature is, and how a request runs through them, is `request_pipeline`'s. [`registry::build`] makes the
+//! features that `[pipeline:main]` names, for the gateway.
+//! Always holds: what clients may not send has been taken off a request before any feature below `gatekeeper` sees it.
 //! Deliberately absent: rings, nodes, quorums, disks; how accounts and containers are looked up
-//! (that is [`InfoSource`], which the gateway provides).
+//! ([`request_pipeline::InfoSource`], which the gateway provides).
 //!
 //! | question | file |
 //! |---|---|
 //! | which features are there, and in which order do they stand | `registry.rs` |
-//! | how does a request run through them | `request.rs`, `pipeline.rs`, `info.rs`, `reply.rs` |
-//! | what features ask by themselves | `subrequest.rs`, `shared_cache.rs`; who may see what they find: `authorised.rs` |
+//! | how does a request run through them | crate `request-pipeline` |
+//! | who may see what features find by themselves | `authorised.rs` |
 //! | transaction ids, panics, short bodies | `catch_errors.rs` |
 //! | headers that clients may not send or see | `gatekeeper.rs` |
 //! | `/healthcheck`, `/info` | `healthcheck.rs`, `swift_info.rs` |
 //! | what monitors ask: `/recon/…` | `recon/` |
-//! | the access log | `proxy_logging.rs`, `notes.rs`; the line itself is `telemetry`'s |
+//! | the access log | `proxy_logging.rs`; the line itself is `telemetry`'s |
 //! | plain, JSON and XML listings | `listing_formats.rs`, `listing_accept.rs`, `listing_rows.rs` |
 //! | copies inside the cluster | `copy/` |
 //! | signed addresses and forms | `tempurl/`, `signatures.rs` |
@@ -36,13 +34,11 @@
 //! | how much may be stored | `account_quotas.rs`, `container_quotas.rs` |
 //! | accounts that cannot be changed | `read_only.rs` |
 //! | containers as web sites | `staticweb/` |
-//! | pages from elsewhere | `cors.rs` (the gateway calls it), `crossdomain.rs` |
+//! | pages from elsewhere | `crossdomain.rs` |
 //! | reports on many requests at once | `bulk_reply.rs` |
 //! | encryption, and its keys | `encryption/`, `keymaster.rs` |
-//! | limits on metadata | `constraints.rs` |
 //! | large objects by manifest and by prefix | `slo/`, `dlo.rs`; their bytes: `segments.rs` |
 //! | conditions and ranges of what features make | `conditional_reply.rs` |
-//! | counting and ending bodies | `watched.rs` |
 //!
 //! Tests: beside the code; against OpenStack Swift in `tests/api`.
 
@@ -56,11 +52,9 @@ pub mod bulk_reply;
 pub mod catch_errors;
 pub mod cname_lookup;
 pub mod conditional_reply;
-pub mod constraints;
 pub mod container_quotas;
 pub mod container_sync;
 pub mod copy;
-pub mod cors;
 pub mod crossdomain;
 pub mod dlo;
 pub mod domain_remap;
@@ -69,7 +63,6 @@ pub mod etag_quoter;
 pub mod formpost;
 pub mod gatekeeper;
 pub mod healthcheck;
-pub mod info;
 pub mod keymaster;
 pub mod keystoneauth;
 pub mod list_endpoints;
@@ -77,21 +70,15 @@ pub mod listing_accept;
 pub mod listing_formats;
 pub mod listing_rows;
 pub mod name_check;
-pub mod notes;
-pub mod pipeline;
 pub mod proxy_logging;
 pub mod ratelimit;
 pub mod read_only;
 pub mod recon;
 pub mod registry;
-pub mod reply;
-pub mod request;
 pub mod segments;
-pub mod shared_cache;
 pub mod signatures;
 pub mod slo;
 pub mod staticweb;
-pub mod subrequest;
 pub mod swift_info;
 pub mod symlink;
 pub mod sync_realms;
@@ -101,13 +88,3 @@ mod testing;
 #[cfg(test)]
 mod testing_store;
 pub mod versioned_writes;
-pub mod watched;
-
-pub use info::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
-pub use notes::Notes;
-pub use pipeline::{Core, Feature, Next, Pipeline};
-pub use request::{Authorizer, ClientRequest, Footers, Request};
-pub use shared_cache::SharedCache;
-
-/// What clients get.
-pub type Response = peer::Response;

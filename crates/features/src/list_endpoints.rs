@@ -4,9 +4,9 @@
 //! are: it must not stand in a pipeline that strangers can reach. Always holds: only rings and the cached
 //! description of a container are looked at.
 
-use crate::{ClientRequest, Feature, InfoSource, Location, Next, Response, reply};
 use http::Method;
 use http::header::{ALLOW, HeaderValue};
+use request_pipeline::{ClientRequest, Feature, InfoSource, Location, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::ListEndpointsSettings;
 use vocabulary::names::quote;

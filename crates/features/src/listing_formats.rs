@@ -5,15 +5,13 @@
 //! Always holds: what is not a listing passes unchanged; an answer whose JSON cannot be read passes as
 //! it came; an answer that depended on `Accept` says so in `Vary`.
 
-use crate::gatekeeper::ALLOW_RESERVED_NAMES;
 use crate::listing_accept::{Form, choose, only_json};
 use crate::listing_rows::{NotRows, account_xml, container_xml, json_without_reserved, plain};
-use crate::request::is_true;
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use peer::Body;
+use request_pipeline::{ALLOW_RESERVED_NAMES, ClientRequest, Feature, Next, Response, is_true, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 
@@ -181,7 +179,7 @@ fn has_listing(response: &Response) -> bool {
 /// What another feature has made of a listing (a web page); `Accept` would have had a say otherwise.
 fn elsewhere_made(mut response: Response, wanted: &Wanted) -> Response {
     if wanted.vary && matches!(response.status(), StatusCode::OK | StatusCode::NO_CONTENT) {
-        vary_on(response.headers_mut(), &ACCEPT);
+        reply::vary_on(response.headers_mut(), &ACCEPT);
     }
     response
 }
@@ -246,32 +244,7 @@ fn dress(headers: &mut HeaderMap, wanted: &Wanted, length: usize) {
 
 fn add_vary(headers: &mut HeaderMap, wanted: &Wanted) {
     if wanted.vary {
-        vary_on(headers, &ACCEPT);
-    }
-}
-
-/// Adds a name to `Vary` unless it is there.
-pub(crate) fn vary_on(headers: &mut HeaderMap, name: &HeaderName) {
-    let spelled = match name.as_str() {
-        "accept" => "Accept",
-        "origin" => "Origin",
-        "access-control-request-headers" => "Access-Control-Request-Headers",
-        other => other,
-    };
-    let before = headers
-        .get(VARY)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    if before.split(',').any(|word| word.trim().eq_ignore_ascii_case(spelled)) {
-        return;
-    }
-    let after = if before.is_empty() {
-        spelled.to_owned()
-    } else {
-        format!("{before}, {spelled}")
-    };
-    if let Ok(value) = HeaderValue::try_from(after) {
-        headers.insert(VARY, value);
+        reply::vary_on(headers, &ACCEPT);
     }
 }
 
@@ -387,14 +360,5 @@ mod tests {
         let core = Answer::new(|request| reply::plain(200, request.query));
         let asked = answer("GET", "/v1/a/c?prefix=a%20b&form%61t=xml&limit=2", &[], core).await;
         assert_eq!(asked.2, "prefix=a%20b&limit=2&format=json");
-    }
-
-    #[test]
-    fn vary_keeps_what_it_has() {
-        let mut headers = HeaderMap::new();
-        headers.insert(VARY, HeaderValue::from_static("Foo, accept"));
-        vary_on(&mut headers, &ACCEPT);
-        vary_on(&mut headers, &http::header::ORIGIN);
-        assert_eq!(headers[VARY], "Foo, accept, Origin");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Always holds: a path is read once, in time linear in its length, whatever the regular expression is.
 
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use regex::Regex;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::SettingsError;
 use settings::declare::{Options, Scope};

@@ -8,11 +8,12 @@
 //! logged at once. Where metrics are wanted, each such request has them too, by OpenStack's names.
 //! Deliberately absent: the line's format and where it goes (`telemetry`).
 
-use crate::notes::Notes;
-use crate::watched::{End, Watcher, declared_length, watch};
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use http::header::{ETAG, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
+use request_pipeline::{
+    AccessNotes, ClientRequest, Feature, Next, Response, reply,
+    watched::{End, Watcher, declared_length, watch},
+};
 use settings::{LogLevel, ProxyLoggingSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -163,7 +164,7 @@ struct Pending {
     headers: HeaderMap,
     trans_id: String,
     began: (Duration, Timestamp),
-    notes: Notes,
+    notes: AccessNotes,
     received: Arc<AtomicU64>,
     sent: u64,
     status: u16,

@@ -7,10 +7,10 @@
 //! Always holds: a request that would have to wait longer than `max_sleep_time_seconds` is refused at once (498)
 //! and takes no turn. Requests that no limit concerns touch no counter.
 
-use crate::{ClientRequest, Feature, Next, Response, SharedCache, reply};
 use http::Method;
 use lru::LruCache;
 use parking_lot::Mutex;
+use request_pipeline::{ClientRequest, Feature, Next, Response, SharedCache, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::{RatelimitSettings, SizeLimit};
 use std::num::NonZeroUsize;
@@ -246,7 +246,7 @@ impl Counters {
 mod tests {
     use super::*;
     use crate::testing::{Answer, request};
-    use crate::{AccountInfo, ContainerInfo, Pipeline};
+    use request_pipeline::{AccountInfo, ContainerInfo, Pipeline};
     use settings::declare::{Options, Scope};
     use settings::gateway_filters::RatelimitOptions;
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,8 +4,7 @@
 //! Always holds: a write to a read-only account is refused before anything else happens to it; of a COPY
 //! the destination counts. Reads cost nothing but a look at the verb.
 
-use crate::request::is_true;
-use crate::{ClientRequest, Feature, Next, Response, reply};
+use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::ReadOnlySettings;
 
@@ -74,8 +73,8 @@ impl Feature for ReadOnly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AccountInfo;
     use crate::testing::{Answer, ask, request, with_headers};
+    use request_pipeline::AccountInfo;
     use std::sync::Arc;
 
     async fn asked(read_only: bool, allow_deletes: bool, said: &str, method: &str, path: &str) -> u16 {

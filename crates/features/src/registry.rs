@@ -39,8 +39,8 @@ use crate::swift_info::{Capabilities, SwiftInfo};
 use crate::symlink::Symlink;
 use crate::tempurl::TempUrl;
 use crate::versioned_writes::{LegacyVersions, ObjectVersioning};
-use crate::{Feature, SharedCache};
 use identity::{TempAuth, TokenCache};
+use request_pipeline::{Feature, SharedCache};
 use serde_json::Value;
 use settings::VersionedWritesSettings;
 use settings::declare::{Options, Scope};
@@ -393,9 +393,9 @@ fn with_required(mut pipeline: Vec<Stage<'_>>) -> Vec<Stage<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Pipeline;
     use crate::testing::{Answer, request};
-    use crate::{Response, reply};
+    use request_pipeline::Pipeline;
+    use request_pipeline::{Response, reply};
     use settings::Document;
     use std::path::Path;
 

@@ -10,7 +10,6 @@
 mod open;
 mod pace;
 
-use crate::{ClientRequest, Next, Response, reply};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::Method;
@@ -19,6 +18,7 @@ use md5::{Digest, Md5};
 use open::Open;
 pub use pace::Pace;
 use peer::{Body, BodyError};
+use request_pipeline::{ClientRequest, Next, Response, reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

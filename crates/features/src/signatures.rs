@@ -5,13 +5,13 @@
 //! that would have been right is shown or logged. A key of a container signs for that container alone; where an
 //! account has the same key the signature is the account's, so that nobody narrows another's.
 
-use crate::{Authorizer, ClientRequest, InfoSource, Response, reply};
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use hmac::{Hmac, KeyInit, Mac};
 use http::header::WWW_AUTHENTICATE;
 use identity::www_authenticate;
+use request_pipeline::{Authorizer, ClientRequest, InfoSource, Response, reply};
 use settings::kinds::{Digest, Digests};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};

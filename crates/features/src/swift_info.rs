@@ -5,9 +5,9 @@
 //! `METHOD\nEXPIRES\n/info`, `swiftinfo_expires` a time in the future.
 //! Always holds: keys of capabilities are OpenStack's; signatures are compared in constant time.
 
-use crate::{ClientRequest, Feature, Next, Response, cors, reply};
 use hmac::{Hmac, KeyInit, Mac};
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, HeaderValue, WWW_AUTHENTICATE};
+use request_pipeline::{ClientRequest, Feature, Next, Response, cors, reply};
 use serde_json::{Map, Value, json};
 use settings::ProxySettings;
 use sha1::Sha1;

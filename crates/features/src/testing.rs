@@ -1,45 +1,23 @@
 //! For this crate's unit tests: a request, a core that answers as told, and what is known of accounts.
 
-use crate::pipeline::Core;
-use crate::{AccountInfo, ClientRequest, ContainerInfo, Feature, InfoSource, Notes, Pipeline, Request, Response};
-use http::{HeaderMap, Method};
-use peer::Body;
+use http::Method;
+use request_pipeline::{
+    AccountInfo, ClientRequest, ContainerInfo, Core, Feature, InfoSource, Pipeline, Request, Response,
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use vocabulary::{EntityPath, Timestamp};
+use vocabulary::Timestamp;
 
 /// A request for a path, perhaps with a query.
 pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
     let (raw_path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = vocabulary::names::unquote(raw_path).unwrap();
-    let (version, rest) = path
-        .trim_start_matches('/')
-        .split_once('/')
-        .unwrap_or((path.trim_start_matches('/'), ""));
-    Box::new(Request {
-        method: Method::from_bytes(method.as_bytes()).unwrap(),
-        raw_path: raw_path.into(),
-        query: query.into(),
-        api_version: version.into(),
-        entity: EntityPath::split(rest).ok().map(Arc::new),
-        path: path.clone(),
-        headers: HeaderMap::new(),
-        body: Body::empty(),
-        from: ([127, 0, 0, 1], 1234).into(),
-        scheme: "http",
-        trans_id: "tx1".into(),
-        began: (Duration::ZERO, Timestamp::from_seconds(1_700_000_000)),
-        authorizer: None,
-        authorize_override: false,
-        is_synced: false,
-        remote_user: None,
-        acl: None,
-        is_owner: false,
-        is_reseller_admin: false,
-        notes: Notes::default(),
-        keys: None,
-        footers: None,
-    })
+    let mut request = Request::new(Method::from_bytes(method.as_bytes()).unwrap(), raw_path.into(), path);
+    request.query = query.into();
+    request.from = ([127, 0, 0, 1], 1234).into();
+    request.trans_id = "tx1".into();
+    request.began = (Duration::ZERO, Timestamp::from_seconds(1_700_000_000));
+    request
 }
 
 /// `request` with these headers.

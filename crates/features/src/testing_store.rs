@@ -1,11 +1,11 @@
 //! For this crate's unit tests: a core that keeps objects, and notes what it was asked.
 
 use crate::testing::Answer;
-use crate::{ClientRequest, Feature, Next, Pipeline, Response, reply};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::Body;
+use request_pipeline::{ClientRequest, Feature, Next, Pipeline, Response, reply};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocabulary::RangeSet;

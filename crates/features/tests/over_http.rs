@@ -6,12 +6,12 @@
 use bytes::Bytes;
 use features::catch_errors::CatchErrors;
 use features::proxy_logging::ProxyLogging;
-use features::{
-    AccountInfo, ClientRequest, ContainerInfo, Core, InfoSource, Notes, Pipeline, Request, Response, reply,
-};
 use http::HeaderValue;
 use peer::http_server::{Shutdown, serve};
 use peer::{Body, HttpService, ServerOptions};
+use request_pipeline::{
+    AccountInfo, ClientRequest, ContainerInfo, Core, InfoSource, Pipeline, Request, Response, reply,
+};
 use settings::ProxyLoggingSettings;
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -22,7 +22,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tracing::field::{Field, Visit};
-use vocabulary::Timestamp;
 use world::World;
 
 /// `/short` lies about its length, `/endless` never stops, `/hang` never answers.
@@ -81,30 +80,9 @@ impl HttpService for Door {
     async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
-        let request = Box::new(Request {
-            method: head.method,
-            raw_path: path.clone(),
-            path,
-            query: String::new(),
-            api_version: String::new(),
-            entity: None,
-            headers: head.headers,
-            body,
-            from,
-            trans_id: "tx1".into(),
-            began: (Duration::ZERO, Timestamp::from_seconds(1_700_000_000)),
-            authorizer: None,
-            authorize_override: false,
-            is_synced: false,
-            scheme: "http",
-            keys: None,
-            footers: None,
-            remote_user: None,
-            acl: None,
-            is_owner: false,
-            is_reseller_admin: false,
-            notes: Notes::default(),
-        });
+        let mut request = Request::new(head.method, path.clone(), path);
+        (request.headers, request.body, request.from) = (head.headers, body, from);
+        request.trans_id = "tx1".into();
         self.0.run(request).await
     }
 }

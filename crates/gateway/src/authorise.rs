@@ -4,8 +4,8 @@
 //! owners may see or set is taken off for everybody else.
 
 use crate::gateway::Shared;
-use features::{ClientRequest, Response};
 use http::HeaderMap;
+use request_pipeline::{ClientRequest, Response};
 
 /// `Err` is the answer to send instead.
 pub(crate) async fn authorise(shared: &Shared, request: &mut ClientRequest, acl: Option<&str>) -> Result<(), Response> {

@@ -8,11 +8,11 @@
 use crate::gateway::Shared;
 use crate::nodes::{Node, Route};
 use bytes::Bytes;
-use features::ClientRequest;
-pub(crate) use features::constraints::joined;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use peer::{Body, Call, PeerError, Response, Target, Timeouts};
+use request_pipeline::ClientRequest;
+pub(crate) use request_pipeline::constraints::joined;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, Timestamp};

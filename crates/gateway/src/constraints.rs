@@ -1,10 +1,10 @@
-//! What a client must say of a body, with Swift's texts. Limits on metadata: `features::constraints`.
+//! What a client must say of a body, with Swift's texts. Limits on metadata: `request_pipeline::constraints`.
 //!
 //! Always holds: what is refused here has been written nowhere.
 
 use crate::backend::header;
-pub(crate) use features::constraints::check_metadata;
-use features::{ClientRequest, Response, reply};
+pub(crate) use request_pipeline::constraints::check_metadata;
+use request_pipeline::{ClientRequest, Response, reply};
 /// The length a client declared: `Ok(None)` for a chunked body, `Err` when it declared none.
 pub(crate) fn declared_length(request: &ClientRequest) -> Result<Option<u64>, Response> {
     if let Some(length) = header(&request.headers, "content-length") {

@@ -12,10 +12,10 @@ use crate::fan_out::{self, MakeCall};
 use crate::gateway::{Shared, VERBS, method_not_allowed};
 use crate::nodes::Route;
 use crate::read;
-use features::{ClientRequest, InfoSource, Response, reply};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
 use peer::Body;
+use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, PolicyIndex};
@@ -125,7 +125,7 @@ fn show(shared: &Shared, request: &ClientRequest, headers: &mut HeaderMap) {
         headers.insert("x-storage-policy", text(&policy.name));
     }
     if request.is_reseller_admin {
-        let sharding = header(headers, "x-container-sysmeta-sharding").is_some_and(features::request::is_true);
+        let sharding = header(headers, "x-container-sysmeta-sharding").is_some_and(request_pipeline::is_true);
         headers.insert(
             "x-container-sharding",
             HeaderValue::from_static(if sharding { "True" } else { "False" }),

@@ -5,9 +5,8 @@
 //! Python's `mimetypes` does. Always holds: what reaches storage has a content type of valid UTF-8
 //! without Swift's private parameters.
 
-use features::request::OWN_CONTENT_TYPE;
-use features::{ClientRequest, Response, reply};
 use http::header::HeaderValue;
+use request_pipeline::{ClientRequest, OWN_CONTENT_TYPE, Response, reply};
 
 const DEFAULT: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// Extensions that say how a file is compressed, not what it is.
@@ -111,7 +110,7 @@ fn settle_declared(request: &mut ClientRequest, object: &str, is_clients: bool) 
     let detect = detect
         .as_ref()
         .and_then(|v| v.to_str().ok())
-        .is_some_and(features::request::is_true);
+        .is_some_and(request_pipeline::is_true);
     let declared = request.headers.get("content-type").filter(|value| !value.is_empty());
     let Some(declared) = declared.filter(|_| !detect) else {
         let guessed = guess(object).and_then(|guess| HeaderValue::from_str(guess).ok());

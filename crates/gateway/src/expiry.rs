@@ -6,8 +6,8 @@
 use crate::backend::{header, text};
 use crate::gateway::Shared;
 use crate::nodes::Route;
-use features::{ClientRequest, Response, reply};
 use http::HeaderMap;
+use request_pipeline::{ClientRequest, Response, reply};
 use vocabulary::{EntityPath, PathHash, Timestamp};
 
 /// The latest time Swift can spell in its queue.

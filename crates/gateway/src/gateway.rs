@@ -11,11 +11,11 @@ use crate::recognise::{not_text, recognise};
 use crate::rings::Rings;
 use crate::routing::Timings;
 use crate::{account, container, object};
-use features::gatekeeper::ALLOW_RESERVED_NAMES;
-use features::pipeline::Core;
-use features::{ClientRequest, Feature, InfoSource, Pipeline, Response, SharedCache, cors, reply};
 use http::{HeaderValue, Method, StatusCode};
 use peer::{Body, HttpService, Peers};
+use request_pipeline::{
+    ALLOW_RESERVED_NAMES, ClientRequest, Core, Feature, InfoSource, Pipeline, Response, SharedCache, cors, reply,
+};
 use settings::SortingMethod;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //! as numbers. Always holds: a value that lacks the status, or is no object, is rubbish and ignored.
 
 use crate::backend::header;
-use features::{AccountInfo, ContainerInfo, PolicyUse};
 use http::HeaderMap;
+use request_pipeline::{AccountInfo, ContainerInfo, PolicyUse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use vocabulary::PolicyIndex;

@@ -9,10 +9,10 @@
 use crate::options::GatewayOptions;
 use crate::rings::node_of;
 use crate::routing::local_first;
-use features::request::is_true;
 use http::HeaderMap;
 use parking_lot::Mutex;
 use placement::Ring;
+use request_pipeline::is_true;
 use settings::{PolicyRouting, Routing};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Always holds: the field names are the option names; defaults are Swift's.
 
-use features::cors::CorsSettings;
+use request_pipeline::cors::CorsSettings;
 use settings::{NodeCount, PolicyRouting};
 use std::time::Duration;
 use telemetry::Statsd;

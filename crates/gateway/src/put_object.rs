@@ -4,7 +4,7 @@
 //! failing node is simply replaced. A larger one streams: all replicas are asked first ("Expect"),
 //! those that refuse are replaced by handoffs, and the bytes flow once a quorum has agreed.
 //! The body's MD5 is computed once, here; services of this process use it ([`peer::Digest`]).
-//! Features may have more to say once the body has been read ([`features::Footers`]): a small body's
+//! Features may have more to say once the body has been read ([`request_pipeline::Footers`]): a small body's
 //! request simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
 //! Always holds: fewer than a quorum of whole replicas is no success; a body that ends early, or does not match
 //! the client's ETag, becomes no object on any replica.
@@ -18,12 +18,12 @@ use crate::fan_out::{self, MakeCall, Spares};
 use crate::gateway::Shared;
 use crate::nodes::Node;
 use crate::object::{Place, Updates, check_name, refusal_of, storage_headers};
-use features::{ClientRequest, Footers, Response, reply};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::header::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use peer::{Body, Call, Digest, Footer, Target};
+use request_pipeline::{ClientRequest, Footers, Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use vocabulary::Timestamp;

@@ -10,12 +10,11 @@ use crate::backend::{Question, header_timestamp, response_of, text};
 use crate::candidates::{Candidate, Candidates};
 use crate::gateway::Shared;
 use crate::nodes::Node;
-use features::Response;
-use features::reply;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderMap, Method};
 use peer::{Body, Call};
+use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
 use world::BoxFuture;
 

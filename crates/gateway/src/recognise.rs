@@ -4,12 +4,11 @@
 //! itself, is refused by the core unless a feature vouches for it; hop-by-hop headers go no further.
 
 use crate::gateway::Shared;
-use features::{ClientRequest, Request, Response, reply};
 use peer::{Body, Https};
+use request_pipeline::{ClientRequest, Request, Response, reply};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use vocabulary::Limits;
 use vocabulary::names::unquote;
-use vocabulary::{EntityPath, Limits};
 use world::World;
 
 /// Reads the request's line and headers. The refusal is boxed: it is rare and large.
@@ -41,35 +40,16 @@ pub(crate) fn recognise(
             .insert("x-openstack-request-id", crate::backend::text(&trans_id));
         return Err(Box::new(refusal));
     };
-    let (api_version, entity) = split(&path);
     let mut headers = head.headers;
     for hop_by_hop in ["connection", "keep-alive", "te", "upgrade", "proxy-connection"] {
         headers.remove(hop_by_hop);
     }
-    Ok(Box::new(Request {
-        method: head.method,
-        raw_path,
-        query: head.uri.query().unwrap_or_default().to_owned(),
-        path,
-        api_version,
-        entity,
-        headers,
-        body,
-        from,
-        scheme: if tls { "https" } else { "http" },
-        trans_id,
-        began,
-        authorizer: None,
-        authorize_override: false,
-        is_synced: false,
-        remote_user: None,
-        acl: None,
-        is_owner: false,
-        is_reseller_admin: false,
-        notes: features::Notes::default(),
-        keys: None,
-        footers: None,
-    }))
+    let mut request = Request::new(head.method, raw_path, path);
+    request.query = head.uri.query().unwrap_or_default().to_owned();
+    (request.headers, request.body) = (headers, body);
+    (request.from, request.scheme) = (from, if tls { "https" } else { "http" });
+    (request.trans_id, request.began) = (trans_id, began);
+    Ok(request)
 }
 
 /// The answer to a path that is no text, or is not for clients.
@@ -99,16 +79,6 @@ fn oversized(head: &http::request::Parts, limits: &Limits) -> Option<u16> {
     };
     (lengths().any(|length| length >= limits.max_header_size) || lengths().sum::<usize>() + 2 > MAX_HEADERS_SIZE)
         .then_some(400)
-}
-
-/// `/v1/a/c/o` → version and entity; no entity when a needed part is missing.
-fn split(path: &str) -> (String, Option<Arc<EntityPath>>) {
-    let rest = path.strip_prefix('/').unwrap_or(path);
-    let (version, rest) = rest.split_once('/').unwrap_or((rest, ""));
-    if version.is_empty() {
-        return (String::new(), None);
-    }
-    (version.to_owned(), EntityPath::split(rest).ok().map(Arc::new))
 }
 
 /// `tx`, 21 random hexadecimal digits, the time, and the cluster's suffix.

@@ -12,9 +12,9 @@ use crate::candidates::Candidates;
 use crate::gateway::Shared;
 use crate::read::Source;
 use bytes::Bytes;
-use features::Response;
 use http::header::HeaderValue;
 use peer::{Body, BodyError};
+use request_pipeline::Response;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 

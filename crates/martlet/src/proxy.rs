@@ -5,11 +5,11 @@
 
 use crate::failure::Failure;
 use features::registry::Parts;
-use features::{Feature, SharedCache};
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
 use peer::http_server::{Linger, Open};
 use peer::{Arrival, Peers, ServerOptions};
+use request_pipeline::{Feature, SharedCache};
 use serde_json::Value;
 use settings::{CacheSettings, ProxyConf, SettingsError, SwiftConf};
 use std::sync::Arc;

@@ -1,11 +1,10 @@
 //! The adapter with the real TempAuth; the decisions themselves are tested in `identity`.
 
 use super::*;
-use crate::AccountInfo;
-use crate::pipeline::{Core, Pipeline};
 use crate::testing::{request, shown_headers, with_headers};
 use http::header::WWW_AUTHENTICATE;
 use identity::TempAuth;
+use request_pipeline::{AccountInfo, Core, Pipeline};
 use settings::declare::Scope;
 use settings::{Document, TempAuthSettings};
 use std::path::Path;
@@ -48,7 +47,7 @@ impl InfoSource for Core1 {
         self.account.clone()
     }
 
-    async fn container(&self, _account: &str, _container: &str) -> Arc<crate::ContainerInfo> {
+    async fn container(&self, _account: &str, _container: &str) -> Arc<request_pipeline::ContainerInfo> {
         Arc::default()
     }
 }

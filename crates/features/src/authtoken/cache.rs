@@ -4,11 +4,11 @@
 //! Always holds: memory is bounded; tokens are held by their digest; none is believed for longer than
 //! `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for those others asked about.
 
-use crate::SharedCache;
 use http::{HeaderName, HeaderValue};
 use identity::keystone::{Token, Whose};
 use lru::LruCache;
 use parking_lot::Mutex;
+use request_pipeline::SharedCache;
 use sha2::{Digest, Sha256};
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -23,13 +23,13 @@ mod keystone;
 mod tls;
 
 use crate::registry::Parts;
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use cache::{Confirmed, Known};
 use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method};
 use identity::header_text;
 use identity::keystone::{Whose, is_identity_header};
 use keystone::{Keystone, Unavailable};
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
 use std::borrow::Cow;

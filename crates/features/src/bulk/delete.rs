@@ -6,12 +6,12 @@
 //! Source: `doc/source/api/bulk-delete.rst` and OpenStack Swift's answers.
 
 use crate::bulk_reply::Report;
-use crate::{ClientRequest, Next, reply};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Method};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use request_pipeline::{ClientRequest, Next, reply};
 use std::sync::Arc;
 use std::time::Duration;
 use world::Clock;
@@ -225,8 +225,8 @@ mod tests {
     use super::*;
     use crate::listing_accept::Form;
     use crate::testing::{Answer, ask, request, with_headers};
-    use crate::{Feature, Response};
     use parking_lot::Mutex;
+    use request_pipeline::{Feature, Response};
     use world::clock::RealClock;
 
     /// Deletes what it is made of.

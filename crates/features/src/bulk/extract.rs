@@ -8,11 +8,11 @@ use super::decode::{Compression, Decoded};
 use super::delete::{quote, subrequest};
 use super::tar::{Archive, Entry, Unreadable};
 use crate::bulk_reply::Report;
-use crate::{ClientRequest, Next, reply};
 use futures_util::future::join;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method};
 use peer::{Body, BodyError, Feed};
+use request_pipeline::{ClientRequest, Next, reply};
 use std::collections::HashSet;
 use vocabulary::EntityPath;
 

@@ -4,7 +4,6 @@
 //! Always holds: the work goes on only while the client takes the answer, and is dropped with it; the
 //! report, if anything was sent before it, comes behind a blank line.
 
-use crate::Response;
 use crate::listing_accept::Form;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, select};
@@ -12,6 +11,7 @@ use futures_util::{Stream, StreamExt, stream};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use peer::{Body, BodyError};
+use request_pipeline::Response;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

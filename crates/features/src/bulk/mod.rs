@@ -27,7 +27,6 @@ mod tests;
 
 use crate::bulk_reply::Report;
 use crate::listing_accept::{Form, choose};
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use decode::Compression;
 use delete::{Deleter, Tally};
 use extract::{Limits, extract};
@@ -35,6 +34,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use list::BadList;
 use peer::Body;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::BulkSettings;
 use std::future::Future;

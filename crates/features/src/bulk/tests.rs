@@ -1,11 +1,10 @@
 //! Both kinds of bulk request in front of a core that keeps what it is given.
 
 use super::*;
-use crate::pipeline::{Core, Pipeline};
 use crate::testing::{request, with_headers};
-use crate::{AccountInfo, ContainerInfo, InfoSource};
 use header::{BLOCK, header};
 use parking_lot::Mutex;
+use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, Pipeline};
 use std::time::{Duration, Instant};
 use world::clock::RealClock;
 

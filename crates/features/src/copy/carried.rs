@@ -3,11 +3,9 @@
 //! Always holds: the copy's ETag is checked against the source's where the bytes are the source's own (not
 //! those of a part, nor of a large object's segments); only then what a listing is to say of it is carried over.
 
-use crate::ClientRequest;
-use crate::request::is_true;
-use crate::subrequest::set_header;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
+use request_pipeline::{ClientRequest, is_true, set_header};
 use vocabulary::EntityPath;
 use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::{Entity, is_transient_system_meta};

@@ -6,12 +6,12 @@
 use super::carried::Said;
 use crate::bulk_reply::Report;
 use crate::listing_accept::{Form, choose_among};
-use crate::{Response, reply};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use peer::Body;
+use request_pipeline::{Response, reply};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

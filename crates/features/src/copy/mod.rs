@@ -18,12 +18,11 @@ mod carried;
 mod heartbeat;
 mod wish;
 
-use crate::subrequest::set_header;
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use carried::{Carried, Query};
 use http::header::{ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CONTENT_LENGTH, HeaderValue};
 use http::{HeaderName, Method, StatusCode};
 use peer::Body;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply, set_header};
 use settings::CopySettings;
 use std::sync::Arc;
 use std::time::Duration;

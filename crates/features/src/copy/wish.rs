@@ -3,8 +3,8 @@
 //! Always holds: what comes out is the PUT of the destination, without the headers that asked for a copy.
 
 use super::without_body;
-use crate::{ClientRequest, Response, reply};
 use http::Method;
+use request_pipeline::{ClientRequest, Response, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::names::unquote;

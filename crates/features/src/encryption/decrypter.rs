@@ -8,12 +8,12 @@ use super::cipher::Cipher;
 use super::meta::{BadMeta, CryptoMeta, EncryptedValue};
 use super::parts::Parts;
 use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, LISTED_ETAG, Trouble, USER_META, USER_META_KEY};
-use crate::Response;
 use crate::keymaster::{Key, KeyError, Keys, RootSecrets};
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use peer::{Body, BodyError};
+use request_pipeline::Response;
 use serde_json::{Map, Value};
 use vocabulary::EntityPath;
 

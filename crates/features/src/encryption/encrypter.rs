@@ -17,10 +17,7 @@ use super::{
     BODY_META, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, LISTED_ETAG, Trouble, USER_META, USER_META_KEY,
     secrets_of,
 };
-use crate::constraints::{check_metadata, joined};
 use crate::keymaster::{Key, KeyError, Keys};
-use crate::request::Footers;
-use crate::{ClientRequest, Response, reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -28,6 +25,11 @@ use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_M
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::Body;
+use request_pipeline::{
+    ClientRequest, Footers, Response,
+    constraints::{check_metadata, joined},
+    reply,
+};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, Limits};

@@ -28,12 +28,11 @@ mod parts;
 pub(crate) use meta::python_text;
 
 use crate::keymaster::{KeyError, RootSecrets};
-use crate::pipeline::{Feature, Next};
-use crate::{ClientRequest, Response, reply};
 use encrypter::Encrypter;
 use http::{HeaderName, HeaderValue, Method};
 use meta::BadMeta;
 use peer::Body;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::EncryptionSettings;
 use std::sync::Arc;
@@ -83,7 +82,7 @@ impl Encryption {
         if let Err(trouble) = encrypter::hide_conditions(&mut request, entity) {
             return trouble.answer(&request.method, &request.path);
         }
-        let (method, secrets) = (request.method.clone(), request.keys.clone());
+        let (method, secrets) = (request.method.clone(), secrets_in(&request).cloned());
         let response = next.run(request).await;
         if !decrypter::is_encrypted(response.headers()) {
             return response;
@@ -93,7 +92,7 @@ impl Encryption {
     }
 
     async fn list(&self, request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
-        let secrets = request.keys.clone();
+        let secrets = secrets_in(&request).cloned();
         let (head, body) = next.run(request).await.into_parts();
         if !head.status.is_success() || !listing::is_json(&head.headers) {
             return Response::from_parts(head, body);
@@ -165,9 +164,16 @@ impl Trouble {
     }
 }
 
-/// The keys that a request brings.
+/// The secrets that a keymaster has left for encryption behind it.
+fn secrets_in(request: &ClientRequest) -> Option<&Arc<RootSecrets>> {
+    request.extensions.get()
+}
+
+/// [`secrets_in`] what has to be encrypted.
 fn secrets_of(request: &ClientRequest) -> Result<&RootSecrets, KeyError> {
-    request.keys.as_deref().ok_or(KeyError::NoKeymaster)
+    secrets_in(request)
+        .map(|secrets| &**secrets)
+        .ok_or(KeyError::NoKeymaster)
 }
 
 #[cfg(test)]

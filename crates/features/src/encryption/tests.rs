@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::keymaster::Keymaster;
-use crate::pipeline::Core;
 use crate::testing::{request, with_headers};
-use crate::{Feature, InfoSource, Pipeline};
 use bytes::Bytes;
 use http::HeaderMap;
 use parking_lot::Mutex;
+use request_pipeline::{Core, Feature, InfoSource, Pipeline};
 use settings::declare::{Options, Scope};
 use std::path::Path;
 use world::random::OsRandom;

@@ -22,7 +22,6 @@ mod tests;
 
 use crate::bulk::delete::add_agent;
 use crate::signatures::{KeyScope, Keys, Within, info_of};
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use fields::{Fields, MAX_VALUE};
 use futures_util::future::join;
 use http::header::{
@@ -33,6 +32,7 @@ use multipart::{Broken, Multipart, PartHeaders, parameters_of};
 use peer::body::Feed;
 use peer::{Body, BodyError};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::Value;
 use settings::gateway_filters::FormPostSettings;
 use std::sync::Arc;

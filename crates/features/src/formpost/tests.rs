@@ -1,13 +1,12 @@
 //! Signed forms in front of a core that keeps what it is given.
 
 use super::*;
-use crate::pipeline::{Core, Pipeline};
 use crate::signatures::sign;
 use crate::testing::{request, with_headers};
-use crate::{AccountInfo, ContainerInfo, InfoSource};
 use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
+use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, Pipeline};
 use settings::kinds::Digest;
 use world::clock::RealClock;
 

@@ -1,11 +1,11 @@
 //! What the line of a request says of how it went.
 
 use super::*;
-use crate::pipeline::Pipeline;
 use crate::testing::{Answer, ask, request};
 use bytes::Bytes;
 use futures_util::stream;
 use peer::{Body, BodyError};
+use request_pipeline::Pipeline;
 use std::fmt::Write;
 use std::sync::Mutex;
 use tracing::field::{Field, Visit};
@@ -128,7 +128,7 @@ async fn streams_are_logged_as_they_end() {
 struct Reads;
 
 #[async_trait::async_trait]
-impl crate::Core for Reads {
+impl request_pipeline::Core for Reads {
     async fn handle(&self, mut request: ClientRequest) -> Response {
         if request.path == "/hang" {
             std::future::pending::<()>().await;
@@ -136,7 +136,7 @@ impl crate::Core for Reads {
         request.body.next().await;
         reply::plain(201, "")
     }
-    fn info(&self) -> &dyn crate::InfoSource {
+    fn info(&self) -> &dyn request_pipeline::InfoSource {
         unreachable!("nobody asks")
     }
 }

@@ -17,9 +17,9 @@ mod figures;
 mod machine;
 
 use crate::swift_info::VERSION;
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use http::header::HeaderValue;
 use md5::{Digest, Md5};
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Map, Value, json};
 use settings::gateway_filters::ReconSettings;
 use std::io;

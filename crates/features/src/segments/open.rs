@@ -4,12 +4,12 @@
 //! only with as many bytes as it announced and, where all of it is read, with those of its entity tag.
 
 use super::{ObjectPiece, hex, text};
-use crate::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG};
 use md5::{Digest, Md5};
 use peer::{Body, BodyError};
+use request_pipeline::Response;
 use vocabulary::EntityPath;
 use vocabulary::conditional::bare_etag;
 

@@ -3,10 +3,10 @@
 //! Rows of large objects come from the container server with `hash;…;slo_etag=…`; clients see the two apart.
 //! Always holds: a listing without large objects is passed on as it came, unread.
 
-use crate::Response;
 use http::header::{CONTENT_LENGTH, HeaderValue};
 use memchr::memmem;
 use peer::Body;
+use request_pipeline::Response;
 use serde_json::Value;
 
 const PARAMETER: &str = "slo_etag";
@@ -55,7 +55,7 @@ fn split(hash: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply;
+    use request_pipeline::reply;
 
     fn shown(json: &str) -> String {
         let response = show(reply::plain(200, json));

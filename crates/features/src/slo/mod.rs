@@ -23,12 +23,11 @@ mod read;
 mod upload;
 mod walk;
 
-use crate::request::is_true;
 use crate::segments::Pace;
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, StatusCode};
+use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
 use serde_json::{Value, json};
 use settings::SloSettings;
 use std::sync::Arc;

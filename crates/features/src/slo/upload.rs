@@ -12,9 +12,7 @@ use super::{ETAG_AT, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, is_large, rea
 use crate::bulk::heartbeat;
 use crate::bulk_reply::{Report, form_of};
 use crate::listing_accept::Form;
-use crate::request::is_true;
 use crate::segments::{agent, header_text, hex, md5_hex, text};
-use crate::{ClientRequest, Next, Response, reply};
 use base64::Engine;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
@@ -22,6 +20,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIE
 use http::{HeaderName, Method, StatusCode};
 use md5::{Digest, Md5};
 use peer::{Body, BodyError};
+use request_pipeline::{ClientRequest, Next, Response, is_true, reply};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,9 +6,9 @@
 //! manifests lie at most [`MAX_DEPTH`] deep in each other.
 
 use super::manifest::{self, Content, Object, Segment};
-use crate::Response;
 use crate::segments::{Asking, Failure, ObjectPiece, Piece, Pieces, text};
 use bytes::Bytes;
+use request_pipeline::Response;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vocabulary::conditional::bare_etag;

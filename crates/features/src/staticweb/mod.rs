@@ -9,12 +9,11 @@
 mod page;
 
 use crate::authorised;
-use crate::request::is_true;
-use crate::{ClientRequest, ContainerInfo, Feature, Next, Notes, Response, reply};
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use page::{Listing, Row};
 use peer::Body;
+use request_pipeline::{AccessNotes, ClientRequest, ContainerInfo, Feature, Next, Response, is_true, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::StaticwebSettings;
 use std::sync::Arc;
@@ -237,7 +236,7 @@ impl Visit<'_> {
         let mut request = self.request.without_body();
         let name = self.site.index.as_deref().unwrap_or_default();
         request.aim_at(self.container.with_object(format!("{directory}{name}")));
-        request.notes = Notes::of_feature(SOURCE);
+        request.notes = AccessNotes::of_feature(SOURCE);
         if let Some(user) = self.request.notes.read().user {
             request.notes.set_user(user);
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Answer, ask, request, with_headers};
-use crate::{Authorizer, InfoSource};
+use request_pipeline::{Authorizer, InfoSource};
 
 struct Anybody;
 

@@ -5,11 +5,9 @@
 
 use super::link::{self, Link, STORED_TARGET};
 use super::{SOURCE, Symlink};
-use crate::gatekeeper::ALLOW_RESERVED_NAMES;
-use crate::subrequest::set_header;
-use crate::{ClientRequest, Next, Response, reply};
 use http::Method;
 use http::header::{ETAG, HeaderValue, RANGE};
+use request_pipeline::{ALLOW_RESERVED_NAMES, ClientRequest, Next, Response, reply, set_header};
 use vocabulary::conditional::bare_etag;
 
 /// Objects with such metadata are sent whole: a range is that of the target.

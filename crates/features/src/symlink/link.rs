@@ -5,9 +5,8 @@
 //! symlink_target_etag=…; symlink_target_bytes=…`.
 //! Always holds: what is stored reads back as the same link.
 
-use crate::request::is_true;
-use crate::subrequest::set_header;
 use http::{HeaderMap, HeaderName};
+use request_pipeline::{is_true, set_header};
 use vocabulary::EntityPath;
 use vocabulary::names::{quote, unquote};
 

@@ -5,9 +5,9 @@
 //! Always holds: a listing without links passes as it is, unread.
 
 use super::link::Link;
-use crate::{ClientRequest, Next, Response};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use peer::Body;
+use request_pipeline::{ClientRequest, Next, Response};
 use serde_json::{Map, Value};
 
 /// Ten thousand rows of the longest names.
@@ -28,7 +28,7 @@ pub(super) async fn get(request: ClientRequest, next: Next) -> Response {
     }
     let (mut head, body) = response.into_parts();
     let Ok(json) = body.collect(MAX_LISTING).await else {
-        return crate::reply::status(503);
+        return request_pipeline::reply::status(503);
     };
     let shown = shown(&json, &version, account.as_deref().unwrap_or_default());
     let body = shown.map_or(json, Into::into);

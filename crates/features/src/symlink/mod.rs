@@ -19,8 +19,8 @@ mod link;
 mod listing;
 mod write;
 
-use crate::{ClientRequest, Feature, Next, Response};
 use http::Method;
+use request_pipeline::{ClientRequest, Feature, Next, Response};
 use settings::SymlinkSettings;
 
 /// What the access log calls these requests.

@@ -1,9 +1,9 @@
 use super::link::{LISTED_ETAG, Link};
 use super::*;
-use crate::reply;
 use crate::testing::{Answer, ask, request, shown_headers, with_headers};
 use http::{HeaderMap, HeaderValue};
 use proptest::prelude::*;
+use request_pipeline::reply;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -110,7 +110,7 @@ async fn put(headers: &[(&'static str, &str)]) -> (Response, HeaderMap) {
             *keep.lock().unwrap() = request.headers;
             answer(201, &[])
         }
-        _ => futures_util::FutureExt::now_or_never(crate::Core::handle(&others, request)).unwrap(),
+        _ => futures_util::FutureExt::now_or_never(request_pipeline::Core::handle(&others, request)).unwrap(),
     });
     let response = ask(symlink(), with_headers(request("PUT", "/v1/a/c/new"), headers), core).await;
     let stored = stored.lock().unwrap().clone();

@@ -6,10 +6,9 @@
 use super::follow::Trail;
 use super::link::{EMPTY_ETAG, LISTED_ETAG, Link, TARGET, TARGET_ACCOUNT, TARGET_BYTES, TARGET_ETAG, without_link};
 use super::{SOURCE, Symlink};
-use crate::subrequest::set_header;
-use crate::{ClientRequest, Next, Response, reply};
 use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use request_pipeline::{ClientRequest, Next, Response, reply, set_header};
 use vocabulary::EntityPath;
 use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::Entity;

@@ -22,11 +22,11 @@ pub mod query;
 mod tests;
 
 use crate::signatures::{KeyScope, Keys, Signature, Within, info_of};
-use crate::{ClientRequest, Feature, Next, Response, reply};
 use disposition::Wishes;
 use http::header::{CONTENT_DISPOSITION, EXPIRES, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method};
 use query::Signed;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::Value;
 use settings::gateway_filters::TempUrlSettings;
 use settings::kinds::HeaderPatterns;

@@ -1,10 +1,9 @@
 //! Signed addresses in front of a core that tells what it sees.
 
 use super::*;
-use crate::pipeline::{Core, Pipeline};
 use crate::signatures::sign;
 use crate::testing::{request, shown_headers, with_headers};
-use crate::{AccountInfo, ContainerInfo, InfoSource};
+use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, Pipeline};
 use settings::kinds::Digest;
 use world::clock::RealClock;
 

@@ -4,8 +4,8 @@
 //! Always holds: only one of the two is set; setting one wins over removing it in the same request.
 
 use super::{HISTORY, STACK};
-use crate::{ClientRequest, Next, Response, reply};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use request_pipeline::{ClientRequest, Next, Response, reply};
 
 const VERSIONS: HeaderName = HeaderName::from_static("x-versions-location");
 const OF_HISTORY: HeaderName = HeaderName::from_static("x-history-location");

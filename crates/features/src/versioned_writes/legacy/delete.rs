@@ -7,8 +7,8 @@
 
 use super::keep::check;
 use super::{HISTORY, Kept, MODE, SOURCE};
-use crate::{ClientRequest, Response, reply};
 use http::{Method, StatusCode};
+use request_pipeline::{ClientRequest, Response, reply};
 use serde_json::Value;
 use std::collections::VecDeque;
 use vocabulary::EntityPath;

@@ -4,9 +4,10 @@
 //! a copy that breaks off is none, and then nothing is overwritten.
 
 use super::{Kept, SOURCE};
-use crate::{ClientRequest, Response, authorised, reply};
+use crate::authorised;
 use http::Method;
 use http::header::{CONTENT_LENGTH, ETAG, HeaderMap, HeaderName, HeaderValue};
+use request_pipeline::{ClientRequest, Response, reply};
 use vocabulary::conditional::bare_etag;
 use vocabulary::{EntityPath, Timestamp};
 

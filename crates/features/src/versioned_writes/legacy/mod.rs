@@ -18,8 +18,8 @@ mod container;
 mod delete;
 mod keep;
 
-use crate::{ClientRequest, ContainerInfo, Feature, Next, Response};
 use http::Method;
+use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response};
 use settings::VersionedWritesSettings;
 use std::sync::Arc;
 use vocabulary::EntityPath;

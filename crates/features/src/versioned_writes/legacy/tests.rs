@@ -1,8 +1,8 @@
 use super::*;
 use crate::testing::{Answer, ask, request, shown_headers, with_headers};
-use crate::{Response, reply};
 use http::HeaderValue;
 use proptest::prelude::*;
+use request_pipeline::{Response, reply};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Mutex;

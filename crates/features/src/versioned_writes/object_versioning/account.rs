@@ -9,9 +9,8 @@
 use super::listing::{Row, is_json, name_of, take_rows, with_rows};
 use super::names::{hidden_container, visible_container};
 use super::{ObjectVersioning, SOURCE, allow_hidden, refused};
-use crate::request::is_true;
-use crate::{ClientRequest, Next, Response};
 use http::{Method, StatusCode};
+use request_pipeline::{ClientRequest, Next, Response, is_true};
 use serde_json::Value;
 use std::cmp::Ordering;
 use vocabulary::EntityPath;
@@ -194,12 +193,12 @@ mod tests {
                 true => json!([container("\0versions\0b", 9, 16)]),
                 false => json!([container("a", 1, 5), container("b", 2, 0)]),
             };
-            let mut response = crate::reply::with_body(
+            let mut response = request_pipeline::reply::with_body(
                 200,
                 http::HeaderValue::from_static("application/json"),
                 rows.to_string(),
             );
-            crate::subrequest::set_header(response.headers_mut(), "x-account-container-count", &containers);
+            request_pipeline::set_header(response.headers_mut(), "x-account-container-count", &containers);
             response
         });
         let clock = world::World::real().clock;

@@ -5,9 +5,8 @@
 
 use super::names::Hidden;
 use super::{CONTAINER_SYSMETA, ENABLED_SYSMETA, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
-use crate::request::is_true;
-use crate::{ClientRequest, ContainerInfo, Next, Response, reply};
 use http::{HeaderValue, Method};
+use request_pipeline::{ClientRequest, ContainerInfo, Next, Response, is_true, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 

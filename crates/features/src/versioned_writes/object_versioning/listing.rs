@@ -10,11 +10,10 @@
 use super::container::describe;
 use super::names::{Hidden, VersionId, hidden_name, read_hidden_name};
 use super::{DELETE_MARKER, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
-use crate::request::is_true;
-use crate::{ClientRequest, Next, Response, reply};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::{Method, StatusCode};
 use peer::Body;
+use request_pipeline::{ClientRequest, Next, Response, is_true, reply};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use vocabulary::EntityPath;

@@ -18,11 +18,11 @@ mod names;
 mod read;
 mod write;
 
-use crate::gatekeeper::ALLOW_RESERVED_NAMES;
-use crate::subrequest::set_header;
-use crate::{ClientRequest, ContainerInfo, Feature, Next, Response, reply};
 use http::{HeaderValue, Method};
 use names::{Hidden, VersionId};
+use request_pipeline::{
+    ALLOW_RESERVED_NAMES, ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header,
+};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Limits, Policies};
@@ -62,7 +62,7 @@ impl Versioned {
         let enabled = info
             .sysmeta
             .get(ENABLED_SYSMETA)
-            .is_some_and(|text| crate::request::is_true(text));
+            .is_some_and(|text| request_pipeline::is_true(text));
         Some(Self { hidden, enabled })
     }
 }

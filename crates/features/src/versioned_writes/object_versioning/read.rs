@@ -5,9 +5,8 @@
 
 use super::names::VersionId;
 use super::{Asked, DELETE_MARKER, VERSION_ID, allow_hidden, show_version};
-use crate::subrequest::set_header;
-use crate::{ClientRequest, Next, Response, reply};
 use http::header::{CONTENT_LOCATION, CONTENT_TYPE};
+use request_pipeline::{ClientRequest, Next, Response, reply, set_header};
 use vocabulary::names::{quote, unquote};
 
 const LINK_TARGET: &str = "x-symlink-target";

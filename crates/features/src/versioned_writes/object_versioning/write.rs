@@ -10,15 +10,15 @@ use super::{
     Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, not_kept, refused,
     show_version,
 };
-use crate::request::OWN_CONTENT_TYPE;
-use crate::subrequest::set_header;
-use crate::watched::{End, Watcher, watch};
-use crate::{ClientRequest, ContainerInfo, Next, Response, reply};
 use http::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
     TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
+use request_pipeline::{
+    ClientRequest, ContainerInfo, Next, OWN_CONTENT_TYPE, Response, reply, set_header,
+    watched::{End, Watcher, watch},
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vocabulary::conditional::bare_etag;

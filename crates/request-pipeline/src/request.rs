@@ -3,10 +3,11 @@
 //! Always holds: `path` is UTF-8 without NUL; `entity`, when there is one, is that path's account,
 //! container and object; header names are lower case (`http` sees to it).
 
-use crate::keymaster::RootSecrets;
-use crate::{InfoSource, Notes, Response, reply};
-use http::{HeaderMap, HeaderName, Method};
-use peer::Body;
+use crate::access_notes::AccessNotes;
+use crate::info::InfoSource;
+use crate::reply;
+use http::{Extensions, HeaderMap, HeaderName, Method};
+use peer::{Body, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,9 +66,9 @@ pub struct Request {
     /// Whether the caller administers the whole cluster.
     pub is_reseller_admin: bool,
     /// For the access log.
-    pub notes: Notes,
-    /// What a keymaster has for encryption behind it.
-    pub keys: Option<Arc<RootSecrets>>,
+    pub notes: AccessNotes,
+    /// What one feature leaves for another further down, found by its type (the secrets of a keymaster).
+    pub extensions: Extensions,
     /// What is to be stored with an object besides its headers, known once its body has been read.
     pub footers: Option<Footers>,
 }
@@ -75,12 +76,44 @@ pub struct Request {
 /// A feature has chosen the content type itself; it may have Swift's private parameters (`swift_…`).
 pub const OWN_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-own-content-type");
 
+/// Says yes where names that begin with a NUL may be used.
+pub const ALLOW_RESERVED_NAMES: HeaderName = HeaderName::from_static("x-backend-allow-reserved-names");
+
 /// Says, at the end of an object's body, which headers are stored with it over those that came first
 /// (`etag`, system metadata, what the container is told). `Err` is the answer to a body that must not be
 /// stored.
 pub type Footers = Box<dyn FnOnce() -> Result<HeaderMap, Response> + Send + Sync>;
 
 impl Request {
+    /// A request for this path, as sent and decoded, and nothing else known of it.
+    pub fn new(method: Method, raw_path: String, path: String) -> ClientRequest {
+        let (api_version, entity) = split(&path);
+        Box::new(Self {
+            method,
+            raw_path,
+            query: String::new(),
+            api_version,
+            entity,
+            path,
+            headers: HeaderMap::new(),
+            body: Body::empty(),
+            from: SocketAddr::from(([0, 0, 0, 0], 0)),
+            scheme: "http",
+            trans_id: String::new(),
+            began: (Duration::ZERO, Timestamp::default()),
+            authorizer: None,
+            authorize_override: false,
+            is_synced: false,
+            remote_user: None,
+            acl: None,
+            is_owner: false,
+            is_reseller_admin: false,
+            notes: AccessNotes::default(),
+            extensions: Extensions::new(),
+            footers: None,
+        })
+    }
+
     /// A header's text; `None` when absent or not UTF-8.
     pub fn header(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()
@@ -105,13 +138,7 @@ impl Request {
     /// Makes this a request about another path (decoded), whatever that names; `raw_path` stays what the
     /// client sent.
     pub fn take_path(&mut self, path: String) {
-        let rest = path.strip_prefix('/').unwrap_or(&path);
-        let (version, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        self.entity = match version {
-            "" => None,
-            _ => EntityPath::split(rest).ok().map(Arc::new),
-        };
-        self.api_version = version.to_owned();
+        (self.api_version, self.entity) = split(&path);
         self.path = path;
     }
 
@@ -125,6 +152,16 @@ impl Request {
     pub fn is_true(&self, name: &str) -> bool {
         self.header(name).is_some_and(is_true)
     }
+}
+
+/// `/v1/a/c/o` → version and entity; no entity when a needed part is missing.
+fn split(path: &str) -> (String, Option<Arc<EntityPath>>) {
+    let rest = path.strip_prefix('/').unwrap_or(path);
+    let (version, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    if version.is_empty() {
+        return (String::new(), None);
+    }
+    (version.to_owned(), EntityPath::split(rest).ok().map(Arc::new))
 }
 
 /// Whether a configuration or header value means yes.

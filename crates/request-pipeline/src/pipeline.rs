@@ -4,7 +4,9 @@
 //! several times sends several requests, each through everything below it. A [`Next`] may be kept: the
 //! body of an answer asks for more while it streams.
 
-use crate::{ClientRequest, InfoSource, Response};
+use crate::info::InfoSource;
+use crate::request::ClientRequest;
+use peer::Response;
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -3,8 +3,10 @@
 //! The gateway's core checks them, and so does a feature after which nobody can (`encryption`).
 //! Always holds: what is refused here has been written nowhere.
 
-use crate::{ClientRequest, Response, reply};
+use crate::reply;
+use crate::request::ClientRequest;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use peer::Response;
 use vocabulary::Limits;
 use vocabulary::header_name;
 use vocabulary::metadata::Entity;

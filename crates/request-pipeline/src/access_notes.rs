@@ -1,19 +1,19 @@
 //! What becomes known about a request on its way, for its line in the access log.
 //!
 //! Always holds: all clones belong to one request of a client and to what features ask on its behalf;
-//! the line is written once. Deliberately absent: the line itself (`proxy_logging.rs`).
+//! the line is written once. Deliberately absent: the line itself (`proxy_logging` in `features`).
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 use vocabulary::PolicyIndex;
 
-/// Shared by everybody who handles one request.
+/// Shared by all code that handles one request.
 #[derive(Clone, Default)]
-pub struct Notes(Arc<Mutex<Noted>>);
+pub struct AccessNotes(Arc<Mutex<AccessFacts>>);
 
 /// What has been noted so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Noted {
+pub struct AccessFacts {
     /// Who asked, for the log: `test:tester`.
     pub user: Option<String>,
     /// The storage policy of the container in question.
@@ -25,7 +25,7 @@ pub struct Noted {
     logged: bool,
 }
 
-impl Notes {
+impl AccessNotes {
     /// For what the feature known as `source` asks by itself: it has a line of its own.
     pub fn of_feature(source: &'static str) -> Self {
         let notes = Self::default();
@@ -53,13 +53,13 @@ impl Notes {
         self.0.lock().remarks.push(text.into());
     }
 
-    /// Takes over writing the line; `false` when somebody else has.
+    /// Takes over writing the line; `false` when it is being written already.
     pub fn claim_line(&self) -> bool {
         !std::mem::replace(&mut self.0.lock().logged, true)
     }
 
     /// All of it.
-    pub fn read(&self) -> Noted {
+    pub fn read(&self) -> AccessFacts {
         self.0.lock().clone()
     }
 }
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn one_line_per_request() {
-        let notes = Notes::default();
+        let notes = AccessNotes::default();
         notes.clone().set_user("a:b");
         assert_eq!(notes.read().user.as_deref(), Some("a:b"));
         assert!(notes.claim_line());
         assert!(!notes.clone().claim_line());
-        assert!(Notes::of_feature("TU").claim_line());
+        assert!(AccessNotes::of_feature("TU").claim_line());
     }
 }

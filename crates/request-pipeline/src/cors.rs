@@ -7,13 +7,14 @@
 //! strict mode; `Vary` names `Origin` wherever the answer depended on it.
 //! Source: `doc/source/cors.rst` and OpenStack Swift's answers.
 
-use crate::listing_formats::vary_on;
-use crate::{ContainerInfo, Response, reply};
+use crate::info::ContainerInfo;
+use crate::reply::{self, vary_on};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN,
 };
+use peer::Response;
 
 /// What the operator says about cross-origin requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +160,6 @@ fn exposed(headers: &HeaderMap, container: &ContainerInfo, settings: &CorsSettin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{request, shown_headers, with_headers};
     use proptest::prelude::*;
 
     const METHODS: &str = "DELETE, GET, HEAD, OPTIONS, POST, PUT";
@@ -175,15 +175,28 @@ mod tests {
         }
     }
 
+    /// `name: value; …`, in order of names.
+    fn shown_headers(response: &Response) -> String {
+        let show = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
+        let mut shown: Vec<String> = response.headers().iter().map(show).collect();
+        shown.sort();
+        shown.join("; ")
+    }
+
     fn strict() -> CorsSettings {
         CorsSettings::from(&settings::ProxySettings::default())
     }
 
     fn asked(headers: &[(&'static str, &str)], container: &ContainerInfo, settings: &CorsSettings) -> (u16, String) {
-        let asked = with_headers(request("OPTIONS", "/v1/a/c"), headers);
-        let response = preflight(&asked.headers, container, METHODS, settings);
+        let header = |(name, value): &(&'static str, &str)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            )
+        };
+        let asked: HeaderMap = headers.iter().map(header).collect();
+        let response = preflight(&asked, container, METHODS, settings);
         let shown = shown_headers(&response)
-            .join("; ")
             .replace(METHODS, "ALL")
             .replace("access-control-", "ac-");
         (response.status().as_u16(), shown)
@@ -247,7 +260,7 @@ mod tests {
             container,
             settings,
         );
-        let shown = shown_headers(&response).join("; ");
+        let shown = shown_headers(&response);
         shown
             .replace(&ALWAYS_EXPOSED.join(", "), "USUAL")
             .replace("access-control-", "ac-")
@@ -279,12 +292,12 @@ mod tests {
         fn any_metadata_and_header_is_survived(origins in "\\PC{0,20}", asked in prop::collection::vec(any::<u8>(), 0..20)) {
             let container = container(&[("allow-origin", &origins), ("expose-headers", &origins), ("max-age", &origins)]);
             let Ok(value) = HeaderValue::from_bytes(&asked) else { return Ok(()) };
-            let mut request = request("OPTIONS", "/v1/a/c");
-            request.headers.insert(ORIGIN, value.clone());
-            request.headers.insert(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("GET"));
-            request.headers.insert(ACCESS_CONTROL_REQUEST_HEADERS, value.clone());
+            let mut request = HeaderMap::new();
+            request.insert(ORIGIN, value.clone());
+            request.insert(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("GET"));
+            request.insert(ACCESS_CONTROL_REQUEST_HEADERS, value.clone());
             let lax = CorsSettings { strict: false, allow_origin: vec!["*".into()], expose_headers: vec![origins.clone()] };
-            let mut response = preflight(&request.headers, &container, METHODS, &lax);
+            let mut response = preflight(&request, &container, METHODS, &lax);
             decorate(&mut response, &value, &container, &lax);
         }
     }

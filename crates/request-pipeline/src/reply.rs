@@ -4,10 +4,9 @@
 //! Always holds: the answer to HEAD has the same headers and no body (the server side of HTTP sees
 //! to it); a reason is never made of what a client sent without being escaped or plain text.
 
-use crate::Response;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY};
 use http::{Method, StatusCode};
-use peer::Body;
+use peer::{Body, Response};
 
 /// Swift's own: the client went away before its request was complete.
 pub const CLIENT_DISCONNECT: u16 = 499;
@@ -59,6 +58,31 @@ pub fn status_line(code: u16) -> String {
         status.canonical_reason()
     });
     format!("{code} {}", words.unwrap_or_default())
+}
+
+/// Adds a name to `Vary` unless it is there.
+pub fn vary_on(headers: &mut HeaderMap, name: &HeaderName) {
+    let spelled = match name.as_str() {
+        "accept" => "Accept",
+        "origin" => "Origin",
+        "access-control-request-headers" => "Access-Control-Request-Headers",
+        other => other,
+    };
+    let before = headers
+        .get(VARY)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if before.split(',').any(|word| word.trim().eq_ignore_ascii_case(spelled)) {
+        return;
+    }
+    let after = if before.is_empty() {
+        spelled.to_owned()
+    } else {
+        format!("{before}, {spelled}")
+    };
+    if let Ok(value) = HeaderValue::try_from(after) {
+        headers.insert(VARY, value);
+    }
 }
 
 fn page(code: u16) -> Option<(&'static str, &'static str)> {
@@ -150,5 +174,14 @@ mod tests {
             );
         }
         assert_eq!(status(204).body().length(), Some(0));
+    }
+
+    #[test]
+    fn vary_keeps_what_it_has() {
+        let mut headers = HeaderMap::new();
+        headers.insert(VARY, HeaderValue::from_static("Foo, accept"));
+        vary_on(&mut headers, &http::header::ACCEPT);
+        vary_on(&mut headers, &http::header::ORIGIN);
+        assert_eq!(headers[VARY], "Foo, accept, Origin");
     }
 }

@@ -5,8 +5,8 @@
 //! Always holds: such a request carries no header of the client but its agent, referrer, token and host; it is
 //! authorised like the client's own unless the feature says [`Request::preauthorised`].
 
-use crate::request::OWN_CONTENT_TYPE;
-use crate::{ClientRequest, Notes, Request};
+use crate::access_notes::AccessNotes;
+use crate::request::{ClientRequest, OWN_CONTENT_TYPE, Request};
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::Body;
@@ -26,7 +26,7 @@ impl Request {
             method,
             headers: INHERITED.into_iter().filter_map(found).collect(),
             query: String::new(),
-            notes: Notes::of_feature(source),
+            notes: AccessNotes::of_feature(source),
             is_synced: false,
             is_owner: false,
             acl: None,
@@ -69,7 +69,7 @@ impl Request {
             is_owner: self.is_owner,
             is_reseller_admin: self.is_reseller_admin,
             notes: self.notes.clone(),
-            keys: self.keys.clone(),
+            extensions: self.extensions.clone(),
             footers: None,
         })
     }
@@ -121,14 +121,14 @@ pub fn set_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{request, with_headers};
 
     #[test]
     fn features_ask_in_their_own_name() {
-        let client = with_headers(
-            request("PUT", "/v1/a/c/o?multipart-manifest=put"),
-            &[("x-auth-token", "t"), ("etag", "x"), ("x-object-meta-a", "b")],
-        );
+        let mut client = Request::new(Method::PUT, "/v1/a/c/o".into(), "/v1/a/c/o".into());
+        client.query = "multipart-manifest=put".into();
+        for (name, value) in [("x-auth-token", "t"), ("etag", "x"), ("x-object-meta-a", "b")] {
+            client.set_header(name, value);
+        }
         client.notes.set_user("a:u");
         let entity = EntityPath::account("b").with_container("d").with_object("ü/ x");
         let asked = client.subrequest(Method::GET, entity, "SLO");
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn paths_are_taken_whole_or_not_at_all() {
-        let mut asked = request("GET", "/v1/a/c/o");
+        let mut asked = Request::new(Method::GET, "/v1/a/c/o".into(), "/v1/a/c/o".into());
         assert!(!asked.aim_at_path("nothing"));
         assert!(!asked.aim_at_path("/v1//c"));
         assert_eq!(asked.path, "/v1/a/c/o");

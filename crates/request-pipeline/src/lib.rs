@@ -1,0 +1,40 @@
+//! What the gateway and Swift's features share: a client's request, its reply, and the pipeline between them.
+//!
+//! A [`Feature`] sees a [`ClientRequest`] on its way in and the response on its way out, may answer by itself,
+//! change either, or send further requests down the rest of the pipeline. The gateway builds the [`Pipeline`] and
+//! ends it with its [`Core`].
+//! Always holds: a request runs through the features in the order of the pipeline.
+//! Deliberately absent: the features themselves (crate `features`); how accounts and containers are looked up, which
+//! the gateway provides as [`InfoSource`]; rings, nodes, disks.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is known of a request | `request.rs`; for its line in the access log: `access_notes.rs` |
+//! | how does a request run through the features | `pipeline.rs` |
+//! | what features request by themselves | `subrequest.rs` |
+//! | status pages and short answers | `reply.rs` |
+//! | what is known of accounts and containers | `info.rs`; the cache that gateways share: `shared_cache.rs` |
+//! | counting and ending bodies | `watched.rs` |
+//! | limits on user metadata | `constraints.rs` |
+//! | requests from pages of other origins | `cors.rs` |
+//!
+//! Tests: beside the code.
+
+mod access_notes;
+pub mod constraints;
+pub mod cors;
+mod info;
+mod pipeline;
+pub mod reply;
+mod request;
+mod shared_cache;
+mod subrequest;
+pub mod watched;
+
+pub use access_notes::{AccessFacts, AccessNotes};
+pub use info::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
+pub use peer::Response;
+pub use pipeline::{Core, Feature, Next, Pipeline};
+pub use request::{ALLOW_RESERVED_NAMES, Authorizer, ClientRequest, Footers, OWN_CONTENT_TYPE, Request, is_true};
+pub use shared_cache::SharedCache;
+pub use subrequest::set_header;
