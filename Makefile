@@ -6,7 +6,7 @@ PYTEST := $(VENV)/bin/python -m pytest
 PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl iproute2 procps util-linux e2fsprogs
 
 # `make test` runs two of its parts at a time, each grouped in the output; by itself, a goal is run alone.
-TEST_PARTS := build check black-box rust conformance cors
+TEST_PARTS := build keystone check black-box rust conformance cors
 # Compilers beside the black-box tests leave them the processors (make says BESIDE=yes to itself).
 NICE := $(if $(BESIDE),nice -n 10)
 # Not a client of make's job server: cargo and the tests look after themselves.
@@ -14,7 +14,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check rust black-box packages oracle conformance conformance-all cors probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features bench-metrics deb clean
+.PHONY: help up build dist test quick check rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features bench-metrics deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -36,8 +36,9 @@ quick: $(VENV)/ready check   ## the inner loop: lints, unit tests, and a few bla
 	cargo build --locked -p martlet
 	MARTLET_BIN=target/debug/martlet $(PYTEST) $(SMOKE) --sut up -n 2 --dist loadfile
 
-check:           ## formatting and lints
+check:           ## formatting, the rules of the tree (cargo xtask tidy), lints
 	$(CARGO) fmt --all --check
+	$(CARGO) xtask tidy
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 rust: $(VENV)/ready   ## unit and property tests
@@ -45,8 +46,8 @@ rust: $(VENV)/ready   ## unit and property tests
 	MARTLET_ORACLE_PYTHON=$(CURDIR)/$(VENV)/bin/python MARTLET_SWIFT_PYTHON=$(CURDIR)/$(VENV)/bin/python \
 	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin $(ALONE) cargo test --workspace --locked
 
-black-box: build $(VENV)/ready   ## Martlet from outside: clients, OpenStack Swift beside it, faults
-	$(ALONE) $(PYTEST) tests/ -n 2 --dist loadfile
+black-box: build keystone   ## Martlet from outside: clients, OpenStack Swift beside it, faults
+	$(ALONE) $(PYTEST) tests/ -n 3 --dist loadfile
 
 oracle: $(VENV)/ready   ## the black-box tests against OpenStack Swift itself: proves the tests
 	$(PYTEST) tests/ --sut openstack
@@ -112,6 +113,9 @@ packages:        ## Debian packages the tests need, installed where root runs th
 	elif [ "$$(id -u)" -eq 0 ]; then \
 		apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PACKAGES); \
 	else echo "not root: these must be installed: $(PACKAGES)"; fi
+
+keystone: $(VENV)/ready   ## a Keystone for the tests, in a virtual environment of its own
+	cd tests && $(ALONE) $(NICE) ../$(VENV)/bin/python -m harness.keystone --prepare
 
 $(VENV)/ready: tests/requirements.txt
 	$(PYTHON) -m venv $(VENV)

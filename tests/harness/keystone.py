@@ -15,7 +15,7 @@ interpreter: the functional tests' v3 variant and an OpenStack proxy with authto
 database is kept there too, so that a start takes two seconds.
 
 From a shell: `python -m harness.keystone DIRECTORY SWIFT_PORT` (in tests/) serves until interrupted and prints the
-three sections.
+three sections; `python -m harness.keystone --prepare` makes only the environment and the database (`make keystone`).
 """
 
 import fcntl
@@ -94,7 +94,7 @@ def with_keystone(pipeline):
 
 
 def environment():
-    """The virtual environment with Keystone, made by the first who asks."""
+    """The virtual environment with Keystone, made by the first call."""
     folder = Path(os.environ.get("MARTLET_KEYSTONE_VENV", REPOSITORY / ".venv-keystone"))
     folder.mkdir(parents=True, exist_ok=True)
     wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
@@ -243,16 +243,21 @@ class Keystone:
 
     # Making it
 
+    def template(self):
+        """The directory whose files every start begins with."""
+        self.environment = environment()
+        made_by = hashlib.sha256(repr((USERS, CONFIGURATION)).encode()).hexdigest()[:12]
+        template = self.environment / f"bootstrapped-{made_by}"
+        with open(self.environment / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (template / "made.json").exists():
+                self._bootstrap(template)
+        return template
+
     def _files(self):
         self.environment = environment()
         if not (self.root / "keystone.db").exists():
-            made_by = hashlib.sha256(repr((USERS, CONFIGURATION)).encode()).hexdigest()[:12]
-            template = self.environment / f"bootstrapped-{made_by}"
-            with open(self.environment / "lock", "w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not (template / "made.json").exists():
-                    self._bootstrap(template)
-            shutil.copytree(template, self.root, dirs_exist_ok=True)
+            shutil.copytree(self.template(), self.root, dirs_exist_ok=True)
         self._configure()
         self.domains, self.projects, self.users, self.roles = json.loads((self.root / "made.json").read_text())
         with sqlite3.connect(self.root / "keystone.db") as database:
@@ -310,6 +315,9 @@ class Keystone:
 
 
 def main():
+    if sys.argv[1:] == ["--prepare"]:
+        Keystone("unused", swift_port=0).template()
+        return
     root, port = Path(sys.argv[1]).resolve(), int(sys.argv[2])
     root.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
