@@ -229,13 +229,13 @@ impl Health {
         self.state.lock().trial_asked = true;
     }
 
-    /// A sync has ended well.
-    pub(crate) fn has_synced(&self) {
+    /// Reports a sync that succeeded.
+    pub fn has_synced(&self) {
         self.synced.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A sync failed: what was written since the last one may be lost, whatever the system says from now on.
-    pub(crate) fn sync_failed(&self, path: &Path, error: &io::Error) {
+    /// Reports a failed sync of `path`: what was written since the last one may be lost, whatever the system says from now on.
+    pub fn sync_failed(&self, path: &Path, error: &io::Error) {
         let why = format!("fsync of {} failed: {error}", path.display());
         self.fall(&mut self.state.lock(), Service::ReadOnly, why);
         self.saw(error);

@@ -15,6 +15,7 @@ use crate::row::ContainerRow;
 use crate::{Error, Location, Row, absorb, pending};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
+use vocabulary::FaultKind;
 
 /// How large the pending file may grow before it is merged; OpenStack's PENDING_CAP.
 const PENDING_CAP: u64 = 131_072;
@@ -176,7 +177,13 @@ impl Broker {
             None => Database::open(&self.location).and_then(|database| work(slot.insert(database))),
         };
         done.map_err(|failure| match failure {
-            DatabaseFailure::Error(error) => error,
+            DatabaseFailure::Error(error) => {
+                if error.kind() == FaultKind::Device {
+                    // What it keeps in memory may not be what the drive kept.
+                    *slot = None;
+                }
+                error
+            }
             DatabaseFailure::Damaged(reason) => {
                 *slot = None;
                 self.quarantine(reason)

@@ -2,15 +2,17 @@
 //!
 //! Always holds: a committed transaction survives power loss (`synchronous=FULL` and a journal that
 //! is truncated and synced rather than unlinked; OpenStack's unlinked journals and ours are read by
-//! both). No memory mapping: a failing drive must be an error, not a signal. The schema is current:
+//! both), and one that the drive did not keep is reported to the drive's health, before anything else is written.
+//! No memory mapping: a failing drive must be an error, not a signal. The schema is current:
 //! older ones are migrated on opening, as OpenStack does on first use.
 //! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and committed whole.
 
-use crate::error::{Error, damage};
+use crate::error::{Error, damage, is_failed_sync, is_failed_write};
 use crate::files::{Disk, Identity};
 use crate::image::Image;
 use crate::{Kind, Location, chexor, migrate};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ const CACHE_KIB: i64 = 2_048;
 const HEAP_LIMIT: i64 = 256 << 20;
 const STATEMENTS: usize = 32;
 /// What the system says of a link to itself.
-const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+const LOOP: i32 = Errno::LOOP.raw_os_error();
 
 /// An open database file.
 pub(crate) struct Database {
@@ -33,6 +35,8 @@ pub(crate) struct Database {
     path: PathBuf,
     /// SQLite's own file beside it.
     journal: PathBuf,
+    /// Whether that has a durable name, where there is to be one.
+    has_journal: bool,
     disk: Disk,
     identity: Identity,
     /// What is open when it is not the file itself.
@@ -66,7 +70,8 @@ impl Database {
     /// journal and syncs.
     pub(crate) fn open_unshared(disk: &Disk, kind: Kind, path: &Path) -> Result<Self, DatabaseFailure> {
         let mut database = Self::open_file(disk, path.to_owned(), false)?;
-        unsynced(&database.connection).map_err(|error| database_failure("open", path, error))?;
+        unsynced(&database.connection).map_err(|error| failure(disk, "open", path, error))?;
+        database.has_journal = true;
         migrate::to_current(kind, &mut database)?;
         Ok(database)
     }
@@ -76,17 +81,18 @@ impl Database {
         let (connection, image) = match disk.databases() {
             None => {
                 let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
-                (opened.map_err(|error| database_failure("open", &path, error))?, None)
+                (opened.map_err(|error| failure(disk, "open", &path, error))?, None)
             }
             Some(databases) => {
                 let (connection, image) = Image::open(databases, &path, synced)?;
                 (connection, Some(image))
             }
         };
-        prepare(&connection).map_err(|error| database_failure("open", &path, error))?;
+        prepare(&connection).map_err(|error| failure(disk, "open", &path, error))?;
         Ok(Self {
             connection,
             journal: beside(&path, "-journal"),
+            has_journal: image.is_some(),
             path,
             disk: disk.clone(),
             identity,
@@ -140,7 +146,7 @@ impl Database {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, DatabaseFailure> {
-        work(&self.connection).map_err(|error| database_failure(doing, &self.path, error))
+        work(&self.connection).map_err(|error| failure(&self.disk, doing, &self.path, error))
     }
 
     /// Runs `work` as one durable transaction.
@@ -149,6 +155,12 @@ impl Database {
         doing: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, DatabaseFailure> {
+        self.disk.check_writable()?;
+        if !self.has_journal {
+            // SQLite would make it, too, but not mind when its directory cannot be synced.
+            self.disk.make_empty(&self.journal)?;
+            self.has_journal = true;
+        }
         let (path, disk, identity) = (&self.path, &self.disk, self.identity);
         let is_named = || disk.identity(path).ok() == Some(identity);
         let attempt = |connection: &mut Connection| {
@@ -162,7 +174,12 @@ impl Database {
             transaction.commit()?;
             Ok(Some(value))
         };
-        let done = attempt(&mut self.connection).map_err(|error| database_failure(doing, path, error))?;
+        let done = attempt(&mut self.connection).map_err(|error| {
+            if is_failed_write(&error) && !is_failed_sync(&error) {
+                disk.sync_failed(path, &Errno::IO.into());
+            }
+            failure(disk, doing, path, error)
+        })?;
         // What `work` has put in this one's place stays as it is.
         if let Some(image) = self.image.as_mut().filter(|_| is_named()) {
             image.commit(disk, path, &mut self.connection)?;
@@ -268,7 +285,12 @@ impl From<Error> for DatabaseFailure {
     }
 }
 
-fn database_failure(doing: &'static str, path: &Path, error: rusqlite::Error) -> DatabaseFailure {
+/// What SQLite's error means; a failed sync is reported.
+fn failure(disk: &Disk, doing: &'static str, path: &Path, error: rusqlite::Error) -> DatabaseFailure {
+    if is_failed_sync(&error) {
+        // Which error the system gave SQLite does not say.
+        disk.sync_failed(path, &Errno::IO.into());
+    }
     match damage(&error) {
         Some(reason) => DatabaseFailure::Damaged(reason),
         None => DatabaseFailure::Error(Error::sqlite(doing, path, error)),

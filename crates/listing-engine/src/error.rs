@@ -3,6 +3,7 @@
 //! Always holds: every message names the file. A corrupt database has been moved to `quarantined/`
 //! before its error is seen, so the next request finds a clean absence that replication can fill.
 
+use rusqlite::ffi;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,6 +63,9 @@ pub enum Error {
         /// The database file.
         path: PathBuf,
     },
+    /// The drive takes no writes until a trial has shown that it keeps what it is given.
+    #[error("{_0}")]
+    OutOfService(Arc<durable_fs::FsError>),
     /// The file system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
@@ -115,7 +119,7 @@ impl Error {
             Self::Busy { .. } => FaultKind::Contention,
             Self::Quarantined { .. } | Self::Metadata { .. } | Self::BadCopy { .. } => FaultKind::Data,
             Self::WrongKind { .. } => FaultKind::Caller,
-            Self::Io { .. } => FaultKind::Device,
+            Self::Io { .. } | Self::OutOfService(_) => FaultKind::Device,
             Self::Sqlite { source, .. } => match source.sqlite_error_code() {
                 Some(
                     rusqlite::ErrorCode::SystemIoFailure
@@ -160,5 +164,58 @@ pub(crate) fn damage(error: &rusqlite::Error) -> Option<String> {
             rusqlite::Error::QueryReturnedNoRows => Some("its statistics row is missing".into()),
             _ => None,
         },
+    }
+}
+
+/// Whether SQLite says that a sync failed.
+pub(crate) fn is_failed_sync(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
+}
+
+/// Whether a failed transaction means that the drive did not keep what was written to it: any I/O error but those of reading,
+/// locking and memory.
+pub(crate) fn is_failed_write(error: &rusqlite::Error) -> bool {
+    let io_error = error
+        .sqlite_error()
+        .filter(|error| error.code == rusqlite::ErrorCode::SystemIoFailure);
+    io_error.is_some_and(|error| {
+        !matches!(
+            error.extended_code,
+            ffi::SQLITE_IOERR_READ
+                | ffi::SQLITE_IOERR_SHORT_READ
+                | ffi::SQLITE_IOERR_NOMEM
+                | ffi::SQLITE_IOERR_BLOCKED
+                | ffi::SQLITE_IOERR_LOCK
+                | ffi::SQLITE_IOERR_UNLOCK
+                | ffi::SQLITE_IOERR_RDLOCK
+                | ffi::SQLITE_IOERR_CHECKRESERVEDLOCK
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_or_a_write_that_failed_speaks_against_the_drive() {
+        let error = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        let sync = error(ffi::SQLITE_IOERR_FSYNC);
+        assert!(is_failed_sync(&sync) && is_failed_write(&sync));
+        for write in [ffi::SQLITE_IOERR, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_TRUNCATE] {
+            assert!(
+                !is_failed_sync(&error(write)) && is_failed_write(&error(write)),
+                "{write}"
+            );
+        }
+        for other in [
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_IOERR_LOCK,
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_CORRUPT,
+        ] {
+            assert!(!is_failed_write(&error(other)), "{other}");
+        }
     }
 }

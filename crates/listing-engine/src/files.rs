@@ -1,11 +1,13 @@
 //! The file steps of databases: publish, append, lock, quarantine. Nothing else in this crate renames or syncs.
 //!
 //! Always holds: what a method here has returned `Ok` for survives power loss, directory entries
-//! included, unless it says that it does not; where a device must be mounted, nothing is made below its bare mount
-//! point. Names are handed in; nothing here knows what is in a file. All goes through
+//! included, unless it says that it does not; a failed sync, SQLite's own included, is reported to the drive's
+//! [`Health`], and while that refuses writes nothing here writes; where a device must be mounted, nothing is made
+//! below its bare mount point. Names are handed in; nothing here knows what is in a file. All goes through
 //! [`FileSystem`], so that a simulated one sees every step.
 
 use crate::Error;
+use durable_fs::Health;
 use std::ffi::OsString;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -21,23 +23,56 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// The most bytes of a file that is read whole; pending files are kept far below it.
 const LARGEST: u64 = 1 << 30;
 
-/// The file system that databases live on. All are alike to those who compare locations.
+/// The file system that databases live on, and the health of the drive. All compare as equal, so that locations compare
+/// by their paths.
 #[derive(Clone)]
-pub(crate) struct Disk(Arc<dyn FileSystem>);
+pub(crate) struct Disk {
+    files: Arc<dyn FileSystem>,
+    health: Option<Arc<Health>>,
+}
 
 impl Disk {
     /// The one of this machine.
     pub(crate) fn real() -> Self {
-        Self(Arc::new(RealFiles))
+        Self {
+            files: Arc::new(RealFiles),
+            health: None,
+        }
+    }
+
+    /// Refuses while the drive takes no writes.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        let checked = self.health.as_ref().map_or(Ok(()), |health| health.check_writable());
+        checked.map_err(|refusal| Error::OutOfService(Arc::new(refusal)))
+    }
+
+    /// Reports that a sync failed: what was written to the drive since the last one may be lost.
+    pub(crate) fn sync_failed(&self, path: &Path, error: &io::Error) {
+        if let Some(health) = &self.health {
+            health.sync_failed(path, error);
+        }
+    }
+
+    fn synced(&self, outcome: io::Result<()>, doing: &'static str, path: &Path) -> Result<(), Error> {
+        match outcome {
+            Ok(()) => {
+                self.health.iter().for_each(|health| health.has_synced());
+                Ok(())
+            }
+            Err(error) => {
+                self.sync_failed(path, &error);
+                Err(Error::io(doing, path, error))
+            }
+        }
     }
 
     /// Where databases are kept that SQLite cannot open by their paths.
     pub(crate) fn databases(&self) -> Option<&dyn Databases> {
-        self.0.databases()
+        self.files.databases()
     }
 
     pub(crate) fn info(&self, path: &Path) -> io::Result<FileInfo> {
-        self.0.info(path)
+        self.files.info(path)
     }
 
     /// Whether anything is there.
@@ -59,7 +94,7 @@ impl Disk {
     /// The names in a directory, and which of them are symbolic links.
     pub(crate) fn entries(&self, directory: &Path) -> io::Result<Vec<(OsString, bool)>> {
         let mut entries = vec![];
-        let opened = self.0.open_directory(directory)?;
+        let opened = self.files.open_directory(directory)?;
         opened.list_links(&mut |name, is_link| entries.push((name.to_owned(), is_link)))?;
         Ok(entries)
     }
@@ -68,6 +103,7 @@ impl Disk {
     /// perhaps not synced yet. The device itself is never made: when it is not mounted, writing must fail
     /// instead of filling the disk below the mount point.
     pub(crate) fn make_dirs(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
+        self.check_writable()?;
         let absent = || Error::io("find the device", &device.path, io::ErrorKind::NotFound.into());
         if dir == device.path {
             return if self.is(dir, Kind::Directory) {
@@ -81,7 +117,7 @@ impl Disk {
             return self.make_first(dir, device);
         }
         self.make_dirs(parent, device)?;
-        match self.0.make_directory(dir) {
+        match self.files.make_directory(dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 Err(Error::io("make the directory", dir, error))
             }
@@ -93,7 +129,10 @@ impl Disk {
     /// time.
     fn make_first(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
         let fail = |doing| move |error| Error::io(doing, &device.path, error);
-        let root = self.0.open_directory(&device.path).map_err(fail("find the device"))?;
+        let root = self
+            .files
+            .open_directory(&device.path)
+            .map_err(fail("find the device"))?;
         if device.must_be_mounted && !root.is_mount_point().map_err(fail("look at"))? {
             let unmounted = io::Error::new(io::ErrorKind::NotFound, "it is not mounted");
             return Err(fail("use the device")(unmounted));
@@ -102,65 +141,87 @@ impl Disk {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 Err(Error::io("make the directory", dir, error))
             }
-            _ => root.sync().map_err(fail("sync the directory")),
+            _ => self.synced(root.sync(), "sync the directory", &device.path),
         }
     }
 
     /// Makes the entries of `dir` durable.
     pub(crate) fn sync_dir(&self, dir: &Path) -> Result<(), Error> {
-        let synced = self.0.open_directory(dir).and_then(|handle| handle.sync());
-        synced.map_err(|error| Error::io("sync the directory", dir, error))
+        let doing = "sync the directory";
+        let opened = self.files.open_directory(dir);
+        let opened = opened.map_err(|error| Error::io(doing, dir, error))?;
+        self.synced(opened.sync(), doing, dir)
+    }
+
+    /// Makes an empty file durably, unless there is one.
+    pub(crate) fn make_empty(&self, path: &Path) -> Result<(), Error> {
+        self.check_writable()?;
+        if self.exists(path) {
+            return Ok(());
+        }
+        self.writer(path)?;
+        path.parent().map_or(Ok(()), |parent| self.sync_dir(parent))
     }
 
     /// Syncs the finished `staged` file and gives it its name, whose directory must exist.
     /// The caller holds the lock that keeps others from taking the name meanwhile.
     pub(crate) fn publish(&self, staged: &Path, target: &Path) -> Result<(), Error> {
-        let synced = self.0.open(staged, Purpose::Read).and_then(|file| file.sync());
-        synced.map_err(|error| Error::io("sync", staged, error))?;
-        let renamed = self.0.rename(staged, target);
+        self.check_writable()?;
+        let opened = self.files.open(staged, Purpose::Read);
+        let opened = opened.map_err(|error| Error::io("sync", staged, error))?;
+        self.synced(opened.sync(), "sync", staged)?;
+        let renamed = self.files.rename(staged, target);
         renamed.map_err(|error| Error::io("publish", target, error))?;
         target.parent().map_or(Ok(()), |parent| self.sync_dir(parent))
     }
 
     /// Gives a file that nobody relies on yet another name; not durable.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
-        self.0.rename(from, to).map_err(|error| Error::io("name", to, error))
+        self.files
+            .rename(from, to)
+            .map_err(|error| Error::io("name", to, error))
     }
 
     /// A file that is written piece by piece; not durable.
     pub(crate) fn writer(&self, path: &Path) -> Result<Box<dyn File>, Error> {
-        let opened = self.0.open(path, Purpose::Append);
+        self.check_writable()?;
+        let opened = self.files.open(path, Purpose::Append);
         opened.map_err(|error| Error::io("create", path, error))
     }
 
     /// Appends `bytes`; durable on return, and undone as far as possible on failure.
     pub(crate) fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
-        let fail = |error| Error::io("append to", path, error);
-        let file = self.0.open(path, Purpose::Append).map_err(fail)?;
+        self.check_writable()?;
+        let doing = "append to";
+        let fail = |error| Error::io(doing, path, error);
+        let file = self.files.open(path, Purpose::Append).map_err(fail)?;
         let before = file.info().map_err(fail)?.size;
         if let (0, Some(parent)) = (before, path.parent()) {
             // The name first: whoever finds content in the file may rely on its name.
             self.sync_dir(parent)?;
         }
-        if let Err(error) = file.write_all_at(bytes, before).and_then(|()| file.sync()) {
+        let written = file.write_all_at(bytes, before).map_err(fail);
+        let kept = written.and_then(|()| self.synced(file.sync(), doing, path));
+        if kept.is_err() {
             // A remainder would only be skipped later with a warning: losing this race is harmless.
             let _ = file.set_len(before);
-            return Err(fail(error));
         }
-        Ok(())
+        kept
     }
 
     /// Empties the file, durably.
     pub(crate) fn truncate(&self, path: &Path) -> Result<(), Error> {
-        self.0
-            .open(path, Purpose::Change)
-            .and_then(|file| file.set_len(0).and_then(|()| file.sync()))
-            .map_err(|error| Error::io("empty", path, error))
+        self.check_writable()?;
+        let doing = "empty";
+        let opened = self.files.open(path, Purpose::Change);
+        let emptied = opened.and_then(|file| file.set_len(0).map(|()| file));
+        let emptied = emptied.map_err(|error| Error::io(doing, path, error))?;
+        self.synced(emptied.sync(), doing, path)
     }
 
     /// The whole file; empty when there is none.
     pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
-        match self.0.read(path, LARGEST) {
+        match self.files.read(path, LARGEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             other => other.map_err(|error| Error::io("read", path, error)),
         }
@@ -189,7 +250,7 @@ impl Disk {
     /// Takes the lock of a file, made when missing. On `.lock` it is the one that OpenStack's services take
     /// before they touch the pending file.
     pub(crate) fn lock(&self, path: &Path) -> Result<Lock, Error> {
-        let file = match self.0.open(path, Purpose::Append) {
+        let file = match self.files.open(path, Purpose::Append) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::NotFound { path: path.to_owned() });
@@ -215,8 +276,9 @@ impl Disk {
     /// Removes a database and the directory that was its own. Whatever a crash leaves is either whole or
     /// no database. The caller holds its lock.
     pub(crate) fn remove_database(&self, hash_dir: &Path, pending: &Path, database: &Path) -> Result<(), Error> {
+        self.check_writable()?;
         self.discard(pending);
-        let removed = self.0.remove_file(database);
+        let removed = self.files.remove_file(database);
         removed.map_err(|error| Error::io("remove", database, error))?;
         let removed = self.remove_tree(hash_dir);
         removed.map_err(|error| Error::io("remove", hash_dir, error))
@@ -225,27 +287,28 @@ impl Disk {
     fn remove_tree(&self, directory: &Path) -> io::Result<()> {
         for name in self.names(directory)? {
             let path = directory.join(name);
-            match self.0.remove_file(&path) {
+            match self.files.remove_file(&path) {
                 // What the system says of a directory.
                 Err(error) if is_one_of(&error, &[codes::ISDIR, codes::PERM]) => self.remove_tree(&path)?,
                 other => other?,
             }
         }
-        self.0.remove_directory(directory)
+        self.files.remove_directory(directory)
     }
 
     /// Removes the lock, which the caller holds, and the directory if nothing else is in it; whether the directory has
     /// gone. Not durable: one that stays or comes back is taken away by whoever meets it.
     pub(crate) fn remove_unmade(&self, hash_dir: &Path, lock: &Path) -> bool {
-        self.0.remove_file(lock).is_ok() && self.0.remove_directory(hash_dir).is_ok()
+        self.files.remove_file(lock).is_ok() && self.files.remove_directory(hash_dir).is_ok()
     }
 
     /// Makes `link` lead to `target`, durably; one that is there already stays. Its directories may be taken away
     /// meanwhile by [`Disk::unlink`] beside it, and are made again.
     pub(crate) fn link(&self, link: &Path, target: &Path, device: &DeviceRoot) -> Result<(), Error> {
+        self.check_writable()?;
         let parent = link.parent().unwrap_or(&device.path);
         for last in [false, false, true] {
-            match self.0.symbolic_link(target, link) {
+            match self.files.symbolic_link(target, link) {
                 Ok(()) => {
                     self.make_dirs(parent, device)?;
                     return self.sync_dir(parent);
@@ -261,7 +324,7 @@ impl Disk {
     /// Takes `link` away, and up to `levels` directories above it that are empty then. Not durable: one that comes
     /// back is taken away by whoever meets it.
     pub(crate) fn unlink(&self, link: &Path, levels: usize) -> Result<(), Error> {
-        match self.0.remove_file(link) {
+        match self.files.remove_file(link) {
             Ok(()) => self.remove_empty_parents(link, levels),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(Error::io("take away the link", link, error)),
@@ -272,7 +335,7 @@ impl Disk {
     /// Removes the directory above `path` and the one above that, up to `levels`, while they are empty.
     pub(crate) fn remove_empty_parents(&self, path: &Path, levels: usize) {
         for parent in path.ancestors().skip(1).take(levels) {
-            if self.0.remove_directory(parent).is_err() {
+            if self.files.remove_directory(parent).is_err() {
                 return;
             }
         }
@@ -301,14 +364,14 @@ impl Disk {
             own.for_each(|(name, _)| self.remove_empty(&directory.join(name), depth - 1));
         }
         // Fails, as it should, when something is in it, or it is none.
-        let _ = self.0.remove_directory(directory);
+        let _ = self.files.remove_directory(directory);
     }
 
     /// Removes a file unless somebody holds its lock.
     pub(crate) fn remove_if_abandoned(&self, path: &Path) -> bool {
-        let opened = self.0.open(path, Purpose::Read);
+        let opened = self.files.open(path, Purpose::Read);
         let abandoned = opened.is_ok_and(|file| file.lock(Duration::ZERO).is_ok());
-        abandoned && self.0.remove_file(path).is_ok()
+        abandoned && self.files.remove_file(path).is_ok()
     }
 
     /// Moves a damaged database's directory to `wanted`, or beside it when that is taken.
@@ -320,7 +383,7 @@ impl Disk {
                 0 => wanted.to_owned(),
                 n => PathBuf::from(format!("{}-{n}", wanted.display())),
             };
-            match self.0.rename(hash_dir, &target) {
+            match self.files.rename(hash_dir, &target) {
                 Ok(()) => {
                     hash_dir.parent().map_or(Ok(()), |parent| self.sync_dir(parent))?;
                     self.sync_dir(parent)?;
@@ -339,7 +402,7 @@ impl Disk {
 
     /// Removes a file that may be there; failing to is not worth more than its bytes.
     pub(crate) fn discard(&self, path: &Path) {
-        let _ = self.0.remove_file(path);
+        let _ = self.files.remove_file(path);
     }
 }
 
@@ -382,11 +445,17 @@ impl DeviceRoot {
 
     /// The same on another file system.
     #[must_use]
-    pub fn on(self, files: &Arc<dyn FileSystem>) -> Self {
-        Self {
-            disk: Disk(files.clone()),
-            ..self
-        }
+    pub fn on(mut self, files: &Arc<dyn FileSystem>) -> Self {
+        self.disk.files = files.clone();
+        self
+    }
+
+    /// The same on a drive whose health others judge by, too: a failed sync is reported there, and nothing is written
+    /// while it refuses writes.
+    #[must_use]
+    pub fn watched(mut self, health: Arc<Health>) -> Self {
+        self.disk.health = Some(health);
+        self
     }
 
     /// Its directory.

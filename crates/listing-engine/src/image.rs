@@ -55,7 +55,10 @@ impl Image {
         let now = now.map_err(|error| Error::sqlite("commit", path, error))?.to_vec();
         self.content = None;
         let committed = databases.commit(path, &now, self.synced);
-        committed.map_err(|error| Error::io("commit", path, error))?;
+        committed.map_err(|error| {
+            disk.sync_failed(path, &error);
+            Error::io("commit", path, error)
+        })?;
         self.content = Some(now);
         Ok(())
     }

@@ -25,6 +25,7 @@ const MAX_SCOUTING: usize = 256;
 pub(crate) struct Device {
     pub(crate) name: String,
     pub(crate) root: PathBuf,
+    health: Arc<Health>,
 }
 
 /// Who works on a device, and how it is.
@@ -55,7 +56,7 @@ impl Devices {
     ) -> Result<T, Refusal> {
         let (workers, health) = self.workers(name).await?;
         health.check().map_err(|_| Refusal::Device(name.to_owned()))?;
-        let device = self.device(name);
+        let device = self.device(name, health.clone());
         let (devices, drive) = (self.clone(), health.clone());
         let done = workers.run(move || {
             let _job = drive.enter();
@@ -94,13 +95,16 @@ impl Devices {
 
     /// The device, as databases are found on it.
     pub(crate) fn root(&self, device: &Device) -> DeviceRoot {
-        DeviceRoot::new(&device.root, self.options.mount_check).on(&self.world.files)
+        DeviceRoot::new(&device.root, self.options.mount_check)
+            .on(&self.world.files)
+            .watched(device.health.clone())
     }
 
-    fn device(&self, name: &str) -> Device {
+    fn device(&self, name: &str, health: Arc<Health>) -> Device {
         Device {
             name: name.to_owned(),
             root: self.options.devices.join(name),
+            health,
         }
     }
 
@@ -126,7 +130,8 @@ impl Devices {
         if let Some(known) = self.known.read().get(name) {
             return Ok(known.clone());
         }
-        let (devices, device) = (self.clone(), self.device(name));
+        let health = self.options.drives.health(&self.options.devices.join(name));
+        let (devices, device) = (self.clone(), self.device(name, health.clone()));
         let looked = self.scouts.run(move || devices.meet(&device)).await;
         if !looked.map_err(|error| Refusal::from_workers(error, name))? {
             return Err(Refusal::Device(name.to_owned()));
@@ -142,7 +147,6 @@ impl Devices {
             tracing::error!("no threads for device {name}: {error}");
             Refusal::Page(http::StatusCode::SERVICE_UNAVAILABLE)
         })?);
-        let health = self.options.drives.health(&self.options.devices.join(name));
         known.insert(name.to_owned(), (workers.clone(), health.clone()));
         Ok((workers, health))
     }

@@ -150,7 +150,12 @@ pub struct PendingUpdates {
 impl PendingUpdates {
     /// Of the device whose files are below `root`.
     pub fn new(world: &World, root: impl Into<PathBuf>, must_be_mounted: bool) -> Self {
-        let (files, random, health) = (world.files.clone(), world.random.clone(), Health::new(root));
+        Self::watched(world, Health::new(root), must_be_mounted)
+    }
+
+    /// [`PendingUpdates::new`] on a drive whose health others judge by, too.
+    pub fn watched(world: &World, health: Arc<Health>, must_be_mounted: bool) -> Self {
+        let (files, random) = (world.files.clone(), world.random.clone());
         Self {
             device: Device::watched(files, random, health, must_be_mounted),
             quarantined: Notice::default(),

@@ -3,7 +3,7 @@
 //! Always holds: a device that is not mounted although it must be is left out, with one line when that
 //! begins; a hung device blocks its own threads only.
 
-use durable_fs::Drives;
+use durable_fs::{Drives, Health};
 use listing_engine::DeviceRoot;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -78,9 +78,16 @@ impl Disks {
         self.root.join(device)
     }
 
+    /// The health of a device, shared with all that works on it in this process.
+    pub(crate) fn health(&self, device: &str) -> Arc<Health> {
+        self.drives.health(&self.path(device))
+    }
+
     /// A device, as databases are found on it.
     pub(crate) fn root(&self, device: &str) -> DeviceRoot {
-        DeviceRoot::new(self.path(device), self.must_be_mounted).on(&self.world.files)
+        DeviceRoot::new(self.path(device), self.must_be_mounted)
+            .on(&self.world.files)
+            .watched(self.health(device))
     }
 
     /// How many devices were left out for not being mounted when names were last asked for.

@@ -106,6 +106,17 @@ impl Audit {
     /// `rsync_patience`.
     pub fn new(config: FilesConfig, secrets: HashPrefix, rsync_patience: Duration, world: World) -> Self {
         let health = Health::new(&config.root);
+        Self::watched(config, secrets, rsync_patience, world, health)
+    }
+
+    /// [`Audit::new`] on a drive whose health others judge by, too.
+    pub fn watched(
+        config: FilesConfig,
+        secrets: HashPrefix,
+        rsync_patience: Duration,
+        world: World,
+        health: Arc<Health>,
+    ) -> Self {
         let config = FilesConfig {
             etag_validate_percent: 100.0,
             verified_marks: 0,

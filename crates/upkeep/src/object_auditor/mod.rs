@@ -281,7 +281,9 @@ impl ObjectAuditor {
                     ..FilesConfig::new(&name, self.disks.path(&name))
                 };
                 let world = self.disks.world().clone();
-                let audit = Audit::new(config, self.secrets.clone(), self.options.rsync_patience, world);
+                let health = self.disks.health(&name);
+                let patience = self.options.rsync_patience;
+                let audit = Audit::watched(config, self.secrets.clone(), patience, world, health);
                 pass.policies = self.policies.iter().map(|policy| policy.index).collect();
                 pass.device = Some(OpenDevice {
                     thread,

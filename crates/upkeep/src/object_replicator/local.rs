@@ -74,8 +74,8 @@ impl Locals {
             quarantined: self.quarantined.clone(),
             ..FilesConfig::new(name, &root)
         };
-        let world = disks.world().clone();
-        let started = threads.run(move || FilesEngine::start(config, world)).await;
+        let (world, health) = (disks.world().clone(), disks.health(name));
+        let started = threads.run(move || FilesEngine::watched(config, world, health)).await;
         let engine: Arc<dyn ObjectEngine> = match started {
             Ok(engine) => Arc::new(engine),
             Err(error) => {

@@ -82,7 +82,7 @@ impl OpenDevice {
                 return None;
             }
         };
-        let updates = PendingUpdates::new(disks.world(), disks.path(&name), disks.must_be_mounted());
+        let updates = PendingUpdates::watched(disks.world(), disks.health(&name), disks.must_be_mounted());
         let notice = |metric: &'static str| {
             let statsd = statsd.clone();
             Notice::to(move || statsd.increment(metric))

@@ -1,0 +1,167 @@
+//! A sync that fails, the engine's own or SQLite's, takes the drive out of service for writes.
+//!
+//! SQLite calls the C library directly: a library that is loaded before that one makes its syncs fail. The test compiles it
+//! (`cc`) and runs itself with it.
+
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+#[allow(dead_code, reason = "not all of its faults are wanted here")]
+#[path = "../../object-engine/tests/faulty/mod.rs"]
+mod faulty;
+mod support;
+
+use durable_fs::{Drives, Health, Outcome};
+use faulty::Faulty;
+use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, ListQuery, Location, Row};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use support::{at, create, location, names, new_database, object};
+use vocabulary::FaultKind;
+use world::files::FileSystem;
+use world::real_files::RealFiles;
+
+const EIO: i32 = 5;
+/// Where the library finds the beginning of the paths whose syncs fail.
+const FAILING: &str = "FAILING_SYNCS_BELOW";
+const LIBRARY: &str = r#"
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <errno.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/stat.h>
+    #include <unistd.h>
+    static int fails(int fd) {
+        char link[64], path[4096], flag[4096];
+        const char *root = getenv("FAILING_SYNCS_BELOW");
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(link, path, sizeof path - 1);
+        if (!root || length < 0) return 0;
+        path[length] = 0;
+        if (strncmp(path, root, strlen(root))) return 0;
+        snprintf(flag, sizeof flag, "%s/fail", root);
+        if (access(flag, F_OK)) return 0;
+        errno = EIO;
+        return 1;
+    }
+    int fsync(int fd) {
+        if (fails(fd)) return -1;
+        return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
+    }
+    int fdatasync(int fd) {
+        if (fails(fd)) return -1;
+        return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
+    }
+"#;
+
+fn watched(device: &Path, files: Arc<dyn FileSystem>) -> (Location, Arc<Health>) {
+    let health = Drives::default().health(device);
+    (watched_at(device, Kind::Container, files, health.clone()), health)
+}
+
+fn watched_at(device: &Path, kind: Kind, files: Arc<dyn FileSystem>, health: Arc<Health>) -> Location {
+    let plain = location(device, kind);
+    let root = DeviceRoot::new(device, false).on(&files).watched(health);
+    Location::new(root, kind, plain.partition(), plain.hash())
+}
+
+fn row(name: &str) -> Vec<Row> {
+    vec![Row::Object(object(name, at(1)))]
+}
+
+fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Error>) {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.kind(), FaultKind::Device, "{error}");
+    assert!(matches!(error, Error::OutOfService(_)), "{error}");
+}
+
+fn info(broker: &Broker) -> Info {
+    broker.info().unwrap()
+}
+
+fn come_back(health: &Health) {
+    while health.check_writable().is_err() {
+        if health.tick() {
+            health.tried(Outcome::Well);
+        }
+    }
+}
+
+#[test]
+fn after_a_failed_sync_of_rows_nothing_is_written_until_the_drive_is_well() {
+    let device = tempfile::tempdir().unwrap();
+    create(device.path(), Kind::Container);
+    let faults = Faulty::default();
+    let (location, health) = watched(device.path(), Arc::new(faults.clone()));
+    let broker = Broker::open(location).unwrap();
+    broker.commit_batch(&row("before")).unwrap();
+    assert_eq!(info(&broker).object_count, 1);
+
+    faults.fail("sync", EIO);
+    let failed = broker.commit_batch(&row("lost")).unwrap_err();
+    assert!(matches!(failed, Error::Io { .. }), "{failed}");
+    faults.heal();
+    assert!(health.check().is_ok() && health.check_writable().is_err());
+    assert_refused(broker.commit_batch(&row("after")));
+    assert_refused(broker.delete(at(9)));
+    let account = watched_at(device.path(), Kind::Account, Arc::new(RealFiles), health.clone());
+    assert_refused(Broker::create(account, &new_database(Kind::Account)).map(drop));
+    assert_eq!(info(&broker).object_count, 1, "it can be read");
+
+    come_back(&health);
+    broker.commit_batch(&row("again")).unwrap();
+    assert_eq!(names(&broker, &ListQuery::default()).unwrap(), ["again", "before"]);
+}
+
+/// Runs where SQLite's syncs below `device` fail while it holds a file `fail`.
+fn delete_with_failing_syncs(device: &Path) {
+    create(device, Kind::Container);
+    let (location, health) = watched(device, Arc::new(RealFiles));
+    let broker = Broker::open(location).unwrap();
+    broker.commit_batch(&row("before")).unwrap();
+    assert_eq!(info(&broker).object_count, 1);
+
+    std::fs::write(device.join("fail"), "").unwrap();
+    let failed = broker.delete(at(9)).unwrap_err();
+    std::fs::remove_file(device.join("fail")).unwrap();
+    assert!(matches!(failed, Error::Sqlite { .. }), "{failed}");
+    assert!(health.check().is_ok() && health.check_writable().is_err());
+    assert_refused(broker.delete(at(9)));
+    assert_refused(broker.commit_batch(&row("after")));
+
+    come_back(&health);
+    broker.commit_batch(&row("again")).unwrap();
+    assert_eq!(names(&broker, &ListQuery::default()).unwrap(), ["again", "before"]);
+}
+
+#[test]
+fn after_a_failed_sync_of_sqlite_nothing_is_written_until_the_drive_is_well() {
+    if let Some(device) = std::env::var_os(FAILING) {
+        return delete_with_failing_syncs(Path::new(&device));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (source, library) = (dir.path().join("failing.c"), dir.path().join("failing.so"));
+    let device = dir.path().join("sda");
+    std::fs::create_dir(&device).unwrap();
+    std::fs::write(&source, LIBRARY).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .arg("-ldl");
+    assert!(compiler.status().unwrap().success());
+    let mut itself = Command::new(std::env::current_exe().unwrap());
+    itself.args([
+        "--exact",
+        "after_a_failed_sync_of_sqlite_nothing_is_written_until_the_drive_is_well",
+    ]);
+    let run = itself
+        .env("LD_PRELOAD", &library)
+        .env(FAILING, &device)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && printed.contains("1 passed"), "{printed}");
+}
