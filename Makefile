@@ -14,7 +14,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate bench-features bench-metrics deb clean
+.PHONY: help up build dist test quick check rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture race race-martlet race-upkeep race-foreground race-rings ring-histories simulate allocations bench-features bench-metrics deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -97,6 +97,10 @@ ring-histories: build $(VENV)/ready   ## 300 random histories of rings, with Ope
 simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 on; or one SEED=17, step by step; OF=_of_databases
 	MARTLET_SEEDS=$(or $(SEEDS),20000) MARTLET_FIRST_SEED=$(or $(FIRST),1) MARTLET_SEED=$(SEED) \
 	cargo test --release -p simulation --locked --test seeds -- --nocapture no_promise$(OF)_is_broken
+
+allocations: $(VENV)/ready   ## how often one request makes the whole of `martlet up` allocate
+	$(CARGO) build -p martlet --features count-allocations --locked
+	$(VENV)/bin/python tests/race/allocations.py target/debug/martlet
 
 bench-features:  ## what a feature costs a request that does not use it
 	cargo bench -p features --bench cost --locked

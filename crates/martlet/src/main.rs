@@ -19,8 +19,11 @@
 //! | the tools an operator calls | `tools.rs` |
 //! | logs | `logging.rs` |
 //! | why a start failed | `failure.rs` |
+//! | what a request allocates (`make allocations`) | `allocations.rs` |
 
 mod addresses;
+#[cfg(feature = "count-allocations")]
+mod allocations;
 mod cli;
 mod failure;
 mod first_start;
@@ -49,15 +52,22 @@ mod worker;
 use cli::{Cli, Command};
 use failure::Failure;
 use listing_server::Kind;
+#[cfg(not(feature = "count-allocations"))]
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 
 /// Requests allocate on one thread and free on another; glibc's allocator spends a fifth of a GET on
 /// its locks then (seen with perf).
+#[cfg(not(feature = "count-allocations"))]
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
+#[cfg(feature = "count-allocations")]
+#[global_allocator]
+static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "count-allocations")]
+    allocations::report_on_request();
     // Each thread's first allocation would make a page of 2 MiB resident, and there are many threads. It is no matter where
     // the kernel has no such pages.
     let _ = nix::sys::prctl::set_thp_disable(true);

@@ -1,10 +1,11 @@
 //! The task seam: work that goes on while nobody waits for it.
 
 use crate::BoxFuture;
+use tracing::Instrument;
 
 /// Starts background work.
 pub trait Tasks: Send + Sync {
-    /// Runs `work` to its end, concurrently with everything else.
+    /// Runs `work` to its end, concurrently with everything else. What it logs stands in the caller's span.
     fn spawn(&self, work: BoxFuture<'static, ()>);
 }
 
@@ -13,6 +14,6 @@ pub struct TokioTasks;
 
 impl Tasks for TokioTasks {
     fn spawn(&self, work: BoxFuture<'static, ()>) {
-        tokio::spawn(work);
+        tokio::spawn(work.in_current_span());
     }
 }

@@ -192,11 +192,12 @@ impl Workers {
         }
     }
 
-    /// Runs `job` on a worker and waits for its result.
+    /// Runs `job` on a worker and waits for its result. What it logs stands in the caller's span, as if it had run there.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkerError> {
         let (done, result) = oneshot::channel();
+        let span = tracing::Span::current();
         // Nobody listening any more is fine: the work itself has been done.
-        self.submit(Box::new(move || drop(done.send(job()))))?;
+        self.submit(Box::new(move || drop(done.send(span.in_scope(job)))))?;
         result.await.map_err(|_| WorkerError::Panicked)
     }
 
