@@ -10,7 +10,7 @@ use crate::nodes::{Node, Route};
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use peer::{Body, Call, PeerError, Response, Target, Timeouts};
+use peer::{Body, PeerError, RawCall, Response, Target, Timeouts};
 use request_pipeline::ClientRequest;
 pub(crate) use request_pipeline::constraints::joined;
 use std::sync::Arc;
@@ -46,20 +46,20 @@ pub struct Question {
 
 impl Question {
     /// As a call for `node`.
-    pub fn call(&self, route: &Route, node: &Node) -> Call {
+    pub fn call(&self, route: &Route, node: &Node) -> RawCall {
         let target = Target {
-            device: node.device.clone(),
-            partition: route.partition,
+            device: node.device.as_str().into(),
+            partition: vocabulary::Partition(route.partition),
             path: self.path.clone(),
         };
-        Call::new(self.method.clone(), target, self.headers.clone()).with_query(self.query.clone())
+        RawCall::new(self.method.clone(), target, self.headers.clone()).with_query(self.query.clone())
     }
 }
 
 impl Shared {
     /// Sends `call` to `node`. `None` when the node could not answer properly (it is then counted
     /// against it); 5xx answers count too, but are handed on.
-    pub(crate) async fn ask(&self, node: &Node, call: Call, limit: Duration) -> Option<Response> {
+    pub(crate) async fn ask(&self, node: &Node, call: RawCall, limit: Duration) -> Option<Response> {
         let timeouts = Timeouts {
             connect: self.options.conn_timeout,
             response: limit,

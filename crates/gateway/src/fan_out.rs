@@ -12,14 +12,14 @@ use crate::nodes::{HandoffCount, Node, Route};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use peer::Call;
+use peer::RawCall;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use world::BoxFuture;
 
 /// Makes the call for replica number `n` to a node.
-pub(crate) type MakeCall = Arc<dyn Fn(usize, &Node) -> Call + Send + Sync>;
+pub(crate) type MakeCall = Arc<dyn Fn(usize, &Node) -> RawCall + Send + Sync>;
 
 /// The handoffs of one write, shared by its replicas.
 pub(crate) struct Spares {

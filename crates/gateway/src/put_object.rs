@@ -22,7 +22,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::header::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
-use peer::{Body, Call, Digest, Footer, Target};
+use peer::{Body, Digest, Footer, RawCall, Target};
 use request_pipeline::{ClientRequest, Footers, Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -130,11 +130,11 @@ impl Upload {
         let (partition, path) = (place.route.partition, place.path.clone());
         let make_call: MakeCall = Arc::new(move |replica, node| {
             let target = Target {
-                device: node.device.clone(),
-                partition,
+                device: node.device.as_str().into(),
+                partition: vocabulary::Partition(partition),
                 path: path.clone(),
             };
-            let mut call = Call::new(http::Method::PUT, target, headers.clone());
+            let mut call = RawCall::new(http::Method::PUT, target, headers.clone());
             call.headers.insert("content-length", HeaderValue::from(bytes.len()));
             updates.add_to(&mut call.headers, replica);
             call.with_body(Body::whole(bytes.clone()).with_digest(digest.clone()))
@@ -287,11 +287,11 @@ impl Upload {
     async fn try_open(&self, replica: usize, node: &Node, end: &End) -> Option<Opened> {
         let (mut feed, body) = Body::channel(CHUNKS_AHEAD, self.length);
         let target = Target {
-            device: node.device.clone(),
-            partition: self.place.route.partition,
+            device: node.device.as_str().into(),
+            partition: vocabulary::Partition(self.place.route.partition),
             path: self.place.path.clone(),
         };
-        let mut call = Call::new(http::Method::PUT, target, self.headers.clone());
+        let mut call = RawCall::new(http::Method::PUT, target, self.headers.clone());
         call.headers.insert("expect", HeaderValue::from_static("100-continue"));
         match self.length {
             Some(length) => call.headers.insert("content-length", HeaderValue::from(length)),
@@ -323,7 +323,7 @@ impl Upload {
     }
 
     /// The call runs by itself while its body is fed; its answer comes through the receiver.
-    fn send_in_background(&self, node: Node, call: Call) -> oneshot::Receiver<Option<Reply>> {
+    fn send_in_background(&self, node: Node, call: RawCall) -> oneshot::Receiver<Option<Reply>> {
         let (answer, receiver) = oneshot::channel();
         let shared = self.shared.clone();
         self.shared.world.clone().spawn(async move {

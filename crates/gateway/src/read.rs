@@ -13,7 +13,7 @@ use crate::nodes::Node;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderMap, Method};
-use peer::{Body, Call};
+use peer::{Body, RawCall};
 use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
 use world::BoxFuture;
@@ -151,7 +151,7 @@ impl<'a> Asking<'a> {
     }
 
     /// The next one to ask, and the call to make.
-    fn choose(&mut self) -> Option<(Candidate, Call)> {
+    fn choose(&mut self) -> Option<(Candidate, RawCall)> {
         let candidate = self.candidates.next(self.shared)?;
         let call = self.question.call(self.candidates.route(), &candidate.node);
         Some((candidate, call))

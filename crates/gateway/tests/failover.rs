@@ -10,7 +10,7 @@ use bytes::Bytes;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
-use peer::{Address, Body, BodyError, Call, HttpService, Peers, Response, Service};
+use peer::{Address, Body, BodyError, Call, HttpService, Peers, RawCall, Response, Service};
 use placement::{Device, Ring, RingBuilder};
 use settings::SortingMethod;
 use settings::kinds::Value;
@@ -57,7 +57,8 @@ const TIMESTAMP: &str = "1700000000.00000";
 
 #[async_trait::async_trait]
 impl Service for Node {
-    async fn call(&self, mut call: Call) -> Response {
+    async fn call(&self, call: Call) -> Response {
+        let mut call = call.into_raw();
         let mood = *self.mood.lock();
         let Address::Entity(target) = call.address.clone() else {
             return status(400);
@@ -113,7 +114,7 @@ impl Node {
         status(201)
     }
 
-    fn get(&self, key: &str, call: &Call, mood: Mood) -> Response {
+    fn get(&self, key: &str, call: &RawCall, mood: Mood) -> Response {
         let Some(bytes) = self.objects.lock().get(key).cloned() else {
             return status(404);
         };

@@ -9,7 +9,7 @@ use crate::service::Shared;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use listing_engine::Info;
-use peer::{Call, Target, Timeouts};
+use peer::{RawCall, Target, Timeouts};
 use std::sync::Arc;
 use vocabulary::{PolicyIndex, Timestamp};
 
@@ -101,11 +101,11 @@ impl AccountUpdate {
         let headers = headers(request, state);
         let calls = self.nodes.iter().map(|node| {
             let target = Target {
-                device: node.device.clone(),
-                partition: self.partition,
+                device: node.device.as_str().into(),
+                partition: vocabulary::Partition(self.partition),
                 path: path.clone(),
             };
-            let call = Call::new(Method::PUT, target, headers.clone());
+            let call = RawCall::new(Method::PUT, target, headers.clone());
             async move {
                 let answer = peers.send(&node.ip, node.port, call, timeouts).await;
                 let trouble = match &answer {

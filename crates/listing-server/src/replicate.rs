@@ -22,7 +22,7 @@ use listing_engine::wire::{Numbered, Summary, ascii};
 use listing_engine::{
     Arriving, Broker, Direction, Error, Info, Kind, Location, Settling, ShardRange, SyncPoint, adopt,
 };
-use peer::{Address, Body, BodyError, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response};
+use peer::{Address, Body, BodyError, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, PartitionTarget, RawCall, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use vocabulary::PathHash;
@@ -33,12 +33,12 @@ const MAX_ARGUMENTS: u64 = 64 << 20;
 const PIECE: usize = 1 << 20;
 
 /// Answers one REPLICATE.
-pub(crate) async fn answer_call(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
-    let Address::Partition {
+pub(crate) async fn answer_call(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
+    let Address::Partition(PartitionTarget {
         device,
-        partition,
+        partition: vocabulary::Partition(partition),
         rest,
-    } = call.address
+    }) = call.address
     else {
         return Err(Refusal::bad_request(format!(
             "Invalid path: {}",
@@ -51,7 +51,7 @@ pub(crate) async fn answer_call(shared: &Arc<Shared>, call: Call) -> Result<Resp
         )));
     }
     let place = Place {
-        device,
+        device: device.to_string(),
         partition,
         hash: PathHash::from_hex(&rest),
     };

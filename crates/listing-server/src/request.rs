@@ -22,8 +22,8 @@ impl Request {
     pub(crate) fn new(method: Method, target: Target, query: String, headers: HeaderMap) -> Self {
         Self {
             method,
-            device: target.device,
-            partition: target.partition,
+            device: target.device.to_string(),
+            partition: target.partition.0,
             path: target.path,
             query,
             headers,

@@ -8,7 +8,7 @@ use crate::timed::Part;
 use crate::{account, container, object_row, replicate};
 use http::{HeaderMap, Method, StatusCode};
 use listing_engine::{Broker, Brokers, Error, Kind, Location, NewDatabase};
-use peer::{Address, Body, Call, Peers, Response, Service};
+use peer::{Address, Body, Call, Peers, RawCall, Response, Service};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use vocabulary::{PolicyIndex, Timestamp};
@@ -89,7 +89,7 @@ impl ListingServer {
         let _ = self.access_log.set(log);
     }
 
-    async fn answer(&self, call: Call) -> Response {
+    async fn answer(&self, call: RawCall) -> Response {
         let verb = call.method.clone();
         let answered = match verb.as_str() {
             "OPTIONS" => Ok(self.options()),
@@ -105,7 +105,7 @@ impl ListingServer {
         }
     }
 
-    async fn on_entity(&self, call: Call) -> Result<Response, Refusal> {
+    async fn on_entity(&self, call: RawCall) -> Result<Response, Refusal> {
         let target = match call.address {
             Address::Entity(target) => target,
             other => return Err(Refusal::bad_request(format!("Invalid path: {}", other.url_path()))),
@@ -292,6 +292,7 @@ impl Desk<'_> {
 #[async_trait::async_trait]
 impl Service for ListingServer {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let log = self.access_log.get().filter(|_| self.shared.options.log_requests);
         let Some(log) = log else {
             return self.answer(call).await;

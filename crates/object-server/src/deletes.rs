@@ -16,11 +16,11 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use object_engine::EngineError;
 use peer::deletes::{MAX_DELETES, OneDelete, decode, encode_statuses};
-use peer::{Address, Body, Call, Response, Target};
+use peer::{Address, Body, RawCall, Response, Target};
 use std::sync::Arc;
 
 /// Answers a DELETES.
-pub(crate) async fn deletes(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
+pub(crate) async fn deletes(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
     let Place { device, .. } = Place::of(call.address, &call.headers, &shared.options)?;
     let patience = shared.options.client_timeout;
     let body = call.body.collect_within(&shared.world, MAX_DELETES, patience).await;
@@ -47,8 +47,8 @@ fn read(one: OneDelete, device: &str, call: &HeaderMap, shared: &Shared) -> Resu
         }
     }
     let target = Target {
-        device: device.to_owned(),
-        partition: one.partition,
+        device: device.into(),
+        partition: vocabulary::Partition(one.partition),
         path: Arc::new(one.path),
     };
     Request::new(

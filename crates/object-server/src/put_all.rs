@@ -13,11 +13,11 @@ use crate::service::Shared;
 use bytes::Bytes;
 use http::StatusCode;
 use object_engine::{EngineError, ObjectEngine, ObjectKey, OpenOptions};
-use peer::Call;
+use peer::RawCall;
 use std::sync::Arc;
 
 /// Writes them, which are of one partition, each with its body; what each is answered with, in their order.
-pub(crate) async fn put_all(shared: &Arc<Shared>, device: &str, puts: Vec<(Call, Bytes)>) -> Vec<StatusCode> {
+pub(crate) async fn put_all(shared: &Arc<Shared>, device: &str, puts: Vec<(RawCall, Bytes)>) -> Vec<StatusCode> {
     let mut statuses = vec![StatusCode::CREATED; puts.len()];
     let (mut numbers, mut wanted) = (vec![], vec![]);
     for (number, (call, body)) in puts.into_iter().enumerate() {
@@ -45,7 +45,7 @@ pub(crate) async fn put_all(shared: &Arc<Shared>, device: &str, puts: Vec<(Call,
     statuses
 }
 
-fn intent(shared: &Shared, call: Call, length: u64) -> Result<Intent, Refusal> {
+fn intent(shared: &Shared, call: RawCall, length: u64) -> Result<Intent, Refusal> {
     let (method, address, headers) = (call.method, call.address, call.headers);
     let mut request = Request::new(method, address, headers, Lane::Replication, &shared.options)?;
     intend(&mut request, length, shared)

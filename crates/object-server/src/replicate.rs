@@ -13,7 +13,7 @@ use crate::service::Shared;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Rehash, SuffixHashes, encode_hashes};
-use peer::{Address, Body, BodyError, Call, Response};
+use peer::{Address, Body, BodyError, PartitionTarget, RawCall, Response};
 use pickle::Value;
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ impl Place {
     pub(crate) fn of(address: Address, headers: &HeaderMap, options: &ObjectServerOptions) -> Result<Self, Refusal> {
         let policy = policy(headers, options)?;
         match address {
-            Address::Partition {
+            Address::Partition(PartitionTarget {
                 device,
-                partition,
+                partition: vocabulary::Partition(partition),
                 rest,
-            } => Ok(Self {
-                device,
+            }) => Ok(Self {
+                device: device.to_string(),
                 key: PartitionKey { policy, partition },
                 rest,
             }),
@@ -48,7 +48,7 @@ impl Place {
 }
 
 /// Answers a REPLICATE.
-pub(crate) async fn replicate(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
+pub(crate) async fn replicate(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
     let Place { device, key, rest } = Place::of(call.address, &call.headers, &shared.options)?;
     let suffixes: Vec<String> = rest.split('-').take(MOST_SUFFIXES).map(str::to_owned).collect();
     let is_told = !rest.is_empty();

@@ -51,7 +51,7 @@ impl Request {
         } = target;
         let key = ObjectKey {
             policy,
-            partition,
+            partition: partition.0,
             hash: options
                 .hash_prefix
                 .object(&path.account, container(&path), object(&path)),
@@ -59,8 +59,8 @@ impl Request {
         };
         Ok(Self {
             method,
-            device,
-            partition,
+            device: device.to_string(),
+            partition: partition.0,
             path,
             key,
             headers,

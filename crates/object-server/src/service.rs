@@ -15,7 +15,7 @@ use crate::updates::ListingUpdates;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
 use peer::deletes::DELETES;
-use peer::{Call, Peers, Response, Service, Timeouts};
+use peer::{Call, Peers, RawCall, Response, Service, Timeouts};
 use std::sync::Arc;
 use telemetry::StorageLine;
 use world::World;
@@ -73,7 +73,7 @@ impl ObjectServer {
         self.shared.updates.set_peers(peers);
     }
 
-    async fn answer(&self, call: Call) -> Response {
+    async fn answer(&self, call: RawCall) -> Response {
         let verb = call.method.clone();
         let serves = self.shared.options.replication.serves;
         let answered = match verb.as_str() {
@@ -93,8 +93,8 @@ impl ObjectServer {
 }
 
 /// Answers a request for an object; also those that come by SSYNC.
-pub(crate) async fn on_object(shared: &Arc<Shared>, call: Call, lane: Lane) -> Result<Response, Refusal> {
-    let Call {
+pub(crate) async fn on_object(shared: &Arc<Shared>, call: RawCall, lane: Lane) -> Result<Response, Refusal> {
+    let RawCall {
         method,
         address,
         headers,
@@ -152,6 +152,7 @@ fn without_body(mut response: Response) -> Response {
 #[async_trait::async_trait]
 impl Service for ObjectServer {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         if !self.logs(&call) {
             return self.answer(call).await;
         }
@@ -181,7 +182,7 @@ impl Service for ObjectServer {
 
 impl ObjectServer {
     /// Calls from within the process are part of a request that the gateway's own line is about.
-    fn logs(&self, call: &Call) -> bool {
+    fn logs(&self, call: &RawCall) -> bool {
         self.shared.options.log_requests && call.interim.is_some() && telemetry::log::logs_requests()
     }
 }

@@ -16,7 +16,7 @@ use crate::request::{Request, is_true};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use object_engine::ListingUpdate;
-use peer::{Call, PeerError, Peers, Response, Target, Timeouts};
+use peer::{PeerError, Peers, RawCall, Response, Target, Timeouts};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use telemetry::Statsd;
@@ -312,13 +312,13 @@ fn send_all(peers: Arc<Peers>, row: Row, nodes: Vec<Node>, timeouts: Timeouts) -
     })
 }
 
-fn call(row: &Row, node: &Node, path: Arc<EntityPath>) -> Call {
+fn call(row: &Row, node: &Node, path: Arc<EntityPath>) -> RawCall {
     let target = Target {
-        device: node.device.clone(),
-        partition: node.partition,
+        device: node.device.as_str().into(),
+        partition: vocabulary::Partition(node.partition),
         path,
     };
-    Call::new(row.operation.verb(), target, row.headers.clone())
+    RawCall::new(row.operation.verb(), target, row.headers.clone())
 }
 
 fn judge(row: &Row, node: &Node, answer: Result<Response, PeerError>) -> Outcome {

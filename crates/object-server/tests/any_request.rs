@@ -7,7 +7,7 @@ mod support;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use object_server::ObjectServer;
-use peer::{Address, Body, Call, Service};
+use peer::{Address, Body, RawCall, Service};
 use proptest::prelude::*;
 use support::ours::{MemoryDevices, options};
 use world::World;
@@ -79,23 +79,23 @@ proptest! {
             let call = |method: &str, path: &str, headers: HeaderMap, body: Body| {
                 let method = Method::from_bytes(method.as_bytes()).unwrap();
                 let address = Address::parse(&method, path).ok()?;
-                Some(Call { method, address, query: String::new(), headers, body, interim: None })
+                Some(RawCall { method, address, query: String::new(), headers, body, interim: None })
             };
             let before = [("x-timestamp", "1"), ("content-type", "t/t")];
             let before = before.map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v)));
             let first = call("PUT", "/sda/1/a/c/kept", before.into_iter().collect(), Body::whole("kept")).unwrap();
-            assert_eq!(server.call(first).await.status().as_u16(), 201);
+            assert_eq!(server.call(first.into()).await.status().as_u16(), 201);
             let headers = headers.into_iter().filter_map(|(name, value)| {
                 Some((HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).ok()?))
             });
             if let Some(call) = call(&verb, &path, headers.collect(), Body::whole(body)) {
-                let answer = server.call(call).await;
+                let answer = server.call(call.into()).await;
                 assert_ne!(answer.status().as_u16(), 500);
                 // A body may break, but it ends.
                 let _ = answer.into_body().collect(1 << 20).await;
             }
             let kept = call("GET", "/sda/1/a/c/kept", HeaderMap::new(), Body::empty()).unwrap();
-            assert_eq!(server.call(kept).await.into_body().collect(100).await.unwrap(), "kept");
+            assert_eq!(server.call(kept.into()).await.into_body().collect(100).await.unwrap(), "kept");
         });
     }
 }

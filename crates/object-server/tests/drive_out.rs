@@ -11,7 +11,7 @@ use object_engine::{
 };
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use parking_lot::RwLock;
-use peer::{Call, Service, Target};
+use peer::{RawCall, Service, Target};
 use std::path::Path;
 use std::sync::Arc;
 use vocabulary::{EntityPath, HashPrefix, PathHash, Policies, Policy, PolicyIndex, Timestamp};
@@ -114,11 +114,11 @@ impl Site {
     async fn head(&self) -> StatusCode {
         let target = Target {
             device: "sda".into(),
-            partition: 1,
+            partition: vocabulary::Partition(1),
             path: Arc::new(EntityPath::split("a/c/o").unwrap()),
         };
-        let call = Call::new(Method::HEAD, target, HeaderMap::new());
-        self.server.call(call).await.status()
+        let call = RawCall::new(Method::HEAD, target, HeaderMap::new());
+        self.server.call(call.into()).await.status()
     }
 
     /// Seconds pass, and trials succeed.

@@ -8,7 +8,7 @@ mod support;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use object_server::{DeviceSource, ObjectServer};
-use peer::{Body, Call, Service, Target};
+use peer::{Body, RawCall, Service, Target};
 use std::sync::Arc;
 use std::time::Instant;
 use support::ours::{FileDevices, MemoryDevices, options};
@@ -25,7 +25,7 @@ async fn run(what: &str, server: &Arc<ObjectServer>, count: usize, method: Metho
             for number in (task..count).step_by(AT_A_TIME) {
                 let target = Target {
                     device: "sda".into(),
-                    partition: (number % 1024) as u32,
+                    partition: vocabulary::Partition((number % 1024) as u32),
                     path: Arc::new(EntityPath::split(&format!("a/c/o{number}")).unwrap()),
                 };
                 let mut headers = HeaderMap::new();
@@ -34,8 +34,8 @@ async fn run(what: &str, server: &Arc<ObjectServer>, count: usize, method: Metho
                     HeaderValue::from_str(&World::real().clock.now().normal()).unwrap(),
                 );
                 headers.insert("content-type", HeaderValue::from_static("application/octet-stream"));
-                let call = Call::new(method.clone(), target, headers).with_body(Body::whole(body.clone()));
-                let answer = server.call(call).await;
+                let call = RawCall::new(method.clone(), target, headers).with_body(Body::whole(body.clone()));
+                let answer = server.call(call.into()).await;
                 assert!(answer.status().is_success(), "{}", answer.status());
                 answer.into_body().collect(u64::MAX).await.unwrap();
             }

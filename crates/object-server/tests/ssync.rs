@@ -6,7 +6,7 @@ mod support;
 
 use http::{HeaderMap, Method};
 use object_server::ObjectServer;
-use peer::{Address, Body, Call, Service};
+use peer::{Address, Body, PartitionTarget, RawCall, Service};
 use std::path::Path;
 use support::ours::{FileDevices, options};
 use world::World;
@@ -17,19 +17,19 @@ async fn told(root: &Path, requests: &str) -> String {
     let devices = std::sync::Arc::new(FileDevices(root.into()));
     let server = ObjectServer::new(World::real(), options(), devices).unwrap();
     let before = ":MISSING_CHECK: START\r\n:MISSING_CHECK: END\r\n:UPDATES: START\r\n";
-    let call = Call {
+    let call = RawCall {
         method: Method::from_bytes(b"SSYNC").unwrap(),
-        address: Address::Partition {
+        address: Address::Partition(PartitionTarget {
             device: "sda".into(),
-            partition: 1,
+            partition: vocabulary::Partition(1),
             rest: String::new(),
-        },
+        }),
         query: String::new(),
         headers: HeaderMap::new(),
         body: Body::whole(format!("{before}{requests}")),
         interim: None,
     };
-    let body = server.call(call).await.into_body().collect(u64::MAX).await;
+    let body = server.call(call.into()).await.into_body().collect(u64::MAX).await;
     body.map_or("nothing".into(), |body| String::from_utf8_lossy(&body).into_owned())
 }
 

@@ -15,7 +15,7 @@ use object_engine::{
 use object_server::{DeviceSource, ObjectServer};
 use parking_lot::Mutex;
 use peer::deletes::{self, OneDelete};
-use peer::{Address, Body, BodyError, Call, Digest, Peers, Response, Service, Target};
+use peer::{Address, Body, BodyError, Call, Digest, PartitionTarget, Peers, RawCall, Response, Service, Target};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,10 +26,10 @@ use support::ours::{FileDevices, MemoryDevices, options};
 use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
 use world::World;
 
-fn call(method: &str, device: &str, headers: &[(&str, String)]) -> Call {
+fn call(method: &str, device: &str, headers: &[(&str, String)]) -> RawCall {
     let target = Target {
         device: device.into(),
-        partition: 1,
+        partition: vocabulary::Partition(1),
         path: Arc::new(EntityPath::split("a/c/o").unwrap()),
     };
     let headers: HeaderMap = headers
@@ -41,15 +41,15 @@ fn call(method: &str, device: &str, headers: &[(&str, String)]) -> Call {
             )
         })
         .collect();
-    Call::new(Method::from_bytes(method.as_bytes()).unwrap(), target, headers)
+    RawCall::new(Method::from_bytes(method.as_bytes()).unwrap(), target, headers)
 }
 
-fn put(seconds: f64, body: Body) -> Call {
+fn put(seconds: f64, body: Body) -> RawCall {
     let timestamp = ("x-timestamp", Times::new().at(seconds));
     call("PUT", "sda", &[timestamp, ("content-type", "t/t".into())]).with_body(body)
 }
 
-fn get(range: Option<&str>) -> Call {
+fn get(range: Option<&str>) -> RawCall {
     let headers: Vec<_> = range.map(|range| ("range", range.to_owned())).into_iter().collect();
     call("GET", "sda", &headers)
 }
@@ -117,23 +117,23 @@ async fn an_expiry_takes_only_the_version_it_is_of() {
             ("x-delete-at", due.clone()),
         ];
         let stored = server
-            .call(call("PUT", "sda", &expiring).with_body(Body::whole("old")))
+            .call(call("PUT", "sda", &expiring).with_body(Body::whole("old")).into())
             .await;
         assert_eq!(stored.status(), StatusCode::CREATED);
         let expired = [("x-timestamp", times.at(15.0)), ("x-if-delete-at", due)];
-        let deleted = server.call(call("DELETE", "sda", &expired)).await;
+        let deleted = server.call(call("DELETE", "sda", &expired).into()).await;
         assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
-        assert_eq!(server.call(get(None)).await.status(), StatusCode::NOT_FOUND);
+        assert_eq!(server.call(get(None).into()).await.status(), StatusCode::NOT_FOUND);
         // It is gone for good: the same version, brought back by a server that had been away, stays out.
         let again = server
-            .call(call("PUT", "sda", &expiring).with_body(Body::whole("old")))
+            .call(call("PUT", "sda", &expiring).with_body(Body::whole("old")).into())
             .await;
         assert_eq!(again.status(), StatusCode::CONFLICT);
-        let newer = server.call(put(12.0, Body::whole("new"))).await;
+        let newer = server.call(put(12.0, Body::whole("new")).into()).await;
         assert_eq!(newer.status(), StatusCode::CREATED);
-        assert_eq!(read(server.call(get(None)).await).await, "new");
+        assert_eq!(read(server.call(get(None).into()).await).await, "new");
         assert_eq!(
-            server.call(call("DELETE", "sda", &expired)).await.status(),
+            server.call(call("DELETE", "sda", &expired).into()).await.status(),
             StatusCode::PRECONDITION_FAILED
         );
     }
@@ -148,6 +148,7 @@ struct Listing {
 #[async_trait::async_trait]
 impl Service for Listing {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let line = format!("{} {}", call.method, call.address.url_path());
         let body = call.body.collect(1 << 20).await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();
@@ -176,7 +177,7 @@ async fn many_deletes_are_as_one_after_the_other() {
         server.set_peers(Arc::new(peers));
         let at = |object: &str, partition| Target {
             device: "sda".into(),
-            partition,
+            partition: vocabulary::Partition(partition),
             path: Arc::new(EntityPath::account("a").with_container("c").with_object(object)),
         };
         for (object, when) in [("1", 10.0), ("2", 10.0), ("newer", 20.0), ("other", 10.0)] {
@@ -190,7 +191,7 @@ async fn many_deletes_are_as_one_after_the_other() {
             if let Some(expires) = expires {
                 call.headers.insert("x-delete-at", expires.parse().unwrap());
             }
-            assert_eq!(server.call(call).await.status(), StatusCode::CREATED);
+            assert_eq!(server.call(call.into()).await.status(), StatusCode::CREATED);
         }
         let one = |object: &str, partition| OneDelete {
             partition,
@@ -209,16 +210,16 @@ async fn many_deletes_are_as_one_after_the_other() {
         let mut asked: Vec<_> = ["1", "2", "newer", "other", "never"].map(|name| one(name, 3)).into();
         asked.push(one("1", 4));
         asked[5].headers.clear();
-        let ask = |device: &str, asked: &[OneDelete]| Call {
+        let ask = |device: &str, asked: &[OneDelete]| RawCall {
             method: deletes::method(),
-            address: Address::Partition {
+            address: Address::Partition(PartitionTarget {
                 device: device.into(),
-                partition: 0,
+                partition: vocabulary::Partition(0),
                 rest: String::new(),
-            },
+            }),
             ..call("PUT", device, &[]).with_body(Body::whole(deletes::encode(asked)))
         };
-        let answer = server.call(ask("sda", &asked)).await;
+        let answer = server.call(ask("sda", &asked).into()).await;
         assert_eq!(answer.status(), StatusCode::OK);
         let statuses = deletes::decode_statuses(&read(answer).await, 6).unwrap();
         assert_eq!(statuses, [204, 204, 409, 412, 404, 400]);
@@ -238,15 +239,15 @@ async fn many_deletes_are_as_one_after_the_other() {
         for object in ["1", "newer"] {
             let mut call = get(None);
             call.address = Address::Entity(at(object, 3));
-            let is_gone = server.call(call).await.status() == StatusCode::NOT_FOUND;
+            let is_gone = server.call(call.into()).await.status() == StatusCode::NOT_FOUND;
             assert_eq!(is_gone, object == "1");
         }
         // Nothing asked for: whether the verb is known. Nothing that is no list.
-        assert_eq!(read(server.call(ask("sda", &[])).await).await, "[]");
-        let answer = server.call(ask("sdz", &asked[..1])).await;
+        assert_eq!(read(server.call(ask("sda", &[]).into()).await).await, "[]");
+        let answer = server.call(ask("sdz", &asked[..1]).into()).await;
         assert_eq!(answer.status(), StatusCode::INSUFFICIENT_STORAGE);
         let rubbish = ask("sda", &[]).with_body(Body::whole("{}"));
-        assert_eq!(server.call(rubbish).await.status(), StatusCode::BAD_REQUEST);
+        assert_eq!(server.call(rubbish.into()).await.status(), StatusCode::BAD_REQUEST);
     }
 }
 
@@ -256,9 +257,9 @@ async fn long_bodies_stream_both_ways() {
     for server in [on_files(place.path()), in_memory()] {
         let bytes = pattern(3_000_000);
         for (seconds, length) in [(1.0, Some(3_000_000)), (2.0, None)] {
-            let written = server.call(put(seconds, fed(bytes.clone(), length, None))).await;
+            let written = server.call(put(seconds, fed(bytes.clone(), length, None)).into()).await;
             assert_eq!(written.status(), StatusCode::CREATED);
-            let whole = server.call(get(None)).await;
+            let whole = server.call(get(None).into()).await;
             assert_eq!(whole.headers()["content-length"], "3000000");
             assert_eq!(read(whole).await, bytes);
         }
@@ -266,12 +267,12 @@ async fn long_bodies_stream_both_ways() {
             ("bytes=100-2000000", 100, 2_000_001),
             ("bytes=2999990-", 2_999_990, 3_000_000),
         ] {
-            let part = server.call(get(Some(range))).await;
+            let part = server.call(get(Some(range)).into()).await;
             assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
             assert_eq!(read(part).await, bytes.slice(start..end));
         }
         let parts = server
-            .call(get(Some("bytes=0-499999,1000000-1999999,70000-70009")))
+            .call(get(Some("bytes=0-499999,1000000-1999999,70000-70009")).into())
             .await;
         let promised: usize = parts.headers()["content-length"].to_str().unwrap().parse().unwrap();
         let parts = read(parts).await;
@@ -280,11 +281,11 @@ async fn long_bodies_stream_both_ways() {
             assert!(parts.windows(end - start).any(|window| window == &bytes[start..end]));
         }
         // A reader that goes away in the middle leaves the server as it was.
-        let mut left = server.call(get(None)).await.into_body();
+        let mut left = server.call(get(None).into()).await.into_body();
         assert!(left.next().await.unwrap().is_ok());
         drop(left);
         assert_eq!(
-            server.call(get(Some("bytes=0-0"))).await.status(),
+            server.call(get(Some("bytes=0-0")).into()).await.status(),
             StatusCode::PARTIAL_CONTENT
         );
     }
@@ -304,20 +305,29 @@ async fn a_body_cut_short_leaves_nothing() {
             (Some(900), pattern(600)),
             (None, pattern(600_000)),
         ] {
-            let answer = server.call(put(1.0, fed(bytes, length, Some(error.clone())))).await;
+            let answer = server
+                .call(put(1.0, fed(bytes, length, Some(error.clone()))).into())
+                .await;
             assert_eq!(answer.status().as_u16(), status, "{error}");
         }
     }
-    let short = server.call(put(1.0, fed(pattern(600_000), Some(900_000), None))).await;
+    let short = server
+        .call(put(1.0, fed(pattern(600_000), Some(900_000), None)).into())
+        .await;
     assert_eq!(short.status().as_u16(), 499, "ended early");
-    let long = server.call(put(1.0, fed(pattern(600_000), Some(300_000), None))).await;
+    let long = server
+        .call(put(1.0, fed(pattern(600_000), Some(300_000), None)).into())
+        .await;
     assert_eq!(long.status(), StatusCode::BAD_REQUEST, "longer than promised");
     let mut wrong = put(1.0, fed(pattern(600_000), None, None));
     wrong
         .headers
         .insert("etag", HeaderValue::from_static("d41d8cd98f00b204e9800998ecf8427e"));
-    assert_eq!(server.call(wrong).await.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(server.call(get(None)).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(
+        server.call(wrong.into()).await.status(),
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
+    assert_eq!(server.call(get(None).into()).await.status(), StatusCode::NOT_FOUND);
     until(|| files(&place.path().join("sda")).is_empty()).await;
 }
 
@@ -336,7 +346,7 @@ async fn a_sender_that_vanishes_leaves_nothing() {
     let (feed, body) = Body::channel(1, None);
     let writing = tokio::spawn({
         let server = server.clone();
-        async move { server.call(put(1.0, body)).await.status() }
+        async move { server.call(put(1.0, body).into()).await.status() }
     });
     for _ in 0..100 {
         assert!(feed.send(pattern(10_000)).await);
@@ -356,40 +366,45 @@ async fn devices_come_and_go() {
         assert!(read(answer).await.ends_with(b"Drive: sda</p></html>"));
     };
     assert_eq!(
-        server.call(put(1.0, Body::whole("one"))).await.status(),
+        server.call(put(1.0, Body::whole("one")).into()).await.status(),
         StatusCode::CREATED
     );
     let (here, away) = (place.path().join("sda"), place.path().join("away"));
     std::fs::rename(&here, &away).unwrap();
-    unavailable(server.call(get(None)).await).await;
-    unavailable(server.call(put(2.0, Body::whole("two"))).await).await;
-    unavailable(server.call(put(2.0, fed(pattern(100_000), None, None))).await).await;
+    unavailable(server.call(get(None).into()).await).await;
+    unavailable(server.call(put(2.0, Body::whole("two")).into()).await).await;
+    unavailable(server.call(put(2.0, fed(pattern(100_000), None, None)).into()).await).await;
     let timestamp = ("x-timestamp", Times::new().at(2.0));
-    unavailable(server.call(call("POST", "sda", std::slice::from_ref(&timestamp))).await).await;
     unavailable(
         server
-            .call(call("DELETE", "sda", std::slice::from_ref(&timestamp)))
+            .call(call("POST", "sda", std::slice::from_ref(&timestamp)).into())
+            .await,
+    )
+    .await;
+    unavailable(
+        server
+            .call(call("DELETE", "sda", std::slice::from_ref(&timestamp)).into())
             .await,
     )
     .await;
     assert!(!here.exists(), "nothing is made below a mount point");
     std::fs::rename(&away, &here).unwrap();
-    assert_eq!(read(server.call(get(None)).await).await, "one");
+    assert_eq!(read(server.call(get(None).into()).await).await, "one");
     assert_eq!(
-        server.call(put(3.0, Body::whole("three"))).await.status(),
+        server.call(put(3.0, Body::whole("three")).into()).await.status(),
         StatusCode::CREATED
     );
     // A new drive in its place.
     std::fs::rename(&here, &away).unwrap();
     std::fs::create_dir(&here).unwrap();
-    assert_eq!(server.call(get(None)).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(server.call(get(None).into()).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(
-        server.call(put(4.0, Body::whole("four"))).await.status(),
+        server.call(put(4.0, Body::whole("four")).into()).await.status(),
         StatusCode::CREATED
     );
-    assert_eq!(read(server.call(get(None)).await).await, "four");
+    assert_eq!(read(server.call(get(None).into()).await).await, "four");
     // Names that are no device cost nothing and make nothing.
-    let stranger = server.call(call("GET", "sdz", &[])).await;
+    let stranger = server.call(call("GET", "sdz", &[]).into()).await;
     assert_eq!(stranger.status(), StatusCode::INSUFFICIENT_STORAGE);
     assert!(!place.path().join("sdz").exists());
 }
@@ -460,7 +475,7 @@ async fn what_was_read_lately_needs_no_worker() {
     let engine = Arc::new(Hanging(FilesEngine::start(config, World::real()), Default::default()));
     let server = ObjectServer::new(World::real(), options(), Arc::new(One(engine.clone()))).unwrap();
     let forgetful = ObjectServer::new(World::real(), options(), Arc::new(One(Arc::new(forgetful)))).unwrap();
-    server.call(put(1.0, Body::whole("abcdefgh"))).await;
+    server.call(put(1.0, Body::whole("abcdefgh")).into()).await;
     tokio::time::sleep(Duration::from_millis(2_100)).await;
     let questions = || {
         let with = |name: &str, value: &str| call("GET", "sda", &[(name, value.to_owned())]);
@@ -474,8 +489,8 @@ async fn what_was_read_lately_needs_no_worker() {
             with("if-match", "\"other\""),
         ]
     };
-    let ask = async |server: &ObjectServer, question: Call| {
-        let mut answer = server.call(question).await;
+    let ask = async |server: &ObjectServer, question: RawCall| {
+        let mut answer = server.call(question.into()).await;
         let headers = std::mem::take(answer.headers_mut());
         (answer.status(), headers, read(answer).await)
     };
@@ -503,7 +518,7 @@ async fn what_was_read_lately_needs_no_worker() {
 async fn a_held_back_body_is_not_touched_before_it_is_wanted() {
     let server = in_memory();
     assert_eq!(
-        server.call(put(5.0, Body::whole("new"))).await.status(),
+        server.call(put(5.0, Body::whole("new")).into()).await.status(),
         StatusCode::CREATED
     );
     for (seconds, length, wanted) in [(1.0, 10, false), (1.0, 100_000, false), (6.0, 10, true)] {
@@ -519,7 +534,7 @@ async fn a_held_back_body_is_not_touched_before_it_is_wanted() {
             }
             started
         };
-        let (answer, started) = tokio::join!(server.call(held), feeding);
+        let (answer, started) = tokio::join!(server.call(held.into()), feeding);
         assert_eq!((answer.status() == StatusCode::CREATED, started), (wanted, wanted));
     }
 }
@@ -529,7 +544,9 @@ async fn a_checksum_computed_next_door_is_taken() {
     let server = in_memory();
     let digest = "0123456789abcdef0123456789abcdef";
     for (seconds, body) in [(1.0, Body::whole("x")), (2.0, fed(pattern(100_000), None, None))] {
-        let known = server.call(put(seconds, body.with_digest(Digest::known(digest)))).await;
+        let known = server
+            .call(put(seconds, body.with_digest(Digest::known(digest))).into())
+            .await;
         assert_eq!(known.headers()["etag"], format!("\"{digest}\""));
     }
 }
@@ -560,7 +577,10 @@ async fn listings_are_told_whatever_happens() {
         found.len()
     };
     let began = Instant::now();
-    assert_eq!(server.call(telling(1.0, &slow)).await.status(), StatusCode::CREATED);
+    assert_eq!(
+        server.call(telling(1.0, &slow).into()).await.status(),
+        StatusCode::CREATED
+    );
     let took = began.elapsed();
     assert!(
         took > Duration::from_millis(900) && took < Duration::from_secs(30),
@@ -569,12 +589,12 @@ async fn listings_are_told_whatever_happens() {
     assert_eq!((slow.take().len(), pending()), (1, 1));
     let second = telling(2.0, &quick);
     let before = second.headers["x-timestamp"].clone();
-    assert_eq!(server.call(second).await.status(), StatusCode::CREATED);
+    assert_eq!(server.call(second.into()).await.status(), StatusCode::CREATED);
     assert_eq!((quick.take().len(), pending()), (1, 1));
     // The gateway had its quorum and left.
     let left = tokio::spawn({
         let (server, call) = (server.clone(), telling(3.0, &quick));
-        async move { server.call(call).await }
+        async move { server.call(call.into()).await }
     });
     tokio::task::yield_now().await;
     left.abort();
@@ -582,7 +602,7 @@ async fn listings_are_told_whatever_happens() {
     let told = Instant::now();
     while quick.take().is_empty() {
         // Aborted before it began, nothing was written either.
-        let untouched = server.call(get(None)).await.headers()["x-timestamp"] == before;
+        let untouched = server.call(get(None).into()).await.headers()["x-timestamp"] == before;
         assert!(untouched || told.elapsed() < Duration::from_secs(60));
         if untouched && told.elapsed() > Duration::from_millis(500) {
             break;
@@ -598,12 +618,12 @@ async fn what_rsync_brought_in_vain_is_not_answered_to_the_end() {
     let server = on_files(place.path());
     for (rest, ends) in [("", true), ("abc", false)] {
         let mut call = call("REPLICATE", "missing", &[]);
-        call.address = Address::Partition {
+        call.address = Address::Partition(PartitionTarget {
             device: "missing".into(),
-            partition: 7,
+            partition: vocabulary::Partition(7),
             rest: rest.into(),
-        };
-        let answer = server.call(call).await;
+        });
+        let answer = server.call(call.into()).await;
         assert_eq!(answer.status(), StatusCode::INSUFFICIENT_STORAGE);
         assert_eq!(answer.into_body().collect(1000).await.is_ok(), ends, "{rest}");
     }
@@ -612,7 +632,7 @@ async fn what_rsync_brought_in_vain_is_not_answered_to_the_end() {
 #[tokio::test]
 async fn verbs_that_are_not_spoken_say_so() {
     let server = in_memory();
-    let answer = server.call(call("BREW", "sda", &[])).await;
+    let answer = server.call(call("BREW", "sda", &[]).into()).await;
     assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED);
 }
 
@@ -701,7 +721,7 @@ async fn a_hung_drive_costs_only_its_own_requests() {
     until(|| gate.is_locked()).await;
     let ask = |device: &'static str| {
         let server = server.clone();
-        tokio::spawn(async move { server.call(call("GET", device, &[])).await.status() })
+        tokio::spawn(async move { server.call(call("GET", device, &[]).into()).await.status() })
     };
     let running = ask("sda");
     while hanging.waiting.load(Ordering::SeqCst) == 0 {

@@ -10,7 +10,7 @@ use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::words::{explained, path};
 use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use peer::{Call, Peers, Target, Timeouts};
+use peer::{Peers, RawCall, Target, Timeouts};
 use placement::{Device, Ring};
 use std::io;
 use std::path::PathBuf;
@@ -148,11 +148,11 @@ async fn tell(
     let mut told = 0;
     for node in &primaries {
         let target = Target {
-            device: node.device.clone(),
-            partition,
+            device: node.device.as_str().into(),
+            partition: vocabulary::Partition(partition),
             path: path.clone(),
         };
-        let call = Call::new(Method::PUT, target, headers.clone());
+        let call = RawCall::new(Method::PUT, target, headers.clone());
         let (ip, port) = (&node.replication_ip, node.replication_port);
         match peers.send(ip, port, call, PATIENCE).await {
             Ok(response) if response.status().is_success() => told += 1,

@@ -13,7 +13,7 @@ use crate::footer;
 use crate::interim::{Begin, InterimStream};
 use crate::names::{Mark, Names};
 use crate::peers::{PeerError, Timeouts};
-use crate::{Call, Response};
+use crate::{Call, RawCall, Response};
 use futures_util::Stream;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -157,11 +157,8 @@ impl HttpClient {
 }
 
 /// The HTTP request for `call`; `boundary` is for a body that must be wrapped.
-fn into_request(
-    node: &str,
-    mut call: Call,
-    boundary: impl FnOnce() -> String,
-) -> Result<http::Request<Body>, PeerError> {
+fn into_request(node: &str, call: Call, boundary: impl FnOnce() -> String) -> Result<http::Request<Body>, PeerError> {
+    let mut call: RawCall = call.into_raw();
     let mut uri = call.address.url_path();
     if !call.query.is_empty() {
         uri.push('?');

@@ -11,7 +11,7 @@ use crate::arrival::{Arrival, Arrived, Https};
 use crate::body::Unread;
 use crate::interim::InterimStream;
 use crate::names::Mark;
-use crate::{Address, Body, Call, Interim, Response, Service};
+use crate::{Address, Body, Interim, RawCall, Response, Service};
 use http::{Method, StatusCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -318,16 +318,15 @@ impl HttpService for StorageDoor {
         }
         let interim = head.extensions.remove::<Interim>();
         let query = head.uri.query().unwrap_or_default().to_owned();
-        self.0
-            .call(Call {
-                method: head.method,
-                address,
-                query,
-                headers: head.headers,
-                body,
-                interim,
-            })
-            .await
+        let call = RawCall {
+            method: head.method,
+            address,
+            query,
+            headers: head.headers,
+            body,
+            interim,
+        };
+        self.0.call(call.into()).await
     }
 }
 

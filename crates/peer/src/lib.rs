@@ -13,7 +13,7 @@
 //! |---|---|
 //! | what is a body and how is it fed | `body.rs` |
 //! | headers that are known only at a body's end | `footer.rs` |
-//! | what is asked of whom | `call.rs` |
+//! | what is asked of whom | `call.rs`, `address.rs`; in which words: `message/` |
 //! | local or remote | `peers.rs` |
 //! | connections that are kept | `http_client.rs` |
 //! | accepting connections | `http_server.rs` |
@@ -23,6 +23,7 @@
 //! | many DELETE requests in one call | `deletes.rs` |
 //! | header names that HTTP libraries refuse | `heads.rs` (in), `names.rs` (out) |
 
+pub mod address;
 pub mod arrival;
 pub mod body;
 pub mod call;
@@ -32,15 +33,17 @@ mod heads;
 pub mod http_client;
 pub mod http_server;
 pub mod interim;
+pub mod message;
 mod names;
 pub mod peers;
 mod proxied;
 pub mod ssync;
 pub mod tls;
 
+pub use address::{Address, PartitionTarget, Target};
 pub use arrival::{Arrival, Https};
 pub use body::{Body, BodyError, Digest, Feed, Meter};
-pub use call::{Address, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Response, Service, Target};
+pub use call::{Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, RawCall, Response, Service};
 pub use footer::Footer;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;

@@ -86,7 +86,14 @@ impl Peers {
     }
 
     /// Sends `call` to the service at `ip:port`; answers with the response's head while its body streams.
-    pub async fn send(&self, ip: &str, port: u16, call: Call, timeouts: Timeouts) -> Result<Response, PeerError> {
+    pub async fn send(
+        &self,
+        ip: &str,
+        port: u16,
+        call: impl Into<Call>,
+        timeouts: Timeouts,
+    ) -> Result<Response, PeerError> {
+        let call = call.into();
         match self.known(ip, port) {
             Some(known) => self
                 .world

@@ -7,7 +7,9 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use peer::http_server::{Shutdown, plain, serve};
-use peer::{Body, BodyError, Call, PeerError, Peers, Response, ServerOptions, Service, StorageDoor, Target, Timeouts};
+use peer::{
+    Body, BodyError, Call, PeerError, Peers, RawCall, Response, ServerOptions, Service, StorageDoor, Target, Timeouts,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,7 +21,8 @@ struct Echo;
 
 #[async_trait::async_trait]
 impl Service for Echo {
-    async fn call(&self, mut call: Call) -> Response {
+    async fn call(&self, call: Call) -> Response {
+        let mut call = call.into_raw();
         let peer::Address::Entity(target) = &call.address else {
             return plain(StatusCode::BAD_REQUEST, "");
         };
@@ -82,16 +85,16 @@ fn start() -> Set {
     Set { peers, port, shutdown }
 }
 
-fn put(account: &str, body: Body) -> Call {
+fn put(account: &str, body: Body) -> RawCall {
     let target = Target {
         device: "sda".into(),
-        partition: 1,
+        partition: vocabulary::Partition(1),
         path: Arc::new(EntityPath::account(account)),
     };
-    Call::new(Method::PUT, target, HeaderMap::new()).with_body(body)
+    RawCall::new(Method::PUT, target, HeaderMap::new()).with_body(body)
 }
 
-fn expecting(mut call: Call) -> Call {
+fn expecting(mut call: RawCall) -> RawCall {
     call.headers.insert("expect", HeaderValue::from_static("100-continue"));
     call
 }

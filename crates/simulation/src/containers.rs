@@ -29,6 +29,7 @@ impl Containers {
 #[async_trait::async_trait]
 impl Service for Containers {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let policy = HeaderName::from_static("x-backend-storage-policy-index");

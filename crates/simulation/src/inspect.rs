@@ -14,7 +14,7 @@ use crate::{replicas, replication};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
-use peer::{Call, HttpService, Target, Timeouts};
+use peer::{HttpService, RawCall, Target, Timeouts};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +116,7 @@ fn ask_node(run: &mut Run, node: usize, path: usize) -> Result<Part, Violation> 
     let partition = run.cluster.atlas.objects.load().partition_of(&hash.0);
     let target = Target {
         device: DRIVE.into(),
-        partition,
+        partition: vocabulary::Partition(partition),
         path: Arc::new(EntityPath {
             account,
             container: Some(container),
@@ -125,13 +125,13 @@ fn ask_node(run: &mut Run, node: usize, path: usize) -> Result<Part, Violation> 
     };
     let mut headers = HeaderMap::new();
     set(&mut headers, "x-backend-storage-policy-index", "0");
-    let call = Call::new(Method::GET, target, headers);
+    let call = RawCall::new(Method::GET, target, headers);
     let Some(life) = &run.cluster.nodes[node].life else {
         return Err(Violation(format!("node {node} is dead although all is well")));
     };
     let objects = life.objects.clone();
     on_node(run, node, async move {
-        let response = objects.call(call).await;
+        let response = objects.call(call.into()).await;
         let (head, body) = response.into_parts();
         Part {
             status: head.status.as_u16(),

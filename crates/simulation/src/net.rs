@@ -15,7 +15,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::unfold;
 use http::StatusCode;
 use parking_lot::Mutex;
-use peer::{Body, BodyError, Call, Response, Service};
+use peer::{Body, BodyError, Call, RawCall, Response, Service};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,7 +177,7 @@ impl Net {
         Body::stream(chunks, length)
     }
 
-    async fn deliver(self, way: Way, call: Call, gone: oneshot::Receiver<()>, answer: oneshot::Sender<Response>) {
+    async fn deliver(self, way: Way, call: RawCall, gone: oneshot::Receiver<()>, answer: oneshot::Sender<Response>) {
         let Way { from, to, port } = way;
         let label = format!("n{from}>n{to} {} {}", call.method, call.address.url_path());
         let is_exchange = call.method.as_str() == "SSYNC";
@@ -192,7 +192,7 @@ impl Net {
             return trace.note(format!("{label}: nobody there"));
         };
         self.perhaps_again(way, &call);
-        let call = Call {
+        let call = RawCall {
             body: self.carried(call.body, from, to, is_exchange),
             ..call
         };
@@ -202,7 +202,7 @@ impl Net {
         self.0.executor.spawn(
             home,
             Box::pin(async move {
-                let serving = service.call(call);
+                let serving = service.call(call.into());
                 let served = match notices {
                     false => serving.await,
                     true => match select(serving, gone).await {
@@ -229,13 +229,13 @@ impl Net {
     }
 
     /// The same call may come again, as from a client that lost patience with the first.
-    fn perhaps_again(&self, way: Way, call: &Call) {
+    fn perhaps_again(&self, way: Way, call: &RawCall) {
         let repeating = self.0.state.lock().repeating;
         if repeating == 0 || !self.0.dice.chance(repeating) {
             return;
         }
         let Some(body) = call.body.as_whole() else { return };
-        let again = Call {
+        let again = RawCall {
             method: call.method.clone(),
             address: call.address.clone(),
             query: call.query.clone(),
@@ -251,7 +251,7 @@ impl Net {
             let Some(Door { home, service }) = door else { return };
             let label = format!("n{to}: {} {} again", again.method, again.address.url_path());
             net.0.trace.note(label);
-            let serving = async move { drop(service.call(again).await) };
+            let serving = async move { drop(service.call(again.into()).await) };
             net.0.executor.spawn(home, Box::pin(serving));
         };
         self.0.executor.spawn(UNDER_WAY, Box::pin(repeated));
@@ -301,6 +301,7 @@ impl Link {
 #[async_trait::async_trait]
 impl Service for Link {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let (answer, answered) = oneshot::channel();
         let (_here, gone) = oneshot::channel();
         let delivery = self.net.clone().deliver(self.way, call, gone, answer);

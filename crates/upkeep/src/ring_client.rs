@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method};
-use peer::{Body, Call, PeerError, Peers, Response, Target, Timeouts};
+use peer::{Body, PeerError, Peers, RawCall, Response, Target, Timeouts};
 use placement::{Device, Ring};
 use std::sync::Arc;
 use vocabulary::{EntityPath, HashPrefix};
@@ -76,7 +76,7 @@ impl RingClient {
         let path = Arc::new(path);
         let calls = devices.iter().map(|device| {
             let target = target(device, partition, &path);
-            let call = Call::new(method.clone(), target, headers.clone()).with_body(Body::whole(body.clone()));
+            let call = RawCall::new(method.clone(), target, headers.clone()).with_body(Body::whole(body.clone()));
             self.answer(device, call)
         });
         join_all(calls).await
@@ -92,13 +92,13 @@ impl RingClient {
     ) -> Vec<Answer> {
         let path = Arc::new(path);
         let calls = devices.iter().zip(headers).map(|(device, headers)| {
-            let call = Call::new(Method::DELETE, target(device, partition, &path), headers);
+            let call = RawCall::new(Method::DELETE, target(device, partition, &path), headers);
             self.answer(device, call)
         });
         join_all(calls).await
     }
 
-    async fn answer(&self, device: &Device, call: Call) -> Answer {
+    async fn answer(&self, device: &Device, call: RawCall) -> Answer {
         let (ip, port) = (&device.replication_ip, device.replication_port);
         Answer {
             id: device.id,
@@ -110,8 +110,8 @@ impl RingClient {
 
 fn target(device: &Device, partition: u32, path: &Arc<EntityPath>) -> Target {
     Target {
-        device: device.device.clone(),
-        partition,
+        device: device.device.as_str().into(),
+        partition: vocabulary::Partition(partition),
         path: path.clone(),
     }
 }

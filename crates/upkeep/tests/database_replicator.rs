@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use listing_engine::{Broker, Direction, Error, Kind, Location, Metadata, NewDatabase, ObjectRow, Row, SyncPoint};
 use listing_server::{ListingServer, ListingServerOptions, Reserve};
 use parking_lot::Mutex;
-use peer::{Address, Body, Call, Peers, Response, Service, Timeouts};
+use peer::{Address, Body, Call, PartitionTarget, Peers, Response, Service, Timeouts};
 use placement::{Device, Ring, RingBuilder};
 use std::path::Path;
 use std::sync::Arc;
@@ -29,13 +29,14 @@ struct Stalling {
 #[async_trait::async_trait]
 impl Service for Stalling {
     async fn call(&self, call: Call) -> Response {
-        let Address::Partition { device, .. } = &call.address else {
+        let call = call.into_raw();
+        let Address::Partition(PartitionTarget { device, .. }) = &call.address else {
             panic!("{:?}", call.address)
         };
-        let stalls = self.device.lock().as_ref() == Some(device);
+        let stalls = self.device.lock().as_deref() == Some(&**device);
         match stalls {
             true => Response::new(Body::stream(futures_util::stream::pending(), Some(100))),
-            false => self.server.call(call).await,
+            false => self.server.call(call.into()).await,
         }
     }
 }

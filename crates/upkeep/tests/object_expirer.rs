@@ -13,7 +13,7 @@ use common::{Fake, pass, ring_client};
 use http::{Method, Request};
 use parking_lot::Mutex;
 use peer::deletes::{OneDelete, decode, encode_statuses};
-use peer::{Address, Body, Call, HttpService, Peers, Response, Service};
+use peer::{Address, Body, Call, HttpService, PartitionTarget, Peers, Response, Service};
 use placement::{Device, Ring, RingBuilder};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -116,15 +116,14 @@ struct Servers {
 #[async_trait::async_trait]
 impl Service for Servers {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         assert_eq!(call.headers["x-backend-storage-policy-index"], "7");
-        let Address::Partition { device, .. } = call.address else {
+        let Address::Partition(PartitionTarget { device, .. }) = call.address else {
             panic!("{:?}", call.address)
         };
         let asked = decode(&call.body.collect(1 << 20).await.unwrap()).unwrap();
         let status = |one: &OneDelete| {
-            let told = self
-                .answers
-                .get(&(one.path.object.as_deref().unwrap(), device.as_str()));
+            let told = self.answers.get(&(one.path.object.as_deref().unwrap(), &*device));
             told.copied().unwrap_or(204)
         };
         let mut response = Response::new(Body::whole(encode_statuses(
@@ -138,7 +137,7 @@ impl Service for Servers {
             response = Response::new(Body::stream(silence, Some(100)));
         }
         if !asked.is_empty() {
-            self.told.lock().push((device, asked));
+            self.told.lock().push((device.to_string(), asked));
         }
         response
     }

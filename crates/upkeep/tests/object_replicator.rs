@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use parking_lot::Mutex;
-use peer::{Address, Body, Call, Peers, Response, Service, Target};
+use peer::{Address, Body, Call, Peers, RawCall, Response, Service, Target};
 use placement::{Device, Ring, RingBuilder};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -66,9 +66,10 @@ struct Door {
 #[async_trait::async_trait]
 impl Service for Door {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let device = match &call.address {
-            Address::Partition { device, .. } => device.clone(),
-            Address::Entity(target) => target.device.clone(),
+            Address::Partition(target) => target.device.to_string(),
+            Address::Entity(target) => target.device.to_string(),
             Address::Plain(_) => String::new(),
         };
         self.exchanges
@@ -100,7 +101,7 @@ impl Service for Door {
                 };
                 Response::new(Body::stream(Box::pin(futures_util::stream::unfold((), drip)), None))
             }
-            _ => self.server.call(call).await,
+            _ => self.server.call(call.into()).await,
         }
     }
 }
@@ -225,11 +226,11 @@ impl Site {
         }
         let target = Target {
             device: device.into(),
-            partition: self.partition(name),
+            partition: vocabulary::Partition(self.partition(name)),
             path: Arc::new(Self::path(name)),
         };
-        let call = Call::new(method, target, headers).with_body(Body::whole(body.to_vec()));
-        let status = self.door.server.call(call).await.status();
+        let call = RawCall::new(method, target, headers).with_body(Body::whole(body.to_vec()));
+        let status = self.door.server.call(call.into()).await.status();
         assert!(status.is_success() || status == 404, "{status}");
     }
 

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use listing_server::{ListingServer, ListingServerOptions, Reserve};
 use object_engine::{EngineError, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
-use peer::{Address, Body, Call, DATABASE_HEADER, Service, deletes};
+use peer::{Address, Body, DATABASE_HEADER, PartitionTarget, RawCall, Service, deletes};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,18 +25,18 @@ fn half(beginning: &'static str) -> Body {
     Body::stream(begun.chain(futures_util::stream::pending()), Some(1000))
 }
 
-fn call(method: &Method, body: Body) -> Call {
+fn call(method: &Method, body: Body) -> RawCall {
     let address = match method.as_str() {
         "UPDATE" => Address::parse(method, "/sda/0/a/c").unwrap(),
-        _ => Address::Partition {
+        _ => Address::Partition(PartitionTarget {
             device: "sda".into(),
-            partition: 0,
+            partition: vocabulary::Partition(0),
             rest: HASH.into(),
-        },
+        }),
     };
     let mut headers = HeaderMap::new();
     headers.insert("x-timestamp", HeaderValue::from_static("1700000000.00000"));
-    Call {
+    RawCall {
         method: method.clone(),
         address,
         query: String::new(),
@@ -46,9 +46,9 @@ fn call(method: &Method, body: Body) -> Call {
     }
 }
 
-async fn refuses_in_time(server: &dyn Service, call: Call) {
+async fn refuses_in_time(server: &dyn Service, call: RawCall) {
     let (began, case) = (Instant::now(), call.method.clone());
-    let answer = server.call(call).await;
+    let answer = server.call(call.into()).await;
     let took = began.elapsed();
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{case}");
     assert!(took >= PATIENCE && took < PATIENCE * 2, "{case}: {took:?}");

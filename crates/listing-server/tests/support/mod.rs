@@ -5,7 +5,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use listing_server::{Kind, ListingServer, ListingServerOptions, Reserve};
-use peer::{Address, Body, Call, Response, Service};
+use peer::{Address, Body, RawCall, Response, Service};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use vocabulary::{HashPrefix, Policies, Policy, PolicyIndex};
@@ -85,7 +85,7 @@ pub async fn send(both: &Both, asked: &Asked) -> Response {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
         headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
-    let call = Call {
+    let call = RawCall {
         address: Address::parse(&method, path).unwrap(),
         method,
         query: query.to_owned(),
@@ -94,8 +94,8 @@ pub async fn send(both: &Both, asked: &Asked) -> Response {
         interim: None,
     };
     match asked.server {
-        "account" => both.account.call(call).await,
-        _ => both.container.call(call).await,
+        "account" => both.account.call(call.into()).await,
+        _ => both.container.call(call.into()).await,
     }
 }
 

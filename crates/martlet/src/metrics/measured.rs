@@ -93,7 +93,7 @@ impl MeasuredService {
 #[async_trait::async_trait]
 impl Service for MeasuredService {
     async fn call(&self, mut call: Call) -> Response {
-        let method = call.method.clone();
+        let method = call.message.method();
         call.body = call.body.metered(&self.counter.received);
         self.counter.count(&method, self.service.call(call)).await
     }

@@ -8,7 +8,7 @@ use crate::replicate::Place;
 use crate::service::Shared;
 use bytes::Bytes;
 use http::Method;
-use peer::Call;
+use peer::RawCall;
 use std::collections::HashSet;
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -21,7 +21,7 @@ const MOST_BYTES: usize = 2 << 20;
 /// Small objects that have come whole.
 #[derive(Default)]
 pub(super) struct Lot {
-    puts: Vec<(Call, Bytes)>,
+    puts: Vec<(RawCall, Bytes)>,
     paths: Vec<Arc<EntityPath>>,
     objects: HashSet<Arc<EntityPath>>,
     bytes: usize,
@@ -41,7 +41,7 @@ impl Lot {
     }
 
     /// Headers of `head` bytes, and the body.
-    pub(super) fn add(&mut self, path: Arc<EntityPath>, call: Call, body: Bytes, head: usize) {
+    pub(super) fn add(&mut self, path: Arc<EntityPath>, call: RawCall, body: Bytes, head: usize) {
         self.bytes += head + body.len();
         self.objects.insert(path.clone());
         self.paths.push(path);
@@ -79,12 +79,12 @@ mod tests {
             let path = Arc::new(EntityPath::account("a").with_container("c").with_object(name));
             let target = Target {
                 device: "sda".into(),
-                partition: 1,
+                partition: vocabulary::Partition(1),
                 path: path.clone(),
             };
             lot.add(
                 path,
-                Call::new(Method::PUT, target, HeaderMap::new()),
+                RawCall::new(Method::PUT, target, HeaderMap::new()),
                 Bytes::new(),
                 MOST_BYTES / 2,
             );

@@ -32,7 +32,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use object_engine::{EngineError, ObjectEngine};
 use peer::ssync::{ERROR, LineError, Lines};
-use peer::{Body, Call, Feed, Response};
+use peer::{Body, Feed, RawCall, Response};
 use std::sync::Arc;
 
 const ACCEPT_NO_COMMIT: HeaderName = HeaderName::from_static("x-backend-accept-no-commit");
@@ -86,7 +86,7 @@ struct Exchange {
 }
 
 /// Answers an SSYNC: at once with its head, what is to be said follows.
-pub(crate) async fn ssync(shared: &Arc<Shared>, call: Call) -> Result<Response, Refusal> {
+pub(crate) async fn ssync(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
     let place = Place::of(call.address, &call.headers, &shared.options)?;
     check_fragment(&call.headers)?;
     let (engine_ready, device) = (|engine: &dyn ObjectEngine| engine.check(), place.device.clone());

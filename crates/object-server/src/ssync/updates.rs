@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use peer::ssync::{UPDATES_END, UPDATES_START};
-use peer::{Address, Body, Call, Feed, Target};
+use peer::{Address, Body, Feed, RawCall, Target};
 use std::sync::Arc;
 use vocabulary::header_name;
 use vocabulary::{EntityPath, names::unquote};
@@ -167,13 +167,13 @@ impl Exchange {
     async fn carry_out(&mut self, head: Head, under_way: &mut UnderWay, lot: &mut Lot) -> Result<(), End> {
         let path = Arc::new(head.path);
         let target = Target {
-            device: self.place.device.clone(),
-            partition: self.place.key.partition,
+            device: self.place.device.as_str().into(),
+            partition: vocabulary::Partition(self.place.key.partition),
             path: path.clone(),
         };
-        let call = Call {
+        let call = RawCall {
             address: Address::Entity(target.clone()),
-            ..Call::new(head.method, target, head.headers)
+            ..RawCall::new(head.method, target, head.headers)
         };
         let length = head.length.unwrap_or(0);
         if length <= SMALL {
@@ -194,7 +194,7 @@ impl Exchange {
     }
 
     /// How many requests were done: this one, or none.
-    fn answer(&self, call: Call, path: Arc<EntityPath>) -> impl Future<Output = usize> + Send + 'static {
+    fn answer(&self, call: RawCall, path: Arc<EntityPath>) -> impl Future<Output = usize> + Send + 'static {
         let (shared, place, method) = (self.shared.clone(), self.place.clone(), call.method.clone());
         async move {
             let answered = on_object(&shared, call, Lane::Replication).await;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::stream::{StreamExt, iter};
 use http::{HeaderMap, HeaderValue, Method};
-use peer::{Body, Call, Peers, Target, Timeouts};
+use peer::{Body, Peers, RawCall, Target, Timeouts};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -107,12 +107,12 @@ fn send(peers: Arc<Peers>, key: &Key, rows: &[Row], timeouts: Timeouts) -> BoxFu
         let (body, path) = (Bytes::from(body), Arc::new(container));
         let calls = nodes.iter().map(|node| {
             let target = Target {
-                device: node.device.clone(),
-                partition: node.partition,
+                device: node.device.as_str().into(),
+                partition: vocabulary::Partition(node.partition),
                 path: path.clone(),
             };
             let update = Method::from_bytes(b"UPDATE").unwrap_or_default();
-            let call = Call::new(update, target, headers.clone()).with_body(Body::whole(body.clone()));
+            let call = RawCall::new(update, target, headers.clone()).with_body(Body::whole(body.clone()));
             peers.send(&node.ip, node.port, call, timeouts)
         });
         let mut all = true;

@@ -7,7 +7,7 @@ use crate::console::{Console, Status};
 use clap::Args;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method};
-use peer::{Call, Peers, Target, Timeouts};
+use peer::{Peers, RawCall, Target, Timeouts};
 use placement::{Device, Ring};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -269,11 +269,11 @@ impl Reporting<'_> {
                 HeaderValue::from(self.ground.policy.index.0),
             );
             let target = Target {
-                device: device.device.clone(),
-                partition: thing.partition,
+                device: device.device.as_str().into(),
+                partition: vocabulary::Partition(thing.partition),
                 path: thing.path.clone(),
             };
-            let call = Call::new(Method::HEAD, target, headers);
+            let call = RawCall::new(Method::HEAD, target, headers);
             let why = match self.peers.send(&device.ip, device.port, call, TIMEOUTS).await {
                 Ok(response) => match response.status().as_u16() {
                     200..=299 => return Ok(()),

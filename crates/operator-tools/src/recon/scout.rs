@@ -6,7 +6,7 @@ use super::{Arguments, Checks};
 use crate::swift_dir::read_ring;
 use futures_util::StreamExt;
 use http::{HeaderMap, Method};
-use peer::{Address, Body, Call, PeerError, Peers, Timeouts};
+use peer::{Address, Body, PeerError, Peers, RawCall, Timeouts};
 use serde_json::{Value, json};
 use settings::SwiftConf;
 use std::collections::BTreeSet;
@@ -162,7 +162,7 @@ impl<'a> Scout<'a> {
     }
 
     async fn exchange(&self, host: &Host, method: Method, path: &str) -> Result<(HeaderMap, bytes::Bytes), Silence> {
-        let call = Call {
+        let call = RawCall {
             method,
             address: Address::Plain(path.to_owned()),
             query: String::new(),

@@ -6,7 +6,7 @@ use crate::dice::Dice;
 use crate::disk::MOUNTS;
 use bytes::Bytes;
 use http::StatusCode;
-use peer::{Address, Body, Call, DATABASE_HEADER, Response, Service};
+use peer::{Address, Body, Call, DATABASE_HEADER, PartitionTarget, RawCall, Response, Service};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -18,11 +18,11 @@ const METADATA: usize = 7;
 
 impl Bugged {
     /// Does what a replicator asks, with the bug.
-    pub(super) async fn level(&self, call: Call) -> Response {
+    pub(super) async fn level(&self, call: RawCall) -> Response {
         let directory = hash_directory(&call.address);
         // Databases that travel are no operations.
         let Some(directory) = directory.filter(|_| !call.headers.contains_key(DATABASE_HEADER)) else {
-            return self.inner.call(call).await;
+            return self.inner.call(call.into()).await;
         };
         let Some(mut operation) = call.body.collect(MOST).await.ok().and_then(|bytes| read(&bytes)) else {
             return status(StatusCode::BAD_REQUEST);
@@ -49,7 +49,7 @@ impl Bugged {
             _ => {}
         }
         let body = Body::whole(Value::Array(operation).to_string());
-        let asked = Call {
+        let asked = RawCall {
             method: call.method,
             address: call.address,
             query: call.query,
@@ -57,7 +57,7 @@ impl Bugged {
             body,
             interim: None,
         };
-        let response = self.inner.call(asked).await;
+        let response = self.inner.call(asked.into()).await;
         match (self.bug, name.as_str(), response.body().as_whole()) {
             (Bug::ForgetsDeletedContainers, "sync", Some(told)) => response.map(|_| Body::whole(never_deleted(&told))),
             _ => response,
@@ -72,7 +72,7 @@ fn read(bytes: &Bytes) -> Option<Vec<Value>> {
 
 /// Where the database lies that a call is about.
 fn hash_directory(address: &Address) -> Option<PathBuf> {
-    let Address::Partition { partition, rest, .. } = address else {
+    let Address::Partition(PartitionTarget { partition, rest, .. }) = address else {
         return None;
     };
     let suffix = rest.get(rest.len().checked_sub(3)?..)?;
@@ -116,13 +116,14 @@ pub(crate) struct Hopeful<S> {
 #[async_trait::async_trait]
 impl<S: Service> Service for Hopeful<S> {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let brings_rows = call
             .body
             .as_whole()
             .is_some_and(|bytes| call.method.as_str() == "REPLICATE" && bytes.starts_with(b"[\"merge_items\""));
         match brings_rows && self.dice.chance(50) {
             true => status(StatusCode::ACCEPTED),
-            false => self.way.call(call).await,
+            false => self.way.call(call.into()).await,
         }
     }
 }

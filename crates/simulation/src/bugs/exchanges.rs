@@ -7,12 +7,12 @@ use crate::disk::SimFiles;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use peer::ssync::{MISSING_END, MISSING_START, UPDATES_END, UPDATES_START};
-use peer::{Body, Call, Response, Service};
+use peer::{Body, Call, RawCall, Response, Service};
 use vocabulary::Timestamp;
 
 impl Bugged {
     /// Takes part in an exchange, with the bug.
-    pub(super) async fn exchange(&self, call: Call) -> Response {
+    pub(super) async fn exchange(&self, call: RawCall) -> Response {
         match self.bug {
             Bug::ForgetsReplicas if self.world.random.below(3) == 0 => {
                 let mut offered = call.body;
@@ -22,19 +22,19 @@ impl Bugged {
             }
             Bug::SyncsNoReplicas => {
                 let lying = Lying::begin(&self.files);
-                let response = self.inner.call(call).await;
+                let response = self.inner.call(call.into()).await;
                 response.map(|body| changed(body, move |piece| lying.on(piece)))
             }
             Bug::TakesOlderReplicas => {
                 let now = self.world.clock.now();
                 let body = changed(call.body, move |piece| newer(&piece, now));
-                self.inner.call(Call { body, ..call }).await
+                self.inner.call(RawCall { body, ..call }.into()).await
             }
             Bug::KeepsDeletionsToItself => {
                 let body = changed(call.body, |piece| without_deletions(&piece));
-                self.inner.call(Call { body, ..call }).await
+                self.inner.call(RawCall { body, ..call }.into()).await
             }
-            _ => self.inner.call(call).await,
+            _ => self.inner.call(call.into()).await,
         }
     }
 }
@@ -67,8 +67,9 @@ pub(crate) struct Trusting<S>(pub(crate) S);
 #[async_trait::async_trait]
 impl<S: Service> Service for Trusting<S> {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let is_exchange = call.method.as_str() == "SSYNC";
-        let response = self.0.call(call).await;
+        let response = self.0.call(call.into()).await;
         match is_exchange {
             true => response.map(completed),
             false => response,

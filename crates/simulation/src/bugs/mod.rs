@@ -136,7 +136,8 @@ fn status(code: StatusCode) -> Response {
 
 #[async_trait::async_trait]
 impl Service for Bugged {
-    async fn call(&self, mut call: Call) -> Response {
+    async fn call(&self, call: Call) -> Response {
+        let mut call = call.into_raw();
         match call.method.as_str() {
             "SSYNC" => return self.exchange(call).await,
             "REPLICATE" if self.bug.is_of_databases() => return self.level(call).await,
@@ -179,7 +180,7 @@ impl Service for Bugged {
             _ => {}
         }
         let reads = call.method == Method::GET;
-        let response = self.inner.call(call).await;
+        let response = self.inner.call(call.into()).await;
         match self.bug {
             Bug::PanicsOnTrouble if response.status().as_u16() == 507 => panic!("planted: a drive is in trouble"),
             Bug::TearsBodies if reads && response.status() == StatusCode::OK => response.map(torn),

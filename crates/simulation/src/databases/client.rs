@@ -5,7 +5,7 @@ use crate::cluster::{Cluster, LISTINGS, address};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
-use peer::{Call, Target, Timeouts};
+use peer::{RawCall, Target, Timeouts};
 use placement::Device;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,14 +79,14 @@ fn node_of(device: &Device) -> usize {
     (0..).find(|node| address(*node) == device.ip).unwrap_or_default()
 }
 
-fn call(device: &Device, partition: u32, number: usize, write: &Write) -> Call {
+fn call(device: &Device, partition: u32, number: usize, write: &Write) -> RawCall {
     let name = match write.verb {
         Verb::Row { name } | Verb::NoRow { name } => Some(object(name)),
         _ => None,
     };
     let target = Target {
-        device: device.device.clone(),
-        partition,
+        device: device.device.as_str().into(),
+        partition: vocabulary::Partition(partition),
         path: Arc::new(EntityPath {
             account: ACCOUNT.into(),
             container: Some(container(write.container)),
@@ -117,5 +117,5 @@ fn call(device: &Device, partition: u32, number: usize, write: &Write) -> Call {
         }
         Verb::Delete | Verb::NoRow { .. } => Method::DELETE,
     };
-    Call::new(method, target, headers)
+    RawCall::new(method, target, headers)
 }

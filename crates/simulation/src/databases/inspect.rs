@@ -14,7 +14,7 @@ use super::run::Show;
 use crate::cluster::{Cluster, DRIVE};
 use crate::history::Violation;
 use http::{HeaderMap, Method};
-use peer::{Call, Target};
+use peer::{RawCall, Target};
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::EntityPath;
@@ -60,15 +60,15 @@ fn stray(cluster: &Cluster) -> Option<(usize, String)> {
 fn wake(show: &mut Show, node: usize) -> Result<(), Violation> {
     let target = Target {
         device: DRIVE.into(),
-        partition: 0,
+        partition: vocabulary::Partition(0),
         path: Arc::new(EntityPath::account(ACCOUNT).with_container(container(0))),
     };
     let Some(life) = &show.cluster.nodes[node].life else {
         return Err(Violation(format!("node {node} is dead although all is well")));
     };
     let listings = life.listings.clone();
-    let call = Call::new(Method::HEAD, target, HeaderMap::new());
-    let status = show.on_node(node, async move { listings.call(call).await.status().as_u16() })?;
+    let call = RawCall::new(Method::HEAD, target, HeaderMap::new());
+    let status = show.on_node(node, async move { listings.call(call.into()).await.status().as_u16() })?;
     match status {
         204 | 404 => Ok(()),
         status => Err(Violation(format!("node {node} answers {status} although all is well"))),

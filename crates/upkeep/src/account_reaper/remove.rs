@@ -9,7 +9,7 @@ use crate::internal_client::ListedItem;
 use crate::ring_client::{Answer, RingClient, user_agent};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use peer::{Call, Target};
+use peer::{RawCall, Target};
 use placement::{Device, Ring};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,12 +62,12 @@ impl ReaperTargets {
         let mut everywhere_gone = true;
         for device in ring.primaries(partition) {
             let target = Target {
-                device: device.device.clone(),
-                partition,
+                device: device.device.as_str().into(),
+                partition: vocabulary::Partition(partition),
                 path: Arc::new(container.clone()),
             };
             let query = format!("format=json&marker={}", quote(marker).replace('/', "%2F"));
-            let call = Call::new(Method::GET, target, own_headers()).with_query(query);
+            let call = RawCall::new(Method::GET, target, own_headers()).with_query(query);
             let (ip, port) = (&device.replication_ip, device.replication_port);
             let response = match ring_client.peers.send(ip, port, call, ring_client.timeouts).await {
                 Ok(response) => response,
@@ -252,7 +252,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use peer::{Body, Peers, Response, Service, Timeouts};
+    use peer::{Body, Call, Peers, Response, Service, Timeouts};
     use placement::RingBuilder;
     use std::time::Duration;
     use vocabulary::HashPrefix;

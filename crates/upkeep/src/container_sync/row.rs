@@ -9,7 +9,7 @@ use super::target::{HttpProxy, Target};
 use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
-use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
+use peer::{Address, Body, Meter, PeerError, Peers, RawCall, Response, Timeouts};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -162,7 +162,7 @@ impl Carrier {
             Some(_) => target.whole(&path),
             None => path,
         };
-        let call = Call {
+        let call = RawCall {
             method,
             address: Address::Plain(address),
             query: String::new(),
@@ -172,7 +172,7 @@ impl Carrier {
         };
         let (host, port) = via.map_or((&target.host, target.port), |via| (&via.host, via.port));
         let sent = Arc::new(Passed::default());
-        let call = Call {
+        let call = RawCall {
             body: call.body.metered(&sent),
             ..call
         };
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::container_sync::SyncPeers;
     use bytes::Bytes;
-    use peer::{HttpService, Service};
+    use peer::{Call, HttpService, Service};
     use std::future::pending;
     use std::net::SocketAddr;
 
@@ -283,6 +283,7 @@ mod tests {
     #[async_trait::async_trait]
     impl Service for OtherSide {
         async fn call(&self, call: Call) -> Response {
+            let call = call.into_raw();
             let mut response = Response::new(Body::empty());
             let status = if call.method == Method::HEAD { 404 } else { self.status };
             *response.status_mut() = http::StatusCode::from_u16(status).unwrap();

@@ -7,7 +7,7 @@ use crate::open_device::OpenDevice;
 use crate::ring_client::user_agent;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use peer::{Address, Body, BodyError, Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, Timeouts};
+use peer::{Address, Body, BodyError, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, PartitionTarget, RawCall, Timeouts};
 use placement::Device;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -86,14 +86,14 @@ impl Line<'_> {
         if let Some(name) = database {
             headers.insert(DATABASE_HEADER, name);
         }
-        let call = Call {
+        let call = RawCall {
             // A word of letters is a method.
             method: Method::from_bytes(b"REPLICATE").unwrap_or_default(),
-            address: Address::Partition {
-                device: self.node.device.clone(),
-                partition: self.partition,
+            address: Address::Partition(PartitionTarget {
+                device: self.node.device.as_str().into(),
+                partition: vocabulary::Partition(self.partition),
                 rest: self.hash.clone(),
-            },
+            }),
             query: String::new(),
             headers,
             body,

@@ -11,7 +11,7 @@ use crate::ring_client::user_agent;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::wire::object_json;
 use listing_engine::{Info, ObjectRow};
-use peer::{Body, Call, Target};
+use peer::{Body, RawCall, Target};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,13 +112,13 @@ async fn tell(ground: &Ground, hour: u64, items: &[Value]) -> bool {
     let mut told = 0;
     for node in &primaries {
         let target = Target {
-            device: node.device.clone(),
-            partition,
+            device: node.device.as_str().into(),
+            partition: vocabulary::Partition(partition),
             path: path.clone(),
         };
         // A word of letters is a method.
         let method = Method::from_bytes(b"UPDATE").unwrap_or_default();
-        let call = Call::new(method, target, headers.clone()).with_body(Body::whole(body.clone()));
+        let call = RawCall::new(method, target, headers.clone()).with_body(Body::whole(body.clone()));
         let (ip, port) = (&node.replication_ip, node.replication_port);
         let why = match ring_client.peers.send(ip, port, call, ring_client.timeouts).await {
             Ok(response) if response.status().is_success() => {

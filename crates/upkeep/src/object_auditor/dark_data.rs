@@ -10,7 +10,7 @@ use crate::RingClient;
 use crate::ring_client::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method};
-use peer::{Call, Response, Target};
+use peer::{RawCall, Response, Target};
 use placement::Device;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -169,8 +169,8 @@ impl DarkData {
         kind: &'static str,
     ) -> Option<Answer> {
         let target = Target {
-            device: device.device.clone(),
-            partition,
+            device: device.device.as_str().into(),
+            partition: vocabulary::Partition(partition),
             path,
         };
         let mut headers = HeaderMap::new();
@@ -178,7 +178,7 @@ impl DarkData {
         headers.insert("x-backend-record-type", HeaderValue::from_static(kind));
         let name = quote(object);
         let query = format!("format=json&prefix={name}&limit=1&includes={name}&states=listing");
-        let call = Call::new(Method::GET, target, headers).with_query(query);
+        let call = RawCall::new(Method::GET, target, headers).with_query(query);
         // A server that serves replication only would not answer.
         let sent = self
             .containers

@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 use futures_util::stream::iter;
 use http::{HeaderMap, HeaderValue, Method};
 use peer::deletes::{self, MAX_STATUSES, OneDelete};
-use peer::{Address, Body, Call, PeerError, Peers, Response, Timeouts};
+use peer::{Address, Body, PartitionTarget, PeerError, Peers, RawCall, Response, Timeouts};
 use placement::{Device, Ring};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -201,13 +201,13 @@ impl ObjectServers {
         headers.insert("user-agent", user_agent(super::NAME));
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("x-backend-storage-policy-index", HeaderValue::from(lot.policy.0));
-        let call = Call {
+        let call = RawCall {
             method: deletes::method(),
-            address: Address::Partition {
-                device: lot.device.clone(),
-                partition: 0,
+            address: Address::Partition(PartitionTarget {
+                device: lot.device.as_str().into(),
+                partition: vocabulary::Partition(0),
                 rest: String::new(),
-            },
+            }),
             query: String::new(),
             headers,
             body: Body::whole(deletes::encode(&lot.deletes)),

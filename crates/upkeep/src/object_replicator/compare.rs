@@ -11,7 +11,7 @@ use crate::ring_client::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use object_engine::{Hashes, PartitionKey, Rehash, Seen, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash};
-use peer::{Address, Body, Call, Response, Timeouts};
+use peer::{Address, Body, PartitionTarget, RawCall, Response, Timeouts};
 use placement::Device;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -196,7 +196,7 @@ impl Shared {
 
     /// Sends REPLICATE, with the suffixes that have been changed by other means than requests.
     pub(super) async fn replicate(&self, key: PartitionKey, node: &Device, rest: &str) -> Result<Response, String> {
-        let call = Call {
+        let call = RawCall {
             method: Method::from_bytes(b"REPLICATE").map_err(|error| error.to_string())?,
             address: partition_address(key, node, rest),
             query: String::new(),
@@ -232,11 +232,11 @@ impl Shared {
 }
 
 pub(super) fn partition_address(key: PartitionKey, node: &Device, rest: &str) -> Address {
-    Address::Partition {
-        device: node.device.clone(),
-        partition: key.partition,
+    Address::Partition(PartitionTarget {
+        device: node.device.as_str().into(),
+        partition: vocabulary::Partition(key.partition),
         rest: rest.to_owned(),
-    }
+    })
 }
 
 pub(super) fn headers(key: PartitionKey) -> HeaderMap {

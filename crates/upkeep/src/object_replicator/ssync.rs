@@ -11,7 +11,7 @@ use super::{NAME, Shared};
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 use peer::ssync::{ERROR, Lines, MISSING_END, MISSING_START, UPDATES_END, UPDATES_START, Wish};
-use peer::{Body, Call, Feed, Timeouts};
+use peer::{Body, Feed, RawCall, Timeouts};
 use placement::Device;
 use std::sync::Arc;
 use vocabulary::{PathHash, Timestamp};
@@ -78,7 +78,7 @@ impl Shared {
     /// The objects that were wished for in vain.
     async fn by_ssync(&self, task: &PartitionTask, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, String> {
         let (feed, body) = Body::channel(PIECES, None);
-        let call = Call {
+        let call = RawCall {
             method: Method::from_bytes(b"SSYNC").map_err(|error| error.to_string())?,
             address: partition_address(task.key, node, ""),
             query: String::new(),

@@ -29,6 +29,7 @@ pub struct Fake {
 #[async_trait::async_trait]
 impl Service for Fake {
     async fn call(&self, call: Call) -> Response {
+        let call = call.into_raw();
         let line = format!("{} {}", call.method, call.address.url_path());
         let Address::Entity(target) = &call.address else {
             panic!("{line}")
@@ -39,12 +40,12 @@ impl Service for Fake {
             self.bodies.lock().push(String::from_utf8(body.to_vec()).unwrap());
         }
         let mut response = Response::new(Body::empty());
-        if let Some((status, text)) = self.listing.lock().get(&target.device).cloned() {
+        if let Some((status, text)) = self.listing.lock().get(&*target.device).cloned() {
             *response.body_mut() = Body::whole(text);
             *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
             return response;
         }
-        let (status, location) = match self.refusing.lock().get(&target.device) {
+        let (status, location) = match self.refusing.lock().get(&*target.device) {
             Some((status, location)) => (*status, location.clone()),
             None => (201, None),
         };

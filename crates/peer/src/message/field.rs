@@ -1,0 +1,252 @@
+//! How a field of a message stands in a header: [`HeaderField`] and what it may hold.
+//!
+//! A field that came over a connection may be text that means nothing. The field keeps that text, so that the
+//! server refuses it in its own words, at the place among its checks where OpenStack's server does.
+//! Always holds: what is encoded is decoded to the same value.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use vocabulary::{ByteCount, Partition, PolicyIndex, Timestamp};
+
+/// A value that a header carries.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum HeaderField<T> {
+    /// There is no such header.
+    #[default]
+    Absent,
+    /// There is one, of which no value can be made.
+    Malformed(Box<HeaderValue>),
+    /// The value.
+    Value(T),
+}
+
+impl<T> HeaderField<T> {
+    /// The value, if there is one.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Absent | Self::Malformed(_) => None,
+        }
+    }
+
+    /// The value, which must be there: `missing` makes the refusal without one, `malformed` that of a text that is none.
+    pub fn required<E>(&self, missing: impl FnOnce() -> E, malformed: impl FnOnce(&HeaderValue) -> E) -> Result<&T, E> {
+        match self {
+            Self::Value(value) => Ok(value),
+            Self::Absent => Err(missing()),
+            Self::Malformed(text) => Err(malformed(text)),
+        }
+    }
+
+    /// The value, which may be absent but not malformed.
+    pub fn optional<E>(&self, malformed: impl FnOnce(&HeaderValue) -> E) -> Result<Option<&T>, E> {
+        match self {
+            Self::Value(value) => Ok(Some(value)),
+            Self::Absent => Ok(None),
+            Self::Malformed(text) => Err(malformed(text)),
+        }
+    }
+}
+
+impl<T> From<T> for HeaderField<T> {
+    fn from(value: T) -> Self {
+        Self::Value(value)
+    }
+}
+
+/// A value as the text of a header.
+pub trait HeaderText: Sized {
+    /// `None` for a text that means no such value.
+    fn parse(text: &str) -> Option<Self>;
+    /// The header's value.
+    fn print(&self) -> HeaderValue;
+}
+
+impl HeaderText for Timestamp {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    /// The beginning of time is `0`, as OpenStack's databases have it.
+    fn print(&self) -> HeaderValue {
+        match *self == Self::ZERO {
+            true => HeaderValue::from_static("0"),
+            false => HeaderValue::try_from(self.internal()).unwrap_or(HeaderValue::from_static("0")),
+        }
+    }
+}
+
+impl HeaderText for PolicyIndex {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+
+    fn print(&self) -> HeaderValue {
+        HeaderValue::from(self.0)
+    }
+}
+
+impl HeaderText for Partition {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn print(&self) -> HeaderValue {
+        HeaderValue::from(self.0)
+    }
+}
+
+impl HeaderText for ByteCount {
+    fn parse(text: &str) -> Option<Self> {
+        count(text).map(Self)
+    }
+
+    fn print(&self) -> HeaderValue {
+        HeaderValue::from(self.0)
+    }
+}
+
+impl HeaderText for u64 {
+    fn parse(text: &str) -> Option<Self> {
+        count(text)
+    }
+
+    fn print(&self) -> HeaderValue {
+        HeaderValue::from(*self)
+    }
+}
+
+/// A count; OpenStack's containers can come to one below zero, which counts as nothing.
+fn count(text: &str) -> Option<u64> {
+    let number: i128 = text.trim().parse().ok()?;
+    u64::try_from(number.max(0)).ok()
+}
+
+/// A field of a message: how it is taken out of headers, and put into them.
+pub(super) trait WireField: Sized {
+    /// Where it stands.
+    type Name;
+
+    fn take(headers: &mut HeaderMap, name: &Self::Name) -> Self;
+    fn put(self, headers: &mut HeaderMap, name: Self::Name);
+}
+
+impl<T: HeaderText> WireField for HeaderField<T> {
+    type Name = HeaderName;
+
+    fn take(headers: &mut HeaderMap, name: &HeaderName) -> Self {
+        let Some(value) = headers.remove(name) else {
+            return Self::Absent;
+        };
+        let parsed = std::str::from_utf8(value.as_bytes()).ok().and_then(T::parse);
+        parsed.map_or_else(|| Self::Malformed(Box::new(value)), Self::Value)
+    }
+
+    fn put(self, headers: &mut HeaderMap, name: HeaderName) {
+        match self {
+            Self::Absent => {}
+            Self::Malformed(text) => drop(headers.insert(name, *text)),
+            Self::Value(value) => drop(headers.insert(name, value.print())),
+        }
+    }
+}
+
+/// Text that is passed on as it is.
+impl WireField for Option<HeaderValue> {
+    type Name = HeaderName;
+
+    fn take(headers: &mut HeaderMap, name: &HeaderName) -> Self {
+        headers.remove(name)
+    }
+
+    fn put(self, headers: &mut HeaderMap, name: HeaderName) {
+        if let Some(value) = self {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// A switch that is off unless a header says yes, and how a yes is spelled.
+impl WireField for bool {
+    type Name = (HeaderName, &'static str);
+
+    fn take(headers: &mut HeaderMap, (name, _): &Self::Name) -> Self {
+        headers.remove(name).is_some_and(|value| is_yes(&value))
+    }
+
+    fn put(self, headers: &mut HeaderMap, (name, yes): Self::Name) {
+        if self {
+            headers.insert(name, HeaderValue::from_static(yes));
+        }
+    }
+}
+
+/// A switch with a default that depends on the receiver.
+impl WireField for Option<bool> {
+    type Name = HeaderName;
+
+    fn take(headers: &mut HeaderMap, name: &HeaderName) -> Self {
+        headers.remove(name).map(|value| is_yes(&value))
+    }
+
+    fn put(self, headers: &mut HeaderMap, name: HeaderName) {
+        if let Some(yes) = self {
+            headers.insert(name, HeaderValue::from_static(if yes { "yes" } else { "no" }));
+        }
+    }
+}
+
+/// Swift's spellings of yes.
+pub(crate) fn is_yes(value: &HeaderValue) -> bool {
+    let yes = [b"true".as_slice(), b"1", b"yes", b"on", b"t", b"y"];
+    yes.iter().any(|yes| value.as_bytes().eq_ignore_ascii_case(yes))
+}
+
+/// Declares messages: `target` and plain fields come from the request line, the others stand in headers.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident {
+        target: $target:ty,
+        $($(#[$plain_doc:meta])* $plain:ident: $plain_type:ty,)*
+        => $($(#[$field_doc:meta])* $field:ident: $type:ty = $header:expr,)*
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name {
+            /// What it is about.
+            pub target: $target,
+            $($(#[$plain_doc])* pub $plain: $plain_type,)*
+            $($(#[$field_doc])* pub $field: $type,)*
+            /// What else was said: the headers of the entity itself, which replicas share.
+            pub headers: std::sync::Arc<http::HeaderMap>,
+        }
+
+        impl $name {
+            /// About `target`, with nothing said yet.
+            pub fn new(target: $target) -> Self {
+                Self {
+                    target,
+                    $($plain: Default::default(),)*
+                    $($field: Default::default(),)*
+                    headers: std::sync::Arc::default(),
+                }
+            }
+
+            /// The message that `headers` make.
+            pub fn decode(target: $target, mut headers: http::HeaderMap) -> Self {
+                Self {
+                    target,
+                    $($plain: Default::default(),)*
+                    $($field: $crate::message::field::WireField::take(&mut headers, &$header),)*
+                    headers: std::sync::Arc::new(headers),
+                }
+            }
+
+            /// All its headers.
+            pub fn encode(self) -> http::HeaderMap {
+                let mut headers = std::sync::Arc::unwrap_or_clone(self.headers);
+                $($crate::message::field::WireField::put(self.$field, &mut headers, $header);)*
+                headers
+            }
+        }
+    )*};
+}
+pub(super) use messages;

@@ -1,0 +1,206 @@
+//! The names of all headers that Swift's servers say to each other, and those of ours among them.
+//!
+//! Always holds: no other file of the workspace spells one of them.
+
+use http::HeaderName;
+
+/// What every header between servers begins with that clients must not send.
+pub const BACKEND_PREFIX: &str = "x-backend-";
+
+/// What a listing is to show instead of what was stored: `…-etag`, `…-size`, `…-content-type`.
+pub const UPDATE_OVERRIDE_PREFIX: &str = "x-backend-container-update-override-";
+
+/// The same, kept with the object.
+pub const STORED_UPDATE_OVERRIDE_PREFIX: &str = "x-object-sysmeta-container-update-override-";
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        $($(#[$doc])* pub const $name: HeaderName = HeaderName::from_static($text);)*
+    };
+}
+
+// Every message.
+names! {
+    /// The time of the change; of a read, the time that decides about expiry.
+    X_TIMESTAMP = "x-timestamp";
+    /// The transaction that the message belongs to.
+    X_TRANS_ID = "x-trans-id";
+    /// The storage policy of an object, a row or a container.
+    X_POLICY_INDEX = "x-backend-storage-policy-index";
+    /// The message belongs on the network between storage servers.
+    X_USE_REPLICATION_NETWORK = "x-backend-use-replication-network";
+    /// Upkeep sends the message: nothing in it is a client's wish.
+    X_REPLICATION = "x-backend-replication";
+}
+
+// Objects.
+names! {
+    /// What has expired is to be seen as if it had not.
+    X_OPEN_EXPIRED = "x-backend-open-expired";
+    /// Metadata that hold the entity tag which conditions are about.
+    X_ETAG_IS_AT = "x-backend-etag-is-at";
+    /// Metadata with which the whole object is sent whatever the range.
+    X_IGNORE_RANGE_IF = "x-backend-ignore-range-if-metadata-present";
+    /// Names of headers that are to be kept with the object.
+    X_REPLICATION_HEADERS = "x-backend-replication-headers";
+    /// Whether the expirer's queue is to forget the object.
+    X_CLEAN_QUEUE = "x-backend-clean-expiring-object-queue";
+    /// Delete only what expires at this time.
+    X_IF_DELETE_AT = "x-if-delete-at";
+    /// When the object expires, in seconds.
+    X_DELETE_AT = "x-delete-at";
+    /// In how many seconds the object expires.
+    X_DELETE_AFTER = "x-delete-after";
+    /// The newest of all replicas is wanted.
+    X_NEWEST = "x-newest";
+    /// When the content type of a POST was set.
+    CONTENT_TYPE_TIMESTAMP = "content-type-timestamp";
+    /// In an object server's `100 Continue`: it reads footers.
+    X_OBJ_METADATA_FOOTER = "x-obj-metadata-footer";
+    /// In an object server's `100 Continue`: it waits for a commit.
+    X_OBJ_MULTIPHASE_COMMIT = "x-obj-multiphase-commit";
+    /// The body is MIME and ends in a footer.
+    X_WANTS_METADATA_FOOTER = "x-backend-obj-metadata-footer";
+    /// The body is MIME and a commit follows.
+    X_WANTS_MULTIPHASE_COMMIT = "x-backend-obj-multiphase-commit";
+    /// The boundary of a body that is MIME.
+    X_MIME_BOUNDARY = "x-backend-obj-multipart-mime-boundary";
+    /// Bytes of the object within a body that is MIME.
+    X_OBJECT_LENGTH = "x-backend-obj-content-length";
+}
+
+// Listing updates that an object server is to send.
+names! {
+    /// Addresses of container servers, separated by commas.
+    X_CONTAINER_HOST = "x-container-host";
+    /// Their devices.
+    X_CONTAINER_DEVICE = "x-container-device";
+    /// The container's partition.
+    X_CONTAINER_PARTITION = "x-container-partition";
+    /// `account/container` of the shard that takes the row.
+    X_CONTAINER_PATH = "x-backend-container-path";
+    /// The same, quoted.
+    X_QUOTED_CONTAINER_PATH = "x-backend-quoted-container-path";
+    /// How far the container is sharded.
+    X_ROOT_DB_STATE = "x-container-root-db-state";
+    /// The container of the expirer's queue.
+    X_DELETE_AT_CONTAINER = "x-delete-at-container";
+    /// Addresses of the queue's container servers.
+    X_DELETE_AT_HOST = "x-delete-at-host";
+    /// Their devices.
+    X_DELETE_AT_DEVICE = "x-delete-at-device";
+    /// The queue container's partition.
+    X_DELETE_AT_PARTITION = "x-delete-at-partition";
+}
+
+// Listing updates that a container server is to send.
+names! {
+    /// Addresses of account servers, separated by commas.
+    X_ACCOUNT_HOST = "x-account-host";
+    /// Their devices.
+    X_ACCOUNT_DEVICE = "x-account-device";
+    /// The account's partition.
+    X_ACCOUNT_PARTITION = "x-account-partition";
+    /// The row is taken by a deleted account, too.
+    X_ACCOUNT_OVERRIDE_DELETED = "x-account-override-deleted";
+}
+
+// Rows.
+names! {
+    /// The object's size.
+    X_SIZE = "x-size";
+    /// The object's content type.
+    X_CONTENT_TYPE = "x-content-type";
+    /// The object's entity tag.
+    X_ETAG = "x-etag";
+    /// When its content type was set.
+    X_CONTENT_TYPE_TIMESTAMP = "x-content-type-timestamp";
+    /// When its metadata were set.
+    X_META_TIMESTAMP = "x-meta-timestamp";
+    /// When the container was made.
+    X_PUT_TIMESTAMP = "x-put-timestamp";
+    /// When the container was deleted.
+    X_DELETE_TIMESTAMP = "x-delete-timestamp";
+    /// Objects in the container.
+    X_OBJECT_COUNT = "x-object-count";
+    /// Bytes in the container.
+    X_BYTES_USED = "x-bytes-used";
+}
+
+// Containers and accounts.
+names! {
+    /// The policy of a new container that asks for none.
+    X_DEFAULT_POLICY = "x-backend-storage-policy-default";
+    /// A missing container is to be made.
+    X_AUTO_CREATE = "x-backend-auto-create";
+    /// The change is not one of the container's users.
+    X_NO_TIMESTAMP_UPDATE = "x-backend-no-timestamp-update";
+    /// `shard` or `object`: what a listing is of.
+    X_RECORD_TYPE = "x-backend-record-type";
+    /// `full` or `namespace`.
+    X_RECORD_SHARD_FORMAT = "x-backend-record-shard-format";
+    /// The policy of the listed objects.
+    X_RECORD_POLICY_INDEX = "x-backend-record-storage-policy-index";
+    /// Deleted shards are listed, too.
+    X_INCLUDE_DELETED = "x-backend-include-deleted";
+    /// A feature may send UPDATE through the gateway.
+    X_ALLOW_PRIVATE_METHODS = "x-backend-allow-private-methods";
+    /// A feature may name what belongs to Swift itself.
+    X_ALLOW_RESERVED_NAMES = "x-backend-allow-reserved-names";
+    /// `Deleted`, of an account that was.
+    X_ACCOUNT_STATUS = "x-account-status";
+    /// How far the container is sharded.
+    X_SHARDING_STATE = "x-backend-sharding-state";
+}
+
+// Replies.
+names! {
+    /// The newest time that the server knows of.
+    X_BACKEND_TIMESTAMP = "x-backend-timestamp";
+    /// When the object's bytes were written.
+    X_DATA_TIMESTAMP = "x-backend-data-timestamp";
+    /// When they became durable.
+    X_DURABLE_TIMESTAMP = "x-backend-durable-timestamp";
+    /// The content type that was or is there.
+    X_BACKEND_CONTENT_TYPE = "x-backend-content-type";
+    /// When the container was made.
+    X_BACKEND_PUT_TIMESTAMP = "x-backend-put-timestamp";
+    /// When the container was deleted.
+    X_BACKEND_DELETE_TIMESTAMP = "x-backend-delete-timestamp";
+    /// When the container came or went.
+    X_STATUS_CHANGED_AT = "x-backend-status-changed-at";
+    /// Since when a row belongs to a shard.
+    X_REDIRECT_TIMESTAMP = "x-backend-redirect-timestamp";
+    /// `Location` is quoted.
+    X_LOCATION_IS_QUOTED = "x-backend-location-is-quoted";
+    /// The sender of a row follows redirects to shards.
+    X_ACCEPT_REDIRECT = "x-backend-accept-redirect";
+    /// The sender of a row reads quoted locations.
+    X_ACCEPT_QUOTED_LOCATION = "x-backend-accept-quoted-location";
+}
+
+// Replication.
+names! {
+    /// The fragment that an SSYNC is about.
+    X_SSYNC_FRAGMENT_INDEX = "x-backend-ssync-frag-index";
+    /// The place of the sender in the partition.
+    X_SSYNC_NODE_INDEX = "x-backend-ssync-node-index";
+    /// The receiver takes fragments that are not committed.
+    X_ACCEPT_NO_COMMIT = "x-backend-accept-no-commit";
+    /// On answers to REPLICATE `sync`: the server takes databases over HTTP. Ours alone say it.
+    X_MARTLET_TAKES = "x-martlet-takes";
+    /// The body is a database, to be called so until a second request says what becomes of it.
+    X_MARTLET_DATABASE = "x-martlet-database";
+}
+
+// Between features and the gateway.
+names! {
+    /// The `X-Timestamp` that a client sent.
+    X_INBOUND_TIMESTAMP = "x-backend-inbound-x-timestamp";
+    /// The feature that makes up the body.
+    X_CONTENT_GENERATOR = "x-backend-content-generator";
+    /// The cipher that a body goes through.
+    X_CRYPTO_CIPHER = "x-backend-crypto-cipher";
+    /// The content type that a link has of its own.
+    X_OWN_CONTENT_TYPE = "x-backend-own-content-type";
+}
