@@ -11,10 +11,10 @@ from harness.waiting import free_port
 class MartletUp:
     """One `martlet up` on a directory, with the same handles as Cluster."""
 
-    def __init__(self, root, *, arguments=(), port=None, host="127.0.0.1", scheme="http", env=None):
+    def __init__(self, root, *, arguments=(), port=None, host="127.0.0.1", scheme="http", env=None, binary=None):
         self.root = Path(root)
         self.etc, self.srv = self.root / "etc", self.root / "srv"
-        self.arguments, self.env = list(arguments), env
+        self.arguments, self.env, self.binary = list(arguments), env, binary or martlet()
         self.port, self.host, self.scheme = port or free_port(), host, scheme
         self.process = None
 
@@ -30,7 +30,7 @@ class MartletUp:
         """Start without waiting."""
         self._log = self.root.with_name(self.root.name + ".log")
         self._seen = self._log.stat().st_size if self._log.exists() else 0
-        command = [martlet(), "up", "--dir", self.root, "--bind", f"{self.host}:{self.port}", *self.arguments]
+        command = [self.binary, "up", "--dir", self.root, "--bind", f"{self.host}:{self.port}", *self.arguments]
         self.process = Process(command, self._log, env=self.env)
         return self
 

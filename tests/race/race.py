@@ -1,6 +1,6 @@
 """OpenStack Swift and Martlet on one machine, asked the same by the same loader, turn and turn about.
 
-    python tests/race/race.py [--seconds 10] [--rounds 2] [--only martlet] [--events PUT GET] [--write FILE]
+    python tests/race/race.py [--seconds 10] [--rounds 2] [--only martlet] [--before BINARY] [--events PUT GET] [--write FILE]
 
 Every event alternates between the two. A run with a single answer that is not 2xx, or a broken connection, is void
 and ends the race. What is acknowledged has been synced on both sides: neither is told to be careless.
@@ -138,7 +138,8 @@ def table(scores, sides, events):
         cells = [cell for score in by_side for cell in score.cells()]
         if len(sides) == 2:
             ratio = by_side[1].rate() / by_side[0].rate()
-            cells += [f"**{ratio:.1f}×**", f"{event.floor}×" if event.floor else "—"]
+            places = 2 if by_side[0].name == "before" else 1
+            cells += [f"**{ratio:.{places}f}×**", f"{event.floor}×" if event.floor and places == 1 else "—"]
         lines.append("| " + " | ".join([event.name, *cells]) + " |")
     return "\n".join(lines)
 
@@ -161,6 +162,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", choices=["martlet", "openstack"])
+    parser.add_argument("--before", type=Path, help="an earlier build of Martlet, which takes the place of OpenStack Swift")
     parser.add_argument("--events", nargs="+", help="only events whose name contains one of these")
     parser.add_argument("--write", type=Path, help="the page that holds the table")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race", help="where both keep their devices")
@@ -171,8 +173,11 @@ def main():
         kinds, options.rounds = {options.only: kinds[options.only]}, 1
     sides = []
     try:
-        for name, kind in kinds.items():
-            sides.append(kind({"openstack": "OpenStack", "martlet": "Martlet"}[name], options.dir / name))
+        if options.before:
+            sides += [Martlet("before", options.dir / "before", options.before.absolute()), Martlet("now", options.dir / "now")]
+        else:
+            for name, kind in kinds.items():
+                sides.append(kind({"openstack": "OpenStack", "martlet": "Martlet"}[name], options.dir / name))
         scores = race(sides, events, options.seconds, options.rounds)
     finally:
         for side in sides:

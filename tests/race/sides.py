@@ -21,8 +21,8 @@ LUA = Path(__file__).with_name("load.lua")
 class Side:
     """A store with a memcached, a token, and a container for each event."""
 
-    def __init__(self, name, root):
-        self.name, self.root = name, root
+    def __init__(self, name, root, binary=None):
+        self.name, self.root, self.binary = name, root, binary
         shutil.rmtree(root, ignore_errors=True)
         root.parent.mkdir(parents=True, exist_ok=True)
         self.memcached = Memcached().start()
@@ -95,7 +95,7 @@ class Martlet(Side):
     """`martlet up` on a new directory, with memcached written into its configuration as an operator would."""
 
     def make(self):
-        up = MartletUp(self.root).start()
+        up = MartletUp(self.root, binary=self.binary).start()
         up.stop()
         path = up.etc / "proxy-server.conf"
         conf = configparser.RawConfigParser(strict=False)
