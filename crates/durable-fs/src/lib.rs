@@ -19,6 +19,7 @@ pub mod health;
 mod lock;
 mod lot;
 pub mod notes;
+mod reserve;
 mod staged;
 mod trial;
 
@@ -29,5 +30,6 @@ pub use health::{Health, Service};
 pub use lock::{Hint, Locked};
 pub use lot::Lot;
 pub use notes::{Note, Notes};
+pub use reserve::Reserve;
 pub use staged::{Staged, Synced};
 pub use trial::{Outcome, try_out};

@@ -3,13 +3,13 @@
 //! Always holds: parsing never fails but by refusal (400 for what is no `Accept`, 406 for what
 //! we do not have).
 
-use crate::reply::Refusal;
 use http::StatusCode;
+use storage_shell::Refusal;
 use vocabulary::names::query_value;
 
 /// A form of listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum ListingFormat {
     Plain,
     Json,
     /// `application/xml`.
@@ -19,58 +19,63 @@ pub(crate) enum Format {
 }
 
 /// In the order of preference between equals.
-const OFFERED: [Format; 4] = [Format::Plain, Format::Json, Format::Xml, Format::TextXml];
+const OFFERED: [ListingFormat; 4] = [
+    ListingFormat::Plain,
+    ListingFormat::Json,
+    ListingFormat::Xml,
+    ListingFormat::TextXml,
+];
 
-impl Format {
+impl ListingFormat {
     fn media_type(self) -> (&'static str, &'static str) {
         match self {
-            Format::Plain => ("text", "plain"),
-            Format::Json => ("application", "json"),
-            Format::Xml => ("application", "xml"),
-            Format::TextXml => ("text", "xml"),
+            ListingFormat::Plain => ("text", "plain"),
+            ListingFormat::Json => ("application", "json"),
+            ListingFormat::Xml => ("application", "xml"),
+            ListingFormat::TextXml => ("text", "xml"),
         }
     }
 
     /// The header of the answer.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
-            Format::Plain => "text/plain; charset=utf-8",
-            Format::Json => "application/json; charset=utf-8",
-            Format::Xml => "application/xml; charset=utf-8",
-            Format::TextXml => "text/xml; charset=utf-8",
+            ListingFormat::Plain => "text/plain; charset=utf-8",
+            ListingFormat::Json => "application/json; charset=utf-8",
+            ListingFormat::Xml => "application/xml; charset=utf-8",
+            ListingFormat::TextXml => "text/xml; charset=utf-8",
         }
     }
 }
 
 /// What the request wants.
-pub(crate) fn format(query: &str, accept: Option<&str>) -> Result<Format, Refusal> {
+pub(crate) fn format(query: &str, accept: Option<&str>) -> Result<ListingFormat, Refusal> {
     if let Some(Ok(format)) = query_value(query, "format")
         && !format.is_empty()
     {
         return Ok(match format.to_ascii_lowercase().as_str() {
-            "json" => Format::Json,
-            "xml" => Format::Xml,
-            _ => Format::Plain,
+            "json" => ListingFormat::Json,
+            "xml" => ListingFormat::Xml,
+            _ => ListingFormat::Plain,
         });
     }
     let Some(accept) = accept.filter(|a| !a.trim().is_empty()) else {
-        return Ok(Format::Plain);
+        return Ok(ListingFormat::Plain);
     };
     let ranges = accept
         .split(',')
         .map(parse_range)
-        .collect::<Option<Vec<Range<'_>>>>()
-        .ok_or_else(|| Refusal::Html(StatusCode::BAD_REQUEST, "Invalid Accept header".into()))?;
+        .collect::<Option<Vec<MediaRange<'_>>>>()
+        .ok_or_else(|| Refusal::labelled_bad_request("Invalid Accept header"))?;
     best(&ranges).ok_or(Refusal::Page(StatusCode::NOT_ACCEPTABLE))
 }
 
-struct Range<'a> {
+struct MediaRange<'a> {
     main: &'a str,
     sub: &'a str,
     quality: f64,
 }
 
-fn parse_range(text: &str) -> Option<Range<'_>> {
+fn parse_range(text: &str) -> Option<MediaRange<'_>> {
     let mut parts = text.split(';').map(str::trim);
     let (main, sub) = parts.next()?.split_once('/')?;
     let is_token = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
@@ -83,12 +88,12 @@ fn parse_range(text: &str) -> Option<Range<'_>> {
             quality = value.parse().ok().filter(|q: &f64| (0.0..=1.0).contains(q))?;
         }
     }
-    Some(Range { main, sub, quality })
+    Some(MediaRange { main, sub, quality })
 }
 
 /// The best of what we offer; between equals the first of the request's ranges, then of our order.
-fn best(ranges: &[Range<'_>]) -> Option<Format> {
-    let mut found: Option<(f64, u8, Format)> = None;
+fn best(ranges: &[MediaRange<'_>]) -> Option<ListingFormat> {
+    let mut found: Option<(f64, u8, ListingFormat)> = None;
     for range in ranges.iter().filter(|range| range.quality > 0.0) {
         for format in OFFERED {
             let (main, sub) = format.media_type();
@@ -115,15 +120,19 @@ mod tests {
     #[test]
     fn one_row_per_decision() {
         let table = [
-            ("format=json", Some("text/plain"), Some(Format::Json)),
-            ("format=XML", None, Some(Format::Xml)),
-            ("format=foo", Some("image/png"), Some(Format::Plain)),
-            ("", None, Some(Format::Plain)),
-            ("", Some("*/*"), Some(Format::Plain)),
-            ("", Some("text/*"), Some(Format::Plain)),
-            ("", Some("text/xml"), Some(Format::TextXml)),
-            ("", Some("application/xml;q=0.5, text/plain;q=0.1"), Some(Format::Xml)),
-            ("", Some("application/json"), Some(Format::Json)),
+            ("format=json", Some("text/plain"), Some(ListingFormat::Json)),
+            ("format=XML", None, Some(ListingFormat::Xml)),
+            ("format=foo", Some("image/png"), Some(ListingFormat::Plain)),
+            ("", None, Some(ListingFormat::Plain)),
+            ("", Some("*/*"), Some(ListingFormat::Plain)),
+            ("", Some("text/*"), Some(ListingFormat::Plain)),
+            ("", Some("text/xml"), Some(ListingFormat::TextXml)),
+            (
+                "",
+                Some("application/xml;q=0.5, text/plain;q=0.1"),
+                Some(ListingFormat::Xml),
+            ),
+            ("", Some("application/json"), Some(ListingFormat::Json)),
             ("", Some("image/png"), None),
             ("", Some("rubbish"), None),
         ];

@@ -1,20 +1,20 @@
-//! Telling the account about a container that came, changed or went.
+//! The rows that an account gets of a container that came, changed or went.
 //!
 //! Sent to the account servers that the gateway names, each once. What they do not take is made up
 //! for by the container updater, for the container remembers what it last reported.
 
-use crate::reply::Refusal;
-use crate::request::Request;
-use crate::service::Shared;
+use crate::request::ListingRequest;
+use crate::state::ListingServerState;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use listing_engine::Info;
 use peer::{RawCall, Target, Timeouts};
 use std::sync::Arc;
+use storage_shell::Refusal;
 use vocabulary::{PolicyIndex, Timestamp};
 
 /// What the account keeps of a container.
-pub(crate) struct State {
+pub(crate) struct ContainerFigures {
     put: Timestamp,
     delete: Timestamp,
     objects: u64,
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) policy: PolicyIndex,
 }
 
-impl State {
+impl ContainerFigures {
     pub(crate) fn of(info: &Info) -> Self {
         Self {
             put: info.put_timestamp,
@@ -35,22 +35,22 @@ impl State {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Node {
+struct AccountNode {
     ip: String,
     port: u16,
     device: String,
 }
 
-/// Who is to be told.
+/// The account servers that get the row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct AccountUpdate {
-    nodes: Vec<Node>,
+    nodes: Vec<AccountNode>,
     partition: u32,
 }
 
 impl AccountUpdate {
-    /// The gateway's `X-Account-Host`, `-Device` and `-Partition`; nobody when they are missing.
-    pub(crate) fn from_request(request: &Request) -> Result<Self, Refusal> {
+    /// The gateway's `X-Account-Host`, `-Device` and `-Partition`; none when they are missing.
+    pub(crate) fn from_request(request: &ListingRequest) -> Result<Self, Refusal> {
         let text = |name| request.text(name).unwrap_or_default();
         Self::new(
             text("x-account-host"),
@@ -61,12 +61,12 @@ impl AccountUpdate {
     }
 
     fn new(hosts: &str, devices: &str, partition: &str) -> Option<Self> {
-        let nobody = Self {
+        let none = Self {
             nodes: Vec::new(),
             partition: 0,
         };
         if hosts.is_empty() || partition.is_empty() {
-            return Some(nobody);
+            return Some(none);
         }
         let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
         let devices: Vec<&str> = devices.split(',').map(str::trim).collect();
@@ -76,7 +76,7 @@ impl AccountUpdate {
         }
         let node = |(host, device): (&&str, &&str)| {
             let (ip, port) = host.rsplit_once(':')?;
-            Some(Node {
+            Some(AccountNode {
                 ip: ip.to_owned(),
                 port: port.parse().ok()?,
                 device: (!device.is_empty()).then(|| (*device).to_owned())?,
@@ -88,17 +88,22 @@ impl AccountUpdate {
         })
     }
 
-    /// Tells them all at once; 404 when every one of them says that there is no such account.
-    pub(crate) async fn send(self, shared: &Shared, request: &Request, state: &State) -> Result<(), Refusal> {
-        let Some(peers) = shared.peers.get().filter(|_| !self.nodes.is_empty()) else {
+    /// Sends it to all at once; 404 when every one of them answers that there is no such account.
+    pub(crate) async fn send(
+        self,
+        state: &ListingServerState,
+        request: &ListingRequest,
+        figures: &ContainerFigures,
+    ) -> Result<(), Refusal> {
+        let Some(peers) = state.peers.get().filter(|_| !self.nodes.is_empty()) else {
             return Ok(());
         };
         let timeouts = Timeouts {
-            connect: shared.options.conn_timeout,
-            response: shared.options.node_timeout,
+            connect: state.options.conn_timeout,
+            response: state.options.node_timeout,
         };
         let path = Arc::new(vocabulary::EntityPath::account(request.account()).with_container(request.container()));
-        let headers = headers(request, state);
+        let headers = headers(request, figures);
         let calls = self.nodes.iter().map(|node| {
             let target = Target {
                 device: node.device.as_str().into(),
@@ -108,13 +113,13 @@ impl AccountUpdate {
             let call = RawCall::new(Method::PUT, target, headers.clone());
             async move {
                 let answer = peers.send(&node.ip, node.port, call, timeouts).await;
-                let trouble = match &answer {
+                let error = match &answer {
                     Ok(response) if response.status().is_success() => return StatusCode::OK,
                     Ok(response) => response.status().to_string(),
                     Err(error) => error.to_string(),
                 };
                 tracing::warn!(
-                    "account server {}:{}/{} did not take the update of {}: {trouble}; the updater will try again",
+                    "account server {}:{}/{} did not take the update of {}: {error}; the updater will try again",
                     node.ip,
                     node.port,
                     node.device,
@@ -125,13 +130,13 @@ impl AccountUpdate {
         });
         let statuses = join_all(calls).await;
         match statuses.iter().all(|status| *status == StatusCode::NOT_FOUND) {
-            true => Err(Refusal::not_found()),
+            true => Err(Refusal::not_found(None)),
             false => Ok(()),
         }
     }
 }
 
-fn headers(request: &Request, state: &State) -> HeaderMap {
+fn headers(request: &ListingRequest, figures: &ContainerFigures) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(10);
     let mut set = |name: &'static str, value: &str| {
         if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
@@ -143,11 +148,11 @@ fn headers(request: &Request, state: &State) -> HeaderMap {
         false => time.internal(),
     };
     let host = request.text("host").unwrap_or("localhost");
-    set("x-put-timestamp", &spell(state.put));
-    set("x-delete-timestamp", &spell(state.delete));
-    set("x-object-count", &state.objects.to_string());
-    set("x-bytes-used", &state.bytes.to_string());
-    set("x-backend-storage-policy-index", &state.policy.to_string());
+    set("x-put-timestamp", &spell(figures.put));
+    set("x-delete-timestamp", &spell(figures.delete));
+    set("x-object-count", &figures.objects.to_string());
+    set("x-bytes-used", &figures.bytes.to_string());
+    set("x-backend-storage-policy-index", &figures.policy.to_string());
     set("x-trans-id", request.text("x-trans-id").unwrap_or("-"));
     set("user-agent", &format!("container-server {}", std::process::id()));
     set(

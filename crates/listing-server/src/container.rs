@@ -3,69 +3,69 @@
 //! PUT and DELETE tell the account once the container itself is durable; an account that does not
 //! know itself (404 from all its servers) makes the whole a 404, as in Swift.
 
-use crate::accept::{self, Format};
-use crate::account_update::{AccountUpdate, State};
+use crate::accept::{self, ListingFormat};
+use crate::account_update::{AccountUpdate, ContainerFigures};
 use crate::metadata::{self, SYNC_KEY, SYNC_TO};
 use crate::render::Listing;
-use crate::reply::{Refusal, answer, page, put as put_header, put_content_type, put_number, put_time};
-use crate::request::Request;
-use crate::service::{Desk, Shared};
+use crate::request::ListingRequest;
+use crate::state::{DatabaseJob, ListingServerState};
 use crate::{listing_query, sync_to};
 use http::{Method, StatusCode};
 use listing_engine::{Broker, Error, Info, Kind, Metadata};
 use peer::Response;
 use std::sync::Arc;
+use storage_shell::{Refusal, page, put as put_header, put_number, put_time, run_detached, whole};
 use vocabulary::{PolicyIndex, Timestamp};
 
 const POLICY_INDEX: &str = "x-backend-storage-policy-index";
 
 /// Creates, recreates or touches a container, and sets metadata.
-pub(crate) async fn put(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response, Refusal> {
+pub(crate) async fn put(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
-    check_sync_to(shared, &request)?;
+    check_sync_to(state, &request)?;
     if request.is_about_shards() {
         return Err(Refusal::Page(StatusCode::NOT_IMPLEMENTED));
     }
     let work = {
-        let shared = shared.clone();
+        let state = state.clone();
         async move {
-            let (status, state) = shared.run(&request, move |desk| put_on_disk(desk, timestamp)).await?;
+            let (status, figures) = state.run(&request, move |job| put_on_disk(job, timestamp)).await?;
             let update = AccountUpdate::from_request(&request)?;
-            update.send(&shared, &request, &state).await?;
+            update.send(&state, &request, &figures).await?;
             let mut response = page(status);
-            put_number(&mut response, POLICY_INDEX, u64::from(state.policy.0));
+            put_number(&mut response, POLICY_INDEX, u64::from(figures.policy.0));
             Ok(response)
         }
     };
-    shared.to_its_end(work).await?
+    run_detached(&state.world, work).await
 }
 
-fn put_on_disk(desk: &Desk<'_>, timestamp: Timestamp) -> Result<(StatusCode, State), Refusal> {
-    let options = &desk.shared.options;
-    desk.shared.devices.check_room(desk.device)?;
-    let asked = desk.request.policy(options)?;
-    let new_policy = asked.unwrap_or(default_policy(desk)?);
-    let (broker, created) = desk.find_or_create(timestamp, new_policy)?;
-    let refuse = |error: Error| desk.refuse(&error);
-    let fresh = created || touch(desk, &broker, timestamp, asked, new_policy)?;
-    set_metadata(desk, &broker, timestamp)?;
+fn put_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(StatusCode, ContainerFigures), Refusal> {
+    let options = &job.state.options;
+    job.check_room()?;
+    let asked = job.request.policy(options)?;
+    let new_policy = asked.unwrap_or(default_policy(job)?);
+    let (broker, created) = job.find_or_create(timestamp, new_policy)?;
+    let refuse = |error: Error| job.refuse(&error);
+    let fresh = created || touch(job, &broker, timestamp, asked, new_policy)?;
+    set_metadata(job, &broker, timestamp)?;
     let status = if fresh {
         StatusCode::CREATED
     } else {
         StatusCode::ACCEPTED
     };
-    Ok((status, State::of(&broker.info().map_err(refuse)?)))
+    Ok((status, ContainerFigures::of(&broker.info().map_err(refuse)?)))
 }
 
 /// A PUT of what exists already; `true` when it was deleted and lives again.
 fn touch(
-    desk: &Desk<'_>,
+    job: &DatabaseJob<'_>,
     broker: &Broker,
     timestamp: Timestamp,
     asked: Option<PolicyIndex>,
     new_policy: PolicyIndex,
 ) -> Result<bool, Refusal> {
-    let refuse = |error: Error| desk.refuse(&error);
+    let refuse = |error: Error| job.refuse(&error);
     let before = broker.info().map_err(refuse)?;
     let recreated = before.is_deleted();
     if recreated {
@@ -76,7 +76,7 @@ fn touch(
     broker.update_put_timestamp(timestamp).map_err(refuse)?;
     if broker.is_deleted().map_err(refuse)? {
         // Deleted later than this PUT was sent.
-        return Err(Refusal::conflict());
+        return Err(Refusal::conflict(None));
     }
     if recreated {
         broker.update_status_changed_at(timestamp).map_err(refuse)?;
@@ -91,9 +91,9 @@ fn policy_conflict(policy: PolicyIndex) -> Refusal {
 }
 
 /// What the gateway says is the default, so that all replicas of a new container agree.
-fn default_policy(desk: &Desk<'_>) -> Result<PolicyIndex, Refusal> {
-    match desk.request.text("x-backend-storage-policy-default") {
-        None => Ok(desk.shared.options.policies.default_policy().index),
+fn default_policy(job: &DatabaseJob<'_>) -> Result<PolicyIndex, Refusal> {
+    match job.request.text("x-backend-storage-policy-default") {
+        None => Ok(job.state.options.policies.default_policy().index),
         Some(text) => match text.trim().parse() {
             Ok(index) => Ok(PolicyIndex(index)),
             Err(_) => Err(Refusal::bad_request("Invalid x-backend-storage-policy-default header")),
@@ -101,139 +101,137 @@ fn default_policy(desk: &Desk<'_>) -> Result<PolicyIndex, Refusal> {
     }
 }
 
-fn set_metadata(desk: &Desk<'_>, broker: &Broker, timestamp: Timestamp) -> Result<(), Refusal> {
-    let updates = metadata::from_request(Kind::Container, desk.request, timestamp)?;
+fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) -> Result<(), Refusal> {
+    let updates = metadata::from_request(Kind::Container, job.request, timestamp)?;
     if updates.is_empty() {
         return Ok(());
     }
-    let refuse = |error: Error| desk.refuse(&error);
+    let refuse = |error: Error| job.refuse(&error);
     if let Some(target) = updates.get(SYNC_TO) {
         let stored = broker.metadata().map_err(refuse)?;
         if stored.get(SYNC_TO).is_none_or(|old| old.value != target.value) {
             broker.set_sync_points(-1, -1).map_err(refuse)?;
         }
     }
-    let limits = &desk.shared.options.limits;
+    let limits = &job.state.options.limits;
     let check = |merged: &Metadata| metadata::check(Kind::Container, merged, limits);
     broker.update_metadata_checked(&updates, check).map_err(refuse)??;
     if updates.get(SYNC_TO).is_some() || updates.get(SYNC_KEY).is_some() {
-        desk.keep_sync_link(broker);
+        job.keep_sync_link(broker);
     }
     Ok(())
 }
 
-fn check_sync_to(shared: &Shared, request: &Request) -> Result<(), Refusal> {
-    let (hosts, realms) = (&shared.options.allowed_sync_hosts, &shared.options.sync_realms);
+fn check_sync_to(state: &ListingServerState, request: &ListingRequest) -> Result<(), Refusal> {
+    let (hosts, realms) = (&state.options.allowed_sync_hosts, &state.options.sync_realms);
     sync_to::check(request.text("x-container-sync-to"), hosts, || realms.now())
 }
 
 /// Sets metadata.
-pub(crate) async fn post(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response, Refusal> {
+pub(crate) async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
-    check_sync_to(shared, &request)?;
-    let job = move |desk: &Desk<'_>| {
-        desk.shared.devices.check_room(desk.device)?;
-        let broker = desk.open()?;
-        let refuse = |error: Error| desk.refuse(&error);
+    check_sync_to(state, &request)?;
+    let job = move |job: &DatabaseJob<'_>| {
+        job.check_room()?;
+        let broker = job.open()?;
+        let refuse = |error: Error| job.refuse(&error);
         if broker.is_deleted().map_err(refuse)? {
-            return Err(Refusal::not_found());
+            return Err(Refusal::not_found(None));
         }
         // What Swift notes for itself in a container is no change that its users made.
-        if !desk.request.is_on("x-backend-no-timestamp-update") {
+        if !job.request.is_on("x-backend-no-timestamp-update") {
             broker.update_put_timestamp(timestamp).map_err(refuse)?;
         }
-        set_metadata(desk, &broker, timestamp)
+        set_metadata(job, &broker, timestamp)
     };
-    shared.run(&request, job).await?;
+    state.run(&request, job).await?;
     Ok(page(StatusCode::NO_CONTENT))
 }
 
 /// Deletes an empty container.
-pub(crate) async fn delete(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response, Refusal> {
+pub(crate) async fn delete(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     let work = {
-        let shared = shared.clone();
+        let state = state.clone();
         async move {
-            let (existed, state) = shared
-                .run(&request, move |desk| delete_on_disk(desk, timestamp))
-                .await?;
+            let (existed, figures) = state.run(&request, move |job| delete_on_disk(job, timestamp)).await?;
             let update = AccountUpdate::from_request(&request)?;
-            update.send(&shared, &request, &state).await?;
+            update.send(&state, &request, &figures).await?;
             Ok(page(match existed {
                 true => StatusCode::NO_CONTENT,
                 false => StatusCode::NOT_FOUND,
             }))
         }
     };
-    shared.to_its_end(work).await?
+    run_detached(&state.world, work).await
 }
 
-fn delete_on_disk(desk: &Desk<'_>, timestamp: Timestamp) -> Result<(bool, State), Refusal> {
-    let broker = desk.open()?;
-    let refuse = |error: Error| desk.refuse(&error);
+fn delete_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(bool, ContainerFigures), Refusal> {
+    let broker = job.open()?;
+    let refuse = |error: Error| job.refuse(&error);
     if !broker.is_empty().map_err(refuse)? {
-        return Err(Refusal::conflict());
+        return Err(Refusal::conflict(None));
     }
     let before = broker.info().map_err(refuse)?;
     let existed = before.put_timestamp > Timestamp::ZERO && !before.is_deleted();
     broker.delete(timestamp).map_err(refuse)?;
     let after = broker.info().map_err(refuse)?;
-    desk.keep_sync_link(&broker);
+    job.keep_sync_link(&broker);
     match after.is_deleted() {
-        true => Ok((existed, State::of(&after))),
+        true => Ok((existed, ContainerFigures::of(&after))),
         // Created later than this DELETE was sent.
-        false => Err(Refusal::conflict()),
+        false => Err(Refusal::conflict(None)),
     }
 }
 
 /// HEAD and GET.
-pub(crate) async fn read(shared: &Arc<Shared>, request: Arc<Request>) -> Result<Response, Refusal> {
-    let options = &shared.options;
+pub(crate) async fn read(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+    let options = &state.options;
     let format = accept::format(&request.query, request.text("accept"))?;
     if request.method == Method::HEAD {
-        return shared.run(&request, move |desk| head(desk, format)).await;
+        return state.run(&request, move |job| head(job, format)).await;
     }
     let mut query = listing_query::parse(&request, options.limits.container_listing_limit)?;
     query.policy = request.policy(options)?;
-    let job = move |desk: &Desk<'_>| {
-        let (broker, info) = living(desk)?;
+    let job = move |job: &DatabaseJob<'_>| {
+        let (broker, info) = living(job)?;
         let policy = query.policy.unwrap_or(info.policy);
         let mut query = query;
         query.policy = Some(policy);
-        let (text, empty) = match desk.request.is_about_shards() {
-            true => (no_shards(desk, &broker)?, false),
-            false => list(desk, &broker, &query, format)?,
+        let (text, empty) = match job.request.is_about_shards() {
+            true => (no_shards(job, &broker)?, false),
+            false => list(job, &broker, &query, format)?,
         };
         let status = match (format, empty) {
-            (Format::Plain, true) => StatusCode::NO_CONTENT,
+            (ListingFormat::Plain, true) => StatusCode::NO_CONTENT,
             _ => StatusCode::OK,
         };
-        let mut response = answer(status, format.content_type(), text);
-        describe(desk, &broker, &info, &mut response)?;
-        describe_records(desk.request, policy, &mut response);
+        let mut response = whole(status, format.content_type(), text);
+        describe(job, &broker, &info, &mut response)?;
+        describe_records(job.request, policy, &mut response);
         Ok(response)
     };
-    shared.run(&request, job).await
+    state.run(&request, job).await
 }
 
-fn head(desk: &Desk<'_>, format: Format) -> Result<Response, Refusal> {
-    let (broker, info) = living(desk)?;
+fn head(job: &DatabaseJob<'_>, format: ListingFormat) -> Result<Response, Refusal> {
+    let (broker, info) = living(job)?;
     let mut response = page(StatusCode::NO_CONTENT);
-    put_content_type(&mut response, format.content_type());
-    describe(desk, &broker, &info, &mut response)?;
+    put_header(&mut response, "content-type", format.content_type());
+    describe(job, &broker, &info, &mut response)?;
     Ok(response)
 }
 
 /// The container and what it says about itself; 404 that says when, if it is deleted or was never there.
-fn living(desk: &Desk<'_>) -> Result<(Arc<Broker>, Info), Refusal> {
-    let Some(broker) = desk.find()? else {
+fn living(job: &DatabaseJob<'_>) -> Result<(Arc<Broker>, Info), Refusal> {
+    let Some(broker) = job.find()? else {
         return Err(gone(None));
     };
     match broker.info() {
         Ok(info) if info.is_deleted() => Err(gone(Some(&info))),
         Ok(info) => Ok((broker, info)),
         Err(Error::NotFound { .. }) => Err(gone(None)),
-        Err(error) => Err(desk.refuse(&error)),
+        Err(error) => Err(job.refuse(&error)),
     }
 }
 
@@ -261,8 +259,8 @@ fn put_backend_headers(info: Option<&Info>, response: &mut Response) {
 }
 
 /// What HEAD and GET say about the container.
-fn describe(desk: &Desk<'_>, broker: &Broker, info: &Info, response: &mut Response) -> Result<(), Refusal> {
-    let refuse = |error: Error| desk.refuse(&error);
+fn describe(job: &DatabaseJob<'_>, broker: &Broker, info: &Info, response: &mut Response) -> Result<(), Refusal> {
+    let refuse = |error: Error| job.refuse(&error);
     put_backend_headers(Some(info), response);
     put_number(response, "x-container-object-count", info.object_count);
     put_number(response, "x-container-bytes-used", info.bytes_used);
@@ -276,7 +274,7 @@ fn describe(desk: &Desk<'_>, broker: &Broker, info: &Info, response: &mut Respon
 }
 
 /// What GET says about the lines of its listing.
-fn describe_records(request: &Request, policy: PolicyIndex, response: &mut Response) {
+fn describe_records(request: &ListingRequest, policy: PolicyIndex, response: &mut Response) {
     if request.is_about_shards() {
         let namespace = request
             .text("x-backend-record-shard-format")
@@ -291,21 +289,21 @@ fn describe_records(request: &Request, policy: PolicyIndex, response: &mut Respo
 }
 
 fn list(
-    desk: &Desk<'_>,
+    job: &DatabaseJob<'_>,
     broker: &Broker,
     query: &listing_engine::ListQuery,
-    format: Format,
+    format: ListingFormat,
 ) -> Result<(String, bool), Refusal> {
-    let mut listing = Listing::of_container(format, desk.request.container());
+    let mut listing = Listing::of_container(format, job.request.container());
     let done = broker.list_objects(query, |entry| listing.object(entry));
-    done.map_err(|error| desk.refuse(&error))?;
+    done.map_err(|error| job.refuse(&error))?;
     let empty = listing.is_empty();
     Ok((listing.finish(), empty))
 }
 
 /// An unsharded container has no shards. What a sharded one has, nobody reads here yet.
-fn no_shards(desk: &Desk<'_>, broker: &Broker) -> Result<String, Refusal> {
-    match broker.sharding_state().map_err(|error| desk.refuse(&error))? {
+fn no_shards(job: &DatabaseJob<'_>, broker: &Broker) -> Result<String, Refusal> {
+    match broker.sharding_state().map_err(|error| job.refuse(&error))? {
         "unsharded" => Ok("[]".into()),
         _ => Err(Refusal::Page(StatusCode::NOT_IMPLEMENTED)),
     }

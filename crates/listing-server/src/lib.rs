@@ -8,22 +8,22 @@
 //! acknowledged when it is durable, and rows that arrive together share one sync; one hung device
 //! costs only its own requests.
 //! Deliberately absent: rings, quorums, how rows are stored (`listing-engine`), sockets (`peer`).
-//! Shard ranges are carried between replicas; clients' questions for them answer 501.
+//! Shard ranges are carried between replicas; clients' requests for them answer 501.
 //!
 //! | question | file |
 //! |---|---|
-//! | which verb, and what is logged | `service.rs` |
-//! | a device comes and goes | `devices.rs` |
+//! | which verb | `service.rs`; what the verbs share: `state.rs` |
+//! | what a device opens to | `devices.rs`; how it comes and goes: `storage-shell` |
 //! | what a request says | `request.rs` |
 //! | containers: PUT, POST, DELETE, HEAD, GET | `container.rs` |
 //! | rows of a container: PUT, DELETE, UPDATE | `object_row.rs` |
 //! | accounts, and their rows | `account.rs` |
 //! | replicas among themselves: REPLICATE | `replicate.rs` |
-//! | telling the account about a container | `account_update.rs` |
+//! | the account's row of a container | `account_update.rs` |
 //! | what may be asked of a listing | `listing_query.rs`, `accept.rs` |
 //! | what listings look like | `render.rs` |
 //! | which headers stay, and how many may | `metadata.rs`, `sync_to.rs` |
-//! | what answers look like | `reply.rs` |
+//! | which refusal an engine's error becomes | `refusal.rs`; what it looks like: `storage-shell` |
 //! | how long the parts of the work take, for StatsD | `timed.rs` |
 //!
 //! Tests: `tests/`, of which `as_openstack.rs` asks OpenStack's own servers the same questions.
@@ -37,14 +37,16 @@ mod listing_query;
 mod metadata;
 mod object_row;
 mod options;
+mod refusal;
 mod render;
 mod replicate;
-mod reply;
 mod request;
 mod service;
+mod state;
 mod sync_to;
 mod timed;
 
+pub use durable_fs::Reserve;
 pub use listing_engine::Kind;
-pub use options::{ListingServerOptions, Reserve, SyncRealms};
-pub use service::{AccessLog, AccessRecord, ListingServer};
+pub use options::{ListingServerOptions, SyncRealms};
+pub use service::ListingServer;

@@ -1,13 +1,13 @@
 //! The parameters of a listing, from the query string to a [`ListQuery`].
 
-use crate::reply::Refusal;
-use crate::request::{Request, is_true};
+use crate::request::{ListingRequest, is_true};
 use http::StatusCode;
 use listing_engine::{Deleted, ListQuery};
+use storage_shell::Refusal;
 use vocabulary::names::query_value;
 
 /// What the request asks, within `most` entries. The policy is for the caller to add.
-pub(crate) fn parse(request: &Request, most: usize) -> Result<ListQuery, Refusal> {
+pub(crate) fn parse(request: &ListingRequest, most: usize) -> Result<ListQuery, Refusal> {
     let get = |name: &str| match query_value(&request.query, name) {
         None => Ok(None),
         Some(Ok(value)) => Ok(Some(value)),
@@ -39,7 +39,7 @@ fn limit(text: &str, most: usize) -> Result<usize, Refusal> {
         Some(limit) if limit <= most => Ok(limit),
         Some(_) => Err(Refusal::Html(
             StatusCode::PRECONDITION_FAILED,
-            format!("Maximum limit is {most}"),
+            format!("Maximum limit is {most}").into(),
         )),
     }
 }

@@ -3,10 +3,10 @@
 //! Names are stored as OpenStack's servers store them, in Title-Case, and as what they are: those that
 //! HTTP libraries refuse travel encoded (`vocabulary::header_name`) and are text in the database.
 
-use crate::reply::{Refusal, put_named};
-use crate::request::Request;
+use crate::request::ListingRequest;
 use listing_engine::{Kind, Metadata};
 use peer::Response;
+use storage_shell::{Refusal, put_named};
 use vocabulary::header_name;
 use vocabulary::metadata::Entity;
 use vocabulary::{Limits, Timestamp};
@@ -21,7 +21,7 @@ const KEPT: [&str; 4] = [
 
 /// The name under which the sync target is stored.
 pub(crate) const SYNC_TO: &str = "X-Container-Sync-To";
-/// Likewise its key.
+/// The name under which its key is stored.
 pub(crate) const SYNC_KEY: &str = "X-Container-Sync-Key";
 
 fn entity(kind: Kind) -> Entity {
@@ -36,7 +36,7 @@ fn is_kept(kind: Kind, name: &str) -> bool {
 }
 
 /// What the request sets, or removes with empty values.
-pub(crate) fn from_request(kind: Kind, request: &Request, timestamp: Timestamp) -> Result<Metadata, Refusal> {
+pub(crate) fn from_request(kind: Kind, request: &ListingRequest, timestamp: Timestamp) -> Result<Metadata, Refusal> {
     let mut metadata = Metadata::default();
     for (name, value) in &request.headers {
         if is_kept(kind, name.as_str()) {

@@ -1,6 +1,6 @@
 //! What an operator may set about an account or container server, with Swift's defaults.
 
-use durable_fs::Drives;
+use durable_fs::{Drives, Reserve};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -9,17 +9,8 @@ use std::time::Duration;
 use telemetry::Statsd;
 use vocabulary::{HashPrefix, Limits, Policies};
 
-/// How much room on a device stays free (`fallocate_reserve`).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reserve {
-    /// Of the whole device.
-    Percent(f64),
-    /// So many bytes.
-    Bytes(u64),
-}
-
-/// The realms that containers may be synced in, with their clusters, in upper case. They may change while the server runs:
-/// who knows them is asked each time.
+/// The realms that containers may be synced in, with their clusters, in upper case. They may change while the server
+/// runs, so they are read each time.
 #[derive(Clone)]
 pub struct SyncRealms(Arc<dyn Fn() -> BTreeMap<String, Vec<String>> + Send + Sync>);
 
@@ -84,7 +75,7 @@ pub struct ListingServerOptions {
     pub replication_server: Option<bool>,
     /// Whether requests are written to the access log (`log_requests`).
     pub log_requests: bool,
-    /// Who takes metrics, besides those that every request has anyway.
+    /// Where metrics are sent, besides those that every request has anyway.
     pub statsd: Statsd,
 }
 

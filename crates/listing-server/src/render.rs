@@ -3,14 +3,14 @@
 //! Entries are written as they come from the database; the whole listing is one buffer.
 //! Always holds: plain text inside JSON and XML is escaped, so no name can break out of its place.
 
-use crate::accept::Format;
+use crate::accept::ListingFormat;
 use listing_engine::{ContainerEntry, Entry, ObjectEntry, listed_content_type};
 use std::fmt::Write;
 use vocabulary::Policies;
 
 /// A listing under construction.
 pub(crate) struct Listing {
-    format: Format,
+    format: ListingFormat,
     text: String,
     count: usize,
     /// The element that XML wraps a listing in, and the name of what is listed.
@@ -21,16 +21,16 @@ const XML_HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 impl Listing {
     /// Of the objects of a container.
-    pub(crate) fn of_container(format: Format, name: &str) -> Self {
+    pub(crate) fn of_container(format: ListingFormat, name: &str) -> Self {
         Self::new(format, "container", name)
     }
 
     /// Of the containers of an account.
-    pub(crate) fn of_account(format: Format, name: &str) -> Self {
+    pub(crate) fn of_account(format: ListingFormat, name: &str) -> Self {
         Self::new(format, "account", name)
     }
 
-    fn new(format: Format, element: &'static str, name: &str) -> Self {
+    fn new(format: ListingFormat, element: &'static str, name: &str) -> Self {
         Self {
             format,
             text: String::new(),
@@ -48,8 +48,8 @@ impl Listing {
     pub(crate) fn finish(self) -> String {
         let (element, name) = &self.of;
         match (self.format, *element) {
-            (Format::Plain, _) => self.text,
-            (Format::Json, _) => format!("[{}]", self.text),
+            (ListingFormat::Plain, _) => self.text,
+            (ListingFormat::Json, _) => format!("[{}]", self.text),
             (_, "account") => {
                 let name = attribute(name);
                 format!("{XML_HEAD}<account name=\"{name}\">\n{}</account>", self.text)
@@ -64,7 +64,7 @@ impl Listing {
     }
 
     fn begin(&mut self) {
-        if self.format == Format::Json && self.count > 0 {
+        if self.format == ListingFormat::Json && self.count > 0 {
             self.text.push_str(", ");
         }
         self.count += 1;
@@ -72,8 +72,8 @@ impl Listing {
 
     fn shared(&mut self, prefix: &str) {
         match (self.format, self.of.0) {
-            (Format::Plain, _) => self.plain(prefix),
-            (Format::Json, _) => {
+            (ListingFormat::Plain, _) => self.plain(prefix),
+            (ListingFormat::Json, _) => {
                 self.text.push_str("{\"subdir\": ");
                 pythonic::json_text(&mut self.text, prefix);
                 self.text.push('}');
@@ -109,8 +109,8 @@ impl Listing {
         let (size, modified) = (size.unwrap_or(object.size), object.timestamp.iso());
         let text = &mut self.text;
         match self.format {
-            Format::Plain => self.plain(object.name),
-            Format::Json => {
+            ListingFormat::Plain => self.plain(object.name),
+            ListingFormat::Json => {
                 number(text, "{\"bytes\": ", size);
                 json_field(text, ", \"hash\": ", object.etag);
                 json_field(text, ", \"name\": ", object.name);
@@ -118,7 +118,7 @@ impl Listing {
                 json_field(text, ", \"last_modified\": ", &modified);
                 text.push('}');
             }
-            Format::Xml | Format::TextXml => {
+            ListingFormat::Xml | ListingFormat::TextXml => {
                 xml_field(text, "<object><name>", object.name);
                 xml_field(text, "</name><hash>", object.etag);
                 number(text, "</hash><bytes>", size);
@@ -140,8 +140,8 @@ impl Listing {
         let policy = policies.get(container.policy).map(|policy| policy.name.as_str());
         let text = &mut self.text;
         match self.format {
-            Format::Plain => self.plain(container.name),
-            Format::Json => {
+            ListingFormat::Plain => self.plain(container.name),
+            ListingFormat::Json => {
                 json_field(text, "{\"name\": ", container.name);
                 number(text, ", \"count\": ", container.object_count);
                 number(text, ", \"bytes\": ", container.bytes_used);
@@ -151,7 +151,7 @@ impl Listing {
                 }
                 text.push('}');
             }
-            Format::Xml | Format::TextXml => {
+            ListingFormat::Xml | ListingFormat::TextXml => {
                 xml_field(text, "<container><name>", container.name);
                 number(text, "</name><count>", container.object_count);
                 number(text, "</count><bytes>", container.bytes_used);
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn spelled_as_openstack_spells_them() {
-        let mut listing = Listing::of_container(Format::Json, "c");
+        let mut listing = Listing::of_container(ListingFormat::Json, "c");
         listing.object(Entry::Item(entry("x\"\\ ö\u{1}")));
         listing.object(Entry::Shared("𝄞/"));
         assert_eq!(
@@ -231,7 +231,7 @@ mod tests {
              \"content_type\": \"text/plain;charset=x\", \"last_modified\": \"2023-11-14T22:13:20.000000\"}, \
              {\"subdir\": \"\\ud834\\udd1e/\"}]"
         );
-        let mut listing = Listing::of_container(Format::Xml, "c<\"");
+        let mut listing = Listing::of_container(ListingFormat::Xml, "c<\"");
         listing.object(Entry::Item(entry("a&b")));
         listing.object(Entry::Shared("s/"));
         assert_eq!(
@@ -241,13 +241,13 @@ mod tests {
              <last_modified>2023-11-14T22:13:20.000000</last_modified></object>\
              <subdir name=\"s/\"><name>s/</name></subdir></container>"
         );
-        assert!(Listing::of_container(Format::Plain, "c").is_empty());
+        assert!(Listing::of_container(ListingFormat::Plain, "c").is_empty());
     }
 
     proptest! {
         #[test]
         fn any_name_stays_in_its_place(name in any::<String>()) {
-            let mut listing = Listing::of_container(Format::Json, &name);
+            let mut listing = Listing::of_container(ListingFormat::Json, &name);
             listing.object(Entry::Item(entry(&name)));
             let parsed: serde_json::Value = serde_json::from_str(&listing.finish()).unwrap();
             prop_assert_eq!(parsed[0]["name"].as_str(), Some(name.as_str()));

@@ -13,9 +13,9 @@
 //! Always holds: a body is read up to a limit and in limited time; a name in it leads to no file outside `tmp`; a database
 //! of another account or container is not taken in.
 
-use crate::devices::Device;
-use crate::reply::{Refusal, answer, page, put};
-use crate::service::{BODY_PATIENCE, Shared};
+use crate::devices::{ListingDevice, check_room};
+use crate::refusal::refusal_of;
+use crate::state::{BODY_PATIENCE, ListingServerState};
 use bytes::BytesMut;
 use http::{HeaderMap, StatusCode};
 use listing_engine::wire::{Numbered, Summary, ascii};
@@ -25,7 +25,8 @@ use listing_engine::{
 use peer::{Address, Body, BodyError, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, PartitionTarget, RawCall, Response};
 use serde_json::Value;
 use std::sync::Arc;
-use vocabulary::PathHash;
+use storage_shell::{Refusal, page, put, run_detached, whole};
+use vocabulary::{Partition, PathHash};
 
 /// The most bytes of an operation's arguments.
 const MAX_ARGUMENTS: u64 = 64 << 20;
@@ -33,10 +34,10 @@ const MAX_ARGUMENTS: u64 = 64 << 20;
 const PIECE: usize = 1 << 20;
 
 /// Answers one REPLICATE.
-pub(crate) async fn answer_call(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
+pub(crate) async fn answer_call(state: &Arc<ListingServerState>, call: RawCall) -> Result<Response, Refusal> {
     let Address::Partition(PartitionTarget {
         device,
-        partition: vocabulary::Partition(partition),
+        partition,
         rest,
     }) = call.address
     else {
@@ -50,16 +51,16 @@ pub(crate) async fn answer_call(shared: &Arc<Shared>, call: RawCall) -> Result<R
             "Invalid path: /{device}/{partition}/{rest}"
         )));
     }
-    let place = Place {
-        device: device.to_string(),
+    let place = DatabaseAddress {
+        device,
         partition,
         hash: PathHash::from_hex(&rest),
     };
     if let Some(name) = database_name(&call.headers) {
-        return take_database(shared, place, name, call.body).await;
+        return take_database(state, place, name, call.body).await;
     }
     let bytes = (call.body)
-        .collect_within(&shared.world, MAX_ARGUMENTS, BODY_PATIENCE)
+        .collect_within(&state.world, MAX_ARGUMENTS, BODY_PATIENCE)
         .await;
     let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let args: Value = serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
@@ -71,56 +72,61 @@ pub(crate) async fn answer_call(shared: &Arc<Shared>, call: RawCall) -> Result<R
         false => args.remove(0),
     };
     let work = {
-        let shared = shared.clone();
-        async move { perform(&shared, place, operation.as_str().unwrap_or_default().to_owned(), args).await }
+        let state = state.clone();
+        async move { perform(&state, place, operation.as_str().unwrap_or_default().to_owned(), args).await }
     };
     // A caller that loses its patience does not leave half of a merge.
-    shared.to_its_end(work).await?
+    run_detached(&state.world, work).await
 }
 
-struct Place {
-    device: String,
-    partition: u32,
+struct DatabaseAddress {
+    device: Arc<str>,
+    partition: Partition,
     /// `None` for what is no hash: there is nothing of such a name.
     hash: Option<PathHash>,
 }
 
-impl Place {
-    fn location(&self, shared: &Shared, device: &Device) -> Result<Location, Refusal> {
-        let hash = self.hash.ok_or_else(Refusal::not_found)?;
+impl DatabaseAddress {
+    fn location(&self, state: &ListingServerState, device: &ListingDevice) -> Result<Location, Refusal> {
+        let hash = self.hash.ok_or_else(|| Refusal::not_found(None))?;
         Ok(Location::new(
-            shared.devices.root(device),
-            shared.kind,
-            self.partition,
+            device.engine().root().clone(),
+            state.kind,
+            self.partition.0,
             hash,
         ))
     }
 }
 
 /// What an operation works on, on a worker of its device.
-struct Bench<'b> {
-    shared: &'b Shared,
-    device: &'b Device,
+struct ReplicaJob<'b> {
+    state: &'b ListingServerState,
+    device: &'b ListingDevice,
     location: Location,
 }
 
-async fn perform(shared: &Arc<Shared>, place: Place, operation: String, args: Vec<Value>) -> Result<Response, Refusal> {
-    let server = shared.clone();
+async fn perform(
+    state: &Arc<ListingServerState>,
+    place: DatabaseAddress,
+    operation: String,
+    args: Vec<Value>,
+) -> Result<Response, Refusal> {
+    let server = state.clone();
     let device = place.device.clone();
-    let job = move |device: &Device| {
-        let bench = Bench {
-            shared: &server,
+    let job = move |device: &ListingDevice| {
+        let job = ReplicaJob {
+            state: &server,
             device,
             location: place.location(&server, device)?,
         };
-        bench.perform(&operation, args)
+        job.perform(&operation, args)
     };
-    shared.devices.run(&device, job).await
+    state.run_on(&device, job).await
 }
 
-impl Bench<'_> {
+impl ReplicaJob<'_> {
     fn perform(&self, operation: &str, args: Vec<Value>) -> Result<Response, Refusal> {
-        let container = self.shared.kind == Kind::Container;
+        let container = self.state.kind == Kind::Container;
         if !matches!(operation, "complete_rsync" | "rsync_then_merge") {
             // OpenStack's replicators may have rsync put a database there next, which makes no directories.
             self.location.make_tmp().map_err(|error| self.refuse(&error))?;
@@ -141,7 +147,7 @@ impl Bench<'_> {
     }
 
     fn open(&self) -> Result<Arc<Broker>, Refusal> {
-        let opened = self.shared.brokers.open(&self.location);
+        let opened = self.state.brokers.open(&self.location);
         opened.map_err(|error| match error {
             // Whoever wanted to compare finds nothing, and sends what it has.
             Error::NotFound { .. } | Error::Quarantined { .. } => self.nothing_here(&error),
@@ -161,22 +167,22 @@ impl Bench<'_> {
     fn refuse(&self, error: &Error) -> Refusal {
         match error {
             Error::Quarantined { .. } => self.nothing_here(error),
-            other => Refusal::from_engine(other, &self.device.name),
+            other => refusal_of(other, self.device.name()),
         }
     }
 
     fn sync(&self, args: &[Value]) -> Result<Response, Refusal> {
         let broker = self.open()?;
         let theirs = Summary::from_sync(args).ok_or_else(|| wrong("sync: a summary was expected"))?;
-        let told = self.compare(&broker, &theirs).map_err(|error| self.refuse(&error))?;
-        let mut response = answer(StatusCode::OK, "text/html; charset=UTF-8", ascii(&told));
+        let summary = self.compare(&broker, &theirs).map_err(|error| self.refuse(&error))?;
+        let mut response = whole(StatusCode::OK, "text/html; charset=UTF-8", ascii(&summary));
         put(&mut response, OFFER_HEADER, OFFER_VALUE);
         Ok(response)
     }
 
     /// Tells how it is here, and learns what is newer there.
     fn compare(&self, broker: &Broker, theirs: &Summary) -> Result<Value, Error> {
-        let now = self.shared.world.clock.now();
+        let now = self.state.world.clock.now();
         let (before, mut mine) = broker.learn(theirs, now)?;
         if before.summary.metadata != mine.summary.metadata {
             self.keep_sync_link(broker);
@@ -207,7 +213,7 @@ impl Bench<'_> {
         for item in items {
             let id = item.get("ROWID").and_then(Value::as_i64);
             let id = id.ok_or_else(|| wrong("merge_items: an item is no row"))?;
-            match Numbered::from_json(self.shared.kind, item) {
+            match Numbered::from_json(self.state.kind, item) {
                 Some(row) => rows.push(row),
                 // What cannot be a row here keeps no other from coming.
                 None => skipped.push(id),
@@ -220,7 +226,7 @@ impl Bench<'_> {
                 skipped.len()
             );
         }
-        self.shared.devices.check_room(self.device)?;
+        check_room(self.device)?;
         let merged = broker.merge_rows_from(rows, source);
         merged.map_err(|error| self.refuse(&error))?;
         Ok(page(StatusCode::ACCEPTED))
@@ -237,7 +243,7 @@ impl Bench<'_> {
     fn get_shard_ranges(&self) -> Result<Response, Refusal> {
         let ranges = self.open()?.shard_ranges().map_err(|error| self.refuse(&error))?;
         let ranges: Vec<Value> = ranges.iter().map(ShardRange::to_json).collect();
-        Ok(answer(StatusCode::OK, "application/json", ascii(&Value::Array(ranges))))
+        Ok(whole(StatusCode::OK, "application/json", ascii(&Value::Array(ranges))))
     }
 
     fn merge_shard_ranges(&self, args: &[Value]) -> Result<Response, Refusal> {
@@ -250,7 +256,7 @@ impl Bench<'_> {
     }
 
     fn complete_rsync(&self, args: &[Value]) -> Result<Response, Refusal> {
-        let (name, unique) = (text(args, 0)?, self.shared.unique());
+        let (name, unique) = (text(args, 0)?, self.state.unique());
         let settling = Settling { name, unique: &unique };
         let file = args.get(1).and_then(Value::as_str);
         let adopted = adopt(&self.location, file, settling, |info| self.belongs(info));
@@ -260,7 +266,7 @@ impl Bench<'_> {
     }
 
     fn rsync_then_merge(&self, args: &[Value]) -> Result<Response, Refusal> {
-        let (name, unique) = (text(args, 0)?, self.shared.unique());
+        let (name, unique) = (text(args, 0)?, self.state.unique());
         let broker = self.open()?;
         let settling = Settling { name, unique: &unique };
         let replaced = broker.replace_with(settling, |info| self.belongs(info));
@@ -278,7 +284,7 @@ impl Bench<'_> {
 
     /// Whether a database of this account or container belongs in this place.
     fn belongs(&self, info: &Info) -> bool {
-        let prefix = &self.shared.options.hash_prefix;
+        let prefix = &self.state.options.hash_prefix;
         let hash = match &info.container {
             None => prefix.account(&info.account),
             Some(container) => prefix.container(&info.account, container),
@@ -293,34 +299,38 @@ fn database_name(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Writes the body to `tmp`; 201. What becomes of it a second request says.
-async fn take_database(shared: &Arc<Shared>, place: Place, name: String, mut body: Body) -> Result<Response, Refusal> {
-    let server = shared.clone();
+async fn take_database(
+    state: &Arc<ListingServerState>,
+    place: DatabaseAddress,
+    name: String,
+    mut body: Body,
+) -> Result<Response, Refusal> {
+    let server = state.clone();
     let name_of_device = place.device.clone();
-    let begin = move |device: &Device| {
-        server.devices.check_room(device)?;
+    let begin = move |device: &ListingDevice| {
+        check_room(device)?;
         let location = place.location(&server, device)?;
         let (name, unique) = (name.as_str(), server.unique());
         let settling = Settling { name, unique: &unique };
-        Arriving::begin(&location, settling).map_err(|error| Refusal::from_engine(&error, &device.name))
+        Arriving::begin(&location, settling).map_err(|error| refusal_of(&error, device.name()))
     };
-    let mut arriving = shared.devices.run(&name_of_device, begin).await?;
+    let mut arriving = state.run_on(&name_of_device, begin).await?;
     loop {
-        let piece = shared.world.timeout(BODY_PATIENCE, next_piece(&mut body)).await;
+        let piece = state.world.timeout(BODY_PATIENCE, next_piece(&mut body)).await;
         let (piece, over) = piece
             .unwrap_or(Err(BodyError::TimedOut))
             .map_err(|error| Refusal::bad_request(error.to_string()))?;
-        let server = shared.clone();
-        let write = move |device: &Device| {
-            server.devices.check_room(device)?;
+        let write = move |device: &ListingDevice| {
+            check_room(device)?;
             let written = arriving.write(&piece);
-            let refuse = |error: Error| Refusal::from_engine(&error, &device.name);
+            let refuse = |error: Error| refusal_of(&error, device.name());
             written.map_err(refuse)?;
             match over {
                 true => arriving.finish().map(|()| None).map_err(refuse),
                 false => Ok(Some(arriving)),
             }
         };
-        match shared.devices.run(&name_of_device, write).await? {
+        match state.run_on(&name_of_device, write).await? {
             Some(more) => arriving = more,
             None => return Ok(page(StatusCode::CREATED)),
         }

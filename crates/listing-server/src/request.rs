@@ -1,29 +1,29 @@
 //! What a request says: its path, timestamps, policy and switches.
 
 use crate::options::ListingServerOptions;
-use crate::reply::Refusal;
 use http::{HeaderMap, Method, StatusCode};
 use peer::Target;
 use std::sync::Arc;
+use storage_shell::Refusal;
 use vocabulary::names::RESERVED;
-use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
 
 /// A request for an account, a container or a row, its body aside.
-pub(crate) struct Request {
+pub(crate) struct ListingRequest {
     pub(crate) method: Method,
-    pub(crate) device: String,
-    pub(crate) partition: u32,
+    pub(crate) device: Arc<str>,
+    pub(crate) partition: Partition,
     pub(crate) path: Arc<EntityPath>,
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
 }
 
-impl Request {
+impl ListingRequest {
     pub(crate) fn new(method: Method, target: Target, query: String, headers: HeaderMap) -> Self {
         Self {
             method,
-            device: target.device.to_string(),
-            partition: target.partition.0,
+            device: target.device,
+            partition: target.partition,
             path: target.path,
             query,
             headers,

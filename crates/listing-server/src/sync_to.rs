@@ -1,7 +1,7 @@
 //! Where a container may be synced to (`X-Container-Sync-To`): the hosts an operator allows.
 
-use crate::reply::Refusal;
 use std::collections::BTreeMap;
+use storage_shell::Refusal;
 
 /// Refuses a target that container-sync must not send to.
 pub(crate) fn check(

@@ -5,7 +5,7 @@
 
 use crate::failure::Failure;
 use crate::metrics::{Beginning, MeasuredService};
-use durable_fs::{Drives, Health};
+use durable_fs::{Drives, Health, Reserve};
 use features::sync_realms::SyncRealms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
@@ -163,10 +163,7 @@ impl Storage<'_> {
         ListingServerOptions {
             mount_check: storage.mount_check,
             drives: self.drives.clone(),
-            fallocate_reserve: match storage.fallocate_reserve {
-                FallocateReserve::Bytes(bytes) => listing_server::Reserve::Bytes(bytes),
-                FallocateReserve::Percent(percent) => listing_server::Reserve::Percent(percent),
-            },
+            fallocate_reserve: reserve(storage.fallocate_reserve),
             limits: self.swift.limits.clone(),
             auto_create_account_prefix: self.swift.auto_create_account_prefix.clone(),
             log_requests: storage.log_requests,
@@ -185,6 +182,13 @@ impl Storage<'_> {
             statsd,
             set_peers: Box::new(move |peers| server.set_peers(peers)),
         })
+    }
+}
+
+fn reserve(setting: FallocateReserve) -> Reserve {
+    match setting {
+        FallocateReserve::Bytes(bytes) => Reserve::Bytes(bytes),
+        FallocateReserve::Percent(percent) => Reserve::Percent(percent),
     }
 }
 
@@ -211,10 +215,7 @@ impl DeviceSource for Devices {
         let config = FilesConfig {
             mount_check: self.storage.mount_check,
             fallocate: !self.storage.disable_fallocate,
-            reserve: match self.storage.fallocate_reserve {
-                FallocateReserve::Bytes(bytes) => object_engine::Reserve::Bytes(bytes),
-                FallocateReserve::Percent(percent) => object_engine::Reserve::Percent(percent),
-            },
+            reserve: reserve(self.storage.fallocate_reserve),
             sync_every: self.settings.mb_per_sync << 20,
             keep_cache_size: self.settings.keep_cache_size,
             reclaim_age: self.settings.reclaim_age,

@@ -23,11 +23,12 @@ pub mod rules;
 mod suffixes;
 mod under_way;
 
+pub use durable_fs::Reserve;
 pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
 pub use error::EngineError;
-pub use files::{Audit, Audited, Examined, FilesConfig, FilesEngine, Listing, Notice, Place, Reserve};
+pub use files::{Audit, Audited, Examined, FilesConfig, FilesEngine, Listing, Notice, Place};
 pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;
 pub use metadata::Metadata;

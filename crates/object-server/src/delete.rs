@@ -4,31 +4,72 @@
 //! written before that time, on servers that this one could not hear, must outlive it: so the tombstone left here is only just
 //! newer than the version it deletes. OpenStack's has the time of the request, and takes such a version along.
 
-use crate::expiry::{self, Change};
-use crate::refusal::{Refusal, X_BACKEND_TIMESTAMP, empty, page, put_header};
-use crate::request::Request;
-use crate::service::Shared;
-use crate::updates::{Noted, Operation, Row};
+use crate::devices::ObjectDevice;
+use crate::expiry::{self, ExpiryChange};
+use crate::refusal::{X_BACKEND_TIMESTAMP, refusal_of};
+use crate::request::ObjectRequest;
+use crate::state::ObjectServerState;
+use crate::updates::{ListingRow, NotedRows, RowOperation};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use object_engine::rules::{FileName, Part};
-use object_engine::{EngineError, ObjectEngine, ObjectKey, OpenOptions};
+use object_engine::{EngineError, ObjectKey, OpenOptions};
 use peer::Response;
 use std::sync::Arc;
+use storage_shell::{Lane, Refusal, empty, page, put_time};
 use vocabulary::Timestamp;
 
 const X_BACKEND_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-content-type");
 
 /// Answers a DELETE.
-pub(crate) async fn delete(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
-    let deletion = Deletion::of(&request)?;
-    let request = Arc::new(request);
-    let (its, work) = (request.clone(), shared.clone());
-    let job = move |engine: &dyn ObjectEngine| deletion.carry_out(engine, &its, &work);
-    let ran = shared.devices.run(&request.device, request.lane, job).await;
-    let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
-    let (done, noted) = done?;
-    shared.updates.tell(noted, &device).await;
-    Ok(done.into_response())
+pub(crate) async fn delete(state: &Arc<ObjectServerState>, request: ObjectRequest) -> Result<Response, Refusal> {
+    let (device, lane) = (request.device.clone(), request.lane);
+    let outcomes = delete_batch(state, &device, lane, vec![Deletion::of(request)?]).await?;
+    let outcome = outcomes.into_iter().next().unwrap_or_else(|| Err(Refusal::internal()));
+    outcome.map(DeleteOutcome::into_response)
+}
+
+/// Carries out deletions on one device together, and sends their listing rows. What became of each, in their order.
+pub(crate) async fn delete_batch(
+    state: &Arc<ObjectServerState>,
+    device: &str,
+    lane: Lane,
+    deletions: Vec<Deletion>,
+) -> Result<Vec<Result<DeleteOutcome, Refusal>>, Refusal> {
+    let (device, work) = (state.devices.device(device, lane).await?, state.clone());
+    let job = move |device: &ObjectDevice| Ok::<_, Refusal>(carry_out(device, &deletions, &work));
+    let (outcomes, rows) = device.run(job).await?;
+    state.updates.send(rows, &device).await;
+    Ok(outcomes)
+}
+
+/// Blocks.
+fn carry_out(
+    device: &ObjectDevice,
+    deletions: &[Deletion],
+    state: &ObjectServerState,
+) -> (Vec<Result<DeleteOutcome, Refusal>>, NotedRows) {
+    let decide = |deletion: &Deletion| deletion.decide(device);
+    let mut outcomes: Vec<_> = deletions.iter().map(decide).collect();
+    let (mut numbers, mut tombstones, mut changes) = (vec![], vec![], vec![]);
+    for (number, (decided, deletion)) in outcomes.iter().zip(deletions).enumerate() {
+        if let Ok(outcome) = decided
+            && let Some(at) = outcome.left_at
+        {
+            let request = &deletion.request;
+            numbers.push(number);
+            tombstones.push((request.key.clone(), at));
+            changes.push((&request.key, tombstone(at), outcome.rows(state, request)));
+        }
+    }
+    let engine = device.engine();
+    let mut rows = NotedRows::note(&**engine, changes);
+    for (change, deleted) in engine.delete_all(&tombstones).into_iter().enumerate() {
+        if let Err(error) = deleted {
+            rows.drop_change(change);
+            outcomes[numbers[change]] = Err(refusal_of(&error, device));
+        }
+    }
+    (outcomes, rows)
 }
 
 /// The file of a deletion.
@@ -39,6 +80,7 @@ fn tombstone(timestamp: Timestamp) -> FileName {
 
 /// What a DELETE asks for.
 pub(crate) struct Deletion {
+    request: ObjectRequest,
     asked_at: Timestamp,
     /// `X-If-Delete-At`: the expirer deletes only what still expires when it thinks.
     only_if: Option<HeaderValue>,
@@ -46,7 +88,7 @@ pub(crate) struct Deletion {
 }
 
 /// What was there.
-struct Before {
+struct ObjectBefore {
     /// Clients could see it.
     visible: bool,
     timestamp: Option<Timestamp>,
@@ -56,11 +98,8 @@ struct Before {
     content_type: Vec<u8>,
 }
 
-/// An outcome, a refusal, or a device in trouble.
-type Decided = Result<Result<Done, Refusal>, EngineError>;
-
 /// What became of a DELETE.
-pub(crate) struct Done {
+pub(crate) struct DeleteOutcome {
     pub(crate) status: StatusCode,
     /// The time of the tombstone that was left.
     left_at: Option<Timestamp>,
@@ -70,68 +109,19 @@ pub(crate) struct Done {
 }
 
 impl Deletion {
-    pub(crate) fn of(request: &Request) -> Result<Self, Refusal> {
+    pub(crate) fn of(request: ObjectRequest) -> Result<Self, Refusal> {
         Ok(Self {
             asked_at: request.timestamp()?,
             only_if: request.headers.get("x-if-delete-at").cloned(),
             opens_expired: request.opens_expired(),
+            request,
         })
     }
 
-    /// Blocks.
-    fn carry_out(
-        &self,
-        engine: &dyn ObjectEngine,
-        request: &Request,
-        shared: &Shared,
-    ) -> Result<Result<(Done, Noted), Refusal>, EngineError> {
-        let done = match self.decide(engine, &request.key)? {
-            Ok(done) => done,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let mut noted = Noted::nothing();
-        if let Some(at) = done.left_at {
-            noted = Noted::take(engine, &request.key, tombstone(at), done.rows(shared, request));
-            engine.delete(&request.key, at)?;
-        }
-        Ok(Ok((done, noted)))
-    }
-
-    /// Many at once; with what is to be told of those that came about. Blocks.
-    pub(crate) fn carry_out_all(
-        engine: &dyn ObjectEngine,
-        deletions: &[(Self, Arc<Request>)],
-        shared: &Shared,
-    ) -> (Vec<Decided>, Noted) {
-        let decide = |(deletion, request): &(Self, Arc<Request>)| deletion.decide(engine, &request.key);
-        let mut outcomes: Vec<_> = deletions.iter().map(decide).collect();
-        let (mut places, mut tombstones, mut changes) = (vec![], vec![], vec![]);
-        for (place, (decided, (_, request))) in outcomes.iter().zip(deletions).enumerate() {
-            if let Ok(Ok(done)) = decided
-                && let Some(at) = done.left_at
-            {
-                places.push(place);
-                tombstones.push((request.key.clone(), at));
-                changes.push((&request.key, tombstone(at), done.rows(shared, request)));
-            }
-        }
-        let mut noted = Noted::take_all(engine, changes);
-        for (number, deleted) in engine.delete_all(&tombstones).into_iter().enumerate() {
-            if let Err(error) = deleted {
-                noted.pass_over(number);
-                outcomes[places[number]] = Err(error);
-            }
-        }
-        (outcomes, noted)
-    }
-
     /// What is to become of it: the tombstone that the outcome speaks of is still to be left.
-    fn decide(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Decided {
-        let before = self.look(engine, key)?;
-        let confirmed = match self.check_condition(&before) {
-            Ok(confirmed) => confirmed,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+    fn decide(&self, device: &ObjectDevice) -> Result<DeleteOutcome, Refusal> {
+        let before = self.look(device, &self.request.key)?;
+        let confirmed = self.check_condition(&before)?;
         let left_at = match before.timestamp.is_none_or(|old| old < self.asked_at) {
             true if confirmed => Some(before.last.just_after().min(self.asked_at)),
             true => Some(self.asked_at),
@@ -142,21 +132,21 @@ impl Deletion {
             (true, None) => StatusCode::CONFLICT,
             (false, _) => StatusCode::NOT_FOUND,
         };
-        Ok(Ok(Done {
+        Ok(DeleteOutcome {
             status,
             left_at,
             newest: before.timestamp.unwrap_or_default().max(self.asked_at),
             delete_at: before.delete_at,
             content_type: before.content_type,
-        }))
+        })
     }
 
-    fn look(&self, engine: &dyn ObjectEngine, key: &ObjectKey) -> Result<Before, EngineError> {
-        let found = match engine.open(key, OpenOptions::BEFORE_WRITE) {
+    fn look(&self, device: &ObjectDevice, key: &ObjectKey) -> Result<ObjectBefore, Refusal> {
+        let found = match device.engine().open(key, OpenOptions::BEFORE_WRITE) {
             Ok(found) => found,
-            Err(EngineError::NotFound { deleted_at }) => return Ok(Before::nothing(deleted_at)),
-            Err(EngineError::Quarantined { .. }) => return Ok(Before::nothing(None)),
-            Err(error) => return Err(error),
+            Err(EngineError::NotFound { deleted_at }) => return Ok(ObjectBefore::nothing(deleted_at)),
+            Err(EngineError::Quarantined { .. }) => return Ok(ObjectBefore::nothing(None)),
+            Err(error) => return Err(refusal_of(&error, device)),
         };
         let visible = self.opens_expired || !expiry::has_expired(&found.metadata, self.asked_at);
         // A newer POST does not save the body: its metadata are for what was PUT.
@@ -164,7 +154,7 @@ impl Deletion {
             true => found.timestamps.data,
             false => found.timestamps.newest(),
         };
-        Ok(Before {
+        Ok(ObjectBefore {
             visible,
             timestamp: Some(timestamp),
             last: found.timestamps.newest(),
@@ -174,32 +164,29 @@ impl Deletion {
     }
 
     /// Whether `X-If-Delete-At` is there and agrees.
-    fn check_condition(&self, before: &Before) -> Result<bool, Refusal> {
+    fn check_condition(&self, before: &ObjectBefore) -> Result<bool, Refusal> {
         let Some(wanted) = &self.only_if else {
             return Ok(false);
         };
         let wanted = wanted.to_str().ok().and_then(|text| text.parse::<Timestamp>().ok());
-        let wanted = wanted.ok_or(Refusal::Html(
-            StatusCode::BAD_REQUEST,
-            "Bad X-If-Delete-At header value",
-        ))?;
+        let wanted = wanted.ok_or_else(|| Refusal::labelled_bad_request("Bad X-If-Delete-At header value"))?;
         if before.timestamp.is_none() {
             return Err(Refusal::not_found(None));
         }
         if before.timestamp >= Some(self.asked_at) {
-            return Err(Refusal::conflict(before.timestamp.unwrap_or_default()));
+            return Err(Refusal::conflict(before.timestamp));
         }
         if before.due() != Some(wanted) {
             return Err(Refusal::Html(
                 StatusCode::PRECONDITION_FAILED,
-                "X-If-Delete-At and X-Delete-At do not match",
+                "X-If-Delete-At and X-Delete-At do not match".into(),
             ));
         }
         Ok(true)
     }
 }
 
-impl Before {
+impl ObjectBefore {
     /// When it expires.
     fn due(&self) -> Option<Timestamp> {
         u64::try_from(self.delete_at?).ok().map(Timestamp::from_seconds)
@@ -216,21 +203,21 @@ impl Before {
     }
 }
 
-impl Done {
+impl DeleteOutcome {
     /// The rows that follow from it.
-    fn rows(&self, shared: &Shared, request: &Request) -> Vec<Row> {
+    fn rows(&self, state: &ObjectServerState, request: &ObjectRequest) -> Vec<ListingRow> {
         let Some(timestamp) = self.left_at else {
             return vec![];
         };
-        let row = Row::of_object(request, Operation::Delete, timestamp, HeaderMap::new());
-        let change = Change {
+        let row = ListingRow::of_object(request, RowOperation::Delete, timestamp, HeaderMap::new());
+        let change = ExpiryChange {
             old: self.delete_at,
             new: None,
             size: 0,
             timestamp,
             content_type_timestamp: timestamp,
         };
-        let mut rows = expiry::queue_rows(request, &shared.options, &change);
+        let mut rows = expiry::queue_rows(request, &state.options, &change);
         rows.extend(row);
         rows
     }
@@ -240,7 +227,7 @@ impl Done {
             StatusCode::NO_CONTENT => empty(self.status),
             status => page(status),
         };
-        put_header(&mut response, X_BACKEND_TIMESTAMP, &self.newest.internal());
+        put_time(&mut response, X_BACKEND_TIMESTAMP, self.newest);
         if let Ok(value) = HeaderValue::from_bytes(&self.content_type) {
             response.headers_mut().insert(X_BACKEND_CONTENT_TYPE, value);
         }

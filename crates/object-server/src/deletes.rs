@@ -2,39 +2,38 @@
 //!
 //! One job on the device leaves all tombstones together, and the rows of a container go to its servers in one request.
 //! Always holds: each request is answered as if it had come alone, and not before its tombstone is durable and its
-//! rows are told or kept.
+//! rows are sent or kept.
 //! Deliberately absent: what a deletion is (`delete.rs`), how rows travel (`updates.rs`).
 //! Tests: `tests/verbs.rs`.
 
-use crate::delete::{Deletion, Done};
-use crate::devices::Lane;
-use crate::refusal::{Refusal, empty};
-use crate::replicate::Place;
-use crate::request::{Request, X_POLICY_INDEX};
-use crate::service::Shared;
+use crate::delete::{Deletion, delete_batch};
+use crate::replicate::PartitionAddress;
+use crate::request::{ObjectRequest, X_POLICY_INDEX};
+use crate::state::ObjectServerState;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use object_engine::EngineError;
 use peer::deletes::{MAX_DELETES, OneDelete, decode, encode_statuses};
 use peer::{Address, Body, RawCall, Response, Target};
 use std::sync::Arc;
+use storage_shell::{Lane, Refusal, empty, run_detached};
+use vocabulary::Partition;
 
 /// Answers a DELETES.
-pub(crate) async fn deletes(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
-    let Place { device, .. } = Place::of(call.address, &call.headers, &shared.options)?;
-    let patience = shared.options.client_timeout;
-    let body = call.body.collect_within(&shared.world, MAX_DELETES, patience).await;
+pub(crate) async fn deletes(state: &Arc<ObjectServerState>, call: RawCall) -> Result<Response, Refusal> {
+    let PartitionAddress { device, .. } = PartitionAddress::of(call.address, &call.headers, &state.options)?;
+    let patience = state.options.client_timeout;
+    let body = call.body.collect_within(&state.world, MAX_DELETES, patience).await;
     let body = body.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let asked = decode(&body).ok_or_else(|| Refusal::bad_request("not a list of DELETE requests"))?;
-    let requests = asked.into_iter().map(|one| read(one, &device, &call.headers, shared));
-    let requests: Vec<Result<Request, Refusal>> = requests.collect();
-    let (work, shared) = (shared.clone(), shared.clone());
-    let statuses = shared.to_its_end(async move { carry_out(&work, &device, requests).await });
-    Ok(told(&statuses.await??))
+    let read = |one| read(one, &device, &call.headers, state).and_then(Deletion::of);
+    let deletions: Vec<Result<Deletion, Refusal>> = asked.into_iter().map(read).collect();
+    let work = state.clone();
+    let statuses = run_detached(&state.world, async move { carry_out(&work, &device, deletions).await });
+    Ok(response(&statuses.await?))
 }
 
 /// One of the requests, as if it had come alone.
-fn read(one: OneDelete, device: &str, call: &HeaderMap, shared: &Shared) -> Result<Request, Refusal> {
+fn read(one: OneDelete, device: &str, call: &HeaderMap, state: &ObjectServerState) -> Result<ObjectRequest, Refusal> {
     let mut headers = HeaderMap::with_capacity(one.headers.len() + 3);
     for (name, value) in &one.headers {
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
@@ -48,63 +47,46 @@ fn read(one: OneDelete, device: &str, call: &HeaderMap, shared: &Shared) -> Resu
     }
     let target = Target {
         device: device.into(),
-        partition: vocabulary::Partition(one.partition),
+        partition: Partition(one.partition),
         path: Arc::new(one.path),
     };
-    Request::new(
+    ObjectRequest::new(
         Method::DELETE,
         Address::Entity(target),
         headers,
         Lane::Replication,
-        &shared.options,
+        &state.options,
     )
 }
 
 async fn carry_out(
-    shared: &Arc<Shared>,
+    state: &Arc<ObjectServerState>,
     device: &str,
-    requests: Vec<Result<Request, Refusal>>,
+    wanted: Vec<Result<Deletion, Refusal>>,
 ) -> Result<Vec<u16>, Refusal> {
-    let mut statuses = vec![0; requests.len()];
-    let (mut places, mut deletions) = (vec![], vec![]);
-    for (place, request) in requests.into_iter().enumerate() {
-        let read = request.and_then(|request| Deletion::of(&request).map(|deletion| (request, deletion)));
-        match read {
-            Ok((request, deletion)) => {
-                deletions.push((deletion, Arc::new(request)));
-                places.push(place);
+    let mut statuses = vec![0; wanted.len()];
+    let (mut numbers, mut deletions) = (vec![], vec![]);
+    for (number, deletion) in wanted.into_iter().enumerate() {
+        match deletion {
+            Ok(deletion) => {
+                deletions.push(deletion);
+                numbers.push(number);
             }
-            Err(refusal) => statuses[place] = status_of(refusal),
+            Err(refusal) => statuses[number] = refusal.status().as_u16(),
         }
     }
     if deletions.is_empty() {
         return Ok(statuses);
     }
-    let work = shared.clone();
-    let job = move |engine: &dyn object_engine::ObjectEngine| {
-        Ok::<_, EngineError>(Deletion::carry_out_all(engine, &deletions, &work))
-    };
-    let ran = shared.devices.run(device, Lane::Replication, job).await;
-    let ((outcomes, noted), at) = ran.map_err(|trouble| Refusal::from_trouble(trouble, device))?;
-    for (place, outcome) in places.into_iter().zip(outcomes) {
-        let done: Result<Done, Refusal> = match outcome {
-            Ok(done) => done,
-            Err(error) => Err(Refusal::from_engine(&error, device)),
-        };
-        statuses[place] = match done {
-            Ok(done) => done.status.as_u16(),
-            Err(refusal) => status_of(refusal),
-        };
+    let outcomes = delete_batch(state, device, Lane::Replication, deletions).await?;
+    for (number, outcome) in numbers.into_iter().zip(outcomes) {
+        let status = outcome.map_or_else(|refusal| refusal.status(), |outcome| outcome.status);
+        statuses[number] = status.as_u16();
     }
-    shared.updates.tell_together(noted, &at).await;
     Ok(statuses)
 }
 
-fn status_of(refusal: Refusal) -> u16 {
-    refusal.into_response().status().as_u16()
-}
-
-fn told(statuses: &[u16]) -> Response {
+fn response(statuses: &[u16]) -> Response {
     let body = Body::whole(encode_statuses(statuses));
     let length = body.length().unwrap_or_default();
     let mut response = empty(StatusCode::OK).map(|_| body);

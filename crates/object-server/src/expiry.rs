@@ -6,11 +6,11 @@
 //! Source: `doc/source/overview_expiring_objects.rst` and the requests OpenStack's server sends.
 
 use crate::options::ObjectServerOptions;
-use crate::refusal::Refusal;
-use crate::request::{Request, is_true};
-use crate::updates::{Delivery, Operation, Row, nodes};
+use crate::request::{ObjectRequest, is_true};
+use crate::updates::{ListingRow, RowDelivery, RowOperation, nodes};
 use http::HeaderValue;
 use object_engine::Metadata;
+use storage_shell::Refusal;
 use vocabulary::{EntityPath, PathHash, Timestamp};
 
 const X_DELETE_AT: &str = "x-delete-at";
@@ -19,7 +19,7 @@ const LATEST: i64 = 9_999_999_999;
 const EMPTY_ETAG: HeaderValue = HeaderValue::from_static("d41d8cd98f00b204e9800998ecf8427e");
 
 /// Reads and checks the `X-Delete-After` and `X-Delete-At` of a PUT, and leaves the second in the headers.
-pub(crate) fn settle_delete_at(request: &mut Request, now: Timestamp) -> Result<(), Refusal> {
+pub(crate) fn resolve_delete_at(request: &mut ObjectRequest, now: Timestamp) -> Result<(), Refusal> {
     if let Some(after) = request.headers.remove("x-delete-after") {
         let after = whole_number(after.as_bytes());
         let after = after.ok_or_else(|| Refusal::bad_request("Non-integer X-Delete-After"))?;
@@ -33,13 +33,13 @@ pub(crate) fn settle_delete_at(request: &mut Request, now: Timestamp) -> Result<
 }
 
 /// Checks the `X-Delete-At` of a POST, which may name its own very second; `X-Delete-After` is not for it.
-pub(crate) fn check_posted_delete_at(request: &Request, now: Timestamp) -> Result<(), Refusal> {
+pub(crate) fn check_posted_delete_at(request: &ObjectRequest, now: Timestamp) -> Result<(), Refusal> {
     check_delete_at(request, |at| {
         u64::try_from(at).is_ok_and(|at| Timestamp::from_seconds(at) < now) || at < 0
     })
 }
 
-fn check_delete_at(request: &Request, is_past: impl Fn(i64) -> bool) -> Result<(), Refusal> {
+fn check_delete_at(request: &ObjectRequest, is_past: impl Fn(i64) -> bool) -> Result<(), Refusal> {
     let Some(at) = request.headers.get(X_DELETE_AT) else {
         return Ok(());
     };
@@ -75,12 +75,12 @@ pub(crate) fn whole_number(text: &[u8]) -> Option<i64> {
 }
 
 /// What changed about an object's expiry.
-pub(crate) struct Change<'a> {
+pub(crate) struct ExpiryChange<'a> {
     /// What it was before.
     pub(crate) old: Option<i64>,
     /// The metadata it has now; `None` when it is deleted.
     pub(crate) new: Option<&'a Metadata>,
-    /// Its size, which the queue row tells the expirer.
+    /// Its size, which the queue row shows the expirer.
     pub(crate) size: u64,
     /// When it happened.
     pub(crate) timestamp: Timestamp,
@@ -88,9 +88,13 @@ pub(crate) struct Change<'a> {
     pub(crate) content_type_timestamp: Timestamp,
 }
 
-/// The queue rows that follow from a change. None from one that is made up for here: who made it first
-/// has told the queue.
-pub(crate) fn queue_rows(request: &Request, options: &ObjectServerOptions, change: &Change<'_>) -> Vec<Row> {
+/// The queue rows that follow from a change. None from one that upkeep brings: where it was made first, the queue has
+/// got its rows.
+pub(crate) fn queue_rows(
+    request: &ObjectRequest,
+    options: &ObjectServerOptions,
+    change: &ExpiryChange<'_>,
+) -> Vec<ListingRow> {
     if request.is_replication() {
         return vec![];
     }
@@ -104,14 +108,19 @@ pub(crate) fn queue_rows(request: &Request, options: &ObjectServerOptions, chang
         // Where the row was put is not known any more. The best guess goes to the updater; when it is
         // wrong, the expirer finds that the object's X-Delete-At does not match and leaves it alone.
         let mut row = queue_row(request, options, change, at, None);
-        row.operation = Operation::Delete;
+        row.operation = RowOperation::Delete;
         row
     });
     added.into_iter().chain(removed).collect()
 }
 
-/// Only when the gateway says where to: it tells as many object servers as are needed.
-fn added_row(request: &Request, options: &ObjectServerOptions, change: &Change<'_>, at: i64) -> Option<Row> {
+/// Only when the gateway says where to: it says so to as many object servers as are needed.
+fn added_row(
+    request: &ObjectRequest,
+    options: &ObjectServerOptions,
+    change: &ExpiryChange<'_>,
+    at: i64,
+) -> Option<ListingRow> {
     let hosts = request.text("x-delete-at-host")?;
     let devices = request.text("x-delete-at-device").unwrap_or_default();
     let partition = request.text("x-delete-at-partition").unwrap_or_default();
@@ -134,12 +143,12 @@ fn added_row(request: &Request, options: &ObjectServerOptions, change: &Change<'
 }
 
 fn queue_row(
-    request: &Request,
+    request: &ObjectRequest,
     options: &ObjectServerOptions,
-    change: &Change<'_>,
+    change: &ExpiryChange<'_>,
     at: i64,
     container: Option<&str>,
-) -> Row {
+) -> ListingRow {
     let at = at.clamp(0, LATEST);
     let path = format!("{}/{}/{}", request.account(), request.container(), request.object());
     let account = &options.expiring_objects_account;
@@ -148,10 +157,10 @@ fn queue_row(
         None => queue_container(at, &request.key.hash, options.expiring_objects_container_divisor),
     };
     let object = format!("{at:010}-{path}");
-    let mut headers = Row::common_headers(request, change.timestamp);
+    let mut headers = ListingRow::common_headers(request, change.timestamp);
     headers.insert("x-backend-storage-policy-index", HeaderValue::from(0));
-    Row {
-        operation: Operation::Put,
+    ListingRow {
+        operation: RowOperation::Put,
         policy: request.key.policy,
         hash: options.hash_prefix.object(account, &container, &object),
         timestamp: change.timestamp,
@@ -161,7 +170,7 @@ fn queue_row(
         container_path: None,
         db_state: None,
         headers,
-        delivery: Delivery::LaterOnly,
+        delivery: RowDelivery::LaterOnly,
     }
 }
 

@@ -3,17 +3,17 @@
 //! Always holds: a body that ends is exactly as long as was promised; one that is too slow, too long or
 //! cut short is a [`Refusal`].
 
-use crate::mime::{Event, Head, NotMime, Splitter};
-use crate::refusal::Refusal;
+use crate::mime::{MimeEvent, MimeSplitter, NotMime, PartHead};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use peer::{Body, BodyError};
 use std::time::Duration;
+use storage_shell::Refusal;
 use telemetry::Statsd;
 use world::World;
 
 /// The body of a PUT.
-pub(crate) struct Incoming {
+pub(crate) struct IncomingBody {
     world: World,
     body: Body,
     patience: Duration,
@@ -26,8 +26,8 @@ pub(crate) struct Incoming {
     statsd: Statsd,
 }
 
-impl Incoming {
-    pub(crate) fn new(world: &World, body: Body, promised: Option<u64>, limits: Limits) -> Self {
+impl IncomingBody {
+    pub(crate) fn new(world: &World, body: Body, promised: Option<u64>, limits: BodyLimits) -> Self {
         Self {
             body,
             patience: limits.patience,
@@ -40,8 +40,8 @@ impl Incoming {
         }
     }
 
-    /// With bodies counted that take longer than all of them may.
-    pub(crate) fn telling(self, statsd: &Statsd) -> Self {
+    /// Counts bodies that take longer than the whole of one may.
+    pub(crate) fn with_statsd(self, statsd: &Statsd) -> Self {
         let statsd = statsd.clone();
         Self { statsd, ..self }
     }
@@ -106,7 +106,7 @@ impl Incoming {
 
 /// How much and how long.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct BodyLimits {
     /// For the next piece.
     pub(crate) patience: Duration,
     /// For the whole body.
@@ -122,7 +122,7 @@ pub(crate) fn too_large() -> Refusal {
 /// Bytes gathered for one write.
 const BATCH: usize = 256 * 1024;
 
-impl Incoming {
+impl IncomingBody {
     /// The next pieces, enough for a write; none at the end.
     pub(crate) async fn batch(&mut self) -> Result<Vec<Bytes>, Refusal> {
         let (mut pieces, mut size) = (Vec::new(), 0);
@@ -136,30 +136,30 @@ impl Incoming {
 }
 
 /// A body wrapped in MIME; see `mime.rs`.
-pub(crate) struct Wrapped {
-    incoming: Incoming,
-    splitter: Splitter,
+pub(crate) struct MimeBody {
+    incoming: IncomingBody,
+    splitter: MimeSplitter,
     /// The part has been read to its end.
     part_over: bool,
     /// It was the last.
     over: bool,
 }
 
-impl Wrapped {
-    pub(crate) fn new(incoming: Incoming, boundary: &str) -> Self {
+impl MimeBody {
+    pub(crate) fn new(incoming: IncomingBody, boundary: &str) -> Self {
         Self {
             incoming,
-            splitter: Splitter::new(boundary),
+            splitter: MimeSplitter::new(boundary),
             part_over: true,
             over: false,
         }
     }
 
-    async fn event(&mut self) -> Result<Event, Refusal> {
+    async fn event(&mut self) -> Result<MimeEvent, Refusal> {
         loop {
             let event = self.splitter.next();
             match event.map_err(|NotMime(why)| Refusal::bad_request(format!("invalid MIME document: {why}")))? {
-                Event::Hungry => match self.incoming.next().await? {
+                MimeEvent::Hungry => match self.incoming.next().await? {
                     Some(bytes) => self.splitter.feed(&bytes),
                     None => return Err(Refusal::client_disconnect()),
                 },
@@ -169,12 +169,12 @@ impl Wrapped {
     }
 
     /// The head of the next part; `None` after the last.
-    pub(crate) async fn part(&mut self) -> Result<Option<Head>, Refusal> {
+    pub(crate) async fn part(&mut self) -> Result<Option<PartHead>, Refusal> {
         if self.over {
             return Ok(None);
         }
         match self.event().await? {
-            Event::Part(head) => {
+            MimeEvent::Part(head) => {
                 self.part_over = false;
                 Ok(Some(head))
             }
@@ -187,13 +187,13 @@ impl Wrapped {
         let (mut pieces, mut size) = (Vec::new(), 0);
         while size < BATCH && !self.part_over {
             match self.event().await? {
-                Event::Data(bytes) => {
+                MimeEvent::Data(bytes) => {
                     size += bytes.len();
                     pieces.push(bytes);
                 }
                 end => {
                     self.part_over = true;
-                    self.over = end == Event::End;
+                    self.over = end == MimeEvent::End;
                 }
             }
         }

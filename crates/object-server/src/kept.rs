@@ -3,9 +3,9 @@
 //! Always holds: what the engine keeps under names of its own (`X-Timestamp`, `Content-Length`, …) is
 //! never taken from a header of the same name.
 
-use crate::refusal::Refusal;
 use http::HeaderMap;
 use object_engine::Metadata;
+use storage_shell::Refusal;
 use vocabulary::Limits;
 use vocabulary::header_name::{decode, decoded_len, title};
 use vocabulary::metadata::{Entity, is_transient_system_meta};
@@ -59,7 +59,7 @@ fn keep_named(metadata: &mut Metadata, headers: &HeaderMap, allowed: &[String]) 
     }
 }
 
-/// Whether an item of an object's metadata is shown to who reads the object.
+/// Whether an item of an object's metadata is shown to readers of the object.
 pub(crate) fn is_shown(name: &str, allowed: &[String]) -> bool {
     Entity::Object.is_user_or_system_meta(name)
         || is_transient_system_meta(name)

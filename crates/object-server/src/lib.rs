@@ -12,17 +12,17 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | which verb, and what is logged | `service.rs` |
+//! | which verb | `service.rs`, `verbs.rs`; what they share: `state.rs` |
 //! | what a request must have before anything else happens | `request.rs` |
-//! | a device comes, goes and comes back | `devices.rs` |
+//! | what a device opens to | `devices.rs`; how it comes and goes: `storage-shell` |
 //! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs` |
-//! | PUT | `put.rs`; how the body arrives: `incoming.rs`; footers and commits: `wrapped.rs`, `mime.rs` |
+//! | PUT | `put.rs`, `put_plan.rs`, `upload.rs`; how the body arrives: `incoming.rs`; footers and commits: `wrapped.rs`, `mime.rs` |
 //! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
 //! | which headers stay with an object | `kept.rs` |
-//! | when an object expires, and who is told | `expiry.rs` |
+//! | when an object expires, and the rows of the expirer's queue | `expiry.rs` |
 //! | listing rows | `updates.rs`; what a crash leaves of them: `updates/noted.rs` |
-//! | REPLICATE and SSYNC, for other nodes' upkeep | `replicate.rs`, `ssync/` |
-//! | what refusals look like | `refusal.rs` |
+//! | REPLICATE and SSYNC, for other nodes' upkeep | `replicate.rs`, `ssync/`, `exchange_slots.rs` |
+//! | which refusal an engine's error becomes | `refusal.rs`; what it looks like: `storage-shell` |
 //!
 //! Pages: `docs/journeys/put-object.md`, `docs/journeys/get-object.md`. Tests: `tests/`, of which
 //! `as_openstack.rs` asks OpenStack's own object server the same questions.
@@ -30,6 +30,7 @@
 mod delete;
 mod deletes;
 mod devices;
+mod exchange_slots;
 mod expiry;
 mod incoming;
 mod kept;
@@ -38,7 +39,7 @@ mod options;
 mod outgoing;
 mod post;
 mod put;
-mod put_all;
+mod put_plan;
 mod read;
 mod refusal;
 mod replicate;
@@ -46,7 +47,10 @@ mod request;
 mod service;
 mod sink;
 mod ssync;
+mod state;
 mod updates;
+mod upload;
+mod verbs;
 mod wrapped;
 
 pub use devices::DeviceSource;

@@ -14,7 +14,7 @@
 //! --boundary--
 //! ```
 //!
-//! [`Splitter`] is pure: bytes in, events out. Source: `doc/source/overview_erasure_code.rst` ("Multi_Phase
+//! [`MimeSplitter`] is pure: bytes in, events out. Source: `doc/source/overview_erasure_code.rst` ("Multi_Phase
 //! Conversation") and what OpenStack's servers accept.
 //! Always holds: it keeps no more than a delimiter's length of body, and heads are bounded.
 
@@ -29,11 +29,11 @@ pub(crate) struct NotMime(pub(crate) &'static str);
 
 /// What the next bytes mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum MimeEvent {
     /// Nothing yet: feed more.
     Hungry,
     /// A part begins.
-    Part(Head),
+    Part(PartHead),
     /// Some of the part's bytes.
     Data(Bytes),
     /// The part is over; another follows.
@@ -44,9 +44,9 @@ pub(crate) enum Event {
 
 /// The headers of a part; names in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Head(Vec<(String, String)>);
+pub(crate) struct PartHead(Vec<(String, String)>);
 
-impl Head {
+impl PartHead {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -69,7 +69,7 @@ impl Head {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SplitterState {
     Preamble,
     Head,
     Body,
@@ -77,19 +77,19 @@ enum State {
 }
 
 /// Splits a multipart body.
-pub(crate) struct Splitter {
+pub(crate) struct MimeSplitter {
     /// `CRLF--boundary`.
     delimiter: Vec<u8>,
     buffer: BytesMut,
-    state: State,
+    state: SplitterState,
 }
 
-impl Splitter {
+impl MimeSplitter {
     pub(crate) fn new(boundary: &str) -> Self {
         Self {
             delimiter: format!("\r\n--{boundary}").into_bytes(),
             buffer: BytesMut::new(),
-            state: State::Preamble,
+            state: SplitterState::Preamble,
         }
     }
 
@@ -97,17 +97,17 @@ impl Splitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    pub(crate) fn next(&mut self) -> Result<Event, NotMime> {
+    pub(crate) fn next(&mut self) -> Result<MimeEvent, NotMime> {
         match self.state {
-            State::Preamble => self.preamble(),
-            State::Head => self.head(),
-            State::Body => self.body(),
-            State::Over => Ok(Event::End),
+            SplitterState::Preamble => self.preamble(),
+            SplitterState::Head => self.head(),
+            SplitterState::Body => self.body(),
+            SplitterState::Over => Ok(MimeEvent::End),
         }
     }
 
     /// Empty lines, then the first boundary.
-    fn preamble(&mut self) -> Result<Event, NotMime> {
+    fn preamble(&mut self) -> Result<MimeEvent, NotMime> {
         while self.buffer.starts_with(b"\r\n") {
             drop(self.buffer.split_to(2));
         }
@@ -117,7 +117,7 @@ impl Splitter {
             return Err(NotMime("the body does not begin with its boundary"));
         }
         if self.buffer.len() < start.len() + 2 {
-            return Ok(Event::Hungry);
+            return Ok(MimeEvent::Hungry);
         }
         let length = start.len();
         drop(self.buffer.split_to(length));
@@ -125,17 +125,17 @@ impl Splitter {
     }
 
     /// `CRLF`: a part follows. `--`: none does.
-    fn after_boundary(&mut self) -> Result<Event, NotMime> {
+    fn after_boundary(&mut self) -> Result<MimeEvent, NotMime> {
         let mark = self.buffer.split_to(2);
         self.state = match &mark[..] {
-            b"\r\n" => State::Head,
-            b"--" => State::Over,
+            b"\r\n" => SplitterState::Head,
+            b"--" => SplitterState::Over,
             _ => return Err(NotMime("a boundary is followed by neither a line's end nor two dashes")),
         };
         self.next()
     }
 
-    fn head(&mut self) -> Result<Event, NotMime> {
+    fn head(&mut self) -> Result<MimeEvent, NotMime> {
         // A head without lines ends at once.
         let end = match self.buffer.starts_with(b"\r\n") {
             true => Some((0, 2)),
@@ -143,18 +143,18 @@ impl Splitter {
         };
         match end {
             Some((length, end)) if length <= MAX_HEAD => {
-                let head = Head::parse(&self.buffer.split_to(end)[..length])?;
-                self.state = State::Body;
-                Ok(Event::Part(head))
+                let head = PartHead::parse(&self.buffer.split_to(end)[..length])?;
+                self.state = SplitterState::Body;
+                Ok(MimeEvent::Part(head))
             }
-            None if self.buffer.len() <= MAX_HEAD => Ok(Event::Hungry),
+            None if self.buffer.len() <= MAX_HEAD => Ok(MimeEvent::Hungry),
             _ => Err(NotMime("a part's head is too long")),
         }
     }
 
-    fn body(&mut self) -> Result<Event, NotMime> {
+    fn body(&mut self) -> Result<MimeEvent, NotMime> {
         match find(&self.buffer, &self.delimiter) {
-            Some(0) if self.buffer.len() < self.delimiter.len() + 2 => Ok(Event::Hungry),
+            Some(0) if self.buffer.len() < self.delimiter.len() + 2 => Ok(MimeEvent::Hungry),
             Some(0) => {
                 let length = self.delimiter.len();
                 let mark = &self.buffer[length..length + 2];
@@ -163,16 +163,16 @@ impl Splitter {
                     return Err(NotMime("a boundary is followed by neither a line's end nor two dashes"));
                 }
                 drop(self.buffer.split_to(length + 2));
-                self.state = if more { State::Head } else { State::Over };
-                Ok(if more { Event::PartEnd } else { Event::End })
+                self.state = if more { SplitterState::Head } else { SplitterState::Over };
+                Ok(if more { MimeEvent::PartEnd } else { MimeEvent::End })
             }
-            Some(at) => Ok(Event::Data(self.buffer.split_to(at).freeze())),
+            Some(at) => Ok(MimeEvent::Data(self.buffer.split_to(at).freeze())),
             None => {
                 // The end may be the beginning of a delimiter.
                 let sure = self.buffer.len().saturating_sub(self.delimiter.len() - 1);
                 match sure {
-                    0 => Ok(Event::Hungry),
-                    _ => Ok(Event::Data(self.buffer.split_to(sure).freeze())),
+                    0 => Ok(MimeEvent::Hungry),
+                    _ => Ok(MimeEvent::Data(self.buffer.split_to(sure).freeze())),
                 }
             }
         }
@@ -189,20 +189,20 @@ mod tests {
     use proptest::prelude::*;
 
     /// All parts of what comes in pieces of `size`.
-    fn split(bytes: &[u8], size: usize) -> Result<Vec<(Head, Vec<u8>)>, NotMime> {
-        let mut splitter = Splitter::new("bnd");
+    fn split(bytes: &[u8], size: usize) -> Result<Vec<(PartHead, Vec<u8>)>, NotMime> {
+        let mut splitter = MimeSplitter::new("bnd");
         let mut pieces = bytes.chunks(size.max(1));
-        let mut parts: Vec<(Head, Vec<u8>)> = Vec::new();
+        let mut parts: Vec<(PartHead, Vec<u8>)> = Vec::new();
         loop {
             match splitter.next()? {
-                Event::Hungry => match pieces.next() {
+                MimeEvent::Hungry => match pieces.next() {
                     Some(piece) => splitter.feed(piece),
                     None => return Err(NotMime("cut short")),
                 },
-                Event::Part(head) => parts.push((head, Vec::new())),
-                Event::Data(data) => parts.last_mut().unwrap().1.extend_from_slice(&data),
-                Event::PartEnd => {}
-                Event::End => return Ok(parts),
+                MimeEvent::Part(head) => parts.push((head, Vec::new())),
+                MimeEvent::Data(data) => parts.last_mut().unwrap().1.extend_from_slice(&data),
+                MimeEvent::PartEnd => {}
+                MimeEvent::End => return Ok(parts),
             }
         }
     }

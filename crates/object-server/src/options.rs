@@ -37,7 +37,7 @@ pub struct ObjectServerOptions {
     pub queue_per_disk: usize,
     /// Whether requests are written to the access log (`log_requests`).
     pub log_requests: bool,
-    /// Who takes metrics, besides those that every request has anyway.
+    /// Where metrics are sent, besides those that every request has anyway.
     pub statsd: Statsd,
     /// What other nodes' upkeep may do here.
     pub replication: ReplicationOptions,
@@ -50,7 +50,7 @@ pub struct ReplicationOptions {
     pub serves: bool,
     /// SSYNC exchanges at a time, 0 for any number (`replication_concurrency`).
     pub concurrency: usize,
-    /// Likewise on one device (`replication_concurrency_per_device`).
+    /// SSYNC exchanges at a time on one device, 0 for any number (`replication_concurrency_per_device`).
     pub concurrency_per_device: usize,
     /// How long an exchange waits for its device and its partition (`replication_lock_timeout`).
     pub lock_timeout: Duration,

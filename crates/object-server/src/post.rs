@@ -1,32 +1,31 @@
 //! POST: replace what a client says about an object, leaving its bytes alone.
 
-use crate::expiry::{self, Change};
+use crate::devices::ObjectDevice;
+use crate::expiry::{self, ExpiryChange};
 use crate::kept;
-use crate::put::overrides;
-use crate::refusal::{Refusal, page};
-use crate::request::Request;
-use crate::service::Shared;
-use crate::updates::{Noted, Operation, Row, set};
+use crate::refusal::refused_by;
+use crate::request::ObjectRequest;
+use crate::state::ObjectServerState;
+use crate::updates::{ListingRow, NotedRows, RowOperation, overrides, set};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, Found, Metadata, MetadataUpdate, ObjectEngine, OpenOptions};
+use object_engine::{EngineError, Found, Metadata, MetadataUpdate, OpenOptions};
 use peer::Response;
 use std::sync::Arc;
+use storage_shell::{Refusal, page};
 use vocabulary::Timestamp;
 use vocabulary::metadata::Entity;
 
 /// Answers a POST.
-pub(crate) async fn post(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn post(state: &Arc<ObjectServerState>, request: ObjectRequest) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     expiry::check_posted_delete_at(&request, timestamp)?;
-    kept::check_limits(&request.headers, &shared.options.limits)?;
-    let change = Posting::of(&request, timestamp, &shared.options.allowed_headers)?;
-    let request = Arc::new(request);
-    let (its, work) = (request.clone(), shared.clone());
-    let job = move |engine: &dyn ObjectEngine| change.carry_out(engine, &its, &work);
-    let ran = shared.devices.run(&request.device, request.lane, job).await;
-    let (done, device) = ran.map_err(|trouble| Refusal::from_trouble(trouble, &request.device))?;
-    let (done, noted) = done?;
-    shared.updates.tell(noted, &device).await;
+    kept::check_limits(&request.headers, &state.options.limits)?;
+    let change = Posting::of(&request, timestamp, &state.options.allowed_headers)?;
+    let device = state.devices.device(&request.device, request.lane).await?;
+    let work = state.clone();
+    let job = move |device: &ObjectDevice| change.carry_out(device, &request, &work);
+    let (done, rows) = device.run(job).await?;
+    state.updates.send(rows, &device).await;
     Ok(done.into_response())
 }
 
@@ -39,7 +38,7 @@ struct Posting {
     content_type: Option<(Vec<u8>, Timestamp)>,
 }
 
-struct Done {
+struct PostOutcome {
     timestamp: Timestamp,
     found: Found,
     posted: Metadata,
@@ -48,7 +47,7 @@ struct Done {
 }
 
 impl Posting {
-    fn of(request: &Request, timestamp: Timestamp, allowed: &[String]) -> Result<Self, Refusal> {
+    fn of(request: &ObjectRequest, timestamp: Timestamp, allowed: &[String]) -> Result<Self, Refusal> {
         let mut metadata = Metadata::new().with("X-Timestamp", timestamp.internal());
         kept::keep_for_post(&mut metadata, &request.headers, allowed);
         let content_type = request.headers.get(http::header::CONTENT_TYPE);
@@ -72,25 +71,25 @@ impl Posting {
     /// Blocks.
     fn carry_out(
         self,
-        engine: &dyn ObjectEngine,
-        request: &Request,
-        shared: &Shared,
-    ) -> Result<Result<(Done, Noted), Refusal>, EngineError> {
-        let key = &request.key;
+        device: &ObjectDevice,
+        request: &ObjectRequest,
+        state: &ObjectServerState,
+    ) -> Result<(PostOutcome, NotedRows), Refusal> {
+        let (engine, key) = (device.engine(), &request.key);
         let found = match engine.open(key, OpenOptions::BEFORE_WRITE) {
-            // A POST is not told when the object was deleted.
-            Err(EngineError::NotFound { .. }) => return Ok(Err(Refusal::not_found(None))),
-            found => found?,
+            // The answer to a POST does not say when the object was deleted.
+            Err(EngineError::NotFound { .. }) => return Err(Refusal::not_found(None)),
+            found => found.map_err(refused_by(device))?,
         };
         if !self.opens_expired && expiry::has_expired(&found.metadata, self.timestamp) {
-            return Ok(Err(Refusal::not_found(None)));
+            return Err(Refusal::not_found(None));
         }
         let newest = found.timestamps.newest();
         let newer_type = self
             .content_type
             .filter(|(_, set_at)| *set_at > found.timestamps.content_type);
         if newest >= self.timestamp && newer_type.is_none() {
-            return Ok(Err(Refusal::conflict(newest)));
+            return Err(Refusal::conflict(Some(newest)));
         }
         let (content_type, content_type_timestamp) = newer_type.unwrap_or_else(|| {
             let current = found.metadata.get("Content-Type").unwrap_or_default();
@@ -111,16 +110,17 @@ impl Posting {
             metadata,
             content_type_timestamp: set_since.then_some(content_type_timestamp),
         };
-        let done = Done {
+        let done = PostOutcome {
             timestamp,
             found,
             posted: self.metadata,
             content_type,
             content_type_timestamp,
         };
-        let noted = Noted::take(engine, key, update.file(), done.rows(request, shared));
-        engine.write_metadata(key, update)?;
-        Ok(Ok((done, noted)))
+        let change = (key, update.file(), done.rows(request, state));
+        let rows = NotedRows::note(&**engine, [change]);
+        engine.write_metadata(key, update).map_err(refused_by(device))?;
+        Ok((done, rows))
     }
 }
 
@@ -133,8 +133,8 @@ fn posted(found: &Found) -> Metadata {
     metadata
 }
 
-impl Done {
-    fn rows(&self, request: &Request, shared: &Shared) -> Vec<Row> {
+impl PostOutcome {
+    fn rows(&self, request: &ObjectRequest, state: &ObjectServerState) -> Vec<ListingRow> {
         let mut more = HeaderMap::with_capacity(8);
         let value = |bytes: &[u8]| HeaderValue::from_bytes(bytes).ok();
         for (name, bytes) in [
@@ -155,15 +155,15 @@ impl Done {
         );
         set(&mut more, "x-meta-timestamp", &self.timestamp.internal());
         overrides(&mut more, &HeaderMap::new(), &self.found.data_metadata);
-        let change = Change {
+        let change = ExpiryChange {
             old: expiry::delete_at(&self.found.metadata),
             new: Some(&self.posted),
             size: self.found.size,
             timestamp: self.timestamp,
             content_type_timestamp: self.content_type_timestamp,
         };
-        let mut rows = expiry::queue_rows(request, &shared.options, &change);
-        rows.extend(Row::of_object(request, Operation::Put, self.timestamp, more));
+        let mut rows = expiry::queue_rows(request, &state.options, &change);
+        rows.extend(ListingRow::of_object(request, RowOperation::Put, self.timestamp, more));
         rows
     }
 

@@ -5,82 +5,83 @@
 //! Source of the decisions' order: RFC 9110 §13.2.2 and OpenStack's answers: conditions before ranges,
 //! expiry before both.
 
-use crate::devices::Device;
+use crate::devices::ObjectDevice;
 use crate::expiry;
 use crate::kept::is_shown;
-use crate::outgoing::{Piece, Sending};
-use crate::refusal::{Refusal, X_BACKEND_TIMESTAMP, page};
-use crate::request::Request;
-use crate::service::Shared;
+use crate::outgoing::{BodyPiece, OutgoingBody};
+use crate::refusal::{X_BACKEND_TIMESTAMP, refused_by};
+use crate::request::ObjectRequest;
+use crate::state::ObjectServerState;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use object_engine::{EngineError, Found, Metadata, ObjectEngine, OpenOptions};
+use object_engine::{Found, Metadata, OpenOptions};
 use peer::{Body, Response};
 use std::sync::Arc;
+use storage_shell::{Refusal, header_value, page};
 use vocabulary::{ByteRange, Conditions, Outcome, RangeSet, Timestamp};
+use world::Random;
 
 const DEFAULT_TYPE: &str = "application/octet-stream";
 
 /// Answers a GET or HEAD.
-pub(crate) async fn read(shared: &Arc<Shared>, request: Request) -> Result<Response, Refusal> {
-    let question = Question::of(&request, shared)?;
-    let insists = question.insists_on_anything;
-    let boundary = question.boundary.clone();
-    let looked = match look_hot(shared, &request, &question) {
-        Some(answered) => Ok(answered),
-        None => {
-            let key = request.key.clone();
-            let look = move |engine: &dyn ObjectEngine| question.answer(engine.open(&key, question.options())?);
-            shared.devices.run(&request.device, request.lane, look).await
-        }
+pub(crate) async fn read(state: &Arc<ObjectServerState>, request: ObjectRequest) -> Result<Response, Refusal> {
+    let wanted = ReadRequest::of(&request, state)?;
+    let (is_head, insists) = (wanted.head, wanted.insists_on_anything);
+    let looked = match look_hot(state, &request, &wanted) {
+        Some(known) => Ok(known),
+        None => look(state, request, wanted).await,
     };
-    let absent = |timestamp| match insists {
-        true => Refusal::NothingMatches(timestamp),
-        false => Refusal::not_found(timestamp),
-    };
-    let (answer, device) = looked.map_err(|trouble| match Refusal::from_trouble(trouble, &request.device) {
-        Refusal::Decided(StatusCode::NOT_FOUND, timestamp) => absent(timestamp),
+    let (Reading { found, plan, body }, device) = looked.map_err(|refusal| match refusal {
+        Refusal::Decided(StatusCode::NOT_FOUND, timestamp) if insists => Refusal::NothingMatches(timestamp),
         refusal => refusal,
     })?;
-    match answer {
-        Answer::Expired(timestamp) => Err(absent(Some(timestamp))),
-        Answer::Object { found, plan, sending } => {
-            let head_only = request.method == Method::HEAD;
-            let mut response = match plan {
-                Plan::NotModified => bodiless(StatusCode::NOT_MODIFIED),
-                Plan::PreconditionFailed => bodiless(StatusCode::PRECONDITION_FAILED),
-                Plan::Unsatisfiable => page(StatusCode::RANGE_NOT_SATISFIABLE),
-                Plan::Whole if head_only => sized(StatusCode::OK, found.size, Body::empty()),
-                Plan::Whole => sized(StatusCode::OK, sending.len(), sending.into_body(&shared.world, &device)),
-                Plan::Ranges(_) => sized(
-                    StatusCode::PARTIAL_CONTENT,
-                    sending.len(),
-                    sending.into_body(&shared.world, &device),
-                ),
-            };
-            describe(
-                response.headers_mut(),
-                &found,
-                &plan,
-                &boundary,
-                &shared.options.allowed_headers,
-            );
-            Ok(response)
-        }
-    }
+    let send = |status| sized(status, body.len(), body.into_body(&state.world, &device));
+    let mut response = match &plan {
+        ReadPlan::NotModified => bodiless(StatusCode::NOT_MODIFIED),
+        ReadPlan::PreconditionFailed => bodiless(StatusCode::PRECONDITION_FAILED),
+        ReadPlan::Unsatisfiable => page(StatusCode::RANGE_NOT_SATISFIABLE),
+        ReadPlan::Whole if is_head => sized(StatusCode::OK, found.size, Body::empty()),
+        ReadPlan::Whole => send(StatusCode::OK),
+        ReadPlan::Range(_) | ReadPlan::Ranges(_) => send(StatusCode::PARTIAL_CONTENT),
+    };
+    describe(response.headers_mut(), &found, &plan, &state.options.allowed_headers);
+    Ok(response)
 }
 
-/// The answer, when the engine knows the object without waiting for the drive.
-fn look_hot(shared: &Shared, request: &Request, question: &Question) -> Option<(Answer, Arc<Device>)> {
-    let device = shared.devices.opened(&request.device)?;
-    let found = device.open_hot(&request.key, question.options())?;
-    // Without a reader there is nothing in it that blocks, nor that can fail.
-    let answer = question.answer(found).ok()?;
-    Some((answer, device))
+/// What the device has, by one job on its workers.
+async fn look(
+    state: &ObjectServerState,
+    request: ObjectRequest,
+    wanted: ReadRequest,
+) -> Result<(Reading, Arc<ObjectDevice>), Refusal> {
+    let device = state.devices.device(&request.device, request.lane).await?;
+    let key = request.key;
+    let job = move |device: &ObjectDevice| {
+        let found = device.engine().open(&key, wanted.options());
+        wanted.judge(found.map_err(refused_by(device))?, device)
+    };
+    let reading = device.run(job).await?;
+    Ok((reading, device))
+}
+
+/// The same, when the engine knows the object without waiting for the drive.
+fn look_hot(
+    state: &ObjectServerState,
+    request: &ObjectRequest,
+    wanted: &ReadRequest,
+) -> Option<(Reading, Arc<ObjectDevice>)> {
+    let device = state.devices.opened(&request.device)?;
+    let found = match device.is_in_service() {
+        true => device.engine().open_hot(&request.key, wanted.options())?,
+        false => return None,
+    };
+    // Without a reader there is nothing in it that blocks; an object that has expired is found so again.
+    let reading = wanted.judge(found, &device).ok()?;
+    Some((reading, device))
 }
 
 /// What the request wants to know.
-struct Question {
+struct ReadRequest {
     head: bool,
     now: Timestamp,
     opens_expired: bool,
@@ -92,30 +93,37 @@ struct Question {
     ranges: Option<RangeSet>,
     /// The whole object is sent when it has any of these.
     ignore_ranges_if: Vec<String>,
-    boundary: String,
+    /// Makes the boundary of several ranges.
+    random: Arc<dyn Random>,
 }
 
 /// What is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Plan {
+enum ReadPlan {
     NotModified,
     PreconditionFailed,
     Unsatisfiable,
     Whole,
-    Ranges(Vec<ByteRange>),
+    Range(ByteRange),
+    Ranges(SeveralRanges),
 }
 
-enum Answer {
-    Expired(Timestamp),
-    Object {
-        found: Box<Found>,
-        plan: Plan,
-        sending: Sending,
-    },
+/// Ranges that are sent wrapped in MIME.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SeveralRanges {
+    ranges: Vec<ByteRange>,
+    boundary: String,
 }
 
-impl Question {
-    fn of(request: &Request, shared: &Shared) -> Result<Self, Refusal> {
+/// An object that was found, and what is sent of it.
+struct Reading {
+    found: Found,
+    plan: ReadPlan,
+    body: OutgoingBody,
+}
+
+impl ReadRequest {
+    fn of(request: &ObjectRequest, state: &ObjectServerState) -> Result<Self, Refusal> {
         let list = |name: &str| -> Vec<String> {
             let names = request.text(name).unwrap_or_default().split(',');
             names
@@ -127,7 +135,7 @@ impl Question {
         let bare = |tag: &str| tag.trim().trim_matches('"') == "*";
         Ok(Self {
             head: request.method == Method::HEAD,
-            now: request.timestamp_or(shared.world.clock.now())?,
+            now: request.timestamp_or(state.world.clock.now())?,
             opens_expired: request.opens_expired(),
             conditions: Conditions::new(
                 if_match,
@@ -139,7 +147,7 @@ impl Question {
             etag_is_at: list("x-backend-etag-is-at"),
             ranges: request.text("range").and_then(RangeSet::parse),
             ignore_ranges_if: list("x-backend-ignore-range-if-metadata-present"),
-            boundary: boundary(shared),
+            random: state.world.random.clone(),
         })
     }
 
@@ -147,31 +155,31 @@ impl Question {
         if self.head { OpenOptions::HEAD } else { OpenOptions::GET }
     }
 
-    /// Blocks where the object has more than its first bytes.
-    fn answer(&self, mut found: Found) -> Result<Answer, EngineError> {
+    /// 404 when the object has expired. Blocks where the object has more than its first bytes.
+    fn judge(&self, mut found: Found, device: &ObjectDevice) -> Result<Reading, Refusal> {
         if !self.opens_expired && expiry::has_expired(&found.metadata, self.now) {
-            return Ok(Answer::Expired(found.timestamps.newest()));
+            return Err(Refusal::not_found(Some(found.timestamps.newest())));
         }
         let plan = self.plan(&found);
-        let sending = match &plan {
-            Plan::Whole => Sending::whole(&mut found),
-            Plan::Ranges(ranges) => {
-                let pieces = pieces(ranges, found.size, content_type(&found.metadata), &self.boundary);
-                Sending::pieces(&mut found, pieces)?
+        let body = match &plan {
+            ReadPlan::Whole => OutgoingBody::whole(&mut found),
+            ReadPlan::Range(range) => OutgoingBody::pieces(&mut found, vec![BodyPiece::Range(*range)], device)?,
+            ReadPlan::Ranges(several) => {
+                let pieces = several.pieces(found.size, content_type(&found.metadata));
+                OutgoingBody::pieces(&mut found, pieces, device)?
             }
-            _ => Sending::nothing(),
+            _ => OutgoingBody::default(),
         };
-        let found = Box::new(found);
-        Ok(Answer::Object { found, plan, sending })
+        Ok(Reading { found, plan, body })
     }
 
-    fn plan(&self, found: &Found) -> Plan {
+    fn plan(&self, found: &Found) -> ReadPlan {
         let text = |name: &str| found.metadata.text(name);
         let elsewhere = self.etag_is_at.iter().find_map(|name| text(name));
         let etag = elsewhere.or_else(|| text("ETag")).unwrap_or_default();
         match self.conditions.check_read(&[etag], found.timestamps.newest()) {
-            Outcome::NotModified => return Plan::NotModified,
-            Outcome::PreconditionFailed => return Plan::PreconditionFailed,
+            Outcome::NotModified => return ReadPlan::NotModified,
+            Outcome::PreconditionFailed => return ReadPlan::PreconditionFailed,
             Outcome::Proceed => {}
         }
         let ignores = || {
@@ -180,44 +188,37 @@ impl Question {
                 .any(|name| found.metadata.get(name).is_some())
         };
         let Some(ranges) = self.ranges.as_ref().filter(|_| !self.head && !ignores()) else {
-            return Plan::Whole;
+            return ReadPlan::Whole;
         };
         let ranges = ranges.resolve(found.size);
-        if ranges.is_empty() {
-            Plan::Unsatisfiable
-        } else if ranges.iter().all(ByteRange::is_empty) {
+        match &ranges[..] {
+            [] => ReadPlan::Unsatisfiable,
             // The last bytes of an empty object: that is all of it.
-            Plan::Whole
-        } else {
-            Plan::Ranges(ranges)
+            ranges if ranges.iter().all(ByteRange::is_empty) => ReadPlan::Whole,
+            [range] => ReadPlan::Range(*range),
+            _ => ReadPlan::Ranges(SeveralRanges {
+                ranges,
+                boundary: format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64()),
+            }),
         }
     }
 }
 
-fn boundary(shared: &Shared) -> String {
-    format!(
-        "{:016x}{:016x}",
-        shared.world.random.next_u64(),
-        shared.world.random.next_u64()
-    )
-}
-
-/// One range as it is, several wrapped in MIME.
-fn pieces(ranges: &[ByteRange], size: u64, content_type: &str, boundary: &str) -> Vec<Piece> {
-    if let [range] = ranges {
-        return vec![Piece::Range(*range)];
+impl SeveralRanges {
+    fn pieces(&self, size: u64, content_type: &str) -> Vec<BodyPiece> {
+        let Self { ranges, boundary } = self;
+        let mut pieces = Vec::with_capacity(2 * ranges.len() + 1);
+        for (index, range) in ranges.iter().enumerate() {
+            let before = if index == 0 { "" } else { "\r\n" };
+            let head = format!(
+                "{before}--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {}\r\n\r\n",
+                range.content_range(size)
+            );
+            pieces.extend([BodyPiece::Bytes(head.into()), BodyPiece::Range(*range)]);
+        }
+        pieces.push(BodyPiece::Bytes(format!("\r\n--{boundary}--").into()));
+        pieces
     }
-    let mut pieces = Vec::with_capacity(2 * ranges.len() + 1);
-    for (index, range) in ranges.iter().enumerate() {
-        let before = if index == 0 { "" } else { "\r\n" };
-        let head = format!(
-            "{before}--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {}\r\n\r\n",
-            range.content_range(size)
-        );
-        pieces.extend([Piece::Bytes(head.into()), Piece::Range(*range)]);
-    }
-    pieces.push(Piece::Bytes(format!("\r\n--{boundary}--").into()));
-    pieces
 }
 
 fn content_type(metadata: &Metadata) -> &str {
@@ -231,13 +232,18 @@ fn bodiless(status: StatusCode) -> Response {
 fn sized(status: StatusCode, length: u64, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
+    // Grown once, for all that is going to be said of the object.
+    response.headers_mut().reserve(HEADERS);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     response
 }
 
-/// The headers that say what the object is.
-fn describe(headers: &mut HeaderMap, found: &Found, plan: &Plan, boundary: &str, allowed: &[String]) {
-    headers.reserve(12);
+/// Headers of an object that has a few of its own.
+const HEADERS: usize = 14;
+
+/// The headers that say what the object is. A value that HTTP cannot carry can only come from a damaged file; the rest
+/// is still useful.
+fn describe(headers: &mut HeaderMap, found: &Found, plan: &ReadPlan, allowed: &[String]) {
     for (name, value) in found.metadata.iter() {
         let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
             continue;
@@ -248,46 +254,34 @@ fn describe(headers: &mut HeaderMap, found: &Found, plan: &Plan, boundary: &str,
             headers.insert(name, value);
         }
     }
-    let mut set = |name: HeaderName, value: &[u8]| {
-        // A value that HTTP cannot carry can only come from a damaged file; the rest is still useful.
-        if let Ok(value) = HeaderValue::from_bytes(value) {
+    let mut set = |name: HeaderName, value: Option<HeaderValue>| {
+        if let Some(value) = value {
             headers.insert(name, value);
         }
     };
+    let stored_type = || HeaderValue::from_bytes(found.metadata.get("Content-Type").unwrap_or(DEFAULT_TYPE.as_bytes()));
+    let content_type = match plan {
+        ReadPlan::Ranges(several) => header_value(format_args!("multipart/byteranges;boundary={}", several.boundary)),
+        _ => stored_type().ok(),
+    };
+    set(CONTENT_TYPE, content_type);
     match plan {
-        Plan::Ranges(ranges) if ranges.len() > 1 => {
-            set(
-                CONTENT_TYPE,
-                format!("multipart/byteranges;boundary={boundary}").as_bytes(),
-            );
-        }
-        _ => set(
-            CONTENT_TYPE,
-            found.metadata.get("Content-Type").unwrap_or(DEFAULT_TYPE.as_bytes()),
-        ),
-    }
-    match plan {
-        Plan::Ranges(ranges) if ranges.len() == 1 => {
-            set(CONTENT_RANGE, ranges[0].content_range(found.size).as_bytes());
-        }
-        Plan::Unsatisfiable => set(CONTENT_RANGE, format!("bytes */{}", found.size).as_bytes()),
+        ReadPlan::Range(range) => set(CONTENT_RANGE, header_value(range.content_range(found.size))),
+        ReadPlan::Unsatisfiable => set(CONTENT_RANGE, header_value(format_args!("bytes */{}", found.size))),
         _ => {}
     }
-    let times = &found.timestamps;
-    let newest = times.newest();
-    set(
-        ETAG,
-        format!("\"{}\"", found.metadata.text("ETag").unwrap_or_default()).as_bytes(),
-    );
-    set(LAST_MODIFIED, newest.last_modified().as_bytes());
-    set(HeaderName::from_static("x-timestamp"), newest.normal().as_bytes());
-    set(X_BACKEND_TIMESTAMP, newest.internal().as_bytes());
+    let (times, newest) = (&found.timestamps, found.timestamps.newest());
+    let etag = found.metadata.text("ETag").unwrap_or_default();
+    set(ETAG, header_value(format_args!("\"{etag}\"")));
+    set(LAST_MODIFIED, header_value(newest.last_modified()));
+    set(HeaderName::from_static("x-timestamp"), header_value(newest.normal()));
+    set(HeaderName::from_static(X_BACKEND_TIMESTAMP), header_value(newest));
     set(
         HeaderName::from_static("x-backend-data-timestamp"),
-        times.data.internal().as_bytes(),
+        header_value(times.data),
     );
     set(
         HeaderName::from_static("x-backend-durable-timestamp"),
-        times.durable.internal().as_bytes(),
+        header_value(times.durable),
     );
 }

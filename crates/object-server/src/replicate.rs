@@ -1,44 +1,46 @@
 //! REPLICATE: what a partition holds, suffix by suffix, for another node to compare with its own.
 //!
 //! `/device/partition` is answered with a pickled dictionary of hashes; with `/suffix-suffix` behind it the
-//! sender says that it has changed these by other means than requests (rsync), and nothing is told. OpenStack's sender reads
+//! sender says that it has changed these by other means than requests (rsync), and there are no hashes in the answer. OpenStack's sender reads
 //! the answer to that without a look at its status, and removes what it has brought; so where that cannot be made durable,
 //! the answer breaks off.
 
-use crate::devices::Lane;
+use crate::devices::ObjectDevice;
 use crate::options::ObjectServerOptions;
-use crate::refusal::{Refusal, empty};
+use crate::refusal::refused_by;
 use crate::request::policy;
-use crate::service::Shared;
+use crate::state::ObjectServerState;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Rehash, SuffixHashes, encode_hashes};
 use peer::{Address, Body, BodyError, PartitionTarget, RawCall, Response};
 use pickle::Value;
 use std::sync::Arc;
+use storage_shell::{Lane, Refusal, empty};
+use vocabulary::Partition;
 
 /// More suffixes than there are.
 const MOST_SUFFIXES: usize = 5_000;
 
 /// A partition of a device that a request names.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) device: String,
+pub(crate) struct PartitionAddress {
+    pub(crate) device: Arc<str>,
     pub(crate) key: PartitionKey,
     /// What follows in the path.
     pub(crate) rest: String,
 }
 
-impl Place {
+impl PartitionAddress {
     pub(crate) fn of(address: Address, headers: &HeaderMap, options: &ObjectServerOptions) -> Result<Self, Refusal> {
         let policy = policy(headers, options)?;
         match address {
             Address::Partition(PartitionTarget {
                 device,
-                partition: vocabulary::Partition(partition),
+                partition: Partition(partition),
                 rest,
             }) => Ok(Self {
-                device: device.to_string(),
+                device,
                 key: PartitionKey { policy, partition },
                 rest,
             }),
@@ -48,21 +50,24 @@ impl Place {
 }
 
 /// Answers a REPLICATE.
-pub(crate) async fn replicate(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
-    let Place { device, key, rest } = Place::of(call.address, &call.headers, &shared.options)?;
+pub(crate) async fn replicate(state: &Arc<ObjectServerState>, call: RawCall) -> Result<Response, Refusal> {
+    let PartitionAddress { device, key, rest } = PartitionAddress::of(call.address, &call.headers, &state.options)?;
     let suffixes: Vec<String> = rest.split('-').take(MOST_SUFFIXES).map(str::to_owned).collect();
-    let is_told = !rest.is_empty();
-    let job = move |engine: &dyn ObjectEngine| match rest.is_empty() {
-        true => compared(engine, key).map(Some),
-        false => engine.replica().invalidate(key, &suffixes).map(|()| None),
+    let is_informed = !rest.is_empty();
+    let job = move |device: &ObjectDevice| {
+        let engine = &**device.engine();
+        let hashes = match rest.is_empty() {
+            true => compared(engine, key).map(Some),
+            false => engine.replica().invalidate(key, &suffixes).map(|()| None),
+        };
+        hashes.map_err(refused_by(device))
     };
-    let ran = shared.devices.run(&device, Lane::Replication, job).await;
-    let (hashes, _) = match ran.map_err(|trouble| Refusal::from_trouble(trouble, &device)) {
-        Err(refusal) if is_told => return Ok(broken_off(refusal)),
-        ran => ran?,
+    let hashes = match state.devices.run(&device, Lane::Replication, job).await {
+        Err(refusal) if is_informed => return Ok(broken_off(&refusal)),
+        hashes => hashes?,
     };
-    let told = hashes.map(|found| encode_hashes(&found.hashes));
-    let body = Body::whole(told.unwrap_or_else(|| pickle::dumps(&Value::None)));
+    let hashes = hashes.map(|found| encode_hashes(&found.hashes));
+    let body = Body::whole(hashes.unwrap_or_else(|| pickle::dumps(&Value::None)));
     let length = body.length().unwrap_or_default();
     let mut response = empty(StatusCode::OK).map(|_| body);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -70,10 +75,9 @@ pub(crate) async fn replicate(shared: &Arc<Shared>, call: RawCall) -> Result<Res
 }
 
 /// A refusal whose body never comes.
-fn broken_off(refusal: Refusal) -> Response {
-    let status = refusal.into_response().status();
+fn broken_off(refusal: &Refusal) -> Response {
     let nothing = futures_util::stream::once(async { Err(BodyError::Abandoned) });
-    let mut response = empty(status).map(|_| Body::stream(nothing, Some(1)));
+    let mut response = empty(refusal.status()).map(|_| Body::stream(nothing, Some(1)));
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(1));
     response
 }

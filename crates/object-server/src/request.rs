@@ -1,35 +1,34 @@
 //! What a request must have before anything else happens: a policy we know, a path to an object.
 //!
-//! Always holds in a [`Request`]: account, container and object are there, and reserved names stand
+//! Always holds in a [`ObjectRequest`]: account, container and object are there, and reserved names stand
 //! only where Swift allows them.
 
-use crate::devices::Lane;
 use crate::options::ObjectServerOptions;
-use crate::refusal::Refusal;
 use http::{HeaderMap, Method, StatusCode};
 use object_engine::ObjectKey;
 use peer::{Address, Target};
 use std::sync::Arc;
+use storage_shell::{Lane, Refusal};
 use vocabulary::names::RESERVED;
-use vocabulary::{EntityPath, PolicyIndex, PolicyKind, Timestamp};
+use vocabulary::{EntityPath, Partition, PolicyIndex, PolicyKind, Timestamp};
 
 const X_TIMESTAMP: &str = "x-timestamp";
 pub(crate) const X_POLICY_INDEX: &str = "x-backend-storage-policy-index";
 
 /// A request for an object, its body aside.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct ObjectRequest {
     pub(crate) method: Method,
-    pub(crate) device: String,
-    pub(crate) partition: u32,
+    pub(crate) device: Arc<str>,
+    pub(crate) partition: Partition,
     pub(crate) path: Arc<EntityPath>,
     pub(crate) key: ObjectKey,
     pub(crate) headers: HeaderMap,
-    /// Whose workers do it.
+    /// The workers that do it.
     pub(crate) lane: Lane,
 }
 
-impl Request {
+impl ObjectRequest {
     /// Checks what every verb needs.
     pub(crate) fn new(
         method: Method,
@@ -59,8 +58,8 @@ impl Request {
         };
         Ok(Self {
             method,
-            device: device.to_string(),
-            partition: partition.0,
+            device,
+            partition,
             path,
             key,
             headers,
@@ -116,7 +115,7 @@ impl Request {
         self.is_true("x-backend-open-expired") || self.is_replication()
     }
 
-    /// Whether another node's upkeep asks.
+    /// Whether it comes from another node's upkeep.
     pub(crate) fn is_replication(&self) -> bool {
         self.is_true("x-backend-replication")
     }
@@ -187,7 +186,7 @@ fn check_reserved(path: &EntityPath) -> Result<(), Refusal> {
     } else {
         return Ok(());
     };
-    Err(Refusal::Html(StatusCode::BAD_REQUEST, why))
+    Err(Refusal::labelled_bad_request(why))
 }
 
 #[cfg(test)]

@@ -1,42 +1,31 @@
-//! [`ObjectServer`]: one call in, one answer out, one line in the access log.
+//! [`ObjectServer`]: one call in, one response out, one line in the access log.
 
-use crate::delete::delete;
 use crate::deletes::deletes;
-use crate::devices::{DeviceSource, Devices, Lane};
+use crate::devices::{DeviceSource, ObjectDevices, SourceOpener};
+use crate::exchange_slots::ExchangeSlots;
 use crate::options::ObjectServerOptions;
-use crate::post::post;
-use crate::put::put;
-use crate::read::read;
-use crate::refusal::{Refusal, empty};
 use crate::replicate::replicate;
-use crate::request::{Request, X_POLICY_INDEX};
-use crate::ssync::{Room, ssync};
+use crate::ssync::ssync;
+use crate::state::ObjectServerState;
 use crate::updates::ListingUpdates;
+use crate::verbs::on_object;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
 use peer::deletes::DELETES;
 use peer::{Call, Peers, RawCall, Response, Service, Timeouts};
 use std::sync::Arc;
-use telemetry::StorageLine;
+use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, empty, without_body};
 use world::World;
 
-/// As OpenStack's. Who knows DELETES asks for it by trying.
+/// As OpenStack's. A peer that knows DELETES finds out by trying it.
 const VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, SSYNC");
 const CLIENT_VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT");
 const NAME: HeaderValue = HeaderValue::from_static(concat!("object-server/", env!("CARGO_PKG_VERSION")));
 
 /// The objects of this node, behind [`Service`].
 pub struct ObjectServer {
-    shared: Arc<Shared>,
-}
-
-/// What all verbs use.
-pub(crate) struct Shared {
-    pub(crate) world: World,
-    pub(crate) options: ObjectServerOptions,
-    pub(crate) devices: Devices,
-    pub(crate) updates: ListingUpdates,
-    pub(crate) room: Room,
+    state: Arc<ObjectServerState>,
+    access_log: AccessLog,
 }
 
 impl ObjectServer {
@@ -56,79 +45,45 @@ impl ObjectServer {
             options.container_update_timeout,
             options.statsd.clone(),
         );
-        let devices = Devices::new(world.clone(), source, options.threads_per_disk, options.queue_per_disk)?;
-        let shared = Arc::new(Shared {
-            world,
-            room: Room::new(&options.replication),
-            options,
-            devices,
-            updates,
-        });
-        Ok(Arc::new(Self { shared }))
+        let pool = PoolOptions {
+            openers: "open",
+            threads: options.threads_per_disk,
+            queue: options.queue_per_disk,
+        };
+        Ok(Arc::new(Self {
+            access_log: AccessLog::new(&world, options.log_requests),
+            state: Arc::new(ObjectServerState {
+                devices: ObjectDevices::new(world.clone(), SourceOpener(source), pool)?,
+                exchange_slots: ExchangeSlots::new(&options.replication),
+                world,
+                options,
+                updates,
+            }),
+        }))
     }
 
-    /// Who to reach container servers through. Before this is called, and for servers that never get
+    /// The peers through which container servers are reached. Before this is called, and for servers that never get
     /// any, listing rows go to the pending records.
     pub fn set_peers(&self, peers: Arc<Peers>) {
-        self.shared.updates.set_peers(peers);
+        self.state.updates.set_peers(peers);
     }
 
-    async fn answer(&self, call: RawCall) -> Response {
+    async fn respond(&self, call: RawCall) -> Response {
         let verb = call.method.clone();
-        let serves = self.shared.options.replication.serves;
-        let answered = match verb.as_str() {
+        let serves = self.state.options.replication.serves;
+        let done = match verb.as_str() {
             "OPTIONS" => Ok(options(serves)),
-            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => on_object(&self.shared, call, Lane::Requests).await,
-            "REPLICATE" if serves => replicate(&self.shared, call).await,
-            "SSYNC" if serves => ssync(&self.shared, call).await,
-            DELETES if serves => deletes(&self.shared, call).await,
+            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => on_object(&self.state, call, Lane::Requests).await,
+            "REPLICATE" if serves => replicate(&self.state, call).await,
+            "SSYNC" if serves => ssync(&self.state, call).await,
+            DELETES if serves => deletes(&self.state, call).await,
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         };
-        let mut response = answered.unwrap_or_else(Refusal::into_response);
-        if verb == Method::HEAD {
-            response = without_body(response);
+        let response = done.unwrap_or_else(Refusal::into_response);
+        match verb == Method::HEAD {
+            true => without_page(response),
+            false => response,
         }
-        response
-    }
-}
-
-/// Answers a request for an object; also those that come by SSYNC.
-pub(crate) async fn on_object(shared: &Arc<Shared>, call: RawCall, lane: Lane) -> Result<Response, Refusal> {
-    let RawCall {
-        method,
-        address,
-        headers,
-        body,
-        interim,
-        ..
-    } = call;
-    let request = Request::new(method, address, headers, lane, &shared.options)?;
-    match request.method.as_str() {
-        "PUT" => put(shared, request, body, interim).await,
-        "POST" => {
-            let (shared, work) = (shared.clone(), shared.clone());
-            shared.to_its_end(async move { post(&work, request).await }).await?
-        }
-        "DELETE" => {
-            let (shared, work) = (shared.clone(), shared.clone());
-            shared.to_its_end(async move { delete(&work, request).await }).await?
-        }
-        _ => read(shared, request).await,
-    }
-}
-
-impl Shared {
-    /// Runs `work` to its end even when the caller goes away meanwhile.
-    pub(crate) async fn to_its_end<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let (done, result) = tokio::sync::oneshot::channel();
-        // Nobody listening any more is what this is for.
-        self.world.spawn(async move { drop(done.send(work.await)) });
-        result
-            .await
-            .map_err(|_| Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR))
     }
 }
 
@@ -141,48 +96,22 @@ fn options(serves_replication: bool) -> Response {
 }
 
 /// HEAD: the length stays, but not that of a standard page.
-fn without_body(mut response: Response) -> Response {
+fn without_page(mut response: Response) -> Response {
     let is_page = |body: bytes::Bytes| body.starts_with(b"<html>");
     if response.body().as_whole().is_some_and(is_page) {
         response.headers_mut().remove(CONTENT_LENGTH);
     }
-    response.map(|_| peer::Body::empty())
+    without_body(response)
 }
 
 #[async_trait::async_trait]
 impl Service for ObjectServer {
     async fn call(&self, call: Call) -> Response {
-        let call = call.into_raw();
-        if !self.logs(&call) {
-            return self.answer(call).await;
+        let entry = self.access_log.begin(&call);
+        let response = self.respond(call.into_raw()).await;
+        if let Some(entry) = entry {
+            entry.end(&response);
         }
-        let clock = &self.shared.world.clock;
-        let start = clock.elapsed();
-        let (method, headers) = (call.method.clone(), call.headers.clone());
-        let path = call.address.url_path();
-        let response = self.answer(call).await;
-        let length = response.headers().get(CONTENT_LENGTH);
-        let policy = headers.get(X_POLICY_INDEX);
-        telemetry::log::storage(&StorageLine {
-            remote: "",
-            method: method.as_str(),
-            path: &path,
-            status: response.status().as_u16(),
-            length: length.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0),
-            headers: &headers,
-            info: "",
-            took: clock.elapsed().saturating_sub(start),
-            ended: clock.now().seconds(),
-            policy: policy.and_then(|value| value.to_str().ok()?.parse().ok()),
-            pid: std::process::id(),
-        });
         response
-    }
-}
-
-impl ObjectServer {
-    /// Calls from within the process are part of a request that the gateway's own line is about.
-    fn logs(&self, call: &RawCall) -> bool {
-        self.shared.options.log_requests && call.interim.is_some() && telemetry::log::logs_requests()
     }
 }

@@ -3,23 +3,23 @@
 //! Always holds: a sink that is dropped before its commit leaves nothing behind, and cleaning up happens
 //! on the workers, too; every byte passes MD5 once, here, unless the sender in this process does it.
 
-use crate::devices::Device;
-use crate::put::{Prior, Upload, Written, hex};
-use crate::refusal::Refusal;
+use crate::devices::ObjectDevice;
+use crate::refusal::refused_by;
 use bytes::Bytes;
-use http::StatusCode;
 use md5::{Digest as _, Md5};
-use object_engine::{ObjectEngine, ObjectWriter};
+use object_engine::ObjectWriter;
 use parking_lot::Mutex;
 use peer::Digest;
 use std::sync::Arc;
 use std::time::Duration;
+use storage_shell::Refusal;
+use vocabulary::hex;
 use world::World;
 
 /// An object being written.
 pub(crate) struct Sink {
     world: World,
-    device: Arc<Device>,
+    device: Arc<ObjectDevice>,
     /// Shared with the job that writes, so that a refused job does not take it along.
     writing: Arc<Mutex<Option<Writing>>>,
     /// Bytes that were written, and how long the device took for them.
@@ -31,6 +31,16 @@ struct Writing {
     checksum: Checksum,
 }
 
+/// A body that has been written whole.
+pub(crate) struct WrittenBody {
+    /// To be committed.
+    pub(crate) writer: Box<dyn ObjectWriter>,
+    /// In hexadecimal.
+    pub(crate) md5: String,
+    /// In bytes.
+    pub(crate) size: u64,
+}
+
 enum Checksum {
     Ours(Md5),
     Senders(Digest),
@@ -39,7 +49,7 @@ enum Checksum {
 impl Sink {
     pub(crate) fn new(
         world: &World,
-        device: Arc<Device>,
+        device: Arc<ObjectDevice>,
         writer: Box<dyn ObjectWriter>,
         digest: Option<Digest>,
     ) -> Self {
@@ -52,7 +62,7 @@ impl Sink {
         }
     }
 
-    pub(crate) fn device(&self) -> &Arc<Device> {
+    pub(crate) fn device(&self) -> &Arc<ObjectDevice> {
         &self.device
     }
 
@@ -73,11 +83,11 @@ impl Sink {
         let (pieces, began) = (Arc::new(pieces), self.world.clock.elapsed());
         let job = || {
             let (writing, pieces) = (self.writing.clone(), pieces.clone());
-            move |_: &dyn ObjectEngine| {
+            move |device: &ObjectDevice| {
                 let mut writing = writing.lock();
                 let Some(writing) = writing.as_mut() else { return Ok(()) };
                 for piece in pieces.iter() {
-                    writing.writer.write(piece)?;
+                    writing.writer.write(piece).map_err(refused_by(device))?;
                     if let Checksum::Ours(md5) = &mut writing.checksum {
                         md5.update(piece);
                     }
@@ -85,38 +95,41 @@ impl Sink {
                 Ok(())
             }
         };
-        let written = self.device.run_patiently(&self.world, job).await;
+        let written = self.device.run_patiently(job).await;
         self.spent(bytes, began);
-        written.map_err(|trouble| Refusal::from_trouble(trouble, &self.device.name))
+        written
     }
 
-    /// Makes it an object.
-    pub(crate) async fn commit(&self, upload: &Arc<Upload>, prior: &Arc<Prior>) -> Result<Written, Refusal> {
+    /// Hands what was written to a job on the device that makes it an object.
+    pub(crate) async fn commit<T: Send + 'static, J>(&self, publish: impl Fn() -> J) -> Result<T, Refusal>
+    where
+        J: FnOnce(&ObjectDevice, WrittenBody) -> Result<T, Refusal> + Send + 'static,
+    {
         let began = self.world.clock.elapsed();
         let job = || {
-            let (writing, upload, prior) = (self.writing.clone(), upload.clone(), prior.clone());
-            move |engine: &dyn ObjectEngine| {
+            let (writing, publish) = (self.writing.clone(), publish());
+            move |device: &ObjectDevice| {
                 let Some(Writing { writer, checksum }) = writing.lock().take() else {
-                    return Ok(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)));
+                    return Err(Refusal::internal());
                 };
-                let Some(etag) = checksum.hex() else {
+                let Some(md5) = checksum.hex() else {
                     tracing::error!("the sender in this process ended a body without its checksum");
-                    return Ok(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)));
+                    return Err(Refusal::internal());
                 };
                 let size = writer.written();
-                upload.publish(engine, &prior, etag, size, |commit| writer.commit(commit))
+                publish(device, WrittenBody { writer, md5, size })
             }
         };
-        let committed = self.device.run_patiently(&self.world, job).await;
+        let committed = self.device.run_patiently(job).await;
         self.spent(0, began);
-        committed.map_err(|trouble| Refusal::from_trouble(trouble, &self.device.name))?
+        committed
     }
 }
 
 impl Checksum {
     fn hex(self) -> Option<String> {
         match self {
-            Checksum::Ours(md5) => Some(hex(&md5.finalize())),
+            Checksum::Ours(md5) => Some(hex::encode(md5.finalize())),
             Checksum::Senders(digest) => digest.get().map(str::to_owned),
         }
     }
@@ -129,11 +142,11 @@ impl Drop for Sink {
         if let Some(unfinished) = unfinished {
             let device = self.device.clone();
             self.world.spawn(async move {
-                let cleaning = device.run(move |_| {
+                let cleaning = move |_: &ObjectDevice| {
                     drop(unfinished);
-                    Ok(())
-                });
-                drop(cleaning.await);
+                    Ok::<_, Refusal>(())
+                };
+                drop(device.run(cleaning).await);
             });
         }
     }

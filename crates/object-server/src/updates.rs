@@ -1,70 +1,75 @@
-//! Telling the container servers: one row per write, and a durable record when they do not answer.
+//! Rows for the container servers: one per write, and a durable record when they do not answer.
 //!
 //! An acknowledgement waits for them at most `container_update_timeout`. Whatever has not succeeded by
 //! then is kept in the device's pending records for the updater; requests still under way go on, for a row
 //! that arrives twice changes nothing.
-//! From before the change that a row tells of, the device has a note of it (`updates/noted.rs`), for a server that is killed meanwhile.
-//! Always holds: when [`ListingUpdates::tell`] returns, every row is either with all its container
+//! From before the change that a row follows from, the device's intent log has the row (`updates/noted.rs`), in case the
+//! server crashes meanwhile.
+//! Always holds: when [`ListingUpdates::send`] returns, every row is either with all its container
 //! servers or in the device's pending records (or why not is in the log).
-//! Deliberately absent: retries; those are the updater's. Many rows at once: `updates/together.rs`.
+//! Deliberately absent: retries; those are the updater's. Many rows in one request: `updates/batch.rs`.
 
+mod batch;
 mod noted;
-mod together;
 
-use crate::devices::Device;
-use crate::request::{Request, is_true};
-use futures_util::future::join_all;
+use crate::devices::ObjectDevice;
+use crate::request::{ObjectRequest, is_true};
+use futures_util::future::{join, join_all};
+use futures_util::stream::{StreamExt, iter};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use object_engine::ListingUpdate;
+use object_engine::{ListingUpdate, Metadata};
 use peer::{PeerError, Peers, RawCall, Response, Target, Timeouts};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use telemetry::Statsd;
 use vocabulary::header_name::title;
 use vocabulary::names::unquote;
-use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Fault, Partition, PathHash, PolicyIndex, Timestamp};
 use world::{BoxFuture, World};
 
-pub(crate) use noted::Noted;
+pub(crate) use noted::NotedRows;
+
+const BACKEND_OVERRIDE: &str = "x-backend-container-update-override-";
+const SYSTEM_OVERRIDE: &str = "x-object-sysmeta-container-update-override-";
 
 /// What is to happen to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum RowOperation {
     Put,
     Delete,
 }
 
-impl Operation {
+impl RowOperation {
     fn verb(self) -> Method {
         match self {
-            Operation::Put => Method::PUT,
-            Operation::Delete => Method::DELETE,
+            RowOperation::Put => Method::PUT,
+            RowOperation::Delete => Method::DELETE,
         }
     }
 }
 
 /// A container server and its device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Node {
+pub(crate) struct ListingNode {
     ip: String,
     port: u16,
     device: String,
     partition: u32,
 }
 
-/// Who is to be told.
+/// Where a row is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Delivery {
-    /// These; the flag says that the gateway meant more of them, but we cannot make out where they are.
-    Now(Vec<Node>, bool),
-    /// Nobody now: the updater finds out.
+pub(crate) enum RowDelivery {
+    /// To these; the flag says that the gateway meant more of them, but where they are cannot be read.
+    Now(Vec<ListingNode>, bool),
+    /// Nowhere now: the updater finds out.
     LaterOnly,
 }
 
 /// A row of a listing, on its way.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
-    pub(crate) operation: Operation,
+pub(crate) struct ListingRow {
+    pub(crate) operation: RowOperation,
     /// The object's policy: chooses the directory of pending records.
     pub(crate) policy: PolicyIndex,
     /// Of `path`.
@@ -76,14 +81,14 @@ pub(crate) struct Row {
     pub(crate) container_path: Option<String>,
     pub(crate) db_state: Option<String>,
     pub(crate) headers: HeaderMap,
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: RowDelivery,
 }
 
-impl Row {
-    /// The row of the request's own container; `None` when the gateway gave this node none to tell.
+impl ListingRow {
+    /// The row of the request's own container; `None` when the gateway named no container server for this node.
     pub(crate) fn of_object(
-        request: &Request,
-        operation: Operation,
+        request: &ObjectRequest,
+        operation: RowOperation,
         timestamp: Timestamp,
         more: HeaderMap,
     ) -> Option<Self> {
@@ -116,7 +121,7 @@ impl Row {
     }
 
     /// What every row carries.
-    pub(crate) fn common_headers(request: &Request, timestamp: Timestamp) -> HeaderMap {
+    pub(crate) fn common_headers(request: &ObjectRequest, timestamp: Timestamp) -> HeaderMap {
         let host = request.text("host").unwrap_or("localhost");
         let referer = format!(
             "{} http://{host}/{}/{}{}",
@@ -142,7 +147,7 @@ impl Row {
         }
     }
 
-    fn pending(&self, redirect: Option<Redirect>) -> ListingUpdate {
+    fn pending(&self, redirect: Option<RowRedirect>) -> ListingUpdate {
         ListingUpdate {
             policy: self.policy,
             hash: self.hash,
@@ -171,6 +176,33 @@ pub(crate) fn set(headers: &mut HeaderMap, name: &'static str, text: &str) {
     }
 }
 
+/// What the listing is to show instead: headers for this purpose, and above them what was stored with the
+/// object for it.
+pub(crate) fn overrides(more: &mut HeaderMap, headers: &HeaderMap, stored: &Metadata) {
+    let mut replace = |name: &str, value: &[u8]| {
+        if name.is_empty() {
+            return;
+        }
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::try_from(format!("x-{name}")),
+            HeaderValue::from_bytes(value),
+        ) {
+            more.insert(name, value);
+        }
+    };
+    for (name, value) in headers {
+        if let Some(name) = name.as_str().strip_prefix(BACKEND_OVERRIDE) {
+            replace(name, value.as_bytes());
+        }
+    }
+    for (name, value) in stored.iter() {
+        let lower = name.to_ascii_lowercase();
+        if let Some(name) = lower.strip_prefix(SYSTEM_OVERRIDE) {
+            replace(name, value);
+        }
+    }
+}
+
 fn user_agent() -> HeaderValue {
     static AGENT: OnceLock<HeaderValue> = OnceLock::new();
     let make = || HeaderValue::from_str(&format!("object-server {}", std::process::id()));
@@ -185,7 +217,7 @@ fn shard(path: &str) -> Option<EntityPath> {
 }
 
 /// The container servers of comma lists; `None` when the lists do not belong together.
-pub(crate) fn nodes(hosts: &str, devices: &str, partition: &str) -> Option<Delivery> {
+pub(crate) fn nodes(hosts: &str, devices: &str, partition: &str) -> Option<RowDelivery> {
     let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
     let devices: Vec<&str> = devices.split(',').map(str::trim).collect();
     if hosts.len() != devices.len() {
@@ -198,30 +230,33 @@ pub(crate) fn nodes(hosts: &str, devices: &str, partition: &str) -> Option<Deliv
     }
     let node = |(host, device): (&&str, &&str)| {
         let (ip, port) = host.rsplit_once(':')?;
-        Some(Node {
+        Some(ListingNode {
             ip: ip.to_owned(),
             port: port.parse().ok()?,
             device: (!device.is_empty()).then(|| (*device).to_owned())?,
             partition: partition.trim().parse().ok()?,
         })
     };
-    let known: Vec<Node> = hosts.iter().zip(&devices).filter_map(node).collect();
+    let known: Vec<ListingNode> = hosts.iter().zip(&devices).filter_map(node).collect();
     let some_missing = known.len() < hosts.len();
-    Some(Delivery::Now(known, some_missing))
+    Some(RowDelivery::Now(known, some_missing))
 }
 
 /// A container server says that the row belongs to a shard.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Redirect {
+struct RowRedirect {
     /// First, so that the newest is the greatest: it knows best.
     timestamp: Timestamp,
     container_path: String,
 }
 
-struct Outcome {
+struct RowDelivered {
     delivered: bool,
-    redirect: Option<Redirect>,
+    redirect: Option<RowRedirect>,
 }
+
+/// Rows that are sent at once by themselves: no more than a device has room for.
+const ALONE_AT_ONCE: usize = 8;
 
 /// Delivers rows.
 pub(crate) struct ListingUpdates {
@@ -244,28 +279,30 @@ impl ListingUpdates {
         }
     }
 
-    /// Who to reach container servers through; the first word counts.
+    /// The peers through which container servers are reached; the first call counts.
     pub(crate) fn set_peers(&self, peers: Arc<Peers>) {
         // A second set of peers would only repeat the first: a process has one.
         let _ = self.peers.set(peers);
     }
 
-    /// Delivers the rows, or keeps them on `device`.
-    pub(crate) async fn tell(&self, noted: Noted, device: &Arc<Device>) {
-        let (rows, _until_told) = noted.into_parts();
-        match rows.len() {
-            0 => {}
-            1 => {
-                for row in rows {
-                    self.tell_one(row, device).await;
-                }
+    /// Delivers the rows, or keeps them on `device`. Deletions of one container travel together.
+    pub(crate) async fn send(&self, rows: NotedRows, device: &Arc<ObjectDevice>) {
+        let (mut rows, _until_sent) = rows.into_parts();
+        if rows.len() < 2 {
+            if let Some(row) = rows.pop() {
+                self.send_one(row, device).await;
             }
-            _ => drop(join_all(rows.into_iter().map(|row| self.tell_one(row, device))).await),
+            return;
         }
+        let (batches, alone) = batch::group(rows);
+        let batches = batches.into_iter().map(|batch| self.send_batch(batch, device));
+        let alone = alone.into_iter().map(|row| self.send_one(row, device));
+        let alone = iter(alone).buffer_unordered(ALONE_AT_ONCE).collect::<()>();
+        join(join_all(batches), alone).await;
     }
 
-    async fn tell_one(&self, row: Row, device: &Arc<Device>) {
-        let Delivery::Now(nodes, some_missing) = &row.delivery else {
+    async fn send_one(&self, row: ListingRow, device: &Arc<ObjectDevice>) {
+        let RowDelivery::Now(nodes, some_missing) = &row.delivery else {
             return self.keep(row, None, device).await;
         };
         let Some(peers) = self.peers.get().filter(|_| !nodes.is_empty()) else {
@@ -282,17 +319,46 @@ impl ListingUpdates {
         }
     }
 
-    async fn keep(&self, row: Row, redirect: Option<Redirect>, device: &Arc<Device>) {
-        let what = format!("{} {}", row.operation.verb(), row.path.path());
-        let update = row.pending(redirect);
-        match device.run(move |engine| engine.save_listing_update(&update)).await {
-            Ok(()) => self.statsd.increment("async_pendings"),
-            Err(trouble) => tracing::error!("device {} lost the listing update {what}: {trouble:?}", device.name),
+    async fn keep(&self, row: ListingRow, redirect: Option<RowRedirect>, device: &Arc<ObjectDevice>) {
+        self.keep_all(vec![row.pending(redirect)], device).await;
+    }
+
+    async fn keep_all(&self, updates: Vec<ListingUpdate>, device: &Arc<ObjectDevice>) {
+        let count = updates.len();
+        let job = move |device: &ObjectDevice| {
+            let save = |update: &ListingUpdate| device.engine().save_listing_update(update).err();
+            let lost = updates.iter().filter_map(|update| Some((update, save(update)?)));
+            let describe = |(update, error): (&ListingUpdate, _)| {
+                let ListingUpdate {
+                    op,
+                    account,
+                    container,
+                    object,
+                    ..
+                } = update;
+                format!("{op} {account}/{container}/{object}: {error}")
+            };
+            Ok::<_, Fault>(lost.map(describe).collect::<Vec<_>>())
+        };
+        let (lost, why) = match device.run(job).await {
+            Ok(lost) => (lost.len(), lost.join("; ")),
+            Err(fault) => (count, fault.to_string()),
+        };
+        if count > lost {
+            self.statsd.count(format_args!("async_pendings"), (count - lost) as u64);
+        }
+        if lost > 0 {
+            tracing::error!("device {} lost {lost} of {count} listing updates: {why}", device.name());
         }
     }
 }
 
-fn send_all(peers: Arc<Peers>, row: Row, nodes: Vec<Node>, timeouts: Timeouts) -> BoxFuture<'static, Outcome> {
+fn send_all(
+    peers: Arc<Peers>,
+    row: ListingRow,
+    nodes: Vec<ListingNode>,
+    timeouts: Timeouts,
+) -> BoxFuture<'static, RowDelivered> {
     Box::pin(async move {
         let target = Arc::new(row.target());
         let calls = nodes.into_iter().map(|node| {
@@ -305,23 +371,23 @@ fn send_all(peers: Arc<Peers>, row: Row, nodes: Vec<Node>, timeouts: Timeouts) -
             }
         });
         let outcomes = join_all(calls).await;
-        Outcome {
+        RowDelivered {
             delivered: outcomes.iter().all(|outcome| outcome.delivered),
             redirect: outcomes.into_iter().filter_map(|outcome| outcome.redirect).max(),
         }
     })
 }
 
-fn call(row: &Row, node: &Node, path: Arc<EntityPath>) -> RawCall {
+fn call(row: &ListingRow, node: &ListingNode, path: Arc<EntityPath>) -> RawCall {
     let target = Target {
         device: node.device.as_str().into(),
-        partition: vocabulary::Partition(node.partition),
+        partition: Partition(node.partition),
         path,
     };
     RawCall::new(row.operation.verb(), target, row.headers.clone())
 }
 
-fn judge(row: &Row, node: &Node, answer: Result<Response, PeerError>) -> Outcome {
+fn judge(row: &ListingRow, node: &ListingNode, answer: Result<Response, PeerError>) -> RowDelivered {
     let (delivered, redirect) = match &answer {
         Ok(response) if response.status().is_success() => (true, None),
         Ok(response) if response.status() == StatusCode::MOVED_PERMANENTLY => (false, redirect(response)),
@@ -337,10 +403,10 @@ fn judge(row: &Row, node: &Node, answer: Result<Response, PeerError>) -> Outcome
             row.path.path()
         );
     }
-    Outcome { delivered, redirect }
+    RowDelivered { delivered, redirect }
 }
 
-fn redirect(response: &Response) -> Option<Redirect> {
+fn redirect(response: &Response) -> Option<RowRedirect> {
     let text = |name: &str| response.headers().get(name)?.to_str().ok();
     let timestamp = text("x-backend-redirect-timestamp")?.parse().ok()?;
     let location = text("location")?;
@@ -351,7 +417,7 @@ fn redirect(response: &Response) -> Option<Redirect> {
     let quoted = text("x-backend-location-is-quoted").is_some_and(is_true);
     let container_path = if quoted { unquote(path).ok()? } else { path.to_owned() };
     shard(&container_path)?;
-    Some(Redirect {
+    Some(RowRedirect {
         timestamp,
         container_path,
     })
@@ -364,7 +430,7 @@ mod tests {
 
     #[test]
     fn lists_belong_together_or_are_left_alone() {
-        let Some(Delivery::Now(two, false)) = nodes("10.0.0.1:6201, fe80::1:6201", "sda,sdb", "7") else {
+        let Some(RowDelivery::Now(two, false)) = nodes("10.0.0.1:6201, fe80::1:6201", "sda,sdb", "7") else {
             panic!("two nodes expected");
         };
         assert_eq!(
@@ -380,7 +446,7 @@ mod tests {
         ] {
             assert_eq!(
                 nodes(host, device, partition),
-                Some(Delivery::Now(vec![], true)),
+                Some(RowDelivery::Now(vec![], true)),
                 "{host}"
             );
         }

@@ -3,18 +3,18 @@
 //! The server announces in its first `100 Continue` what it understands, and asks for the commit with a
 //! second one. Footers win over headers: a checksum, listing overrides and metadata known only at the end.
 
-use crate::incoming::{Incoming, Wrapped};
+use crate::incoming::MimeBody;
 use crate::kept;
-use crate::mime::Head;
-use crate::put::{Upload, hex};
-use crate::refusal::Refusal;
-use crate::request::Request;
+use crate::mime::PartHead;
+use crate::request::ObjectRequest;
+use crate::upload::Upload;
 use futures_util::future::join;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
 use peer::{Body, Footer, Interim, Response};
-use std::sync::Arc;
+use storage_shell::Refusal;
 use vocabulary::conditional::bare_etag;
+use vocabulary::hex;
 
 const X_OBJ_METADATA_FOOTER: HeaderName = HeaderName::from_static("x-obj-metadata-footer");
 const X_OBJ_MULTIPHASE_COMMIT: HeaderName = HeaderName::from_static("x-obj-multiphase-commit");
@@ -23,7 +23,7 @@ const YES: HeaderValue = HeaderValue::from_static("yes");
 const MAX_DOCUMENT: usize = 256 * 1024;
 
 /// How a body is wrapped.
-pub(crate) struct Wrapping {
+pub(crate) struct MimeWrapping {
     boundary: String,
     has_footer: bool,
     has_commit: bool,
@@ -31,9 +31,9 @@ pub(crate) struct Wrapping {
     size: Option<u64>,
 }
 
-impl Wrapping {
+impl MimeWrapping {
     /// `None` for a body that is not wrapped.
-    pub(crate) fn of(request: &Request) -> Result<Option<Self>, Refusal> {
+    pub(crate) fn of(request: &ObjectRequest) -> Result<Option<Self>, Refusal> {
         let has_footer = request.is_true("x-backend-obj-metadata-footer");
         let has_commit = request.is_true("x-backend-obj-multiphase-commit");
         if !has_footer && !has_commit {
@@ -41,7 +41,7 @@ impl Wrapping {
         }
         let boundary = request.text("x-backend-obj-multipart-mime-boundary");
         let boundary = boundary.filter(|boundary| !boundary.is_empty());
-        let boundary = boundary.ok_or(Refusal::Html(StatusCode::BAD_REQUEST, "no MIME boundary"))?;
+        let boundary = boundary.ok_or_else(|| missing("no MIME boundary"))?;
         let size = request.text("x-backend-obj-content-length");
         let read = |text: &str| {
             let wrong = || Refusal::bad_request(format!("invalid literal for int() with base 10: '{text}'"));
@@ -70,19 +70,19 @@ impl Wrapping {
 impl Upload {
     /// Look, receive the object's part and write it, then its footer, then the commit.
     pub(crate) async fn wrapped(
-        mut self,
+        self,
         body: Body,
         length: Option<u64>,
-        wrapping: Wrapping,
+        wrapping: MimeWrapping,
         interim: Option<Interim>,
     ) -> Result<Response, Refusal> {
-        let (prior, sink) = self.begin(wrapping.size, None).await?;
+        let (mut upload, prior, sink) = self.begin(wrapping.size, None).await?;
         if let Some(interim) = &interim {
             interim.send_continue(&wrapping.announcement(), true);
         }
-        let incoming: Incoming = self.incoming(body, length);
-        let mut wrapped = Wrapped::new(incoming, &wrapping.boundary);
-        wrapped.part().await?.ok_or(missing("couldn't find object MIME doc"))?;
+        let mut wrapped = MimeBody::new(upload.incoming(body, length), &wrapping.boundary);
+        let part = wrapped.part().await?;
+        part.ok_or_else(|| missing("couldn't find object MIME doc"))?;
         let mut size = 0;
         let mut batch = wrapped.batch().await?;
         while !batch.is_empty() {
@@ -96,7 +96,7 @@ impl Upload {
         }
         if wrapping.has_footer {
             let footers = read_footers(&mut wrapped).await?;
-            self.take_footers(footers);
+            upload.take_footers(footers);
         }
         if wrapping.has_commit {
             if let Some(interim) = &interim {
@@ -105,7 +105,7 @@ impl Upload {
             read_commit(&mut wrapped).await?;
         }
         wrapped.drain().await;
-        self.finish(prior, sink).await
+        upload.finish(prior, sink).await
     }
 
     /// What a sender in this process has to say at the end of its body.
@@ -118,11 +118,11 @@ impl Upload {
     }
 
     fn take_footers(&mut self, footers: HeaderMap) {
-        let intent = Arc::make_mut(&mut self.intent);
+        let plan = &mut self.plan;
         if let Some(etag) = footers.get(http::header::ETAG).and_then(|etag| etag.to_str().ok()) {
-            intent.etag = Some(bare_etag(etag).to_owned());
+            plan.etag = Some(bare_etag(etag).to_owned());
         }
-        kept::keep_for_put(&mut intent.kept, &footers, &[]);
+        kept::keep_for_put(&mut plan.kept, &footers, &[]);
         for (name, value) in footers {
             if let Some(name) = name.filter(|name| name.as_str().starts_with("x-backend-")) {
                 self.request.headers.insert(name, value);
@@ -132,24 +132,27 @@ impl Upload {
 }
 
 fn missing(what: &'static str) -> Refusal {
-    Refusal::Html(StatusCode::BAD_REQUEST, what)
+    Refusal::labelled_bad_request(what)
 }
 
-async fn next_document(wrapped: &mut Wrapped, what: &str, otherwise: &'static str) -> Result<Head, Refusal> {
+async fn next_document(wrapped: &mut MimeBody, what: &str, otherwise: &'static str) -> Result<PartHead, Refusal> {
     let head = wrapped.part().await?;
-    let is_it = |head: &Head| head.get("x-document").is_none_or(|document| document == what);
-    head.filter(is_it).ok_or(missing(otherwise))
+    let is_it = |head: &PartHead| head.get("x-document").is_none_or(|document| document == what);
+    head.filter(is_it).ok_or_else(|| missing(otherwise))
 }
 
-async fn read_footers(wrapped: &mut Wrapped) -> Result<HeaderMap, Refusal> {
+async fn read_footers(wrapped: &mut MimeBody) -> Result<HeaderMap, Refusal> {
     let head = next_document(wrapped, "object metadata", "couldn't find footer MIME doc").await?;
     let document = wrapped.document(MAX_DOCUMENT).await?;
     let checksum = head.get("content-md5");
-    let checksum = checksum.ok_or(missing("no Content-MD5 in footer"))?;
-    if !checksum.eq_ignore_ascii_case(&hex(&Md5::digest(&document))) {
-        return Err(Refusal::Html(StatusCode::UNPROCESSABLE_ENTITY, "footer MD5 mismatch"));
+    let checksum = checksum.ok_or_else(|| missing("no Content-MD5 in footer"))?;
+    if !checksum.eq_ignore_ascii_case(&hex::encode(Md5::digest(&document))) {
+        return Err(Refusal::Html(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "footer MD5 mismatch".into(),
+        ));
     }
-    parse_footers(&document).ok_or(missing("invalid JSON for footer doc"))
+    parse_footers(&document).ok_or_else(|| missing("invalid JSON for footer doc"))
 }
 
 /// Code points are bytes, as Python's proxies have headers.
@@ -167,7 +170,7 @@ fn parse_footers(document: &[u8]) -> Option<HeaderMap> {
     parsed.into_iter().map(header).collect()
 }
 
-async fn read_commit(wrapped: &mut Wrapped) -> Result<(), Refusal> {
+async fn read_commit(wrapped: &mut MimeBody) -> Result<(), Refusal> {
     next_document(wrapped, "put commit", "couldn't find PUT commit MIME doc").await?;
     wrapped.document(MAX_DOCUMENT).await.map(drop)
 }

@@ -5,8 +5,6 @@
 //! ```
 
 use crate::fields::{Count, Moment, Plain, Policy};
-use http::HeaderMap;
-use http::header::{REFERER, USER_AGENT};
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
@@ -23,8 +21,12 @@ pub struct StorageLine<'a> {
     pub status: u16,
     /// `Content-Length` of the answer.
     pub length: u64,
-    /// The request's headers: referer, transaction id and agent are taken from them.
-    pub headers: &'a HeaderMap,
+    /// `Referer` of the request; empty without one, as the next two.
+    pub referer: &'a [u8],
+    /// `X-Trans-Id` of the request.
+    pub trans_id: &'a [u8],
+    /// `User-Agent` of the request.
+    pub user_agent: &'a [u8],
     /// Remarks.
     pub info: &'a str,
     /// How long it took.
@@ -43,7 +45,6 @@ impl Display for StorageLine<'_> {
             seconds: self.ended,
             separators: (':', ':'),
         };
-        let header = |name: &str| Plain(self.headers.get(name).map_or(b"", |v| v.as_bytes()));
         write!(
             f,
             "{} - - [{ended} +0000] \"{} {}\" {} {} \"{}\" \"{}\" \"{}\" {:.4} \"{}\" {} {}",
@@ -52,9 +53,9 @@ impl Display for StorageLine<'_> {
             Plain(self.path.as_bytes()),
             self.status,
             Count(self.length),
-            header(REFERER.as_str()),
-            header("x-trans-id"),
-            header(USER_AGENT.as_str()),
+            Plain(self.referer),
+            Plain(self.trans_id),
+            Plain(self.user_agent),
             self.took.as_secs_f64(),
             Plain(self.info.as_bytes()),
             self.pid,
@@ -66,20 +67,18 @@ impl Display for StorageLine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     #[test]
     fn a_whole_line() {
-        let mut headers = HeaderMap::new();
-        headers.insert("referer", HeaderValue::from_static("GET http://x/y z"));
-        headers.insert("x-trans-id", HeaderValue::from_static("tx1"));
         let line = StorageLine {
             remote: "1.2.3.4",
             method: "GET",
             path: "/sda1/1/a/c/o%20x",
             status: 200,
             length: 3,
-            headers: &headers,
+            referer: b"GET http://x/y z",
+            trans_id: b"tx1",
+            user_agent: b"",
             info: "",
             took: Duration::from_micros(123_456),
             ended: 1_795_177_399,

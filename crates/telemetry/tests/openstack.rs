@@ -258,6 +258,7 @@ fn storage_lines() {
     let Some(lines) = ask(&questions) else { return };
     for (question, theirs) in questions.iter().zip(lines) {
         let headers = headers(question);
+        let header = |name: &str| headers.get(name).map_or(&b""[..], |value| value.as_bytes());
         let url = question["url"].as_str().unwrap();
         let path = vocabulary::names::quote(&unquote(url.split('?').next().unwrap()).unwrap());
         let sent = question["sent"].as_u64().unwrap();
@@ -268,7 +269,9 @@ fn storage_lines() {
                 path: &path,
                 status: u16::try_from(question["status"].as_u64().unwrap()).unwrap(),
                 length: sent,
-                headers: &headers,
+                referer: header("referer"),
+                trans_id: header("x-trans-id"),
+                user_agent: header("user-agent"),
                 info: question["info"].as_str().unwrap(),
                 took: Duration::from_secs_f64(question["took"].as_f64().unwrap()),
                 ended,

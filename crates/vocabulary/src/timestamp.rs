@@ -99,20 +99,16 @@ impl Timestamp {
 
     /// The spelling for clients, `1700000000.12345`: 16 characters, no offset.
     pub fn normal(self) -> String {
-        format!(
-            "{:010}.{:05}",
-            self.ticks / TICKS_PER_SECOND,
-            self.ticks % TICKS_PER_SECOND
-        )
+        Self { offset: 0, ..self }.internal()
     }
 
     /// The spelling between servers and in file names: `normal`, then `_` and 16 hexadecimal digits
     /// when the offset is not zero.
     pub fn internal(self) -> String {
-        match self.offset {
-            0 => self.normal(),
-            offset => format!("{}_{offset:016x}", self.normal()),
-        }
+        let mut text = String::with_capacity(if self.offset == 0 { 16 } else { 33 });
+        // Writing to a String cannot fail.
+        let _ = fmt::Write::write_fmt(&mut text, format_args!("{self}"));
+        text
     }
 
     /// `2023-11-14T22:13:20.123450`, the spelling of `last_modified` in listings.
@@ -130,13 +126,18 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.internal())
+        let (seconds, ticks) = (self.ticks / TICKS_PER_SECOND, self.ticks % TICKS_PER_SECOND);
+        write!(f, "{seconds:010}.{ticks:05}")?;
+        match self.offset {
+            0 => Ok(()),
+            offset => write!(f, "_{offset:016x}"),
+        }
     }
 }
 
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.internal())
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -66,8 +66,17 @@ impl World {
         self.pools.start(name, threads, queue)
     }
 
-    /// Runs `work` in the background; nobody waits for it.
+    /// Runs `work` in the background; nothing waits for it.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(Box::pin(work));
+    }
+
+    /// Runs `work` as a task of its own and waits for its result. The work ends also when the caller is dropped
+    /// meanwhile. `None` when the work panicked.
+    pub async fn run_detached<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let (done, result) = tokio::sync::oneshot::channel();
+        // The receiver is gone when the caller was dropped; the work itself has been done.
+        self.spawn(async move { drop(done.send(work.await)) });
+        result.await.ok()
     }
 }

@@ -1,17 +1,9 @@
 //! What an operator can set about a device; defaults are OpenStack Swift's.
 
+use durable_fs::Reserve;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The room that clients may not use up (`fallocate_reserve`).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reserve {
-    /// That many bytes.
-    Bytes(u64),
-    /// That share of the file system, 0 to 100.
-    Percent(f64),
-}
 
 /// What an operator can set about a device.
 #[derive(Debug, Clone)]

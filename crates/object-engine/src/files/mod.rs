@@ -24,7 +24,7 @@ mod write;
 pub mod xattrs;
 
 pub use audit::{Audit, Audited, Examined, Listing, Place};
-pub use config::{FilesConfig, Notice, Reserve};
+pub use config::{FilesConfig, Notice};
 
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter, OpenOptions};
 use crate::error::EngineError;

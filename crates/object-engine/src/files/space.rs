@@ -3,7 +3,7 @@
 //! Asking the file system on each write would cost a call each; the answer is kept for a moment and
 //! what was promised since is subtracted, so that the reserve is missed by little at worst.
 
-use super::config::Reserve;
+use durable_fs::Reserve;
 use parking_lot::Mutex;
 use std::time::Duration;
 use world::files::Space;
@@ -35,7 +35,7 @@ impl SpaceGuard {
         now: Duration,
         ask: impl FnOnce() -> std::io::Result<Space>,
     ) -> std::io::Result<Result<(), String>> {
-        if matches!(self.reserve, Reserve::Bytes(0)) {
+        if self.reserve.is_off() {
             return Ok(Ok(()));
         }
         let mut known = self.known.lock();
@@ -52,7 +52,7 @@ impl SpaceGuard {
             .available
             .saturating_sub(known.promised)
             .saturating_sub(size);
-        let short = self.is_short(left, known.space.total);
+        let short = self.reserve.is_short(left, known.space.total);
         if !short {
             known.promised += size;
         }
@@ -61,13 +61,6 @@ impl SpaceGuard {
         } else {
             Ok(())
         })
-    }
-
-    fn is_short(&self, left: u64, total: u64) -> bool {
-        match self.reserve {
-            Reserve::Bytes(bytes) => left <= bytes,
-            Reserve::Percent(percent) => left as f64 * 100.0 <= percent * total as f64,
-        }
     }
 
     fn complaint(&self, left: u64, total: u64) -> String {

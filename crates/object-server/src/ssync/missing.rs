@@ -2,7 +2,8 @@
 //!
 //! Offers are looked up in batches, so that a thousand objects cost a few hops to the device.
 
-use super::{End, Exchange, MOST_WISHES};
+use super::{Exchange, ExchangeEnd, MOST_WISHES};
+use crate::devices::ObjectDevice;
 use bytes::Bytes;
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Versions};
 use peer::ssync::{MISSING_END, MISSING_START, Offer};
@@ -14,7 +15,7 @@ const BATCH: usize = 512;
 const PIECE: usize = 64 * 1024;
 
 impl Exchange {
-    pub(super) async fn missing_check(&mut self) -> Result<(), End> {
+    pub(super) async fn missing_check(&mut self) -> Result<(), ExchangeEnd> {
         self.expect(MISSING_START).await?;
         let mut wishes = vec![];
         let mut over = false;
@@ -22,9 +23,10 @@ impl Exchange {
             let offers;
             (offers, over) = self.offers().await?;
             let key = self.place.key;
-            wishes.extend(self.on_device(move |engine| compare(engine, key, &offers)).await?);
+            let compare = move |device: &ObjectDevice| Ok(compare(&**device.engine(), key, &offers)?);
+            wishes.extend(self.on_device(compare).await?);
             if wishes.len() > MOST_WISHES {
-                return Err(End::Say(
+                return Err(ExchangeEnd::Say(
                     413,
                     "more objects are missing than can be wished for at once".into(),
                 ));
@@ -48,11 +50,11 @@ impl Exchange {
     }
 
     /// The offers that have come, and whether they were the last.
-    async fn offers(&mut self) -> Result<(Vec<Offer>, bool), End> {
+    async fn offers(&mut self) -> Result<(Vec<Offer>, bool), ExchangeEnd> {
         let mut offers = vec![];
         let mut next = self.lines.next().await?;
         if next.is_none() {
-            return Err(End::Gone("it ended among its offers".into()));
+            return Err(ExchangeEnd::Gone("it ended among its offers".into()));
         }
         while let Some(line) = next {
             if line == MISSING_END {
@@ -68,8 +70,8 @@ impl Exchange {
     }
 }
 
-fn parse(line: &Bytes) -> Result<Offer, End> {
-    Offer::parse(&String::from_utf8_lossy(line)).map_err(End::nonsense)
+fn parse(line: &Bytes) -> Result<Offer, ExchangeEnd> {
+    Offer::parse(&String::from_utf8_lossy(line)).map_err(ExchangeEnd::nonsense)
 }
 
 /// The wishes, as lines.

@@ -12,28 +12,28 @@
 //! | who may, in which order, what is said when it fails | this one |
 //! | offers and wishes | `missing.rs` |
 //! | the requests that follow | `updates.rs` |
-//! | many of them at the same time | `under_way.rs` |
-//! | small objects, written together | `lot.rs` |
+//! | many of them at the same time | `running.rs` |
+//! | small objects, written together | `put_batch.rs` |
 
-mod lot;
 mod missing;
-mod room;
-mod under_way;
+mod put_batch;
+mod running;
 mod updates;
 
-pub(crate) use room::Room;
-
-use crate::devices::{Lane, Trouble};
-use crate::refusal::{Refusal, empty};
-use crate::replicate::Place;
-use crate::service::Shared;
+use crate::devices::ObjectDevice;
+use crate::exchange_slots::NoSlot;
+use crate::refusal::refused_by;
+use crate::replicate::PartitionAddress;
+use crate::state::ObjectServerState;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, ObjectEngine};
+use object_engine::EngineError;
 use peer::ssync::{ERROR, LineError, Lines};
 use peer::{Body, Feed, RawCall, Response};
 use std::sync::Arc;
+use storage_shell::{DeviceFault, Lane, Refusal, empty};
+use vocabulary::FaultKind;
 
 const ACCEPT_NO_COMMIT: HeaderName = HeaderName::from_static("x-backend-accept-no-commit");
 /// Pieces of our answer that may wait for the network.
@@ -42,21 +42,21 @@ const PIECES: usize = 4;
 const MOST_WISHES: usize = 4 << 20;
 
 /// Why an exchange ends before its end.
-enum End {
-    /// The sender is told.
+enum ExchangeEnd {
+    /// The sender gets this as an error.
     Say(u16, String),
-    /// The sender has gone, or has stopped in the middle; there is nobody to tell.
+    /// The sender has gone, or has stopped in the middle; nothing can be sent to it.
     Gone(String),
 }
 
-impl End {
+impl ExchangeEnd {
     /// The sender does not keep to the protocol.
     fn nonsense(what: impl std::fmt::Display) -> Self {
         Self::Say(0, what.to_string())
     }
 }
 
-impl From<LineError> for End {
+impl From<LineError> for ExchangeEnd {
     fn from(error: LineError) -> Self {
         match error {
             LineError::TooLong => Self::nonsense(error),
@@ -66,40 +66,56 @@ impl From<LineError> for End {
     }
 }
 
-impl From<Trouble> for End {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Busy => Self::Say(503, "the device has more requests than it can take".into()),
-            Trouble::Panicked => Self::Say(500, "a job failed unexpectedly".into()),
-            Trouble::Out => Self::Say(507, "the device is out of service".into()),
-            Trouble::Engine(error) => Self::Say(507, error.to_string()),
+impl From<DeviceFault> for ExchangeEnd {
+    fn from(DeviceFault { fault, .. }: DeviceFault) -> Self {
+        let status = match fault.kind {
+            FaultKind::Contention => 503,
+            FaultKind::Caller => 500,
+            _ => 507,
+        };
+        Self::Say(status, fault.what)
+    }
+}
+
+impl From<EngineError> for ExchangeEnd {
+    fn from(error: EngineError) -> Self {
+        Self::Say(507, error.to_string())
+    }
+}
+
+impl From<NoSlot> for ExchangeEnd {
+    fn from(none: NoSlot) -> Self {
+        match none {
+            NoSlot::Node => Self::Say(503, "this node takes part in enough exchanges".into()),
+            NoSlot::Device(device, waited) => {
+                Self::Say(0, format!("{waited:?}: device {device} takes part in enough exchanges"))
+            }
         }
     }
 }
 
 /// One exchange.
 struct Exchange {
-    shared: Arc<Shared>,
-    place: Place,
+    state: Arc<ObjectServerState>,
+    place: PartitionAddress,
     lines: Lines,
     feed: Feed,
 }
 
 /// Answers an SSYNC: at once with its head, what is to be said follows.
-pub(crate) async fn ssync(shared: &Arc<Shared>, call: RawCall) -> Result<Response, Refusal> {
-    let place = Place::of(call.address, &call.headers, &shared.options)?;
+pub(crate) async fn ssync(state: &Arc<ObjectServerState>, call: RawCall) -> Result<Response, Refusal> {
+    let place = PartitionAddress::of(call.address, &call.headers, &state.options)?;
     check_fragment(&call.headers)?;
-    let (engine_ready, device) = (|engine: &dyn ObjectEngine| engine.check(), place.device.clone());
-    let ready = shared.devices.run(&device, Lane::Replication, engine_ready).await;
-    ready.map_err(|trouble| Refusal::from_trouble(trouble, &device))?;
+    let is_ready = |device: &ObjectDevice| device.engine().check().map_err(refused_by(device));
+    state.devices.run(&place.device, Lane::Replication, is_ready).await?;
     let (feed, body) = Body::channel(PIECES, None);
     let exchange = Exchange {
-        lines: Lines::new(&shared.world, call.body, shared.options.client_timeout),
-        shared: shared.clone(),
+        lines: Lines::new(&state.world, call.body, state.options.client_timeout),
+        state: state.clone(),
         place,
         feed,
     };
-    shared.world.spawn(exchange.run());
+    state.world.spawn(exchange.run());
     let mut response = empty(StatusCode::OK).map(|_| body);
     response.headers_mut().remove(CONTENT_LENGTH);
     response
@@ -112,10 +128,7 @@ fn check_fragment(headers: &HeaderMap) -> Result<(), Refusal> {
     for name in ["x-backend-ssync-frag-index", "x-backend-ssync-node-index"] {
         let value = headers.get(name).map(|value| value.to_str().unwrap_or("?").trim());
         if value.is_some_and(|value| !matches!(value, "" | "None") && value.parse::<u32>().is_err()) {
-            return Err(Refusal::Html(
-                StatusCode::BAD_REQUEST,
-                "Invalid X-Backend-Ssync-Frag-Index",
-            ));
+            return Err(Refusal::labelled_bad_request("Invalid X-Backend-Ssync-Frag-Index"));
         }
     }
     Ok(())
@@ -127,12 +140,12 @@ impl Exchange {
         let place = format!("{}/{}", self.place.device, self.place.key.partition);
         match outcome {
             Ok(()) => {}
-            Err(End::Gone(why)) => {
+            Err(ExchangeEnd::Gone(why)) => {
                 // Dropping the feed makes our answer fail, too.
                 tracing::warn!("ssync receiver ({place}): the sender went away: {why}");
                 return;
             }
-            Err(End::Say(status, why)) => {
+            Err(ExchangeEnd::Say(status, why)) => {
                 tracing::warn!("ssync receiver ({place}): {why}");
                 self.feed.send(format!("{ERROR} {status} {why:?}\n").into()).await;
             }
@@ -140,51 +153,51 @@ impl Exchange {
         self.feed.finish().await;
     }
 
-    async fn converse(&mut self) -> Result<(), End> {
+    async fn converse(&mut self) -> Result<(), ExchangeEnd> {
         // The head goes out with the first piece, and the sender waits for it.
         self.say("\r\n").await?;
-        let _room = self.shared.room.enter(&self.shared, &self.place.device).await?;
-        let (key, wait) = (self.place.key, self.shared.options.replication.lock_timeout);
-        let locked = self
-            .on_device(move |engine| engine.replica().lock_partition(key, wait))
-            .await;
-        let _locked = locked.map_err(|trouble| match trouble {
-            Trouble::Engine(error) if is_locked(&error) => End::Say(0, error.to_string()),
-            other => other.into(),
-        })?;
+        let _slot = self
+            .state
+            .exchange_slots
+            .take(&self.state.world, &self.place.device)
+            .await?;
+        let (key, wait) = (self.place.key, self.state.options.replication.lock_timeout);
+        let lock = move |device: &ObjectDevice| {
+            let locked = device.engine().replica().lock_partition(key, wait);
+            locked.map_err(|error| match is_locked(&error) {
+                true => ExchangeEnd::Say(0, error.to_string()),
+                false => error.into(),
+            })
+        };
+        let _locked = self.on_device(lock).await?;
         self.missing_check().await?;
         self.updates().await
     }
 
-    async fn say(&self, text: impl Into<Bytes>) -> Result<(), End> {
-        let patience = self.shared.options.client_timeout;
-        match self.shared.world.timeout(patience, self.feed.send(text.into())).await {
+    async fn say(&self, text: impl Into<Bytes>) -> Result<(), ExchangeEnd> {
+        let patience = self.state.options.client_timeout;
+        match self.state.world.timeout(patience, self.feed.send(text.into())).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(End::Gone("it does not listen".into())),
-            Err(late) => Err(End::Gone(late.to_string())),
+            Ok(false) => Err(ExchangeEnd::Gone("it does not listen".into())),
+            Err(late) => Err(ExchangeEnd::Gone(late.to_string())),
         }
     }
 
     async fn on_device<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
-    ) -> Result<T, Trouble> {
-        let ran = self
-            .shared
-            .devices
-            .run(&self.place.device, Lane::Replication, job)
-            .await;
-        ran.map(|(result, _)| result)
+        job: impl FnOnce(&ObjectDevice) -> Result<T, ExchangeEnd> + Send + 'static,
+    ) -> Result<T, ExchangeEnd> {
+        self.state.devices.run(&self.place.device, Lane::Replication, job).await
     }
 
-    async fn expect(&mut self, wanted: &str) -> Result<(), End> {
+    async fn expect(&mut self, wanted: &str) -> Result<(), ExchangeEnd> {
         match self.lines.next().await? {
             Some(line) if line == wanted => Ok(()),
-            Some(line) => Err(End::nonsense(format!(
+            Some(line) => Err(ExchangeEnd::nonsense(format!(
                 "Looking for {wanted} got {:?}",
                 String::from_utf8_lossy(&line[..line.len().min(120)])
             ))),
-            None => Err(End::Gone(format!("it ended before {wanted}"))),
+            None => Err(ExchangeEnd::Gone(format!("it ended before {wanted}"))),
         }
     }
 }

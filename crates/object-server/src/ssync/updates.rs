@@ -1,25 +1,23 @@
 //! The requests that follow the wishes: PUT, POST and DELETE, each with its headers and body.
 //!
-//! The next is read while those before are carried out; small objects are written many together (`lot.rs`).
+//! The next is read while those before are carried out; small objects are written many together (`put_batch.rs`).
 //! Always holds: a body that does not come whole leaves nothing behind; a request that is refused because
 //! something newer is here counts as done; too many that fail end the exchange.
 
-use super::lot::Lot;
-use super::under_way::{Tally, UnderWay};
-use super::{End, Exchange};
-use crate::devices::Lane;
+use super::put_batch::{PutBatch, is_done};
+use super::running::{RunningRequests, Tally};
+use super::{Exchange, ExchangeEnd};
 use crate::put::SMALL;
-use crate::refusal::Refusal;
-use crate::replicate::Place;
-use crate::service::on_object;
+use crate::verbs::on_object;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::ssync::{UPDATES_END, UPDATES_START};
 use peer::{Address, Body, Feed, RawCall, Target};
 use std::sync::Arc;
+use storage_shell::Lane;
 use vocabulary::header_name;
-use vocabulary::{EntityPath, names::unquote};
+use vocabulary::{EntityPath, Partition, names::unquote};
 
 /// As many as the door lets a request have.
 const MOST_HEADERS: usize = 256;
@@ -30,7 +28,7 @@ const PIECES_AHEAD: usize = 16;
 const PIECE: usize = 64 * 1024;
 
 /// A request's head.
-struct Head {
+struct SubrequestHead {
     method: Method,
     path: EntityPath,
     headers: HeaderMap,
@@ -40,103 +38,108 @@ struct Head {
 }
 
 impl Exchange {
-    pub(super) async fn updates(&mut self) -> Result<(), End> {
+    pub(super) async fn updates(&mut self) -> Result<(), ExchangeEnd> {
         self.expect(UPDATES_START).await?;
-        let mut under_way = UnderWay::new(&self.shared.world);
-        let mut lot = Lot::default();
-        let taken = self.take(&mut under_way, &mut lot).await;
-        self.begin_lot(&mut lot, &mut under_way).await;
+        let mut running = RunningRequests::new(&self.state.world);
+        let mut batch = PutBatch::default();
+        let taken = self.take(&mut running, &mut batch).await;
+        self.begin_batch(&mut batch, &mut running).await;
         // Whatever comes next, this exchange's place is not given to another before its work is done.
-        under_way.settle().await;
+        running.finish().await;
         taken?;
-        self.check(under_way.tally())?;
-        let Tally { done, failed } = under_way.tally();
+        self.check(running.tally())?;
+        let Tally { done, failed } = running.tally();
         if failed > 0 {
             let why = format!("ERROR: With :UPDATES: {failed} failures to {done} successes");
-            return Err(End::Say(500, why));
+            return Err(ExchangeEnd::Say(500, why));
         }
         self.say(format!("{UPDATES_START}\r\n{UPDATES_END}\r\n")).await
     }
 
     /// Takes requests until there are no more.
-    async fn take(&mut self, under_way: &mut UnderWay, lot: &mut Lot) -> Result<(), End> {
+    async fn take(&mut self, running: &mut RunningRequests, batch: &mut PutBatch) -> Result<(), ExchangeEnd> {
         loop {
             let line = self.lines.next().await?;
             let Some(line) = line.filter(|line| line != UPDATES_END) else {
                 return Ok(());
             };
             let head = self.head(&line).await?;
-            if lot.is_full() || lot.has(&head.path) {
-                self.begin_lot(lot, under_way).await;
+            if batch.is_full() || batch.has(&head.path) {
+                self.begin_batch(batch, running).await;
             }
-            under_way.room_for(&head.path).await;
-            self.check(under_way.tally())?;
-            self.carry_out(head, under_way, lot).await?;
+            running.room_for(&head.path).await;
+            self.check(running.tally())?;
+            self.carry_out(head, running, batch).await?;
         }
     }
 
-    fn check(&self, tally: Tally) -> Result<(), End> {
-        let options = &self.shared.options.replication;
+    fn check(&self, tally: Tally) -> Result<(), ExchangeEnd> {
+        let options = &self.state.options.replication;
         let Tally { done, failed } = tally;
         let too_many = failed >= options.failure_threshold;
         if too_many && (done == 0 || failed as f64 / done as f64 > options.failure_ratio) {
-            return Err(End::Say(500, format!("Too many {failed} failures to {done} successes")));
+            return Err(ExchangeEnd::Say(
+                500,
+                format!("Too many {failed} failures to {done} successes"),
+            ));
         }
         Ok(())
     }
 
-    async fn head(&mut self, line: &Bytes) -> Result<Head, End> {
+    async fn head(&mut self, line: &Bytes) -> Result<SubrequestHead, ExchangeEnd> {
         let line = String::from_utf8_lossy(line);
         let (method, path) = line
             .split_once(' ')
-            .ok_or_else(|| End::nonsense(format!("{line:?} is no request")))?;
+            .ok_or_else(|| ExchangeEnd::nonsense(format!("{line:?} is no request")))?;
         let method = match method {
             "PUT" => Method::PUT,
             "POST" => Method::POST,
             "DELETE" => Method::DELETE,
-            other => return Err(End::nonsense(format!("Invalid subrequest method {other}"))),
+            other => return Err(ExchangeEnd::nonsense(format!("Invalid subrequest method {other}"))),
         };
         let decoded = unquote(path).ok();
         let split = decoded.and_then(|path| EntityPath::split(path.strip_prefix('/')?).ok());
         let path = split
             .filter(|path| path.object.is_some())
-            .ok_or_else(|| End::nonsense(format!("Invalid path: {path}")))?;
+            .ok_or_else(|| ExchangeEnd::nonsense(format!("Invalid path: {path}")))?;
         let (headers, size) = self.headers().await?;
         let length = headers.get(CONTENT_LENGTH).map(|value| {
             let length = value.to_str().ok().and_then(|text| text.parse().ok());
-            length.ok_or_else(|| End::nonsense(format!("invalid content-length {value:?}")))
+            length.ok_or_else(|| ExchangeEnd::nonsense(format!("invalid content-length {value:?}")))
         });
         let length = length.transpose()?;
         match (&method, length) {
-            (&Method::PUT, None) => Err(End::nonsense(format!("No content-length sent for {line}"))),
-            (&Method::PUT, _) | (_, None | Some(0)) => Ok(Head {
+            (&Method::PUT, None) => Err(ExchangeEnd::nonsense(format!("No content-length sent for {line}"))),
+            (&Method::PUT, _) | (_, None | Some(0)) => Ok(SubrequestHead {
                 method,
                 path,
                 headers,
                 size,
                 length,
             }),
-            (method, _) => Err(End::nonsense(format!("{method} subrequest with content-length"))),
+            (method, _) => Err(ExchangeEnd::nonsense(format!(
+                "{method} subrequest with content-length"
+            ))),
         }
     }
 
     /// The headers, and those that say on whose behalf the request is made; how many bytes they came in.
-    async fn headers(&mut self) -> Result<(HeaderMap, usize), End> {
+    async fn headers(&mut self) -> Result<(HeaderMap, usize), ExchangeEnd> {
         let mut headers = HeaderMap::new();
         let mut kept = String::new();
         let mut size = 0;
         // Lines are counted, not names: the same name may come again without end.
         for count in 0.. {
             let line = self.lines.next().await?;
-            let line = line.ok_or_else(|| End::Gone("it ended among headers".into()))?;
+            let line = line.ok_or_else(|| ExchangeEnd::Gone("it ended among headers".into()))?;
             if line.is_empty() {
                 break;
             }
             size += line.len();
             if count >= MOST_HEADERS || size > LONGEST_HEAD {
-                return Err(End::nonsense("too many headers"));
+                return Err(ExchangeEnd::nonsense("too many headers"));
             }
-            let (name, value) = header(&line).ok_or_else(|| End::nonsense("a header that is none"))?;
+            let (name, value) = header(&line).ok_or_else(|| ExchangeEnd::nonsense("a header that is none"))?;
             kept.push_str(name.as_str());
             kept.push(' ');
             headers.insert(name, value);
@@ -153,22 +156,27 @@ impl Exchange {
         Ok((headers, size))
     }
 
-    /// Writes what has gathered, once few lots are under way: so much is in memory a few times at most.
-    async fn begin_lot(&self, lot: &mut Lot, under_way: &mut UnderWay) {
-        if lot.is_empty() {
+    /// Writes what has gathered, once few batches are running: so much is in memory a few times at most.
+    async fn begin_batch(&self, batch: &mut PutBatch, running: &mut RunningRequests) {
+        if batch.is_empty() {
             return;
         }
-        under_way.room_for_lot().await;
-        let (paths, work) = std::mem::take(lot).work(&self.shared, &self.place);
-        under_way.begin_lot(paths, work);
+        running.room_for_batch().await;
+        let (paths, work) = std::mem::take(batch).work(&self.state, &self.place);
+        running.begin_batch(paths, work);
     }
 
     /// Reads the request's body, and has it carried out meanwhile or afterwards.
-    async fn carry_out(&mut self, head: Head, under_way: &mut UnderWay, lot: &mut Lot) -> Result<(), End> {
+    async fn carry_out(
+        &mut self,
+        head: SubrequestHead,
+        running: &mut RunningRequests,
+        batch: &mut PutBatch,
+    ) -> Result<(), ExchangeEnd> {
         let path = Arc::new(head.path);
         let target = Target {
-            device: self.place.device.as_str().into(),
-            partition: vocabulary::Partition(self.place.key.partition),
+            device: self.place.device.clone(),
+            partition: Partition(self.place.key.partition),
             path: path.clone(),
         };
         let call = RawCall {
@@ -183,27 +191,27 @@ impl Exchange {
                 Bytes::new()
             };
             match call.method {
-                Method::PUT => lot.add(path, call, body, head.size),
-                _ => under_way.begin(path.clone(), self.answer(call.with_body(Body::whole(body)), path)),
+                Method::PUT => batch.add(path, call, body, head.size),
+                _ => running.begin(path.clone(), self.answer(call.with_body(Body::whole(body)), path)),
             }
             return Ok(());
         }
         let (feed, body) = Body::channel(PIECES_AHEAD, Some(length));
-        under_way.begin(path.clone(), self.answer(call.with_body(body), path));
+        running.begin(path.clone(), self.answer(call.with_body(body), path));
         self.pass_on(feed, length).await
     }
 
     /// How many requests were done: this one, or none.
     fn answer(&self, call: RawCall, path: Arc<EntityPath>) -> impl Future<Output = usize> + Send + 'static {
-        let (shared, place, method) = (self.shared.clone(), self.place.clone(), call.method.clone());
+        let (state, place, method) = (self.state.clone(), self.place.clone(), call.method.clone());
         async move {
-            let answered = on_object(&shared, call, Lane::Replication).await;
-            let status = answered.unwrap_or_else(Refusal::into_response).status();
+            let answered = on_object(&state, call, Lane::Replication).await;
+            let status = answered.map_or_else(|refusal| refusal.status(), |response| response.status());
             usize::from(is_done(&place, status, &method, &path))
         }
     }
 
-    async fn whole(&mut self, length: u64) -> Result<Bytes, End> {
+    async fn whole(&mut self, length: u64) -> Result<Bytes, ExchangeEnd> {
         // At most `SMALL`.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let first = self.lines.bytes(length).await?;
@@ -218,7 +226,7 @@ impl Exchange {
     }
 
     /// Passes a body on; reads it to its end also when it is refused, since the next request is behind it.
-    async fn pass_on(&mut self, feed: Feed, length: u64) -> Result<(), End> {
+    async fn pass_on(&mut self, feed: Feed, length: u64) -> Result<(), ExchangeEnd> {
         let mut left = length;
         let mut wanted = true;
         while left > 0 {
@@ -229,20 +237,6 @@ impl Exchange {
         }
         feed.finish().await;
         Ok(())
-    }
-}
-
-/// Whether a request was done, or was superfluous.
-pub(super) fn is_done(place: &Place, status: StatusCode, method: &Method, path: &EntityPath) -> bool {
-    match status {
-        StatusCode::NOT_FOUND | StatusCode::CONFLICT => true,
-        status if status.is_success() => true,
-        status => {
-            let Place { device, key, .. } = place;
-            let (partition, path) = (key.partition, path.quoted());
-            tracing::warn!("ssync receiver ({device}/{partition}): subrequest failed with {status}: {method} {path}");
-            false
-        }
     }
 }
 

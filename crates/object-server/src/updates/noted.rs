@@ -1,30 +1,25 @@
-//! Rows that the device has a note of, from before the change that they tell of until they are told.
+//! Rows that the device's intent log holds, from before the change that they follow from until they are sent.
 //!
-//! A server that is killed in between leaves the note behind, and the next one makes pending records of it (`object-engine`,
+//! A crash in between leaves the entry behind, and the next server makes pending records of it (`object-engine`,
 //! `under_way.rs`).
 
-use super::Row;
+use super::ListingRow;
 use durable_fs::Note;
 use object_engine::rules::FileName;
 use object_engine::{NotedChange, ObjectEngine, ObjectKey};
 
-/// Rows to be told.
-pub(crate) struct Noted {
+/// Rows to be sent.
+pub(crate) struct NotedRows {
     /// Of each change.
-    rows: Vec<Vec<Row>>,
+    rows: Vec<Vec<ListingRow>>,
     note: Option<Note>,
 }
 
-impl Noted {
-    /// Notes the rows of a change that is about to be made: `file` of the object is to be there. Blocks.
-    pub(crate) fn take(engine: &dyn ObjectEngine, key: &ObjectKey, file: FileName, rows: Vec<Row>) -> Self {
-        Self::take_all(engine, [(key, file, rows)])
-    }
-
-    /// Likewise for many changes. Blocks.
-    pub(crate) fn take_all<'a>(
+impl NotedRows {
+    /// Notes the rows of changes that are about to be made, each with the file that the change is. Blocks.
+    pub(crate) fn note<'a>(
         engine: &dyn ObjectEngine,
-        changes: impl IntoIterator<Item = (&'a ObjectKey, FileName, Vec<Row>)>,
+        changes: impl IntoIterator<Item = (&'a ObjectKey, FileName, Vec<ListingRow>)>,
     ) -> Self {
         let under_way = engine.under_way();
         let (mut all, mut noted) = (Vec::with_capacity(1), Vec::with_capacity(1));
@@ -41,23 +36,15 @@ impl Noted {
         }
     }
 
-    /// Of the changes that were given, this one has not come about.
-    pub(crate) fn pass_over(&mut self, number: usize) {
+    /// The change of this number was not made.
+    pub(crate) fn drop_change(&mut self, number: usize) {
         if let Some(rows) = self.rows.get_mut(number) {
             rows.clear();
         }
     }
 
-    /// The rows, and the note, which is to be dropped when they have been told.
-    pub(super) fn into_parts(self) -> (Vec<Row>, Option<Note>) {
+    /// The rows, and the note, which is to be dropped when they have been sent.
+    pub(super) fn into_parts(self) -> (Vec<ListingRow>, Option<Note>) {
         (self.rows.into_iter().flatten().collect(), self.note)
-    }
-
-    /// Where nothing was changed.
-    pub(crate) fn nothing() -> Self {
-        Self {
-            rows: vec![],
-            note: None,
-        }
     }
 }

@@ -1,33 +1,32 @@
 //! Small objects that have come whole, to be written together.
 //!
-//! Always holds: an object is in a lot once; a lot is bounded in objects and bytes.
+//! Always holds: an object is in a batch once; a batch is bounded in objects and bytes.
 
-use super::updates::is_done;
-use crate::put_all::put_all;
-use crate::replicate::Place;
-use crate::service::Shared;
+use crate::put::put_batch;
+use crate::replicate::PartitionAddress;
+use crate::state::ObjectServerState;
 use bytes::Bytes;
-use http::Method;
+use http::{Method, StatusCode};
 use peer::RawCall;
 use std::collections::HashSet;
 use std::sync::Arc;
 use vocabulary::EntityPath;
 
-/// Objects in a lot: from some dozens on a drive gains little more.
+/// Objects in a batch: from some dozens on a drive gains little more.
 const MOST_OBJECTS: usize = 128;
 /// Bytes of their headers and bodies.
 const MOST_BYTES: usize = 2 << 20;
 
 /// Small objects that have come whole.
 #[derive(Default)]
-pub(super) struct Lot {
+pub(super) struct PutBatch {
     puts: Vec<(RawCall, Bytes)>,
     paths: Vec<Arc<EntityPath>>,
     objects: HashSet<Arc<EntityPath>>,
     bytes: usize,
 }
 
-impl Lot {
+impl PutBatch {
     pub(super) fn is_empty(&self) -> bool {
         self.puts.is_empty()
     }
@@ -51,17 +50,31 @@ impl Lot {
     /// The objects, and the work that writes them and says how many it has written.
     pub(super) fn work(
         self,
-        shared: &Arc<Shared>,
-        place: &Place,
+        state: &Arc<ObjectServerState>,
+        place: &PartitionAddress,
     ) -> (Vec<Arc<EntityPath>>, impl Future<Output = usize> + Send + 'static) {
-        let (shared, place, paths) = (shared.clone(), place.clone(), self.paths.clone());
+        let (state, place, paths) = (state.clone(), place.clone(), self.paths.clone());
         let work = async move {
-            let statuses = put_all(&shared, &place.device, self.puts).await;
+            let statuses = put_batch(&state, &place.device, self.puts).await;
             let done = statuses.iter().zip(&self.paths);
             done.filter(|(status, path)| is_done(&place, **status, &Method::PUT, path))
                 .count()
         };
         (paths, work)
+    }
+}
+
+/// Whether a request was done, or was superfluous.
+pub(super) fn is_done(place: &PartitionAddress, status: StatusCode, method: &Method, path: &EntityPath) -> bool {
+    match status {
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT => true,
+        status if status.is_success() => true,
+        status => {
+            let PartitionAddress { device, key, .. } = place;
+            let (partition, path) = (key.partition, path.quoted());
+            tracing::warn!("ssync receiver ({device}/{partition}): subrequest failed with {status}: {method} {path}");
+            false
+        }
     }
 }
 
@@ -73,22 +86,22 @@ mod tests {
 
     #[test]
     fn headers_fill_a_lot_as_bodies_do() {
-        let mut lot = Lot::default();
+        let mut batch = PutBatch::default();
         for name in ["one", "two"] {
-            assert!(!lot.is_full());
+            assert!(!batch.is_full());
             let path = Arc::new(EntityPath::account("a").with_container("c").with_object(name));
             let target = Target {
                 device: "sda".into(),
                 partition: vocabulary::Partition(1),
                 path: path.clone(),
             };
-            lot.add(
+            batch.add(
                 path,
                 RawCall::new(Method::PUT, target, HeaderMap::new()),
                 Bytes::new(),
                 MOST_BYTES / 2,
             );
         }
-        assert!(lot.is_full());
+        assert!(batch.is_full());
     }
 }

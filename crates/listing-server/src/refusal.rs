@@ -1,0 +1,25 @@
+//! The engine's errors as refusals: the one place of this server where they become status codes.
+
+use http::StatusCode;
+use listing_engine::Error;
+use storage_shell::Refusal;
+use vocabulary::FaultKind;
+
+/// What went wrong with a database on `device`.
+pub(crate) fn refusal_of(error: &Error, device: &str) -> Refusal {
+    match error.kind() {
+        FaultKind::Absent | FaultKind::Conflict => Refusal::not_found(None),
+        FaultKind::NoSpace | FaultKind::Device => {
+            tracing::error!("device {device}: {error}");
+            Refusal::Device(device.to_owned())
+        }
+        FaultKind::Contention => {
+            tracing::warn!("{error}");
+            Refusal::Text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+        }
+        _ => {
+            tracing::error!("{error}");
+            Refusal::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! [`PutPlan`]: what a PUT asks for, whether it may happen, and what becomes of it on the device.
+//!
+//! Always holds: what decides without the body (lengths, names, expiry, metadata) is checked when the plan is made,
+//! before a device is asked.
+
+use crate::devices::ObjectDevice;
+use crate::expiry;
+use crate::incoming::too_large;
+use crate::kept;
+use crate::refusal::refusal_of;
+use crate::request::ObjectRequest;
+use crate::state::ObjectServerState;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use object_engine::{Commit, EngineError, Found, Metadata, ObjectKey, OpenOptions};
+use storage_shell::Refusal;
+use vocabulary::conditional::bare_etag;
+use vocabulary::limits::LimitError;
+use vocabulary::{Conditions, Outcome, Timestamp};
+
+/// What is to be written, as far as the request's head says.
+pub(crate) struct PutPlan {
+    pub(crate) timestamp: Timestamp,
+    pub(crate) content_type: Vec<u8>,
+    conditions: Conditions,
+    /// The checksum the sender expects.
+    pub(crate) etag: Option<String>,
+    /// Headers that stay.
+    pub(crate) kept: Metadata,
+}
+
+/// What was there before.
+pub(crate) struct PriorObject {
+    pub(crate) delete_at: Option<i64>,
+}
+
+impl PutPlan {
+    /// Checks the head of a PUT, in OpenStack's order; `length` is that of the body, when it is known.
+    pub(crate) fn of(
+        request: &mut ObjectRequest,
+        length: Option<u64>,
+        state: &ObjectServerState,
+    ) -> Result<Self, Refusal> {
+        let (timestamp, options) = (request.timestamp()?, &state.options);
+        if length.is_some_and(|length| length > options.limits.max_file_size) {
+            return Err(too_large());
+        }
+        if let Err(error @ LimitError::TooLong { what: "Object", .. }) = options.limits.check_names(&request.path) {
+            return Err(Refusal::bad_request(error.to_string()));
+        }
+        if request.text(CONTENT_TYPE.as_str()).is_none_or(str::is_empty) {
+            return Err(Refusal::bad_request("Invalid Content-Type"));
+        }
+        expiry::resolve_delete_at(request, timestamp)?;
+        kept::check_limits(&request.headers, &options.limits)?;
+        let mut kept = Metadata::new();
+        kept::keep_for_put(&mut kept, &request.headers, &options.allowed_headers);
+        let content_type = request.headers.get(CONTENT_TYPE);
+        Ok(Self {
+            timestamp,
+            content_type: content_type.map(|value| value.as_bytes().to_vec()).unwrap_or_default(),
+            conditions: Conditions::new(None, request.text(IF_NONE_MATCH.as_str()), None, None),
+            etag: request.text(ETAG.as_str()).map(|etag| bare_etag(etag).to_owned()),
+            kept,
+        })
+    }
+
+    /// Whether the write may happen. Blocks.
+    pub(crate) fn look(&self, device: &ObjectDevice, key: &ObjectKey) -> Result<PriorObject, Refusal> {
+        self.judge(device.engine().open(key, OpenOptions::BEFORE_WRITE), device)
+    }
+
+    /// Whether the write may happen in view of what was found.
+    pub(crate) fn judge(
+        &self,
+        found: Result<Found, EngineError>,
+        device: &ObjectDevice,
+    ) -> Result<PriorObject, Refusal> {
+        let nothing = PriorObject { delete_at: None };
+        let found = match found {
+            Ok(found) => found,
+            Err(EngineError::NotFound { deleted_at }) => {
+                return match deleted_at.filter(|deleted| *deleted >= self.timestamp) {
+                    None => Ok(nothing),
+                    newer => Err(Refusal::conflict(newer)),
+                };
+            }
+            Err(EngineError::Quarantined { .. }) => return Ok(nothing),
+            Err(error) => return Err(refusal_of(&error, device)),
+        };
+        let expired = expiry::has_expired(&found.metadata, self.timestamp);
+        let etag = found.metadata.text("ETag").unwrap_or_default();
+        let unwanted = || self.conditions.check_read(&[etag], found.timestamps.data) != Outcome::Proceed;
+        if !expired && unwanted() {
+            return Err(Refusal::Page(StatusCode::PRECONDITION_FAILED));
+        }
+        if found.timestamps.data >= self.timestamp {
+            return Err(Refusal::conflict(Some(found.timestamps.data)));
+        }
+        let delete_at = expiry::delete_at(&found.metadata).filter(|_| !expired);
+        Ok(PriorObject { delete_at })
+    }
+
+    /// What to commit, once the bytes' checksum and number are known.
+    pub(crate) fn commit(&self, etag: &str, size: u64) -> Result<Commit, Refusal> {
+        if self.etag.as_deref().is_some_and(|expected| expected != etag) {
+            return Err(Refusal::Page(StatusCode::UNPROCESSABLE_ENTITY));
+        }
+        let mut metadata = Metadata::new()
+            .with("X-Timestamp", self.timestamp.internal())
+            .with("Content-Type", self.content_type.clone())
+            .with("Content-Length", size.to_string())
+            .with("ETag", etag);
+        self.kept.iter().for_each(|(name, value)| metadata.set(name, value));
+        Ok(Commit {
+            timestamp: self.timestamp,
+            metadata,
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! [`Refusal`]: every answer that is not success, and what it looks like on the wire.
+//!
+//! The texts are OpenStack's, compared by `tests/as_openstack.rs` of both servers. The engines' errors become refusals
+//! in the servers, those of devices and their workers here.
+
+use crate::devices::DeviceFault;
+use crate::reply::{HTML, empty, page, put_time, whole};
+use http::StatusCode;
+use peer::Response;
+use std::borrow::Cow;
+use vocabulary::{FaultKind, Timestamp};
+
+const TEXT: &str = "text/plain";
+
+/// Why a request is not done.
+#[derive(Debug)]
+pub enum Refusal {
+    /// A status with a plain text of our own.
+    Text(StatusCode, String),
+    /// A status with a short text that OpenStack labels as HTML.
+    Html(StatusCode, Cow<'static, str>),
+    /// A status with its standard page.
+    Page(StatusCode),
+    /// The standard page, and the timestamp that decided.
+    Decided(StatusCode, Option<Timestamp>),
+    /// 412 without a body: nothing is there, but `If-Match: *` insists.
+    NothingMatches(Option<Timestamp>),
+    /// 507: the device of this name cannot serve.
+    Device(String),
+    /// A whole response.
+    Whole(Box<Response>),
+}
+
+impl Refusal {
+    /// 400 with a plain text.
+    pub fn bad_request(text: impl Into<String>) -> Self {
+        Self::Text(StatusCode::BAD_REQUEST, text.into())
+    }
+
+    /// 400 with a text that OpenStack labels as HTML.
+    pub fn labelled_bad_request(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Html(StatusCode::BAD_REQUEST, text.into())
+    }
+
+    /// 404, with the timestamp of a tombstone when there is one.
+    pub fn not_found(deleted_at: Option<Timestamp>) -> Self {
+        Self::Decided(StatusCode::NOT_FOUND, deleted_at)
+    }
+
+    /// 409, with the timestamp of what is newer here.
+    pub fn conflict(newest: Option<Timestamp>) -> Self {
+        Self::Decided(StatusCode::CONFLICT, newest)
+    }
+
+    /// 499, the number of nginx and of Swift for a client that went away.
+    pub fn client_disconnect() -> Self {
+        Self::Page(StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST))
+    }
+
+    /// 500 without a reason; the log has it.
+    pub fn internal() -> Self {
+        Self::Page(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The status of the response.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Text(status, _) | Self::Html(status, _) | Self::Page(status) | Self::Decided(status, _) => *status,
+            Self::NothingMatches(_) => StatusCode::PRECONDITION_FAILED,
+            Self::Device(_) => StatusCode::INSUFFICIENT_STORAGE,
+            Self::Whole(response) => response.status(),
+        }
+    }
+
+    /// The response.
+    pub fn into_response(self) -> Response {
+        match self {
+            Self::Text(status, text) => whole(status, TEXT, text),
+            Self::Html(status, Cow::Borrowed(text)) => whole(status, HTML, text),
+            Self::Html(status, Cow::Owned(text)) => whole(status, HTML, text),
+            Self::Page(status) => page(status),
+            Self::Decided(status, timestamp) => dated(page(status), timestamp),
+            Self::NothingMatches(timestamp) => dated(empty(StatusCode::PRECONDITION_FAILED), timestamp),
+            Self::Device(name) => whole(
+                StatusCode::INSUFFICIENT_STORAGE,
+                HTML,
+                format!(
+                    "<html><h1>Insufficient Storage</h1>\
+                     <p>There was not enough space to save the resource. Drive: {name}</p></html>"
+                ),
+            ),
+            Self::Whole(response) => *response,
+        }
+    }
+}
+
+impl From<DeviceFault> for Refusal {
+    fn from(DeviceFault { device, fault }: DeviceFault) -> Self {
+        match fault.kind {
+            FaultKind::Contention => Self::Text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("device {device} has more requests than it can take; try another"),
+            ),
+            FaultKind::Caller => Self::internal(),
+            _ => Self::Device(device),
+        }
+    }
+}
+
+fn dated(mut response: Response, timestamp: Option<Timestamp>) -> Response {
+    if let Some(timestamp) = timestamp {
+        put_time(&mut response, "x-backend-timestamp", timestamp);
+    }
+    response
+}
+
+pub(crate) fn standard_page(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        201 | 204 => "",
+        202 => "<html><h1>Accepted</h1><p>The request is accepted for processing.</p></html>",
+        400 => {
+            "<html><h1>Bad Request</h1><p>The server could not comply with the request since it is either \
+             malformed or otherwise incorrect.</p></html>"
+        }
+        403 => "<html><h1>Forbidden</h1><p>Access was denied to this resource.</p></html>",
+        404 => "<html><h1>Not Found</h1><p>The resource could not be found.</p></html>",
+        405 => "<html><h1>Method Not Allowed</h1><p>The method is not allowed for this resource.</p></html>",
+        406 => {
+            "<html><h1>Not Acceptable</h1><p>The resource is not available in a format acceptable to your \
+             browser.</p></html>"
+        }
+        408 => {
+            "<html><h1>Request Timeout</h1>\
+             <p>The server has waited too long for the request to be sent by the client.</p></html>"
+        }
+        409 => "<html><h1>Conflict</h1><p>There was a conflict when trying to complete your request.</p></html>",
+        412 => "<html><h1>Precondition Failed</h1><p>A precondition for this request was not met.</p></html>",
+        416 => "<html><h1>Requested Range Not Satisfiable</h1><p>The Range requested is not available.</p></html>",
+        422 => "<html><h1>Unprocessable Entity</h1><p>Unable to process the contained instructions</p></html>",
+        499 => "<html><h1>Client Disconnect</h1><p>The client was disconnected during request.</p></html>",
+        501 => "<html><h1>Not Implemented</h1><p>The requested method is not implemented by this server.</p></html>",
+        _ => {
+            "<html><h1>Internal Error</h1>\
+             <p>The server was unable to complete the request; its log says why.</p></html>"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocabulary::Fault;
+
+    #[test]
+    fn faults_of_devices_are_503_500_and_507() {
+        let status = |fault: Fault| {
+            Refusal::from(DeviceFault::new("sda", fault))
+                .into_response()
+                .status()
+                .as_u16()
+        };
+        assert_eq!(status(Fault::new(FaultKind::Contention, "full")), 503);
+        assert_eq!(status(Fault::caller("panicked")), 500);
+        assert_eq!(status(Fault::device("gone")), 507);
+        assert_eq!(status(Fault::new(FaultKind::NoSpace, "full")), 507);
+    }
+
+    #[test]
+    fn a_refusal_knows_the_status_of_its_response() {
+        for refusal in [
+            Refusal::bad_request("why"),
+            Refusal::labelled_bad_request("why"),
+            Refusal::not_found(None),
+            Refusal::NothingMatches(None),
+            Refusal::client_disconnect(),
+            Refusal::Device("sda".into()),
+        ] {
+            let status = refusal.status();
+            assert_eq!(refusal.into_response().status(), status);
+        }
+    }
+}
