@@ -1,8 +1,8 @@
 //! Clients: they ask a gateway, in the node it runs on, and tell the run what came of it.
 
-use crate::cluster::Cluster;
-use crate::history::{Verb, Write};
-use crate::plan::Ask;
+use crate::cluster::SimCluster;
+use crate::history::{ClientWrite, WriteVerb};
+use crate::plan::ClientRequest;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -19,11 +19,11 @@ const PIECE: usize = 20_000;
 
 /// What a client was told.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ClientReply {
     pub(crate) path: usize,
     /// Of its write; for reads it means nothing.
     pub(crate) number: usize,
-    pub(crate) ask: Ask,
+    pub(crate) ask: ClientRequest,
     /// 0 when its gateway died.
     pub(crate) status: u16,
     /// The body, if it came whole.
@@ -32,8 +32,8 @@ pub(crate) struct Told {
 
 /// Tells the run in any case, also when its task is dropped.
 struct Reporter {
-    told: Option<Told>,
-    to: Arc<Mutex<Vec<Told>>>,
+    told: Option<ClientReply>,
+    to: Arc<Mutex<Vec<ClientReply>>>,
 }
 
 impl Drop for Reporter {
@@ -44,15 +44,15 @@ impl Drop for Reporter {
 
 /// Begins a request; false when its gateway is dead.
 pub(crate) fn ask(
-    cluster: &Cluster,
+    cluster: &SimCluster,
     node: usize,
     (account, container, object): &(String, String, String),
     (path, number): (usize, usize),
-    ask: Ask,
-    write: Option<Write>,
-    told: &Arc<Mutex<Vec<Told>>>,
+    ask: ClientRequest,
+    write: Option<ClientWrite>,
+    told: &Arc<Mutex<Vec<ClientReply>>>,
 ) -> bool {
-    let Some(life) = &cluster.nodes[node].life else {
+    let Some(process) = &cluster.nodes[node].process else {
         return false;
     };
     let Some(request) = request(
@@ -65,7 +65,7 @@ pub(crate) fn ask(
         return false;
     };
     let mut reporter = Reporter {
-        told: Some(Told {
+        told: Some(ClientReply {
             path,
             number,
             ask,
@@ -74,10 +74,10 @@ pub(crate) fn ask(
         }),
         to: told.clone(),
     };
-    let gateway = life.gateway.clone();
+    let gateway = process.gateway.clone();
     let from = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     cluster.executor.spawn(
-        life.home,
+        process.home,
         Box::pin(async move {
             let response = gateway.serve(request, from).await;
             let status = response.status().as_u16();
@@ -91,21 +91,23 @@ pub(crate) fn ask(
 }
 
 fn request(
-    cluster: &Cluster,
-    ask: Ask,
-    write: Option<Write>,
+    cluster: &SimCluster,
+    ask: ClientRequest,
+    write: Option<ClientWrite>,
     path: &str,
     number: usize,
 ) -> Option<http::Request<Body>> {
     let (method, body) = match (ask, write.as_ref().map(|write| &write.verb)) {
-        (Ask::Put { cut_short, .. }, Some(Verb::Put(bytes))) => (Method::PUT, sent(cluster, bytes, cut_short)),
-        (Ask::Post, _) => (Method::POST, Body::empty()),
-        (Ask::Delete, _) => (Method::DELETE, Body::empty()),
+        (ClientRequest::Put { cut_short, .. }, Some(WriteVerb::Put(bytes))) => {
+            (Method::PUT, sent(cluster, bytes, cut_short))
+        }
+        (ClientRequest::Post, _) => (Method::POST, Body::empty()),
+        (ClientRequest::Delete, _) => (Method::DELETE, Body::empty()),
         (_, _) => (Method::GET, Body::empty()),
     };
     let mut request = http::Request::new(body);
     let length = match write.as_ref().map(|write| &write.verb) {
-        Some(Verb::Put(bytes)) => bytes.len(),
+        Some(WriteVerb::Put(bytes)) => bytes.len(),
         _ => 0,
     };
     *request.method_mut() = method;
@@ -113,7 +115,7 @@ fn request(
     let headers = request.headers_mut();
     headers.insert("content-length", HeaderValue::from(length));
     headers.insert("x-object-meta-number", HeaderValue::from(number));
-    if ask == (Ask::Get { newest: true }) {
+    if ask == (ClientRequest::Get { newest: true }) {
         headers.insert("x-newest", HeaderValue::from_static("true"));
     }
     if let Some(write) = &write {
@@ -129,7 +131,7 @@ pub(crate) fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
 }
 
 /// The body in pieces that take their time; cut short before the last.
-fn sent(cluster: &Cluster, bytes: &Bytes, cut_short: bool) -> Body {
+fn sent(cluster: &SimCluster, bytes: &Bytes, cut_short: bool) -> Body {
     let most = if cut_short { bytes.len() / 2 } else { bytes.len() };
     let mut pieces: Vec<Result<Bytes, BodyError>> = vec![];
     let mut at = 0;

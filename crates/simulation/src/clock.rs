@@ -1,6 +1,6 @@
 //! A node's clock, which may be wrong, and where its tasks run.
 
-use crate::executor::{Executor, Home};
+use crate::executor::{Executor, TaskOwner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct SimTasks {
     /// Where they run.
     pub executor: Executor,
     /// Whose they are.
-    pub home: Home,
+    pub home: TaskOwner,
 }
 
 impl Tasks for SimTasks {

@@ -1,183 +1,59 @@
-//! Nodes that live, die and live again: each a gateway, an object server with one drive, and accounts and
+//! Nodes that start, end and start again: each a gateway, an object server with one drive, and accounts and
 //! containers that are played.
 //!
-//! Always holds: everything a life of a node has started ends with it; what it had on its drive and safe
-//! is there in the next.
+//! Always holds: everything that a process of a node has started ends with it; what it had on its drive and safe
+//! is there for the next process.
 
 use crate::bugs::{Bug, Bugged, Hopeful, Trusting};
 use crate::clock::{SimClock, SimTasks};
-use crate::containers::Containers;
-use crate::databases::{self, Databases};
+use crate::config::ClusterConfig;
 use crate::dice::Dice;
-use crate::disk::{Fault, MOUNTS, Order, SimFiles};
-use crate::executor::{Executor, Home, Progress};
+use crate::disk::{DriveFault, MOUNTS, SimFiles, WriteOrder};
+use crate::executor::{Executor, TaskOwner, TurnProgress};
+use crate::fault::InjectedFault;
 use crate::history::Violation;
-use crate::net::{Link, Net};
-use crate::plan::Misfortune;
+use crate::net::{Net, NodeLink};
+use crate::node::{NoNetwork, NodeProcess, SimDevices, SimNode};
 use crate::pool::{Census, SimPools};
-use crate::replication;
+use crate::topology::{DRIVE, LISTINGS, OBJECTS, Topology, address};
 use crate::trace::Trace;
-use arc_swap::ArcSwap;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use listing_engine::Kind;
 use listing_server::{ListingServer, ListingServerOptions};
-use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
-use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
+use object_server::{ObjectServer, ObjectServerOptions};
 use parking_lot::Mutex;
 use peer::{Peers, Service};
-use placement::{Device, Ring, RingBuilder};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{HashPrefix, Policies, PolicyIndex};
-use world::{BoxFuture, Datagrams, Listener, Network, Stream, World};
+use vocabulary::{Policies, PolicyIndex};
+use world::World;
 
-/// Ports of object servers, and of account and container servers.
-pub(crate) const OBJECTS: u16 = 6200;
-pub(crate) const LISTINGS: u16 = 6201;
-/// Every node's only drive.
-pub const DRIVE: &str = "d";
-const REPLICAS: f64 = 3.0;
-
-/// Where everything belongs, for a number of nodes; the same in every run.
-pub struct Atlas {
-    /// How many nodes.
-    pub nodes: usize,
-    /// Of objects.
-    pub objects: Arc<ArcSwap<Ring>>,
-    /// Of objects, after an operator has changed the weights.
-    pub changed: Arc<Ring>,
-    /// Of accounts and containers.
-    pub listings: Arc<ArcSwap<Ring>>,
-    /// Of accounts and containers, after an operator has changed the weights.
-    pub changed_listings: Arc<Ring>,
-    /// The cluster's secrets.
-    pub hash: HashPrefix,
-}
-
-impl Atlas {
-    /// For so many nodes; an error when no ring can be made for them.
-    pub fn new(nodes: usize) -> Result<Self, String> {
-        let hash = HashPrefix::new("before", "after").ok_or("no secrets")?;
-        Ok(Self {
-            nodes,
-            objects: Arc::new(ArcSwap::new(ring(nodes, OBJECTS, |_| 1.0)?)),
-            changed: ring(nodes, OBJECTS, |node| 1.0 + (node % 3) as f64)?,
-            listings: Arc::new(ArcSwap::new(ring(nodes, LISTINGS, |_| 1.0)?)),
-            changed_listings: ring(nodes, LISTINGS, |node| 1.0 + (node % 3) as f64)?,
-            hash,
-        })
-    }
-
-    /// The same, with a ring of its own that may be changed.
-    fn unshared(&self) -> Self {
-        Self {
-            nodes: self.nodes,
-            objects: Arc::new(ArcSwap::new(self.objects.load_full())),
-            changed: self.changed.clone(),
-            listings: Arc::new(ArcSwap::new(self.listings.load_full())),
-            changed_listings: self.changed_listings.clone(),
-            hash: self.hash.clone(),
-        }
-    }
-}
-
-fn ring(nodes: usize, port: u16, weight: impl Fn(usize) -> f64) -> Result<Arc<Ring>, String> {
-    let mut builder = RingBuilder::new(3, REPLICAS, 1).map_err(|error| error.to_string())?;
-    for node in 0..nodes {
-        let device = Device {
-            region: 1,
-            zone: node as u32,
-            weight: weight(node),
-            ip: address(node),
-            port,
-            replication_ip: address(node),
-            replication_port: port,
-            device: DRIVE.into(),
-            ..Device::default()
-        };
-        builder.add(device).map_err(|error| error.to_string())?;
-    }
-    builder.rebalance(1, 0).map_err(|error| error.to_string())?;
-    let ring = builder.to_ring().map_err(|error| error.to_string())?;
-    Ok(Arc::new(Ring::new(ring)))
-}
-
-/// How others reach a node.
-pub(crate) fn address(node: usize) -> String {
-    format!("10.0.0.{}", node + 1)
-}
-
-/// One node.
-pub struct Node {
-    /// Its clock; the next life has the same.
-    pub clock: SimClock,
-    /// Its drive.
-    pub files: SimFiles,
-    /// Its accounts and containers, where they are played.
-    pub containers: Arc<Containers>,
-    /// What runs of it, if it lives.
-    pub life: Option<Life>,
-}
-
-/// One life of a node.
-pub struct Life {
-    /// Whose tasks they are.
-    pub home: Home,
-    /// The outside as this life sees it.
-    pub world: World,
-    /// For clients.
-    pub gateway: Arc<Gateway>,
-    /// For everything else.
-    pub peers: Arc<Peers>,
-    /// Its own objects.
-    pub objects: Arc<dyn Service>,
-    /// Its own accounts and containers.
-    pub listings: Arc<dyn Service>,
-}
-
-/// What nodes of a run are like.
-#[derive(Debug, Clone, Copy)]
-pub struct Manner {
-    /// Jobs a drive does at a time, and how many may wait.
-    pub threads: usize,
-    /// See `threads`.
-    pub queue: usize,
-    /// Whether a body that was verified is believed for a while: then no bit may be flipped, which is
-    /// what that gives up.
-    pub marks: bool,
-    /// The node that data may be lost on.
-    pub unlucky: usize,
-    /// About how much time lies between two passes of a replicator; none before the end without.
-    pub replicates_every: Option<Duration>,
-    /// A planted bug.
-    pub bug: Option<Bug>,
-    /// Containers are databases; without they are played.
-    pub databases: Option<Databases>,
-}
+/// Starts what goes on in the background of a node whose process has just begun.
+pub(crate) type Background = fn(&SimCluster, usize);
 
 /// All nodes.
-pub struct Cluster {
+pub struct SimCluster {
     /// Tasks and time.
     pub executor: Executor,
     /// Chance.
     pub dice: Dice,
     /// What happens.
     pub trace: Trace,
-    /// The ways between nodes.
+    /// The links between nodes.
     pub net: Net,
     /// Where everything belongs.
-    pub atlas: Arc<Atlas>,
+    pub topology: Arc<Topology>,
     /// The nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<SimNode>,
     /// What pools have seen.
     pub census: Arc<Mutex<Census>>,
-    /// Replicators are at work from the beginning of each life.
+    /// Replicators run from the start of each process.
     pub replicates: bool,
-    pub(crate) manner: Manner,
-    lives: u64,
+    pub(crate) config: ClusterConfig,
+    background: Background,
+    processes: u64,
     turns: u64,
 }
 
@@ -185,65 +61,76 @@ pub struct Cluster {
 const TURNS: u64 = 3_000_000;
 
 /// The outside, for what belongs to no node.
-const OUTSIDE: Home = Home(0);
+const OUTSIDE: TaskOwner = TaskOwner(0);
 
-impl Cluster {
-    /// Nodes that do not live yet, with empty drives.
-    pub fn new(atlas: &Atlas, dice: Dice, trace: Trace, manner: Manner) -> Self {
+impl SimCluster {
+    /// Nodes that are not up yet, with empty drives.
+    pub(crate) fn new(
+        topology: &Topology,
+        dice: Dice,
+        trace: Trace,
+        config: ClusterConfig,
+        background: Background,
+    ) -> Self {
         let executor = Executor::new(dice.clone());
         let net = Net::new(executor.clone(), dice.clone(), trace.clone());
         let node = |number: usize| {
             let clock = SimClock::new(executor.clone());
-            let order = if dice.chance(50) { Order::Log } else { Order::Any };
+            let order = if dice.chance(50) {
+                WriteOrder::Log
+            } else {
+                WriteOrder::Any
+            };
             let files = SimFiles::new(clock.clone(), dice.clone(), trace.clone(), number, &[(DRIVE, order)]);
-            files.name_all(dice.chance(25) || manner.bug == Some(Bug::KeepsTemporaries));
-            match manner.bug {
+            files.name_all(dice.chance(25) || config.bug == Some(Bug::KeepsTemporaries));
+            match config.bug {
                 Some(Bug::SyncsNothing | Bug::CommitsNothing) => files.lie(true),
                 Some(Bug::KeepsTemporaries) => files.keep_temporaries(),
                 Some(Bug::ForgetsHints) => files.forget_hints(),
                 _ => {}
             }
-            Node {
+            SimNode {
                 clock,
                 files,
                 containers: Arc::default(),
-                life: None,
+                process: None,
             }
         };
-        let nodes = (0..atlas.nodes).map(node).collect();
+        let nodes = (0..topology.nodes).map(node).collect();
         Self {
             executor,
             dice,
             trace,
             net,
-            atlas: Arc::new(atlas.unshared()),
+            topology: Arc::new(topology.unshared()),
             nodes,
             census: Arc::default(),
             replicates: true,
-            manner,
-            lives: OUTSIDE.0,
+            config,
+            background,
+            processes: OUTSIDE.0,
             turns: 0,
         }
     }
 
-    /// Begins a life of a node that has none.
+    /// Starts a node that is not up.
     pub fn boot(&mut self, number: usize) -> io::Result<()> {
-        self.lives += 1;
-        let (home, node) = (Home(self.lives), &self.nodes[number]);
+        self.processes += 1;
+        let (home, node) = (TaskOwner(self.processes), &self.nodes[number]);
         let world = self.world(home, node);
-        let source = Drives {
+        let source = SimDevices {
             world: world.clone(),
-            checks: self.manner.bug != Some(Bug::SkipsChecksums),
-            marks: self.manner.marks,
+            checks: self.config.bug != Some(Bug::SkipsChecksums),
+            marks: self.config.marks,
         };
         let options = ObjectServerOptions {
-            threads_per_disk: self.manner.threads,
-            queue_per_disk: self.manner.queue,
+            threads_per_disk: self.config.threads,
+            queue_per_disk: self.config.queue,
             log_requests: false,
-            ..ObjectServerOptions::new(self.atlas.hash.clone(), Arc::new(Policies::default()))
+            ..ObjectServerOptions::new(self.topology.hash.clone(), Arc::new(Policies::default()))
         };
         let server = ObjectServer::new(world.clone(), options, Arc::new(source))?;
-        let objects: Arc<dyn Service> = match self.manner.bug {
+        let objects: Arc<dyn Service> = match self.config.bug {
             None => server.clone(),
             Some(bug) => Arc::new(Bugged {
                 inner: server.clone(),
@@ -266,7 +153,7 @@ impl Cluster {
             peers.clone(),
             None,
         );
-        self.nodes[number].life = Some(Life {
+        self.nodes[number].process = Some(NodeProcess {
             home,
             gateway: Arc::new(Gateway::new(shared, vec![])),
             world,
@@ -276,17 +163,14 @@ impl Cluster {
         });
         self.trace.note(format!("n{number}: begins"));
         if self.replicates {
-            match self.manner.databases {
-                None => replication::replicate_now_and_then(self, number),
-                Some(_) => databases::replicate_now_and_then(self, number),
-            }
+            (self.background)(self, number);
         }
         Ok(())
     }
 
-    /// Ends a node's life, with its power or without.
+    /// Ends a node's process, with its power or without.
     pub fn end(&mut self, number: usize, with_power: bool) {
-        let Some(life) = self.nodes[number].life.take() else {
+        let Some(process) = self.nodes[number].process.take() else {
             return;
         };
         self.trace.note(format!(
@@ -294,8 +178,8 @@ impl Cluster {
             if with_power { " with its power" } else { "" }
         ));
         self.net.close(number);
-        self.executor.end(life.home);
-        drop(life);
+        self.executor.end(process.home);
+        drop(process);
         match with_power {
             true => self.nodes[number].files.restore_power(),
             false => self.nodes[number].files.close_all(),
@@ -303,9 +187,9 @@ impl Cluster {
     }
 
     /// One turn of one task, or on to `until`; nodes whose power has gone meanwhile begin again.
-    pub(crate) fn turn(&mut self, until: Duration) -> Result<Progress, Violation> {
+    pub(crate) fn turn(&mut self, until: Duration) -> Result<TurnProgress, Violation> {
         let progress = self.executor.step(until);
-        if progress == Progress::Reached {
+        if progress == TurnProgress::Reached {
             return Ok(progress);
         }
         self.turns += 1;
@@ -321,50 +205,50 @@ impl Cluster {
         Ok(progress)
     }
 
-    /// Begins a life of a node unless it has one.
+    /// Starts a node unless it is up.
     pub(crate) fn begin(&mut self, number: usize) -> Result<(), Violation> {
-        if self.nodes[number].life.is_some() {
+        if self.nodes[number].process.is_some() {
             return Ok(());
         }
         let booted = self.boot(number);
         booted.map_err(|error| Violation(format!("node {number} does not start: {error}")))
     }
 
-    /// Lets something go wrong, or right again.
-    pub(crate) fn befall(&mut self, misfortune: Misfortune) -> Result<(), Violation> {
-        self.trace.note(format!("{misfortune:?}"));
-        match misfortune {
-            Misfortune::PowerLoss(number) => self.end(number, true),
-            Misfortune::PowerLossAt(number, steps) => self.nodes[number].files.lose_power_after(steps),
-            Misfortune::Kill(number) => self.end(number, false),
-            Misfortune::Boot(number) => self.begin(number)?,
-            Misfortune::Blackout => {
+    /// Injects a fault, or ends one.
+    pub(crate) fn inject(&mut self, fault: InjectedFault) -> Result<(), Violation> {
+        self.trace.note(format!("{fault:?}"));
+        match fault {
+            InjectedFault::PowerLoss(number) => self.end(number, true),
+            InjectedFault::PowerLossAt(number, steps) => self.nodes[number].files.lose_power_after(steps),
+            InjectedFault::Kill(number) => self.end(number, false),
+            InjectedFault::Boot(number) => self.begin(number)?,
+            InjectedFault::Blackout => {
                 (0..self.nodes.len()).for_each(|number| self.end(number, true));
                 for number in 0..self.nodes.len() {
                     self.begin(number)?;
                 }
             }
-            Misfortune::Cut(from, to, cut) => self.net.cut(from, to, cut),
-            Misfortune::Loss(percent) => self.net.lose(percent),
-            Misfortune::Repeats(percent) => self.net.repeat(percent),
-            Misfortune::Breaks(percent) => self.net.break_off(percent),
-            Misfortune::Drive(number, fault) => {
-                self.nodes[number].files.inflict(DRIVE, fault);
+            InjectedFault::Cut(from, to, cut) => self.net.cut(from, to, cut),
+            InjectedFault::Loss(percent) => self.net.lose(percent),
+            InjectedFault::Repeats(percent) => self.net.repeat(percent),
+            InjectedFault::Breaks(percent) => self.net.break_off(percent),
+            InjectedFault::Drive(number, fault) => {
+                self.nodes[number].files.inject(DRIVE, fault);
             }
-            Misfortune::NewRing => {
-                let Atlas {
+            InjectedFault::NewRing => {
+                let Topology {
                     objects,
                     changed,
                     listings,
                     changed_listings,
                     ..
-                } = &*self.atlas;
-                match self.manner.databases {
+                } = &*self.topology;
+                match self.config.databases {
                     None => objects.store(changed.clone()),
                     Some(_) => listings.store(changed_listings.clone()),
                 }
             }
-            Misfortune::Skew(number, micros) => self.nodes[number].clock.skew(micros),
+            InjectedFault::Skew(number, micros) => self.nodes[number].clock.skew(micros),
         }
         Ok(())
     }
@@ -376,16 +260,16 @@ impl Cluster {
         let with_power = self.dice.chance(70);
         self.trace.note("all is well".into());
         let well = [
-            Fault::Failing(0),
-            Fault::FailingSyncs(0),
-            Fault::Full(false),
-            Fault::Slow(2),
-            Fault::Pulled(false),
+            DriveFault::Failing(0),
+            DriveFault::FailingSyncs(0),
+            DriveFault::Full(false),
+            DriveFault::Slow(2),
+            DriveFault::Pulled(false),
         ];
         for number in 0..self.nodes.len() {
             self.end(number, with_power);
             for fault in well {
-                self.nodes[number].files.inflict(DRIVE, fault);
+                self.nodes[number].files.inject(DRIVE, fault);
             }
         }
         for number in 0..self.nodes.len() {
@@ -403,7 +287,7 @@ impl Cluster {
         self.executor.end(OUTSIDE);
     }
 
-    fn world(&self, home: Home, node: &Node) -> World {
+    fn world(&self, home: TaskOwner, node: &SimNode) -> World {
         let executor = self.executor.clone();
         World {
             clock: Arc::new(node.clock.clone()),
@@ -420,24 +304,24 @@ impl Cluster {
                 files: node.files.clone(),
                 dice: self.dice.clone(),
                 census: self.census.clone(),
-                unbounded: self.manner.bug == Some(Bug::QueuesWithoutBound),
+                unbounded: self.config.bug == Some(Bug::QueuesWithoutBound),
             }),
         }
     }
 
     /// The account and container server of a node, real or played.
-    fn listings(&self, number: usize, home: Home, world: &World) -> io::Result<Arc<dyn Service>> {
-        if self.manner.databases.is_none() {
+    fn listings(&self, number: usize, home: TaskOwner, world: &World) -> io::Result<Arc<dyn Service>> {
+        if self.config.databases.is_none() {
             return Ok(self.nodes[number].containers.clone());
         }
         let options = ListingServerOptions {
-            threads_per_disk: self.manner.threads,
-            queue_per_disk: self.manner.queue,
+            threads_per_disk: self.config.threads,
+            queue_per_disk: self.config.queue,
             log_requests: false,
-            ..ListingServerOptions::new(MOUNTS, self.atlas.hash.clone(), Arc::new(Policies::default()))
+            ..ListingServerOptions::new(MOUNTS, self.topology.hash.clone(), Arc::new(Policies::default()))
         };
         let inner = ListingServer::new(world.clone(), Kind::Container, options)?;
-        Ok(match self.manner.bug {
+        Ok(match self.config.bug {
             None => inner,
             Some(bug) => Arc::new(Bugged {
                 inner,
@@ -460,8 +344,8 @@ impl Cluster {
                 continue;
             }
             for port in [OBJECTS, LISTINGS] {
-                let link = Link::new(self.net.clone(), number, other, port);
-                let link: Arc<dyn Service> = match self.manner.bug {
+                let link = NodeLink::new(self.net.clone(), number, other, port);
+                let link: Arc<dyn Service> = match self.config.bug {
                     Some(Bug::TrustsShortAnswers) => Arc::new(Trusting(link)),
                     Some(Bug::TrustsLostRows) => Arc::new(Hopeful {
                         way: link,
@@ -477,54 +361,11 @@ impl Cluster {
 
     fn rings(&self) -> Rings {
         Rings {
-            account: self.atlas.listings.clone(),
-            container: self.atlas.listings.clone(),
-            objects: BTreeMap::from([(PolicyIndex(0), self.atlas.objects.clone())]),
+            account: self.topology.listings.clone(),
+            container: self.topology.listings.clone(),
+            objects: BTreeMap::from([(PolicyIndex(0), self.topology.objects.clone())]),
             policies: Policies::default(),
-            hash: self.atlas.hash.clone(),
+            hash: self.topology.hash.clone(),
         }
-    }
-}
-
-/// Opens a node's drive.
-struct Drives {
-    world: World,
-    checks: bool,
-    marks: bool,
-}
-
-impl DeviceSource for Drives {
-    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
-        let mut config = FilesConfig::new(name, Path::new(MOUNTS).join(name));
-        if !self.checks {
-            config.etag_validate_percent = 0.0;
-        }
-        if !self.marks {
-            config.verified_marks = 0;
-        }
-        // Short, for the simulation's hours to see marks end.
-        config.verified_for = Duration::from_secs(5);
-        Ok(Arc::new(FilesEngine::start(config, self.world.clone())))
-    }
-}
-
-/// Nothing goes over sockets here.
-struct NoNetwork;
-
-impl Network for NoNetwork {
-    fn listen(&self, _host: &str, _port: u16, _backlog: u32) -> io::Result<Box<dyn Listener>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn datagrams(&self, _host: &str, _port: u16) -> io::Result<Box<dyn Datagrams>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn local_datagrams(&self, _path: &Path) -> io::Result<Box<dyn Datagrams>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn connect(&self, _host: String, _port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
-        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
     }
 }

@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 use vocabulary::Timestamp;
 
 /// The newest row of an object: when, and whether it is a deletion.
-pub type Row = (Timestamp, bool);
+pub type PlayedRow = (Timestamp, bool);
 
 /// Account and container server of one node.
 #[derive(Default)]
 pub struct Containers {
-    rows: Mutex<BTreeMap<String, Row>>,
+    rows: Mutex<BTreeMap<String, PlayedRow>>,
 }
 
 impl Containers {
     /// The newest row of an object of which this node was told.
-    pub fn row(&self, path: &str) -> Option<Row> {
+    pub fn row(&self, path: &str) -> Option<PlayedRow> {
         self.rows.lock().get(path).copied()
     }
 }

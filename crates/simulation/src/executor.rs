@@ -1,7 +1,7 @@
 //! Tasks and time on one thread: which ready task goes next, the seed decides; when none is ready, time
 //! jumps to the next timer.
 //!
-//! Every task belongs to a [`Home`], one life of one node; when that ends ([`Executor::end`]) its tasks are
+//! Every task belongs to a [`TaskOwner`], one life of one node; when that ends ([`Executor::end`]) its tasks are
 //! dropped wherever they wait. Always holds: nothing runs but within [`Executor::step`]; no real clock is asked.
 
 use crate::dice::Dice;
@@ -17,11 +17,11 @@ use world::BoxFuture;
 
 /// One life of one node, or the outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Home(pub u64);
+pub struct TaskOwner(pub u64);
 
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum TurnProgress {
     /// A task went on.
     Ran,
     /// Nothing is to be done before the time given.
@@ -46,12 +46,12 @@ struct State {
     now: Duration,
     next: u64,
     tasks: HashMap<u64, Task>,
-    ended: BTreeSet<Home>,
+    ended: BTreeSet<TaskOwner>,
     timers: BTreeMap<(Duration, u64), Waker>,
 }
 
 struct Task {
-    home: Home,
+    home: TaskOwner,
     /// Absent while it runs.
     future: Option<BoxFuture<'static, ()>>,
     bell: Arc<Bell>,
@@ -87,7 +87,7 @@ impl Executor {
     }
 
     /// A task of `home`; nothing comes of it when that life is over.
-    pub fn spawn(&self, home: Home, future: BoxFuture<'static, ()>) {
+    pub fn spawn(&self, home: TaskOwner, future: BoxFuture<'static, ()>) {
         let mut state = self.state.lock();
         if state.ended.contains(&home) {
             drop(state);
@@ -114,7 +114,7 @@ impl Executor {
     }
 
     /// Ends a life: its tasks are dropped where they are. Not from within one of them.
-    pub fn end(&self, home: Home) {
+    pub fn end(&self, home: TaskOwner) {
         let mut state = self.state.lock();
         state.ended.insert(home);
         let mut doomed: Vec<u64> = state
@@ -130,7 +130,7 @@ impl Executor {
     }
 
     /// How many tasks a life has.
-    pub fn count(&self, home: Home) -> usize {
+    pub fn count(&self, home: TaskOwner) -> usize {
         self.state
             .lock()
             .tasks
@@ -140,7 +140,7 @@ impl Executor {
     }
 
     /// One turn of one task, or, when none is ready, on to the next timer, but not beyond `limit`.
-    pub fn step(&self, limit: Duration) -> Progress {
+    pub fn step(&self, limit: Duration) -> TurnProgress {
         loop {
             self.ring_due();
             let chosen = {
@@ -150,7 +150,7 @@ impl Executor {
             };
             if let Some(task) = chosen {
                 if self.turn(task) {
-                    return Progress::Ran;
+                    return TurnProgress::Ran;
                 }
                 continue;
             }
@@ -159,7 +159,7 @@ impl Executor {
                 Some(at) if at <= limit => state.now = state.now.max(at),
                 _ => {
                     state.now = state.now.max(limit);
-                    return Progress::Reached;
+                    return TurnProgress::Reached;
                 }
             }
         }
@@ -259,7 +259,7 @@ mod tests {
         for number in 0..8 {
             let (seen, sleeper) = (seen.clone(), executor.clone());
             executor.spawn(
-                Home(1),
+                TaskOwner(1),
                 Box::pin(async move {
                     seen.lock().push(number);
                     sleeper.sleep(Duration::from_secs(60 - u64::from(number))).await;
@@ -267,7 +267,7 @@ mod tests {
                 }),
             );
         }
-        while executor.step(Duration::from_secs(3600)) == Progress::Ran {}
+        while executor.step(Duration::from_secs(3600)) == TurnProgress::Ran {}
         assert_eq!(executor.now(), Duration::from_secs(3600));
         Arc::try_unwrap(seen).map(Mutex::into_inner).unwrap_or_default()
     }
@@ -283,7 +283,7 @@ mod tests {
     fn an_ended_life_drops_its_tasks_and_takes_no_new_ones() {
         let executor = Executor::new(Dice::new(1));
         let alive = Arc::new(());
-        for home in [Home(1), Home(2)] {
+        for home in [TaskOwner(1), TaskOwner(2)] {
             let (kept, sleeper) = (alive.clone(), executor.clone());
             executor.spawn(
                 home,
@@ -293,13 +293,13 @@ mod tests {
                 }),
             );
         }
-        assert_eq!(executor.step(Duration::ZERO), Progress::Ran);
-        executor.end(Home(1));
+        assert_eq!(executor.step(Duration::ZERO), TurnProgress::Ran);
+        executor.end(TaskOwner(1));
         assert_eq!(Arc::strong_count(&alive), 2);
         let kept = alive.clone();
-        executor.spawn(Home(1), Box::pin(async move { drop(kept) }));
+        executor.spawn(TaskOwner(1), Box::pin(async move { drop(kept) }));
         assert_eq!(Arc::strong_count(&alive), 2);
-        while executor.step(Duration::from_secs(2)) == Progress::Ran {}
+        while executor.step(Duration::from_secs(2)) == TurnProgress::Ran {}
         assert_eq!(Arc::strong_count(&alive), 1);
     }
 }

@@ -9,7 +9,7 @@ use vocabulary::Timestamp;
 
 /// What a client wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verb {
+pub enum WriteVerb {
     /// This body.
     Put(Bytes),
     /// New metadata.
@@ -20,7 +20,7 @@ pub enum Verb {
 
 /// What the client knows of its write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteOutcome {
     /// Nothing for certain.
     Unknown,
     /// It was told that the write is done.
@@ -31,15 +31,15 @@ pub enum Fate {
 
 /// One write.
 #[derive(Debug, Clone)]
-pub struct Write {
+pub struct ClientWrite {
     /// Number of its path.
     pub path: usize,
     /// What was written.
-    pub verb: Verb,
+    pub verb: WriteVerb,
     /// Its timestamp.
     pub at: Timestamp,
     /// What came of it.
-    pub fate: Fate,
+    pub fate: WriteOutcome,
 }
 
 /// A promise that was broken.
@@ -54,7 +54,7 @@ impl fmt::Display for Violation {
 
 /// What is seen of a path: its newest part on any node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenState {
     /// The newest body, by number of its write.
     pub body: Option<usize>,
     /// The newest deletion.
@@ -63,9 +63,9 @@ pub struct Seen {
     pub newest: Option<Timestamp>,
 }
 
-impl Seen {
+impl SeenState {
     /// What of it counts: the body that no deletion follows, else the deletion; and the newest of all.
-    pub fn state(&self, history: &History) -> (Option<usize>, Option<Timestamp>, Option<Timestamp>) {
+    pub fn state(&self, history: &WriteHistory) -> (Option<usize>, Option<Timestamp>, Option<Timestamp>) {
         let exists = |number: &usize| self.deleted.is_none_or(|deleted| deleted < history.writes[*number].at);
         match self.body.filter(exists) {
             Some(number) => (Some(number), None, self.newest),
@@ -76,14 +76,14 @@ impl Seen {
 
 /// All writes of a run.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct WriteHistory {
     /// The paths that are written to: account, container, object.
     pub paths: Vec<(String, String, String)>,
     /// In the order in which they were begun.
-    pub writes: Vec<Write>,
+    pub writes: Vec<ClientWrite>,
 }
 
-impl History {
+impl WriteHistory {
     /// The body of write number `number`: `size` bytes or a few more.
     pub fn body(&self, path: usize, number: usize, size: usize) -> Bytes {
         let mut body = format!("{:?} {number}\n", self.paths[path]).into_bytes();
@@ -101,7 +101,7 @@ impl History {
         let found = self
             .writes
             .iter()
-            .position(|write| write.verb == Verb::Put(bytes.clone()));
+            .position(|write| write.verb == WriteVerb::Put(bytes.clone()));
         match found.map(|number| (number, &self.writes[number])) {
             None => Err(Violation(format!(
                 "{name:?}: {} bytes that nobody wrote{}",
@@ -111,7 +111,7 @@ impl History {
             Some((_, write)) if write.path != path => {
                 Err(Violation(format!("{name:?}: the body of {:?}", self.paths[write.path])))
             }
-            Some((_, write)) if write.fate == Fate::CutShort => {
+            Some((_, write)) if write.fate == WriteOutcome::CutShort => {
                 Err(Violation(format!("{name:?}: the body of an upload that was cut short")))
             }
             Some((number, _)) => Ok(number),
@@ -125,7 +125,7 @@ impl History {
             .iter()
             .enumerate()
             .filter_map(|(number, write)| match &write.verb {
-                Verb::Put(body) if body.len() == bytes.len() => Some((number, body)),
+                WriteVerb::Put(body) if body.len() == bytes.len() => Some((number, body)),
                 _ => None,
             });
         let alike = |body: &Bytes| body.iter().zip(bytes).filter(|(one, other)| one == other).count();
@@ -138,21 +138,21 @@ impl History {
     }
 
     /// Whether what is seen in the end is what was acknowledged, or something newer that was attempted.
-    pub fn judge(&self, path: usize, seen: &Seen) -> Result<(), Violation> {
+    pub fn judge(&self, path: usize, seen: &SeenState) -> Result<(), Violation> {
         let name = &self.paths[path];
         let body = seen.body.map(|number| self.writes[number].at);
         let exists = body.filter(|at| seen.deleted.is_none_or(|deleted| deleted < *at));
         let state = exists.or(seen.deleted);
         for (number, write) in self.writes.iter().enumerate().filter(|(_, write)| write.path == path) {
-            if write.fate != Fate::Acknowledged {
+            if write.fate != WriteOutcome::Acknowledged {
                 continue;
             }
             let (reached, what) = match &write.verb {
-                Verb::Put(_) => (state, "PUT"),
-                Verb::Delete => (state, "DELETE"),
+                WriteVerb::Put(_) => (state, "PUT"),
+                WriteVerb::Delete => (state, "DELETE"),
                 // A deletion ends what a POST said, whichever came first.
-                Verb::Post if exists.is_none() => continue,
-                Verb::Post => (seen.newest, "POST"),
+                WriteVerb::Post if exists.is_none() => continue,
+                WriteVerb::Post => (seen.newest, "POST"),
             };
             if reached.is_none_or(|reached| reached < write.at) {
                 let state = match (exists, seen.deleted) {
@@ -174,15 +174,15 @@ impl History {
 mod tests {
     use super::*;
 
-    fn history(writes: &[(Verb, u64, Fate)]) -> History {
+    fn history(writes: &[(WriteVerb, u64, WriteOutcome)]) -> WriteHistory {
         let path = ("a".to_owned(), "c".to_owned(), "o".to_owned());
-        let write = |(verb, at, fate): &(Verb, u64, Fate)| Write {
+        let write = |(verb, at, fate): &(WriteVerb, u64, WriteOutcome)| ClientWrite {
             path: 0,
             verb: verb.clone(),
             at: Timestamp::from_seconds(*at),
             fate: *fate,
         };
-        History {
+        WriteHistory {
             paths: vec![path],
             writes: writes.iter().map(write).collect(),
         }
@@ -190,15 +190,15 @@ mod tests {
 
     #[test]
     fn what_was_acknowledged_binds_and_what_was_tried_may_be() {
-        use Fate::{Acknowledged, Unknown};
-        let put = |text: &'static str| Verb::Put(Bytes::from_static(text.as_bytes()));
+        use WriteOutcome::{Acknowledged, Unknown};
+        let put = |text: &'static str| WriteVerb::Put(Bytes::from_static(text.as_bytes()));
         let history = history(&[
             (put("a"), 1, Acknowledged),
             (put("b"), 2, Unknown),
-            (Verb::Delete, 3, Acknowledged),
+            (WriteVerb::Delete, 3, Acknowledged),
             (put("c"), 4, Unknown),
         ]);
-        let seen = |body: Option<usize>, deleted: Option<u64>| Seen {
+        let seen = |body: Option<usize>, deleted: Option<u64>| SeenState {
             body,
             deleted: deleted.map(Timestamp::from_seconds),
             newest: None,

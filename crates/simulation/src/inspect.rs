@@ -5,15 +5,15 @@
 //! looked at once more: it must be the same, on every primary and nowhere else.
 
 use crate::client::{LONGEST, set};
-use crate::cluster::{Cluster, DRIVE};
-use crate::containers::Row;
+use crate::cluster::SimCluster;
+use crate::containers::PlayedRow;
 use crate::disk::MOUNTS;
-use crate::history::{Fate, History, Seen, Verb, Violation};
-use crate::run::Run;
+use crate::history::{SeenState, Violation, WriteHistory, WriteOutcome, WriteVerb};
+use crate::sim_run::{SOON, SimRun};
+use crate::topology::DRIVE;
 use crate::{replicas, replication};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use parking_lot::Mutex;
 use peer::{HttpService, RawCall, Target, Timeouts};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,13 +21,11 @@ use std::time::Duration;
 use upkeep::{Disks, ObjectUpdater, RingClient, UpkeepJob, UpkeepStep};
 use vocabulary::{EntityPath, Policies, Timestamp};
 
-/// Longer than anything takes when all is well.
-const SOON: Duration = Duration::from_secs(600);
 /// Long enough for everything that goes on in the background to end.
 const QUIET: Duration = Duration::from_secs(3600);
 
 /// All promises.
-pub(crate) fn everything(run: &mut Run) -> Result<(), Violation> {
+pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     for node in 0..run.plan.nodes {
         update_rows(run, node)?;
     }
@@ -63,45 +61,26 @@ pub(crate) fn everything(run: &mut Run) -> Result<(), Violation> {
     }
 }
 
-/// Runs `work` on a node to its end.
-pub(crate) fn on_node<T: Send + 'static>(
-    run: &mut Run,
-    node: usize,
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Violation> {
-    let done = Arc::new(Mutex::new(None));
-    let result = done.clone();
-    let Some(life) = &run.cluster.nodes[node].life else {
-        return Err(Violation(format!("node {node} is dead although all is well")));
-    };
-    run.cluster
-        .executor
-        .spawn(life.home, Box::pin(async move { *result.lock() = Some(work.await) }));
-    let end = run.cluster.executor.now() + SOON;
-    run.advance(end, |_| done.lock().is_some())?;
-    let result = done.lock().take();
-    result.ok_or_else(|| Violation(format!("node {node} does not come to an end although all is well")))
-}
-
 /// A pass of the object-updater.
-fn update_rows(run: &mut Run, node: usize) -> Result<(), Violation> {
-    let Some(life) = &run.cluster.nodes[node].life else {
+fn update_rows(run: &mut SimRun, node: usize) -> Result<(), Violation> {
+    let Some(process) = &run.cluster.nodes[node].process else {
         return Ok(());
     };
     let ring_client = RingClient {
-        ring: run.cluster.atlas.listings.clone(),
-        hash: run.cluster.atlas.hash.clone(),
-        peers: life.peers.clone(),
+        ring: run.cluster.topology.listings.clone(),
+        hash: run.cluster.topology.hash.clone(),
+        peers: process.peers.clone(),
         timeouts: Timeouts {
             connect: SOON,
             response: SOON,
         },
     };
-    let disks = Disks::new(life.world.clone(), MOUNTS, true);
+    let disks = Disks::new(process.world.clone(), MOUNTS, true);
     let mut updater = ObjectUpdater::new(disks, ring_client, Policies::default(), 4, 1);
-    on_node(run, node, async move {
-        while updater.step().await != UpkeepStep::PassOver {}
-    })
+    run.on_node(
+        node,
+        async move { while updater.step().await != UpkeepStep::PassOver {} },
+    )
 }
 
 struct Part {
@@ -110,10 +89,10 @@ struct Part {
     body: Option<Bytes>,
 }
 
-fn ask_node(run: &mut Run, node: usize, path: usize) -> Result<Part, Violation> {
+fn ask_node(run: &mut SimRun, node: usize, path: usize) -> Result<Part, Violation> {
     let (account, container, object) = run.history.paths[path].clone();
-    let hash = run.cluster.atlas.hash.object(&account, &container, &object);
-    let partition = run.cluster.atlas.objects.load().partition_of(&hash.0);
+    let hash = run.cluster.topology.hash.object(&account, &container, &object);
+    let partition = run.cluster.topology.objects.load().partition_of(&hash.0);
     let target = Target {
         device: DRIVE.into(),
         partition: vocabulary::Partition(partition),
@@ -126,11 +105,11 @@ fn ask_node(run: &mut Run, node: usize, path: usize) -> Result<Part, Violation> 
     let mut headers = HeaderMap::new();
     set(&mut headers, "x-backend-storage-policy-index", "0");
     let call = RawCall::new(Method::GET, target, headers);
-    let Some(life) = &run.cluster.nodes[node].life else {
+    let Some(process) = &run.cluster.nodes[node].process else {
         return Err(Violation(format!("node {node} is dead although all is well")));
     };
-    let objects = life.objects.clone();
-    on_node(run, node, async move {
+    let objects = process.objects.clone();
+    run.on_node(node, async move {
         let response = objects.call(call.into()).await;
         let (head, body) = response.into_parts();
         Part {
@@ -146,8 +125,8 @@ fn time(headers: &HeaderMap, name: &str) -> Option<Timestamp> {
 }
 
 /// What all nodes have of a path together.
-fn merged(run: &mut Run, path: usize) -> Result<Seen, Violation> {
-    let mut seen = Seen::default();
+fn merged(run: &mut SimRun, path: usize) -> Result<SeenState, Violation> {
+    let mut seen = SeenState::default();
     for node in 0..run.plan.nodes {
         let part = ask_node(run, node, path)?;
         let newest = time(&part.headers, "x-backend-timestamp");
@@ -170,7 +149,7 @@ fn merged(run: &mut Run, path: usize) -> Result<Seen, Violation> {
                 }
                 metadata_belong(&run.history, &part.headers, newest)?;
             }
-            (200, None) if node != run.plan.manner.unlucky => {
+            (200, None) if node != run.plan.config.unlucky => {
                 return Err(Violation(format!(
                     "node {node}: path {path} breaks off although the drive is well"
                 )));
@@ -185,7 +164,7 @@ fn merged(run: &mut Run, path: usize) -> Result<Seen, Violation> {
 }
 
 /// The metadata shown are those of the write whose timestamp is shown.
-fn metadata_belong(history: &History, headers: &HeaderMap, newest: Option<Timestamp>) -> Result<(), Violation> {
+fn metadata_belong(history: &WriteHistory, headers: &HeaderMap, newest: Option<Timestamp>) -> Result<(), Violation> {
     let number = headers
         .get("x-object-meta-number")
         .and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
@@ -200,7 +179,7 @@ fn metadata_belong(history: &History, headers: &HeaderMap, newest: Option<Timest
     }
 }
 
-fn through_gateway(run: &mut Run, path: usize) -> Result<(), Violation> {
+fn through_gateway(run: &mut SimRun, path: usize) -> Result<(), Violation> {
     let node = run.cluster.dice.up_to(run.plan.nodes);
     let (account, container, object) = run.history.paths[path].clone();
     let mut request = http::Request::new(peer::Body::empty());
@@ -208,12 +187,12 @@ fn through_gateway(run: &mut Run, path: usize) -> Result<(), Violation> {
         .parse()
         .unwrap_or_default();
     set(request.headers_mut(), "x-newest", "true");
-    let Some(life) = &run.cluster.nodes[node].life else {
+    let Some(process) = &run.cluster.nodes[node].process else {
         return Ok(());
     };
-    let gateway = life.gateway.clone();
+    let gateway = process.gateway.clone();
     let from = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    let (status, body) = on_node(run, node, async move {
+    let (status, body) = run.on_node(node, async move {
         let response = gateway.serve(request, from).await;
         (
             response.status().as_u16(),
@@ -229,21 +208,19 @@ fn through_gateway(run: &mut Run, path: usize) -> Result<(), Violation> {
 }
 
 /// Where nothing was interrupted, every acknowledged write is in the listing, or a newer one.
-fn rows_are_there(run: &Run, path: usize) -> Result<(), Violation> {
+fn rows_are_there(run: &SimRun, path: usize) -> Result<(), Violation> {
     let (account, container, object) = &run.history.paths[path];
     let name = format!("/{account}/{container}/{object}");
-    let rows: Vec<Row> = run
+    let rows: Vec<PlayedRow> = run
         .cluster
         .nodes
         .iter()
         .filter_map(|node| node.containers.row(&name))
         .collect();
     let listed = rows.iter().max().map(|(at, _)| *at);
-    let binding = run
-        .history
-        .writes
-        .iter()
-        .filter(|write| write.path == path && write.fate == Fate::Acknowledged && write.verb != Verb::Post);
+    let binding = run.history.writes.iter().filter(|write| {
+        write.path == path && write.fate == WriteOutcome::Acknowledged && write.verb != WriteVerb::Post
+    });
     match binding.map(|write| write.at).max() {
         Some(at) if listed.is_none_or(|listed| listed < at) => {
             Err(Violation(format!("{name}: no listing knows of the write of {at}")))
@@ -253,12 +230,12 @@ fn rows_are_there(run: &Run, path: usize) -> Result<(), Violation> {
 }
 
 /// Neither files nor tasks are left that mean nothing to anybody.
-fn nothing_left(run: &mut Run) -> Result<(), Violation> {
+fn nothing_left(run: &mut SimRun) -> Result<(), Violation> {
     let quiet = run.cluster.executor.now() + QUIET;
     run.advance(quiet, |_| false)?;
-    let Cluster { nodes, executor, .. } = &run.cluster;
+    let SimCluster { nodes, executor, .. } = &run.cluster;
     for (number, node) in nodes.iter().enumerate() {
-        let tasks = node.life.as_ref().map_or(0, |life| executor.count(life.home));
+        let tasks = node.process.as_ref().map_or(0, |process| executor.count(process.home));
         if tasks > 0 {
             return Err(Violation(format!(
                 "node {number}: {tasks} tasks are left when all is quiet"
@@ -267,7 +244,7 @@ fn nothing_left(run: &mut Run) -> Result<(), Violation> {
         for file in node.files.all_files() {
             let is_stray =
                 ["/tmp", "/async_pending"].iter().any(|place| file.contains(place)) && !file.ends_with("/.lock");
-            let spoilt = file.contains("/quarantined/") && number != run.plan.manner.unlucky;
+            let spoilt = file.contains("/quarantined/") && number != run.plan.config.unlucky;
             if is_stray || spoilt {
                 return Err(Violation(format!("node {number}: {file} is left")));
             }

@@ -2,7 +2,7 @@
 //!
 //! Gateways, object servers, their engines and upkeep run as they are; clock, chance, the way between nodes,
 //! disks and their workers are simulated, so that a seed decides everything and a run can be repeated to the
-//! last step. A [`plan::Plan`] drawn from the seed has clients write to few names through different gateways
+//! last step. A [`plan::RunPlan`] drawn from the seed has clients write to few names through different gateways
 //! while replicators come by and nodes lose their power at any step of a write, drives fail, fill up, hang, lie,
 //! are pulled and replaced, ways are cut, answers get lost, bodies break off, clocks are off, objects come to belong elsewhere. Then
 //! all is well again and everything is looked at ([`run::run`]): before replicators and auditors have come to
@@ -33,13 +33,15 @@
 //! | question | file |
 //! |---|---|
 //! | what happens in a run, and when | `plan.rs` |
-//! | how a run goes, from seed to outcome | `run.rs` |
+//! | how a run goes, from seed to outcome | `run.rs`, `sim_run.rs` |
 //! | what may be seen of what was written | `history.rs` |
 //! | what is looked at in the end | `inspect.rs`, `replicas.rs` |
 //! | replicators and auditors | `replication.rs` |
 //! | what replicators may take away | `watch.rs` |
 //! | who asks, and what a client was told | `client.rs` |
-//! | what a node is made of | `cluster.rs`, `containers.rs` |
+//! | what a node is made of | `node.rs`, `cluster.rs`, `containers.rs` |
+//! | what may be injected | `fault.rs`, `disk/` |
+//! | what belongs where | `topology.rs` |
 //! | tasks, time, clocks | `executor.rs`, `clock.rs` |
 //! | what a loss of power leaves of a drive | `disk/drive.rs` |
 //! | what becomes of a message | `net.rs` |
@@ -54,18 +56,23 @@ pub mod bugs;
 mod client;
 pub mod clock;
 pub mod cluster;
+pub mod config;
 pub mod containers;
 pub mod databases;
 pub mod dice;
 pub mod disk;
 pub mod executor;
+pub mod fault;
 pub mod history;
 mod inspect;
 pub mod net;
+pub mod node;
 pub mod plan;
 pub mod pool;
 mod replicas;
 mod replication;
 pub mod run;
+mod sim_run;
+pub mod topology;
 pub mod trace;
 mod watch;

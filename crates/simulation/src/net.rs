@@ -8,7 +8,7 @@
 //! replicators of objects say to one another may also just end, as it does when a server gives up in the middle. Of what a node knows only what HTTP carries arrives: no shared checksums.
 
 use crate::dice::Dice;
-use crate::executor::{Executor, Home};
+use crate::executor::{Executor, TaskOwner};
 use crate::trace::Trace;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Where messages are while they are under way.
-const UNDER_WAY: Home = Home(0);
+const UNDER_WAY: TaskOwner = TaskOwner(0);
 
 /// All ways between nodes.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ struct State {
 
 #[derive(Clone)]
 struct Door {
-    home: Home,
+    home: TaskOwner,
     service: Arc<dyn Service>,
 }
 
@@ -65,7 +65,7 @@ impl Net {
     }
 
     /// `node` serves at `port` in this life of it.
-    pub fn open(&self, node: usize, port: u16, home: Home, service: Arc<dyn Service>) {
+    pub fn open(&self, node: usize, port: u16, home: TaskOwner, service: Arc<dyn Service>) {
         self.0.state.lock().doors.insert((node, port), Door { home, service });
     }
 
@@ -285,12 +285,12 @@ struct Way {
 }
 
 /// The services of another node, as one node reaches them.
-pub struct Link {
+pub struct NodeLink {
     net: Net,
     way: Way,
 }
 
-impl Link {
+impl NodeLink {
     /// From a node to what another serves at `port`.
     pub fn new(net: Net, from: usize, to: usize, port: u16) -> Self {
         let way = Way { from, to, port };
@@ -299,7 +299,7 @@ impl Link {
 }
 
 #[async_trait::async_trait]
-impl Service for Link {
+impl Service for NodeLink {
     async fn call(&self, call: Call) -> Response {
         let call = call.into_raw();
         let (answer, answered) = oneshot::channel();

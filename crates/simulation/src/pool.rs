@@ -5,7 +5,7 @@
 
 use crate::dice::Dice;
 use crate::disk::SimFiles;
-use crate::executor::{Executor, Home};
+use crate::executor::{Executor, TaskOwner};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
@@ -32,7 +32,7 @@ pub struct SimPools {
     /// Where they run.
     pub executor: Executor,
     /// Whose they are.
-    pub home: Home,
+    pub home: TaskOwner,
     /// The node's drives: a pool is named after the one it works for.
     pub files: SimFiles,
     /// Chance.

@@ -3,32 +3,32 @@
 //! Files count as readers count them: what something newer made meaningless may come back with the power,
 //! and stays until its suffix is hashed again. Nobody reads a tombstone: where bits may flip, its name counts.
 
-use crate::cluster::address;
-use crate::disk::Whole;
+use crate::disk::FileContent;
 use crate::history::Violation;
-use crate::run::Run;
+use crate::sim_run::SimRun;
+use crate::topology::address;
 use crate::watch::OBJECTS;
 use object_engine::rules::{FileName, choose};
 use std::collections::BTreeMap;
 
 /// All replicas of all paths.
-pub(crate) fn are_equal(run: &Run) -> Result<(), Violation> {
-    let ring = run.cluster.atlas.objects.load();
+pub(crate) fn are_equal(run: &SimRun) -> Result<(), Violation> {
+    let ring = run.cluster.topology.objects.load();
     let held: Vec<_> = run
         .cluster
         .nodes
         .iter()
-        .map(|node| objects(node.files.contents(OBJECTS), !run.plan.manner.marks))
+        .map(|node| objects(node.files.contents(OBJECTS), !run.plan.config.marks))
         .collect();
     let mut expected = 0;
     for (account, container, object) in &run.history.paths {
-        let hash = run.cluster.atlas.hash.object(account, container, object);
+        let hash = run.cluster.topology.hash.object(account, container, object);
         let primaries: Vec<String> = ring
             .primaries(ring.partition_of(&hash.0))
             .iter()
             .map(|device| device.ip.clone())
             .collect();
-        let mut first: Option<(usize, &BTreeMap<String, Whole>)> = None;
+        let mut first: Option<(usize, &BTreeMap<String, FileContent>)> = None;
         for (number, held) in held.iter().enumerate() {
             let here = held.get(&hash.hex());
             if !primaries.contains(&address(number)) {
@@ -60,11 +60,11 @@ pub(crate) fn are_equal(run: &Run) -> Result<(), Violation> {
 }
 
 /// The files that count, by object and name.
-fn objects(files: BTreeMap<String, Whole>, bits_flip: bool) -> BTreeMap<String, BTreeMap<String, Whole>> {
-    let mut objects: BTreeMap<String, BTreeMap<String, Whole>> = BTreeMap::new();
+fn objects(files: BTreeMap<String, FileContent>, bits_flip: bool) -> BTreeMap<String, BTreeMap<String, FileContent>> {
+    let mut objects: BTreeMap<String, BTreeMap<String, FileContent>> = BTreeMap::new();
     for (path, mut whole) in files {
         if bits_flip && path.ends_with(".ts") {
-            whole = Whole::default();
+            whole = FileContent::default();
         }
         let mut names = path.rsplit('/');
         if let (Some(name), Some(object)) = (names.next(), names.next())
@@ -81,7 +81,7 @@ fn objects(files: BTreeMap<String, Whole>, bits_flip: bool) -> BTreeMap<String, 
     objects
 }
 
-fn keep_what_counts(files: &mut BTreeMap<String, Whole>) {
+fn keep_what_counts(files: &mut BTreeMap<String, FileContent>) {
     let (names, parsed): (Vec<String>, Vec<FileName>) = files
         .keys()
         .filter_map(|name| Some((name.clone(), name.parse::<FileName>().ok()?)))
@@ -93,8 +93,8 @@ fn keep_what_counts(files: &mut BTreeMap<String, Whole>) {
 }
 
 /// Names, sizes and attributes.
-fn told(files: &BTreeMap<String, Whole>) -> String {
-    let one = |(name, (bytes, attributes)): (&String, &Whole)| {
+fn told(files: &BTreeMap<String, FileContent>) -> String {
+    let one = |(name, (bytes, attributes)): (&String, &FileContent)| {
         let attributes: Vec<String> = attributes
             .iter()
             .map(|(name, value)| format!("{name}={}", value.escape_ascii()))

@@ -2,12 +2,13 @@
 //! is well.
 
 use crate::bugs::Bug;
-use crate::cluster::{Cluster, Life, OBJECTS, address};
+use crate::cluster::SimCluster;
 use crate::disk::MOUNTS;
 use crate::history::Violation;
-use crate::inspect::on_node;
-use crate::run::Run;
-use crate::watch::{Watch, has_remains};
+use crate::node::NodeProcess;
+use crate::sim_run::SimRun;
+use crate::topology::{OBJECTS, address};
+use crate::watch::{HandoffWatch, has_remains};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use upkeep::{
@@ -19,12 +20,12 @@ use vocabulary::{Policies, PolicyIndex};
 /// Passes of all nodes within which everything must have come to rest. A partition is listed in every tenth.
 const ROUNDS: usize = 30;
 
-/// The object-replicator of a node in this life of it.
-fn replicator(cluster: &Cluster, number: usize, life: &Life) -> ObjectReplicator {
+/// The object-replicator of a node in this process of it.
+fn replicator(cluster: &SimCluster, number: usize, process: &NodeProcess) -> ObjectReplicator {
     let ring_client = ObjectRingClient {
-        rings: BTreeMap::from([(PolicyIndex(0), cluster.atlas.objects.clone())]),
-        hash: cluster.atlas.hash.clone(),
-        peers: life.peers.clone(),
+        rings: BTreeMap::from([(PolicyIndex(0), cluster.topology.objects.clone())]),
+        hash: cluster.topology.hash.clone(),
+        peers: process.peers.clone(),
     };
     let own = LocalServer {
         addresses: address(number).parse().into_iter().collect(),
@@ -39,11 +40,16 @@ fn replicator(cluster: &Cluster, number: usize, life: &Life) -> ObjectReplicator
         http_timeout: Duration::from_secs(60),
         reclaim_age: Duration::from_secs(604_800),
         handoffs_first: cluster.dice.chance(50),
-        handoff_delete: (cluster.manner.bug == Some(Bug::RemovesHandoffsEarly)).then_some(1),
+        handoff_delete: (cluster.config.bug == Some(Bug::RemovesHandoffsEarly)).then_some(1),
         partitions: vec![],
         policies: vec![],
     };
-    ObjectReplicator::new(Disks::new(life.world.clone(), MOUNTS, true), ring_client, own, options)
+    ObjectReplicator::new(
+        Disks::new(process.world.clone(), MOUNTS, true),
+        ring_client,
+        own,
+        options,
+    )
 }
 
 /// One pass: what was done, and what was left for later.
@@ -55,13 +61,13 @@ pub(crate) async fn pass(job: &mut impl UpkeepJob) -> (u64, u64) {
     sum
 }
 
-/// Passes in the background, as long as the life of a node that has just begun.
-pub(crate) fn replicate_now_and_then(cluster: &Cluster, number: usize) {
-    let (Some(every), Some(life)) = (cluster.manner.replicates_every, &cluster.nodes[number].life) else {
+/// Passes in the background, as long as the process of a node that has just begun.
+pub(crate) fn replicate_now_and_then(cluster: &SimCluster, number: usize) {
+    let (Some(every), Some(process)) = (cluster.config.replicates_every, &cluster.nodes[number].process) else {
         return;
     };
-    let mut replicator = replicator(cluster, number, life);
-    let watch = Watch::new(cluster, number);
+    let mut replicator = replicator(cluster, number, process);
+    let watch = HandoffWatch::new(cluster, number);
     let (executor, dice, trace) = (cluster.executor.clone(), cluster.dice.clone(), cluster.trace.clone());
     let passes = async move {
         loop {
@@ -73,49 +79,49 @@ pub(crate) fn replicate_now_and_then(cluster: &Cluster, number: usize) {
             trace.note(format!("n{number}: replicated, {done} done, {failed} left"));
         }
     };
-    cluster.executor.spawn(life.home, Box::pin(passes));
+    cluster.executor.spawn(process.home, Box::pin(passes));
 }
 
 /// A pass of the object-auditor on each node: it finds what rotted, and what a loss of power took of the notes
 /// that replication goes by.
-pub(crate) fn audit_all(run: &mut Run) -> Result<(), Violation> {
+pub(crate) fn audit_all(run: &mut SimRun) -> Result<(), Violation> {
     for number in 0..run.plan.nodes {
-        let Some(life) = &run.cluster.nodes[number].life else {
+        let Some(process) = &run.cluster.nodes[number].process else {
             return Err(Violation(format!("node {number} is dead")));
         };
-        let world = life.world.clone();
+        let world = process.world.clone();
         let mut auditor = ObjectAuditor::new(
             Disks::new(world.clone(), MOUNTS, true),
-            run.cluster.atlas.hash.clone(),
+            run.cluster.topology.hash.clone(),
             Policies::default(),
             ObjectAuditorOptions::default(),
             None,
             ReconWriter::new(world, MOUNTS),
         );
-        on_node(run, number, async move { pass(&mut auditor).await })?;
+        run.on_node(number, async move { pass(&mut auditor).await })?;
         run.cluster.trace.note(format!("n{number}: audited"));
     }
     Ok(())
 }
 
 /// Passes on all nodes, until in a whole round there was nothing to do.
-pub(crate) fn replicate_all(run: &mut Run) -> Result<(), Violation> {
+pub(crate) fn replicate_all(run: &mut SimRun) -> Result<(), Violation> {
     let mut replicators = vec![];
     for (number, node) in run.cluster.nodes.iter().enumerate() {
-        let life = node
-            .life
+        let process = node
+            .process
             .as_ref()
             .ok_or_else(|| Violation(format!("node {number} is dead")))?;
-        replicators.push(replicator(&run.cluster, number, life));
+        replicators.push(replicator(&run.cluster, number, process));
     }
     let mut left = vec![];
     for _ in 0..ROUNDS {
         left.clear();
         for (number, mut replicator) in std::mem::take(&mut replicators).into_iter().enumerate() {
-            let watch = Watch::new(&run.cluster, number);
+            let watch = HandoffWatch::new(&run.cluster, number);
             let before = watch.handoffs();
             let passing = async move { (pass(&mut replicator).await, replicator) };
-            let ((done, failed), back) = on_node(run, number, passing)?;
+            let ((done, failed), back) = run.on_node(number, passing)?;
             watch.compare(before);
             replicators.push(back);
             run.cluster

@@ -2,9 +2,10 @@
 //! only when each of them has it, safe from a loss of power. On a drive that has given errors it has to be there: after a sync
 //! that failed nobody can know more.
 
-use crate::cluster::{Atlas, Cluster, address};
+use crate::cluster::SimCluster;
 use crate::disk::SimFiles;
 use crate::pool::Census;
+use crate::topology::{Topology, address};
 use object_engine::rules::{FileName, choose};
 use parking_lot::Mutex;
 use placement::Ring;
@@ -16,11 +17,11 @@ use vocabulary::Timestamp;
 pub(crate) const OBJECTS: &str = "/srv/d/objects/";
 
 /// By partition and hash.
-type Copies = BTreeMap<(u32, String), Copy>;
+type ObjectCopies = BTreeMap<(u32, String), ObjectCopy>;
 
 /// What there is of an object.
 #[derive(Debug, Clone)]
-struct Copy {
+struct ObjectCopy {
     /// The PUT, or the DELETE.
     ruler: Timestamp,
     deleted: bool,
@@ -28,7 +29,7 @@ struct Copy {
     newest: Timestamp,
 }
 
-impl Copy {
+impl ObjectCopy {
     /// Whether nothing is lost without `other`. A deletion ends what a POST said.
     fn covers(&self, other: &Self) -> bool {
         self.ruler >= other.ruler && (self.deleted || self.newest >= other.newest)
@@ -36,45 +37,45 @@ impl Copy {
 }
 
 /// Looks over the shoulder of a node's replicator.
-pub(crate) struct Watch {
+pub(crate) struct HandoffWatch {
     number: usize,
     nodes: Vec<SimFiles>,
-    atlas: Arc<Atlas>,
+    topology: Arc<Topology>,
     unlucky: usize,
     census: Arc<Mutex<Census>>,
 }
 
 /// What a node holds for others, by a ring.
-pub(crate) struct Held {
+pub(crate) struct HeldCopies {
     ring: Arc<Ring>,
-    copies: Copies,
+    copies: ObjectCopies,
 }
 
-impl Watch {
-    pub(crate) fn new(cluster: &Cluster, number: usize) -> Self {
+impl HandoffWatch {
+    pub(crate) fn new(cluster: &SimCluster, number: usize) -> Self {
         Self {
             number,
             nodes: cluster.nodes.iter().map(|node| node.files.clone()).collect(),
-            atlas: cluster.atlas.clone(),
-            unlucky: cluster.manner.unlucky,
+            topology: cluster.topology.clone(),
+            unlucky: cluster.config.unlucky,
             census: cluster.census.clone(),
         }
     }
 
     /// What the node holds for others.
-    pub(crate) fn handoffs(&self) -> Held {
-        let ring = self.atlas.objects.load_full();
+    pub(crate) fn handoffs(&self) -> HeldCopies {
+        let ring = self.topology.objects.load_full();
         let here = address(self.number);
         let mut copies = copies(self.nodes[self.number].all_files());
         copies.retain(|(partition, _), _| ring.primaries(*partition).iter().all(|device| device.ip != here));
-        Held { ring, copies }
+        HeldCopies { ring, copies }
     }
 
     /// Takes note of what is gone since and should not be.
-    pub(crate) fn compare(&self, before: Held) {
+    pub(crate) fn compare(&self, before: HeldCopies) {
         let now = self.handoffs();
         let gone = |(key, _): &(_, _)| !now.copies.contains_key(key);
-        let gone: Copies = before.copies.into_iter().filter(gone).collect();
+        let gone: ObjectCopies = before.copies.into_iter().filter(gone).collect();
         // Its drive may have been replaced, or others than before may have to have it.
         if gone.is_empty() || self.number == self.unlucky || !Arc::ptr_eq(&before.ring, &now.ring) {
             return;
@@ -83,7 +84,7 @@ impl Watch {
             true => copies(files.all_files()),
             false => copies(files.safe_files()),
         };
-        let safe: Vec<Copies> = self.nodes.iter().map(safe).collect();
+        let safe: Vec<ObjectCopies> = self.nodes.iter().map(safe).collect();
         for (key, copy) in gone {
             for device in now.ring.primaries(key.0) {
                 let holder = (0..self.nodes.len()).find(|number| address(*number) == device.ip);
@@ -120,14 +121,14 @@ fn files_of_objects(files: Vec<String>) -> BTreeMap<(u32, String), Vec<FileName>
 }
 
 /// Only files that count, as readers count them.
-fn copies(files: Vec<String>) -> Copies {
+fn copies(files: Vec<String>) -> ObjectCopies {
     let newest = |(key, names): (_, Vec<FileName>)| {
         let choice = choose(&names);
         let counting = [choice.data, choice.meta, choice.content_type, choice.tombstone];
         let newest = counting.into_iter().flatten().map(|at| names[at].timestamp).max()?;
         let ruler = names[choice.data.or(choice.tombstone)?].timestamp;
         let deleted = choice.data.is_none();
-        Some((key, Copy { ruler, deleted, newest }))
+        Some((key, ObjectCopy { ruler, deleted, newest }))
     };
     files_of_objects(files).into_iter().filter_map(newest).collect()
 }

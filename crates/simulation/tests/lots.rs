@@ -9,7 +9,7 @@ use object_engine::conformance::{at, commit, key, read_all};
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine, OpenOptions};
 use simulation::clock::SimClock;
 use simulation::dice::Dice;
-use simulation::disk::{Order, SimFiles};
+use simulation::disk::{SimFiles, WriteOrder};
 use simulation::executor::Executor;
 use simulation::trace::Trace;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use world::World;
 /// More than are synced one by one.
 const OBJECTS: usize = 12;
 
-fn world(seed: u64, order: Order) -> (World, SimFiles) {
+fn world(seed: u64, order: WriteOrder) -> (World, SimFiles) {
     let dice = Dice::new(seed);
     let clock = SimClock::new(Executor::new(dice.clone()));
     let files = SimFiles::new(clock, dice, Trace::new(false), 0, &[("d", order)]);
@@ -48,7 +48,7 @@ fn found(engine: &dyn ObjectEngine, name: &str) -> Result<Vec<u8>, Option<vocabu
 
 /// Writes and deletes together with power for so many steps; whether it lasted. An error when what was acknowledged is not
 /// there afterwards, or what was not is neither as it was before nor as it should have become.
-fn write_until_dark(seed: u64, order: Order, steps: u32, lies: bool) -> Result<bool, String> {
+fn write_until_dark(seed: u64, order: WriteOrder, steps: u32, lies: bool) -> Result<bool, String> {
     let (world, files) = world(seed, order);
     files.lie(lies);
     let before = engine(&world);
@@ -85,7 +85,7 @@ fn write_until_dark(seed: u64, order: Order, steps: u32, lies: bool) -> Result<b
 
 #[test]
 fn what_was_acknowledged_of_a_lot_survives_a_loss_of_power() {
-    for order in [Order::Log, Order::Any] {
+    for order in [WriteOrder::Log, WriteOrder::Any] {
         for seed in 0..4 {
             let mut steps = 0;
             while !write_until_dark(seed, order, steps, false).unwrap() {
@@ -99,6 +99,6 @@ fn what_was_acknowledged_of_a_lot_survives_a_loss_of_power() {
 /// Else the other test shows nothing.
 #[test]
 fn a_drive_that_only_says_that_it_syncs_is_found_out() {
-    let found_out = (0..100).any(|steps| write_until_dark(1, Order::Log, steps, true).is_err());
+    let found_out = (0..100).any(|steps| write_until_dark(1, WriteOrder::Log, steps, true).is_err());
     assert!(found_out);
 }

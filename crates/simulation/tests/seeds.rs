@@ -7,7 +7,8 @@
 
 use simulation::bugs::Bug;
 use simulation::databases;
-use simulation::run::{Atlases, Outcome, run};
+use simulation::run::{RunOutcome, run};
+use simulation::topology::Topologies;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Take less than a minute on two processors; the search for planted bugs runs some hundreds more.
@@ -22,19 +23,19 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// What runs a seed: objects, or databases.
-type Runs = fn(&Atlases, u64, Option<Bug>, bool) -> Outcome;
+type Runs = fn(&Topologies, u64, Option<Bug>, bool) -> RunOutcome;
 
 /// The first seed among `seeds` that breaks a promise, on all processors.
-fn first_broken(run: Runs, first: u64, count: u64, bug: Option<Bug>) -> Option<(u64, Outcome)> {
+fn first_broken(run: Runs, first: u64, count: u64, bug: Option<Bug>) -> Option<(u64, RunOutcome)> {
     let (next, broken) = (AtomicU64::new(first), AtomicU64::new(u64::MAX));
     let search = || {
-        let atlases = Atlases::new().unwrap();
+        let topologies = Topologies::new().unwrap();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first + count || seed > broken.load(Ordering::Relaxed) {
                 return;
             }
-            if run(&atlases, seed, bug, false).violation.is_some() {
+            if run(&topologies, seed, bug, false).violation.is_some() {
                 broken.fetch_min(seed, Ordering::Relaxed);
             }
         }
@@ -42,13 +43,13 @@ fn first_broken(run: Runs, first: u64, count: u64, bug: Option<Bug>) -> Option<(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(search))));
     let seed = broken.into_inner();
-    let atlases = Atlases::new().unwrap();
-    (seed != u64::MAX).then(|| (seed, run(&atlases, seed, bug, true)))
+    let topologies = Topologies::new().unwrap();
+    (seed != u64::MAX).then(|| (seed, run(&topologies, seed, bug, true)))
 }
 
 fn hold(run: Runs, seeds: u64, replay: &str) {
     if let Some(seed) = number("MARTLET_SEED") {
-        let outcome = run(&Atlases::new().unwrap(), seed, None, true);
+        let outcome = run(&Topologies::new().unwrap(), seed, None, true);
         outcome.lines.iter().for_each(|line| eprintln!("{line}"));
         return assert_eq!(outcome.violation, None, "seed {seed}");
     }
@@ -67,11 +68,11 @@ fn hold(run: Runs, seeds: u64, replay: &str) {
 }
 
 fn repeat(run: Runs, seeds: u64) {
-    let atlases = Atlases::new().unwrap();
+    let topologies = Topologies::new().unwrap();
     let mut seen = std::collections::BTreeSet::new();
     for seed in 0..seeds {
-        let once = run(&atlases, seed, None, true);
-        let again = run(&atlases, seed, None, true);
+        let once = run(&topologies, seed, None, true);
+        let again = run(&topologies, seed, None, true);
         let differ = once.lines.iter().zip(&again.lines).find(|(one, other)| one != other);
         assert_eq!(differ, None, "seed {seed}");
         assert_eq!(

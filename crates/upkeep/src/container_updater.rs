@@ -14,10 +14,10 @@
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
 use crate::database_stamp::DatabaseStamp;
-use crate::open_device::OpenDevice;
+use crate::open_device::{OpenDevice, databases_in};
 use crate::ring_client::{Answer, RingClient, user_agent};
+use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
 use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
-use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use listing_engine::{Broker, Error, Info, Kind, Location};
 use serde_json::{Value, json};
@@ -42,20 +42,11 @@ pub struct ContainerUpdater {
     suppressed: HashMap<String, Duration>,
     /// Per device: the stamp under which a database was last found settled.
     settled: HashMap<String, HashMap<PathHash, u64>>,
-    /// `None` between passes.
-    pass: Option<Pass>,
-    statsd: Statsd,
-}
-
-/// What is left of a pass.
-#[derive(Default)]
-struct Pass {
-    devices: VecDeque<String>,
-    device: Option<OpenDevice>,
-    partitions: VecDeque<u32>,
-    databases: VecDeque<Location>,
-    /// Becomes the device's entry in `settled`.
+    /// Becomes the entry in `settled` of the device that is walked over.
     seen: HashMap<PathHash, u64>,
+    /// `None` between passes.
+    walk: Option<DeviceWalk<Self>>,
+    statsd: Statsd,
 }
 
 /// What was found in a database.
@@ -70,7 +61,7 @@ enum Look {
 }
 
 /// What the account's primaries made of a report.
-enum Told {
+enum Reply {
     /// A majority has it now.
     Taken,
     Refused,
@@ -78,24 +69,24 @@ enum Told {
     NoAccount,
 }
 
-/// What became of it.
-struct Outcome {
+/// What came of a look at a database.
+pub(crate) struct ContainerReport {
     hash: PathHash,
     stamp: Option<u64>,
     done: u64,
     failed: u64,
-    /// The account that could not be told.
-    deaf: Option<String>,
+    /// The account that did not take the figures.
+    refusing: Option<String>,
 }
 
-impl Outcome {
+impl ContainerReport {
     fn of(hash: PathHash, (done, failed): (u64, u64)) -> Self {
         Self {
             hash,
             stamp: None,
             done,
             failed,
-            deaf: None,
+            refusing: None,
         }
     }
 }
@@ -112,67 +103,18 @@ impl ContainerUpdater {
             again,
             suppressed: HashMap::new(),
             settled: HashMap::new(),
-            pass: None,
+            seen: HashMap::new(),
+            walk: None,
             statsd: Statsd::default(),
         }
     }
 
-    async fn open(&mut self, name: String, pass: &mut Pass) {
-        let thread = match self.disks.thread(&name) {
-            Ok(thread) => thread,
-            Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
-        };
-        let device = OpenDevice {
-            who: NAME,
-            name,
-            thread,
-        };
-        let root = self.disks.root(&device.name);
-        let partitions = device.run(move || Location::partitions(&root, Kind::Container)).await;
-        pass.partitions = partitions.unwrap_or_default().into();
-        pass.device = Some(device);
-    }
-
-    /// Keeps what this pass has learnt about the device, and nothing about databases that are gone.
-    fn close(&mut self, pass: &mut Pass) {
-        if let Some(device) = pass.device.take() {
-            self.settled.insert(device.name, std::mem::take(&mut pass.seen));
-        }
-    }
-
-    async fn list(&self, device: &OpenDevice, pass: &mut Pass) {
-        while let Some(partition) = pass.partitions.pop_front() {
-            let root = self.disks.root(&device.name);
-            let listed = device
-                .run(move || Location::in_partition(&root, Kind::Container, partition))
-                .await;
-            if let Some(databases) = listed
-                && !databases.is_empty()
-            {
-                pass.databases = databases.into();
-                return;
-            }
-        }
-    }
-
-    async fn work(&mut self, device: &OpenDevice, pass: &mut Pass) -> UpkeepStep {
-        let count = self.concurrency.min(pass.databases.len());
-        let batch: Vec<Location> = pass.databases.drain(..count).collect();
+    fn is_suppressed(&self, account: &str) -> bool {
         let now = self.disks.world().clock.elapsed();
-        self.suppressed.retain(|_, until| *until > now);
-        let outcomes = join_all(batch.into_iter().map(|location| self.attend(device, location))).await;
-        let (mut done, mut failed) = (0, 0);
-        for outcome in outcomes {
-            done += outcome.done;
-            failed += outcome.failed;
-            pass.seen.extend(outcome.stamp.map(|stamp| (outcome.hash, stamp)));
-            let until = now.saturating_add(self.suppression);
-            self.suppressed.extend(outcome.deaf.map(|account| (account, until)));
-        }
-        UpkeepStep::Did { done, failed }
+        self.suppressed.get(account).is_some_and(|until| *until > now)
     }
 
-    async fn attend(&self, device: &OpenDevice, location: Location) -> Outcome {
+    async fn attend(&self, device: &OpenDevice, location: Location) -> ContainerReport {
         let hash = location.hash();
         let known = self
             .settled
@@ -181,19 +123,19 @@ impl ContainerUpdater {
             .copied();
         let (world, again) = (self.disks.world().clone(), self.again);
         match device.run(move || look(&world, location, known, again)).await {
-            None => Outcome::of(hash, (0, 1)),
+            None => ContainerReport::of(hash, (0, 1)),
             Some(Look::Unchanged(stamp)) => self.settled(hash, Some(stamp)),
             Some(Look::Settled(stamp)) => self.settled(hash, stamp),
-            Some(Look::Repeat(info)) if self.suppressed.contains_key(&info.account) => Outcome::of(hash, (0, 0)),
+            Some(Look::Repeat(info)) if self.is_suppressed(&info.account) => ContainerReport::of(hash, (0, 0)),
             Some(Look::Repeat(info)) => {
-                let is_told = matches!(self.tell(&info).await, Told::Taken);
+                let is_taken = matches!(self.send(&info).await, Reply::Taken);
                 self.statsd.increment("no_changes");
-                Outcome {
-                    deaf: (!is_told).then_some(info.account),
-                    ..Outcome::of(hash, (0, 0))
+                ContainerReport {
+                    refusing: (!is_taken).then_some(info.account),
+                    ..ContainerReport::of(hash, (0, 0))
                 }
             }
-            Some(Look::Report(found)) if self.suppressed.contains_key(&found.1.account) => Outcome::of(hash, (0, 1)),
+            Some(Look::Report(found)) if self.is_suppressed(&found.1.account) => ContainerReport::of(hash, (0, 1)),
             Some(Look::Report(found)) => {
                 let (broker, info) = *found;
                 let clock = &self.disks.world().clock;
@@ -208,26 +150,26 @@ impl ContainerUpdater {
         }
     }
 
-    fn settled(&self, hash: PathHash, stamp: Option<u64>) -> Outcome {
+    fn settled(&self, hash: PathHash, stamp: Option<u64>) -> ContainerReport {
         self.statsd.increment("no_changes");
-        Outcome {
+        ContainerReport {
             stamp,
-            ..Outcome::of(hash, (0, 0))
+            ..ContainerReport::of(hash, (0, 0))
         }
     }
 
-    async fn report(&self, device: &OpenDevice, hash: PathHash, broker: Broker, info: Info) -> Outcome {
-        let deaf = Outcome {
-            deaf: Some(info.account.clone()),
-            ..Outcome::of(hash, (0, 1))
+    async fn report(&self, device: &OpenDevice, hash: PathHash, broker: Broker, info: Info) -> ContainerReport {
+        let refused = ContainerReport {
+            refusing: Some(info.account.clone()),
+            ..ContainerReport::of(hash, (0, 1))
         };
-        match self.tell(&info).await {
-            Told::Taken => {}
-            Told::Refused => return deaf,
-            Told::NoAccount => {
+        match self.send(&info).await {
+            Reply::Taken => {}
+            Reply::Refused => return refused,
+            Reply::NoAccount => {
                 let aside = device.run(move || broker.set_aside("no account replicas exist"));
                 aside.await;
-                return deaf;
+                return refused;
             }
         }
         let marked = device.run(move || {
@@ -241,10 +183,10 @@ impl ContainerUpdater {
             broker.reported(put_timestamp, delete_timestamp, object_count, bytes_used)
         });
         let counted = marked.await.map_or((0, 1), |()| (1, 0));
-        Outcome::of(hash, counted)
+        ContainerReport::of(hash, counted)
     }
 
-    async fn tell(&self, info: &Info) -> Told {
+    async fn send(&self, info: &Info) -> Reply {
         let ring = self.accounts.ring.load_full();
         let partition = ring.partition_of(&self.accounts.hash.account(&info.account).0);
         let primaries = ring.primaries(partition);
@@ -255,7 +197,7 @@ impl ContainerUpdater {
             .accounts
             .tell(&primaries, partition, &Method::PUT, path, &headers(info))
             .await;
-        let told = answers.iter().filter(|answer| answer.is_success()).count();
+        let took = answers.iter().filter(|answer| answer.is_success()).count();
         for answer in answers.iter().filter(|answer| !answer.is_success()) {
             tracing::info!(
                 "{NAME}: {} did not take the figures of {what}: {}",
@@ -263,11 +205,11 @@ impl ContainerUpdater {
                 answer.why()
             );
         }
-        if told > primaries.len() / 2 {
-            return Told::Taken;
+        if took > primaries.len() / 2 {
+            return Reply::Taken;
         }
         if !all_say_not_found(&answers) {
-            return Told::Refused;
+            return Reply::Refused;
         }
         let account = EntityPath::account(info.account.clone());
         let known = self
@@ -275,13 +217,13 @@ impl ContainerUpdater {
             .tell(&primaries, partition, &Method::HEAD, account, &by_us())
             .await;
         match all_say_not_found(&known) && !known.iter().any(says_deleted) {
-            true => Told::NoAccount,
-            false => Told::Refused,
+            true => Reply::NoAccount,
+            false => Reply::Refused,
         }
     }
 }
 
-/// Not one is silent, or has another trouble.
+/// No server is silent or answers anything else.
 fn all_say_not_found(answers: &[Answer]) -> bool {
     let not_found =
         |answer: &Answer| (answer.answer.as_ref()).is_ok_and(|response| response.status() == StatusCode::NOT_FOUND);
@@ -300,36 +242,66 @@ fn by_us() -> HeaderMap {
 }
 
 #[async_trait::async_trait]
+impl WalkJob for ContainerUpdater {
+    type Device = OpenDevice;
+    /// A partition.
+    type Directory = u32;
+    type Item = Location;
+    type Outcome = ContainerReport;
+
+    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
+        &mut self.walk
+    }
+
+    async fn begin(&mut self) -> Vec<String> {
+        self.disks.names().await
+    }
+
+    async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+        let Some(device) = OpenDevice::open(&mut self.disks, NAME, name) else {
+            return OpenedDevice::LeftOut;
+        };
+        let root = device.root.clone();
+        let partitions = device.run(move || Location::partitions(&root, Kind::Container)).await;
+        OpenedDevice::Here(device, partitions.unwrap_or_default())
+    }
+
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+        DirectoryContents::Items(databases_in(device, Kind::Container, partitions).await)
+    }
+
+    fn items_at_once(&self) -> usize {
+        self.concurrency
+    }
+
+    async fn work(&self, device: &OpenDevice, location: Location) -> WorkedItem<Self> {
+        let outcome = self.attend(device, location).await;
+        WorkedItem { outcome, rest: None }
+    }
+
+    fn count(&mut self, _: &OpenDevice, report: ContainerReport) -> ItemCount {
+        self.seen.extend(report.stamp.map(|stamp| (report.hash, stamp)));
+        let now = self.disks.world().clock.elapsed();
+        let until = now.saturating_add(self.suppression);
+        self.suppressed.retain(|_, until| *until > now);
+        self.suppressed.extend(report.refusing.map(|account| (account, until)));
+        ItemCount::of(report.done, report.failed)
+    }
+
+    /// What this pass has learnt about the device is kept, and nothing about databases that are gone.
+    fn close(&mut self, device: OpenDevice) {
+        self.settled.insert(device.name, std::mem::take(&mut self.seen));
+    }
+}
+
+#[async_trait::async_trait]
 impl UpkeepJob for ContainerUpdater {
     fn name(&self) -> &'static str {
         NAME
     }
 
     async fn step(&mut self) -> UpkeepStep {
-        let mut pass = match self.pass.take() {
-            Some(pass) => pass,
-            None => Pass {
-                devices: self.disks.names().await.into(),
-                ..Pass::default()
-            },
-        };
-        let step = match pass.device.clone() {
-            Some(device) if !pass.databases.is_empty() => self.work(&device, &mut pass).await,
-            Some(device) if !pass.partitions.is_empty() => {
-                self.list(&device, &mut pass).await;
-                UpkeepStep::LOOKED
-            }
-            _ => {
-                self.close(&mut pass);
-                let Some(next) = pass.devices.pop_front() else {
-                    return UpkeepStep::PassOver;
-                };
-                self.open(next, &mut pass).await;
-                UpkeepStep::LOOKED
-            }
-        };
-        self.pass = Some(pass);
-        step
+        walk::step(self).await
     }
 
     fn set_statsd(&mut self, statsd: Statsd) {

@@ -7,15 +7,16 @@
 //! Tests: `tests/database_auditor.rs`, `tests/interop/test_auditors.py`.
 
 use crate::logged_paths::LoggedPaths;
+use crate::open_device::OpenDevice;
+use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
 use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
-use listing_engine::{Audit, Broker, DeviceRoot, Error, Info, Kind, Location};
+use listing_engine::{Audit, Broker, Error, Info, Kind, Location};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{HashPrefix, PathHash, Timestamp};
-use world::Workers;
+use vocabulary::{Fault, HashPrefix, PathHash, Timestamp};
 
 /// Goes over the databases of one kind on all devices.
 pub struct DatabaseAuditor {
@@ -24,38 +25,9 @@ pub struct DatabaseAuditor {
     secrets: HashPrefix,
     logged: LoggedPaths,
     /// `None` between passes.
-    pass: Option<Pass>,
+    walk: Option<DeviceWalk<Self>>,
     began: Timestamp,
     statsd: Statsd,
-}
-
-/// What is left of a pass.
-#[derive(Default)]
-struct Pass {
-    devices: VecDeque<String>,
-    device: Option<OpenDevice>,
-    partitions: VecDeque<u32>,
-    databases: VecDeque<Location>,
-}
-
-#[derive(Clone)]
-struct OpenDevice {
-    name: String,
-    root: DeviceRoot,
-    thread: Arc<Workers>,
-}
-
-impl OpenDevice {
-    async fn run<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
-        &self,
-        job: impl FnOnce(DeviceRoot) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, String> {
-        let root = self.root.clone();
-        match self.thread.run(move || job(root)).await {
-            Ok(done) => done.map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
 }
 
 impl DatabaseAuditor {
@@ -67,106 +39,22 @@ impl DatabaseAuditor {
             kind,
             secrets,
             logged: LoggedPaths::default(),
-            pass: None,
+            walk: None,
             began,
             statsd: Statsd::default(),
         }
     }
 
-    async fn advance(&mut self, pass: &mut Pass) -> UpkeepStep {
-        let kind = self.kind;
-        match pass.device.clone() {
-            Some(device) if !pass.databases.is_empty() => match pass.databases.pop_front() {
-                Some(location) => self.audit_one(&device, location).await,
-                None => UpkeepStep::LOOKED,
-            },
-            Some(device) if !pass.partitions.is_empty() => {
-                let partition = pass.partitions.pop_front().unwrap_or_default();
-                let surveyed = device.run(move |root| Location::survey(&root, kind, partition)).await;
-                self.listed(&device, surveyed).map_or(FAILED, |databases| {
-                    pass.databases = databases.into();
-                    UpkeepStep::LOOKED
-                })
-            }
-            _ => {
-                pass.device = None;
-                let Some(name) = pass.devices.pop_front() else {
-                    return UpkeepStep::PassOver;
-                };
-                self.open(name, pass).await
-            }
-        }
-    }
-
-    async fn open(&mut self, name: String, pass: &mut Pass) -> UpkeepStep {
-        let (who, kind, root) = (self.name(), self.kind, self.disks.root(&name));
-        let thread = match self.disks.thread(&name) {
-            Ok(thread) => thread,
-            Err(error) => {
-                tracing::error!("{who}: device {name}: no thread: {error}");
-                return FAILED;
-            }
-        };
-        let device = OpenDevice { name, root, thread };
-        let surveyed = device.run(move |root| Location::survey_partitions(&root, kind)).await;
-        let partitions = self.listed(&device, surveyed);
-        pass.device = Some(device);
-        partitions.map_or(FAILED, |partitions| {
-            pass.partitions = partitions.into();
-            UpkeepStep::LOOKED
-        })
-    }
-
-    fn listed<T>(&mut self, device: &OpenDevice, surveyed: Result<(Vec<T>, Vec<PathBuf>), String>) -> Option<Vec<T>> {
-        let who = self.name();
+    /// What was found on the device. Foreign things and failures are logged.
+    fn found<T>(&mut self, device: &OpenDevice, surveyed: Result<(Vec<T>, Vec<PathBuf>), Fault>) -> Option<Vec<T>> {
         match surveyed {
             Ok((found, strays)) => {
-                self.logged.log_foreign(who, &strays);
+                self.logged.log_foreign(device.daemon, &strays);
                 Some(found)
             }
-            Err(error) => {
-                tracing::error!("{who}: device {}: {error}", device.name);
+            Err(fault) => {
+                tracing::error!("{}: device {}: {fault}", device.daemon, device.name);
                 None
-            }
-        }
-    }
-
-    async fn audit_one(&mut self, device: &OpenDevice, location: Location) -> UpkeepStep {
-        let clock = self.disks.world().clock.clone();
-        let began = clock.elapsed();
-        let step = self.audit(device, location).await;
-        let UpkeepStep::Did { done, failed } = step else {
-            return step;
-        };
-        let passed = if failed > 0 { "failures" } else { "passes" };
-        if done + failed > 0 {
-            self.statsd.increment(passed);
-        }
-        self.statsd
-            .timing(format_args!("timing"), clock.elapsed().saturating_sub(began));
-        step
-    }
-
-    async fn audit(&mut self, device: &OpenDevice, location: Location) -> UpkeepStep {
-        let (path, hash, kind) = (location.hash_dir(), location.hash(), self.kind.word());
-        match device.run(move |_| look(location)).await {
-            Ok(None | Some(Audit::Deleted)) => UpkeepStep::LOOKED,
-            Ok(Some(Audit::Sound(info))) => {
-                if self.hash(&info) != hash && self.logged.is_first(&path) {
-                    let name = info.container.as_deref().unwrap_or_default();
-                    let owner = format!("/{}/{name}", info.account);
-                    let who = self.name();
-                    tracing::warn!("{who}: {} is not the place of {owner:?}; left alone", path.display());
-                }
-                UpkeepStep::Did { done: 1, failed: 0 }
-            }
-            Ok(Some(Audit::Contradicts(why))) => {
-                tracing::error!("Audit Failed for {}: {why}", path.display());
-                FAILED
-            }
-            Err(error) => {
-                tracing::error!("ERROR Could not get {kind} info {}: {error}", path.display());
-                FAILED
             }
         }
     }
@@ -180,13 +68,110 @@ impl DatabaseAuditor {
     }
 }
 
-const FAILED: UpkeepStep = UpkeepStep::Did { done: 0, failed: 1 };
-
 /// `None` where there is nothing (any more).
 fn look(location: Location) -> Result<Option<Audit>, Error> {
     match Broker::open(location).and_then(|broker| broker.audit()) {
         Err(Error::NotFound { .. }) => Ok(None),
         other => other.map(Some),
+    }
+}
+
+/// What the audit of a database gave.
+pub(crate) struct AuditedDatabase {
+    location: Location,
+    audited: Result<Option<Audit>, Fault>,
+    took: Duration,
+}
+
+#[async_trait::async_trait]
+impl WalkJob for DatabaseAuditor {
+    type Device = OpenDevice;
+    /// A partition.
+    type Directory = u32;
+    type Item = Location;
+    type Outcome = AuditedDatabase;
+
+    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
+        &mut self.walk
+    }
+
+    async fn begin(&mut self) -> Vec<String> {
+        self.began = self.disks.world().clock.now();
+        self.disks.names().await
+    }
+
+    async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+        let (daemon, kind) = (self.name(), self.kind);
+        let Some(device) = OpenDevice::open(&mut self.disks, daemon, name) else {
+            return OpenedDevice::Failed;
+        };
+        let root = device.root.clone();
+        let surveyed = device.try_run(move || Location::survey_partitions(&root, kind)).await;
+        match self.found(&device, surveyed) {
+            Some(partitions) => OpenedDevice::Here(device, partitions),
+            None => OpenedDevice::Failed,
+        }
+    }
+
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+        let (root, kind) = (device.root.clone(), self.kind);
+        let mut found = vec![];
+        for partition in partitions {
+            let root = root.clone();
+            let surveyed = device.try_run(move || Location::survey(&root, kind, partition)).await;
+            match self.found(device, surveyed) {
+                Some(databases) => found.extend(databases),
+                None => return DirectoryContents::Failed,
+            }
+        }
+        DirectoryContents::Items(found)
+    }
+
+    async fn work(&self, device: &OpenDevice, location: Location) -> WorkedItem<Self> {
+        let clock = &self.disks.world().clock;
+        let (began, place) = (clock.elapsed(), location.clone());
+        let audited = device.try_run(move || look(place)).await;
+        let outcome = AuditedDatabase {
+            location,
+            audited,
+            took: clock.elapsed().saturating_sub(began),
+        };
+        WorkedItem { outcome, rest: None }
+    }
+
+    fn count(&mut self, device: &OpenDevice, outcome: AuditedDatabase) -> ItemCount {
+        let AuditedDatabase {
+            location,
+            audited,
+            took,
+        } = outcome;
+        let (path, kind) = (location.hash_dir(), self.kind.word());
+        let counted = match audited {
+            Ok(None | Some(Audit::Deleted)) => ItemCount::default(),
+            Ok(Some(Audit::Sound(info))) => {
+                if self.hash(&info) != location.hash() && self.logged.is_first(&path) {
+                    let name = info.container.as_deref().unwrap_or_default();
+                    let owner = format!("/{}/{name}", info.account);
+                    let daemon = device.daemon;
+                    tracing::warn!("{daemon}: {} is not the place of {owner:?}; left alone", path.display());
+                }
+                ItemCount::DONE
+            }
+            Ok(Some(Audit::Contradicts(why))) => {
+                tracing::error!("Audit Failed for {}: {why}", path.display());
+                ItemCount::FAILED
+            }
+            Err(fault) => {
+                tracing::error!("ERROR Could not get {kind} info {}: {fault}", path.display());
+                ItemCount::FAILED
+            }
+        };
+        if counted != ItemCount::default() {
+            self.statsd
+                .increment(if counted.failed > 0 { "failures" } else { "passes" });
+        }
+        self.statsd.timing(format_args!("timing"), took);
+        counted
     }
 }
 
@@ -200,21 +185,7 @@ impl UpkeepJob for DatabaseAuditor {
     }
 
     async fn step(&mut self) -> UpkeepStep {
-        let mut pass = match self.pass.take() {
-            Some(pass) => pass,
-            None => {
-                self.began = self.disks.world().clock.now();
-                Pass {
-                    devices: self.disks.names().await.into(),
-                    ..Pass::default()
-                }
-            }
-        };
-        let step = self.advance(&mut pass).await;
-        if step != UpkeepStep::PassOver {
-            self.pass = Some(pass);
-        }
-        step
+        walk::step(self).await
     }
 
     fn set_statsd(&mut self, statsd: Statsd) {

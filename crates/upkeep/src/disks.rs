@@ -3,6 +3,7 @@
 //! Always holds: a device that is not mounted although it must be is left out, with one line when that
 //! begins; a hung device blocks its own threads only.
 
+use crate::faults::ToFault;
 use durable_fs::{Drives, Health};
 use listing_engine::DeviceRoot;
 use std::collections::{HashMap, HashSet};
@@ -99,16 +100,16 @@ impl Disks {
     pub(crate) async fn names(&mut self) -> Vec<String> {
         let (world, root, must) = (self.world.clone(), self.root.clone(), self.must_be_mounted);
         let listed = match self.listing_thread() {
-            Ok(thread) => thread
-                .run(move || look(&world, &root, must))
-                .await
-                .map_err(|e| e.to_string()),
-            Err(error) => Err(error.to_string()),
+            Ok(thread) => thread.run(move || look(&world, &root, must)).await,
+            Err(error) => Ok(Err(error)),
         };
-        let found = match listed {
-            Ok(Ok(found)) => found,
-            Ok(Err(error)) => return self.none_listed(&error.to_string()),
-            Err(error) => return self.none_listed(&error),
+        let listed = listed.map_err(|error| error.to_fault());
+        let found = match listed.and_then(|listed| listed.map_err(|error| error.to_fault())) {
+            Ok(found) => found,
+            Err(fault) => {
+                tracing::error!("cannot list the devices in {}: {fault}", self.root.display());
+                return vec![];
+            }
         };
         let mut names = vec![];
         for (name, ready) in found {
@@ -130,11 +131,6 @@ impl Disks {
             }
         }
         names
-    }
-
-    fn none_listed(&self, error: &str) -> Vec<String> {
-        tracing::error!("cannot list the devices in {}: {error}", self.root.display());
-        vec![]
     }
 
     fn listing_thread(&mut self) -> io::Result<Arc<Workers>> {

@@ -40,6 +40,7 @@ mod database_replicator;
 mod database_stamp;
 mod disks;
 mod drive_watch;
+mod faults;
 mod frame;
 mod internal_client;
 mod local_server;
@@ -53,6 +54,8 @@ mod program;
 mod recon;
 mod ring_client;
 mod rsync;
+mod walk;
+mod work_share;
 
 pub use account_reaper::{AccountReaper, ReaperOptions, ReaperTargets};
 pub use container_reconciler::{ContainerReconciler, MISPLACED_OBJECTS, ReconcilerOptions};

@@ -2,6 +2,7 @@
 //!
 //! A device is named in the ring by `ip:port/name`; the same name may exist on many servers.
 
+use crate::work_share::WorkShare;
 use placement::{Device, Ring};
 use std::net::{IpAddr, ToSocketAddrs};
 
@@ -28,6 +29,20 @@ impl LocalServer {
         self.is_at(&device.ip, device.port)
     }
 
+    /// The part of a partition that falls to its primary `device` of this server, by its address for clients; `None`
+    /// when the device is no primary of it.
+    pub(crate) fn share_of(&self, ring: &Ring, partition: u32, device: &str) -> Option<WorkShare> {
+        if partition >= ring.partition_count() {
+            return None;
+        }
+        let primaries = ring.primaries(partition);
+        let is_own = |primary: &&Device| primary.device == device && self.serves(primary);
+        Some(WorkShare {
+            number: primaries.iter().position(is_own)? as u64,
+            of: primaries.len() as u64,
+        })
+    }
+
     fn is_at(&self, host: &str, port: u16) -> bool {
         (self.port == 0 || port == self.port)
             && match host.parse::<IpAddr>() {
@@ -37,6 +52,11 @@ impl LocalServer {
                     .is_ok_and(|mut found| found.any(|found| self.addresses.contains(&found.ip()))),
             }
     }
+}
+
+/// Whether device `id` is a primary of a partition, which the ring need not have.
+pub(crate) fn is_primary(ring: &Ring, partition: u32, id: u32) -> bool {
+    partition < ring.partition_count() && ring.primaries(partition).iter().any(|device| device.id == id)
 }
 
 #[cfg(test)]

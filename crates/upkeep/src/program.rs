@@ -13,6 +13,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
+use vocabulary::Fault;
 use world::Clock;
 
 /// How often a running program is looked at.
@@ -61,7 +62,7 @@ impl Ran {
 }
 
 /// Runs a program; blocks.
-pub(crate) fn run(program: &str, arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<Ran, String> {
+pub(crate) fn run(program: &str, arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<Ran, Fault> {
     let (mut child, group) = start(program, arguments)?;
     let mut words = Words {
         said: Ear::on(child.stdout.take()),
@@ -80,11 +81,11 @@ pub(crate) fn run(program: &str, arguments: &[OsString], limit: Duration, clock:
 }
 
 /// Starts it, in a process group that [`end_all`] knows.
-fn start(program: &str, arguments: &[OsString]) -> Result<(Child, Pid), String> {
+fn start(program: &str, arguments: &[OsString]) -> Result<(Child, Pid), Fault> {
     let mut running = RUNNING.lock();
     let running = running
         .as_mut()
-        .ok_or_else(|| format!("{program} is not started any more: the process ends"))?;
+        .ok_or_else(|| Fault::caller(format!("{program} is not started any more: the process ends")))?;
     let child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -93,9 +94,9 @@ fn start(program: &str, arguments: &[OsString]) -> Result<(Child, Pid), String> 
         // What it starts in its turn is in its group, too.
         .process_group(0)
         .spawn()
-        .map_err(|error| format!("cannot run {program}: {error}"))?;
+        .map_err(|error| Fault::caller(format!("cannot run {program}: {error}")))?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let group = group.ok_or_else(|| format!("{program} has no process id"))?;
+    let group = group.ok_or_else(|| Fault::caller(format!("{program} has no process id")))?;
     running.push(group);
     Ok((child, group))
 }
@@ -107,7 +108,7 @@ fn wait(
     limit: Duration,
     clock: &dyn Clock,
     words: &mut Words,
-) -> Result<ExitStatus, String> {
+) -> Result<ExitStatus, Fault> {
     let has_ended = || {
         waitid(
             WaitId::Pid(group),
@@ -129,10 +130,10 @@ fn wait(
     }
     let status = child
         .wait()
-        .map_err(|error| format!("cannot wait for {program}: {error}"))?;
+        .map_err(|error| Fault::caller(format!("cannot wait for {program}: {error}")))?;
     match in_time {
         true => Ok(status),
-        false => Err(format!("{program} was ended after {limit:?}")),
+        false => Err(Fault::peer(format!("{program} was ended after {limit:?}"))),
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
     use std::time::Instant;
     use world::World;
 
-    fn sh(script: &str, limit: Duration) -> Result<Ran, String> {
+    fn sh(script: &str, limit: Duration) -> Result<Ran, Fault> {
         let arguments = ["-c", script].map(OsString::from);
         run("sh", &arguments, limit, &*World::real().clock)
     }
@@ -231,7 +232,7 @@ mod tests {
     fn a_program_is_ended_in_time_with_all_that_it_started() {
         let began = Instant::now();
         let stalled = sh("sleep 60 & sleep 60", Duration::from_millis(200)).err().unwrap();
-        assert!(stalled.contains("was ended after 200ms"), "{stalled}");
+        assert!(stalled.what.contains("was ended after 200ms"), "{stalled}");
         // It has ended; what it left behind holds its output open.
         let ran = sh("echo done; sleep 60 &", Duration::from_secs(50)).unwrap();
         assert_eq!(

@@ -9,6 +9,7 @@
 //! it works again, never the work that was to be told of.
 //! Deliberately absent: reading for answers.
 
+use crate::faults::ToFault;
 use durable_fs::write_file_atomically;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::Fault;
 use world::files::{File, Purpose};
 use world::{Workers, World};
 
@@ -88,10 +90,10 @@ impl ReconWriter {
         let shared = self.0.clone();
         let written = match self.thread() {
             Ok(thread) => thread.run(move || shared.write(cache, figures)).await,
-            Err(error) => Ok(Err(error.to_string())),
+            Err(error) => Ok(Err(error.to_fault())),
         };
         self.0
-            .judge(cache, written.unwrap_or_else(|error| Err(error.to_string())));
+            .judge(cache, written.unwrap_or_else(|error| Err(error.to_fault())));
     }
 
     fn thread(&self) -> io::Result<Arc<Workers>> {
@@ -106,7 +108,7 @@ impl ReconWriter {
 }
 
 impl Shared {
-    fn judge(&self, cache: ReconFile, written: Result<(), String>) {
+    fn judge(&self, cache: ReconFile, written: Result<(), Fault>) {
         let troubled = written.is_err();
         let before = std::mem::replace(&mut self.state.lock().troubled, troubled);
         if let (Err(error), false) = (written, before) {
@@ -115,14 +117,14 @@ impl Shared {
         }
     }
 
-    fn write(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), String> {
+    fn write(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), Fault> {
         let path = self.directory.join(cache.file());
-        let _lock = self.lock(&path).map_err(|error| error.to_string())?;
+        let _lock = self.lock(&path).map_err(|error| error.to_fault())?;
         let mut content = self.read(&path);
         merge(&mut content, figures);
         let mut text = Value::Object(content).to_string();
         text.push('\n');
-        write_file_atomically(&self.world, &self.directory, cache.file(), text.as_bytes()).map_err(|e| e.to_string())
+        write_file_atomically(&self.world, &self.directory, cache.file(), text.as_bytes()).map_err(Fault::from)
     }
 
     /// The file's own lock: that of OpenStack's daemons. It counts only while the file has its name.

@@ -1,14 +1,16 @@
 //! The program `rsync`, as OpenStack Swift's replicators call it to carry a database.
 //!
-//! Always holds: it runs on threads of its own, so that a peer that stalls holds up nobody's disk; it is
+//! Always holds: it runs on threads of its own, so that a peer that stalls holds up no disk; it is
 //! ended by its own time-outs, which are always given, or else when it takes longer than any transfer should.
 
+use crate::faults::ToFault;
 use crate::program::run;
 use placement::Device;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use vocabulary::Fault;
 use world::{Clock, Workers, World};
 
 /// Transfers that may wait.
@@ -51,15 +53,16 @@ impl Rsync {
     }
 
     /// Brings `file` to `<device>/tmp/<name>` of `node`.
-    pub(crate) async fn send(&self, file: &Path, node: &Device, name: &str, other_region: bool) -> Result<(), String> {
+    pub(crate) async fn send(&self, file: &Path, node: &Device, name: &str, other_region: bool) -> Result<(), Fault> {
         let arguments = self.arguments(file, node, name, other_region);
         let start = || self.world.workers("rsync", self.parallel, QUEUE).ok().map(Arc::new);
-        let threads = self.threads.get_or_init(start).as_ref().ok_or("no threads for rsync")?;
+        let threads = self.threads.get_or_init(start).as_ref();
+        let threads = threads.ok_or_else(|| Fault::caller("no threads for rsync"))?;
         let length = self.world.files.info(file).map_or(0, |info| info.size);
         let limit = self.options.connect + self.options.stall + Duration::from_secs(length / SLOWEST);
         let clock = self.world.clock.clone();
         let done = threads.run(move || call(&arguments, limit, &*clock)).await;
-        done.unwrap_or_else(|error| Err(error.to_string()))
+        done.unwrap_or_else(|error| Err(error.to_fault()))
     }
 
     fn arguments(&self, file: &Path, node: &Device, name: &str, other_region: bool) -> Vec<OsString> {
@@ -81,11 +84,11 @@ impl Rsync {
     }
 }
 
-fn call(arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<(), String> {
+fn call(arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<(), Fault> {
     let ran = run("rsync", arguments, limit, clock)?;
     match ran.failure() {
         None => Ok(()),
-        Some((status, why)) => Err(format!("rsync failed ({status}): {why}")),
+        Some((status, why)) => Err(Fault::peer(format!("rsync failed ({status}): {why}"))),
     }
 }
 
@@ -167,6 +170,6 @@ mod tests {
         let failed = rsync("/nowhere/{replication_ip}", false)
             .send(Path::new("/nowhere/x"), &node, "id", false)
             .await;
-        assert!(failed.unwrap_err().contains("rsync"), "what failed is named");
+        assert!(failed.unwrap_err().what.contains("rsync"), "what failed is named");
     }
 }

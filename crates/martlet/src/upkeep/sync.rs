@@ -44,7 +44,8 @@ impl Way<'_> {
         gateway: Arc<dyn HttpService>,
     ) -> Result<Daemon, Failure> {
         let settings = &conf.settings;
-        let proxies: Result<Vec<HttpProxy>, String> = settings.sync_proxy.iter().map(|proxy| proxy.parse()).collect();
+        let proxies: Result<Vec<HttpProxy>, vocabulary::Fault> =
+            settings.sync_proxy.iter().map(|proxy| proxy.parse()).collect();
         let proxies = proxies.map_err(|why| Failure::Usage(format!("sync_proxy in [container-sync]: {why}")))?;
         let client = InternalClient::new(
             self.world.clone(),

@@ -1,9 +1,9 @@
 //! Bugs of those who level databases: done to the operations of REPLICATE as they pass.
 
 use super::{Bug, Bugged, status};
-use crate::cluster::DRIVE;
 use crate::dice::Dice;
 use crate::disk::MOUNTS;
+use crate::topology::DRIVE;
 use bytes::Bytes;
 use http::StatusCode;
 use peer::{Address, Body, Call, DATABASE_HEADER, PartitionTarget, RawCall, Response, Service};

@@ -11,7 +11,7 @@ pub(crate) use databases::Hopeful;
 pub(crate) use exchanges::Trusting;
 
 use crate::disk::SimFiles;
-use crate::executor::{Executor, Home};
+use crate::executor::{Executor, TaskOwner};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use peer::{Address, Body, Call, Response, Service};
@@ -124,7 +124,7 @@ pub(crate) struct Bugged {
     pub(crate) bug: Bug,
     pub(crate) world: World,
     pub(crate) executor: Executor,
-    pub(crate) home: Home,
+    pub(crate) home: TaskOwner,
     pub(crate) files: SimFiles,
 }
 

@@ -1,7 +1,9 @@
 //! Gateways and object servers: they ask each replica of a container by itself, and tell the run what each said.
 
-use super::history::{ACCOUNT, Verb, Write, container, etag, header, object};
-use crate::cluster::{Cluster, LISTINGS, address};
+use super::history::{ContainerVerb, ContainerWrite};
+use super::names::{ACCOUNT, container, etag, header, object};
+use crate::cluster::SimCluster;
+use crate::topology::{LISTINGS, address};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
@@ -17,7 +19,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 };
 
 /// Number of the write, node, status.
-pub(super) type Told = Arc<Mutex<Vec<(usize, usize, u16)>>>;
+pub(super) type ContainerReplies = Arc<Mutex<Vec<(usize, usize, u16)>>>;
 
 /// So many of 100 replicas are not reached, and of a node that is shunned.
 const MISSED: u64 = 25;
@@ -28,17 +30,17 @@ const ALONE: u64 = 10;
 /// Asks replicas at once, not always all, as long as the node lives that asks. For a new container another node stands in for one that
 /// fails.
 pub(super) fn ask(
-    cluster: &Cluster,
+    cluster: &SimCluster,
     (node, shunned): (usize, Option<usize>),
     number: usize,
-    write: &Write,
-    told: &Told,
+    write: &ContainerWrite,
+    told: &ContainerReplies,
 ) {
-    let Some(life) = &cluster.nodes[node].life else {
+    let Some(process) = &cluster.nodes[node].process else {
         return;
     };
-    let ring = cluster.atlas.listings.load_full();
-    let hash = cluster.atlas.hash.container(ACCOUNT, &container(write.container));
+    let ring = cluster.topology.listings.load_full();
+    let hash = cluster.topology.hash.container(ACCOUNT, &container(write.container));
     let partition = ring.partition_of(&hash.0);
     let stand_in = ring.handoffs(partition).next().cloned();
     let primaries = ring.primaries(partition);
@@ -55,8 +57,10 @@ pub(super) fn ask(
         if cluster.dice.chance(missed) {
             continue;
         }
-        let (device, peers, told) = (device.clone(), life.peers.clone(), told.clone());
-        let stand_in = stand_in.clone().filter(|_| matches!(write.verb, Verb::Put { .. }));
+        let (device, peers, told) = (device.clone(), process.peers.clone(), told.clone());
+        let stand_in = stand_in
+            .clone()
+            .filter(|_| matches!(write.verb, ContainerVerb::Put { .. }));
         let (write, executor) = (write.clone(), cluster.executor.clone());
         let pause = Duration::from_micros(cluster.dice.between(0, 3_000));
         let asking = async move {
@@ -71,7 +75,7 @@ pub(super) fn ask(
                 }
             }
         };
-        cluster.executor.spawn(life.home, Box::pin(asking));
+        cluster.executor.spawn(process.home, Box::pin(asking));
     }
 }
 
@@ -79,9 +83,9 @@ fn node_of(device: &Device) -> usize {
     (0..).find(|node| address(*node) == device.ip).unwrap_or_default()
 }
 
-fn call(device: &Device, partition: u32, number: usize, write: &Write) -> RawCall {
+fn call(device: &Device, partition: u32, number: usize, write: &ContainerWrite) -> RawCall {
     let name = match write.verb {
-        Verb::Row { name } | Verb::NoRow { name } => Some(object(name)),
+        ContainerVerb::Row { name } | ContainerVerb::NoRow { name } => Some(object(name)),
         _ => None,
     };
     let target = Target {
@@ -102,20 +106,20 @@ fn call(device: &Device, partition: u32, number: usize, write: &Write) -> RawCal
     set("x-timestamp", write.at.internal());
     set("x-backend-storage-policy-index", "0".into());
     let method = match write.verb {
-        Verb::Put { key } | Verb::Post { key } => {
+        ContainerVerb::Put { key } | ContainerVerb::Post { key } => {
             set(&header(key), number.to_string());
             match write.verb {
-                Verb::Put { .. } => Method::PUT,
+                ContainerVerb::Put { .. } => Method::PUT,
                 _ => Method::POST,
             }
         }
-        Verb::Row { .. } => {
+        ContainerVerb::Row { .. } => {
             set("x-size", number.to_string());
             set("x-content-type", "text/plain".into());
             set("x-etag", etag(number));
             Method::PUT
         }
-        Verb::Delete | Verb::NoRow { .. } => Method::DELETE,
+        ContainerVerb::Delete | ContainerVerb::NoRow { .. } => Method::DELETE,
     };
     RawCall::new(method, target, headers)
 }

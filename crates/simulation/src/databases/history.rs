@@ -1,20 +1,14 @@
 //! What clients asked of containers, which replicas said that it is done, and what may therefore be seen.
 
-use super::replicas::Replica;
+use super::names::{KEYS, NAMES, etag, header, object};
+use super::replicas::DatabaseReplica;
 use crate::history::Violation;
 use listing_engine::ObjectRow;
-use std::collections::BTreeMap;
 use vocabulary::Timestamp;
-
-/// How many containers there are, names in each, and names of metadata.
-pub(super) const CONTAINERS: usize = 2;
-pub(super) const NAMES: usize = 7;
-pub(super) const KEYS: usize = 2;
-pub(super) const ACCOUNT: &str = "AUTH_a";
 
 /// What is asked of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum ContainerVerb {
     /// To be there, with an item of metadata.
     Put { key: usize },
     /// An item of metadata.
@@ -29,9 +23,9 @@ pub(super) enum Verb {
 
 /// One write.
 #[derive(Debug, Clone)]
-pub(super) struct Write {
+pub(super) struct ContainerWrite {
     pub(super) container: usize,
-    pub(super) verb: Verb,
+    pub(super) verb: ContainerVerb,
     pub(super) at: Timestamp,
     /// Replicas that said that it is done and have lost nothing since.
     pub(super) done: usize,
@@ -39,30 +33,13 @@ pub(super) struct Write {
 
 /// All writes of a run; their numbers are what they write.
 #[derive(Debug, Default)]
-pub(super) struct History {
-    pub(super) writes: Vec<Write>,
+pub(super) struct ContainerHistory {
+    pub(super) writes: Vec<ContainerWrite>,
 }
 
-pub(super) fn container(number: usize) -> String {
-    format!("c{number}")
-}
-
-pub(super) fn object(number: usize) -> String {
-    format!("o{number}")
-}
-
-/// As servers write it.
-pub(super) fn header(key: usize) -> String {
-    format!("X-Container-Meta-K{key}")
-}
-
-pub(super) fn etag(number: usize) -> String {
-    format!("{number:032x}")
-}
-
-impl History {
+impl ContainerHistory {
     /// Whether `seen` is what was acknowledged of a container, or something newer that was tried.
-    pub(super) fn judge(&self, container: usize, seen: Option<&Replica>) -> Result<(), Violation> {
+    pub(super) fn judge(&self, container: usize, seen: Option<&DatabaseReplica>) -> Result<(), Violation> {
         let broken = |what: String| Err(Violation(format!("container {container}: {what}")));
         let Some(seen) = seen else {
             return match self.newest_done(container, |_| true) {
@@ -70,9 +47,11 @@ impl History {
                 Some(at) => broken(format!("is nowhere, and something of {at} was acknowledged")),
             };
         };
-        let is_put = |verb: Verb| matches!(verb, Verb::Put { .. } | Verb::Post { .. });
+        let is_put = |verb: ContainerVerb| matches!(verb, ContainerVerb::Put { .. } | ContainerVerb::Post { .. });
         self.covers(container, "its creation", seen.put, is_put)?;
-        self.covers(container, "its deletion", seen.deleted, |verb| verb == Verb::Delete)?;
+        self.covers(container, "its deletion", seen.deleted, |verb| {
+            verb == ContainerVerb::Delete
+        })?;
         for name in 0..NAMES {
             self.judge_row(container, name, seen.rows.get(&object(name)))?;
         }
@@ -82,12 +61,16 @@ impl History {
         (0..KEYS).try_for_each(|key| self.judge_item(container, key, seen.metadata.get(&header(key))))
     }
 
-    fn writes(&self, container: usize, of: impl Fn(Verb) -> bool) -> impl Iterator<Item = (usize, &Write)> {
+    fn writes(
+        &self,
+        container: usize,
+        of: impl Fn(ContainerVerb) -> bool,
+    ) -> impl Iterator<Item = (usize, &ContainerWrite)> {
         let all = self.writes.iter().enumerate();
         all.filter(move |(_, write)| write.container == container && of(write.verb))
     }
 
-    fn newest_done(&self, container: usize, of: impl Fn(Verb) -> bool) -> Option<Timestamp> {
+    fn newest_done(&self, container: usize, of: impl Fn(ContainerVerb) -> bool) -> Option<Timestamp> {
         let done = self.writes(container, of).filter(|(_, write)| write.done > 0);
         done.map(|(_, write)| write.at).max()
     }
@@ -98,7 +81,7 @@ impl History {
         container: usize,
         what: &str,
         seen: Timestamp,
-        of: impl Fn(Verb) -> bool + Copy,
+        of: impl Fn(ContainerVerb) -> bool + Copy,
     ) -> Result<Option<usize>, Violation> {
         let tried = self.writes(container, of).find(|(_, write)| write.at == seen);
         let broken = |said: String| Err(Violation(format!("container {container}: {what}: {said}")));
@@ -110,13 +93,13 @@ impl History {
     }
 
     fn judge_row(&self, container: usize, name: usize, seen: Option<&ObjectRow>) -> Result<(), Violation> {
-        let of = |verb| verb == Verb::Row { name } || verb == Verb::NoRow { name };
+        let of = |verb| verb == ContainerVerb::Row { name } || verb == ContainerVerb::NoRow { name };
         let at = seen.map_or(Timestamp::ZERO, |row| row.timestamp);
         let number = self.covers(container, &object(name), at, of)?;
         let (Some(row), Some(number)) = (seen, number) else {
             return Ok(());
         };
-        let deleted = self.writes[number].verb == Verb::NoRow { name };
+        let deleted = self.writes[number].verb == ContainerVerb::NoRow { name };
         let (size, tag) = match deleted {
             true => (0, "noetag".to_owned()),
             false => (number as u64, etag(number)),
@@ -130,14 +113,14 @@ impl History {
     }
 
     fn judge_item(&self, container: usize, key: usize, seen: Option<&(String, Timestamp)>) -> Result<(), Violation> {
-        let sets = |verb| verb == Verb::Put { key } || verb == Verb::Post { key };
+        let sets = |verb| verb == ContainerVerb::Put { key } || verb == ContainerVerb::Post { key };
         let Some((value, at)) = seen else {
             return self.covers(container, &header(key), Timestamp::ZERO, sets).map(|_| ());
         };
         // A deletion removes what is there.
         let removed = value.is_empty();
         if removed && self.newest_done(container, sets).is_none_or(|newest| newest <= *at) {
-            let deletes = |verb| verb == Verb::Delete;
+            let deletes = |verb| verb == ContainerVerb::Delete;
             let tried = self.writes(container, deletes).any(|(_, write)| write.at == *at);
             return match tried {
                 true => Ok(()),
@@ -154,6 +137,3 @@ impl History {
         }
     }
 }
-
-/// Newest rows by name.
-pub(super) type Rows = BTreeMap<String, ObjectRow>;

@@ -7,12 +7,13 @@
 //! | counters | what the rows come to |
 //! | the drive | no file in `tmp`, nothing in quarantine; no task left |
 
-use super::history::{ACCOUNT, CONTAINERS, container};
+use super::database_run::DatabaseRun;
+use super::names::{ACCOUNT, CONTAINERS, container};
 use super::replicas;
 use super::replication::Rounds;
-use super::run::Show;
-use crate::cluster::{Cluster, DRIVE};
+use crate::cluster::SimCluster;
 use crate::history::Violation;
+use crate::topology::DRIVE;
 use http::{HeaderMap, Method};
 use peer::{RawCall, Target};
 use std::sync::Arc;
@@ -22,31 +23,31 @@ use vocabulary::EntityPath;
 /// Long enough for copies that nobody claimed to be given up.
 const LONG: Duration = Duration::from_secs(7_500);
 
-pub(super) fn everything(show: &mut Show) -> Result<(), Violation> {
-    for node in 0..show.cluster.nodes.len() {
-        wake(show, node)?;
+pub(super) fn everything(run: &mut DatabaseRun) -> Result<(), Violation> {
+    for node in 0..run.cluster.nodes.len() {
+        wake(run, node)?;
     }
-    let mut rounds = Rounds::begin(show);
-    rounds.level(show)?;
+    let mut rounds = Rounds::begin(run);
+    rounds.level(run)?;
     for container in 0..CONTAINERS {
-        let seen = replicas::level(&show.cluster, container)?.map_err(Violation)?;
-        show.history.judge(container, seen.as_ref())?;
+        let seen = replicas::level(&run.cluster, container)?.map_err(Violation)?;
+        run.history.judge(container, seen.as_ref())?;
     }
     // The name that a copy came under may have come back with the power, and lead to the database that it has become since:
     // nobody claims that either once it is left alone.
     for _ in 0..2 {
-        show.rest(LONG)?;
-        rounds.round(show)?;
-        if stray(&show.cluster).is_none() {
+        run.rest(LONG)?;
+        rounds.round(run)?;
+        if stray(&run.cluster).is_none() {
             break;
         }
     }
     drop(rounds);
-    nothing_left(show)
+    nothing_left(run)
 }
 
 /// A file that means nothing to anybody, and the node that has it.
-fn stray(cluster: &Cluster) -> Option<(usize, String)> {
+fn stray(cluster: &SimCluster) -> Option<(usize, String)> {
     let is_stray = |file: &String| file.contains("/tmp/") || file.contains("/quarantined/");
     let files = cluster.nodes.iter().map(|node| node.files.all_files());
     let mut strays = files.enumerate().flat_map(|(number, files)| {
@@ -57,38 +58,38 @@ fn stray(cluster: &Cluster) -> Option<(usize, String)> {
 }
 
 /// A server looks at its drive when it is first asked.
-fn wake(show: &mut Show, node: usize) -> Result<(), Violation> {
+fn wake(run: &mut DatabaseRun, node: usize) -> Result<(), Violation> {
     let target = Target {
         device: DRIVE.into(),
         partition: vocabulary::Partition(0),
         path: Arc::new(EntityPath::account(ACCOUNT).with_container(container(0))),
     };
-    let Some(life) = &show.cluster.nodes[node].life else {
+    let Some(process) = &run.cluster.nodes[node].process else {
         return Err(Violation(format!("node {node} is dead although all is well")));
     };
-    let listings = life.listings.clone();
+    let listings = process.listings.clone();
     let call = RawCall::new(Method::HEAD, target, HeaderMap::new());
-    let status = show.on_node(node, async move { listings.call(call.into()).await.status().as_u16() })?;
+    let status = run.on_node(node, async move { listings.call(call.into()).await.status().as_u16() })?;
     match status {
         204 | 404 => Ok(()),
         status => Err(Violation(format!("node {node} answers {status} although all is well"))),
     }
 }
 
-fn nothing_left(show: &mut Show) -> Result<(), Violation> {
-    let Cluster { nodes, executor, .. } = &show.cluster;
+fn nothing_left(run: &mut DatabaseRun) -> Result<(), Violation> {
+    let SimCluster { nodes, executor, .. } = &run.cluster;
     for (number, node) in nodes.iter().enumerate() {
-        let tasks = node.life.as_ref().map_or(0, |life| executor.count(life.home));
+        let tasks = node.process.as_ref().map_or(0, |process| executor.count(process.home));
         if tasks > 0 {
             return Err(Violation(format!(
                 "node {number}: {tasks} tasks are left when all is quiet"
             )));
         }
     }
-    if let Some((number, file)) = stray(&show.cluster) {
+    if let Some((number, file)) = stray(&run.cluster) {
         return Err(Violation(format!("node {number}: {file} is left")));
     }
-    let census = show.cluster.census.lock();
+    let census = run.cluster.census.lock();
     match (census.panics, census.beyond_limit) {
         (0, 0) => Ok(()),
         (panics, beyond) => Err(Violation(format!(

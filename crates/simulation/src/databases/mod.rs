@@ -16,25 +16,13 @@
 //! | replicas become equal | `TrustsLostRows` |
 
 mod client;
+mod database_run;
 mod history;
 mod inspect;
+mod names;
 mod plan;
 mod replicas;
 mod replication;
 mod run;
 
-pub(crate) use replication::replicate_now_and_then;
 pub use run::run;
-
-use std::time::Duration;
-
-/// How replicators of databases go about it.
-#[derive(Debug, Clone, Copy)]
-pub struct Databases {
-    /// Rows per request.
-    pub per_diff: usize,
-    /// Requests with rows per database and pass.
-    pub max_diffs: usize,
-    /// How long a database that was level is taken on trust.
-    pub trust: Duration,
-}

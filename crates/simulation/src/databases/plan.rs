@@ -1,12 +1,12 @@
 //! What a seed has in store for containers.
 
-use super::Databases;
-use super::history::{CONTAINERS, KEYS, NAMES, Verb};
+use super::history::ContainerVerb;
+use super::names::{CONTAINERS, KEYS, NAMES};
 use crate::bugs::Bug;
-use crate::cluster::Manner;
+use crate::config::{ClusterConfig, DatabaseConfig};
 use crate::dice::Dice;
-use crate::disk::Fault;
-use crate::plan::Misfortune;
+use crate::disk::DriveFault;
+use crate::fault::InjectedFault;
 use std::time::Duration;
 
 /// The container that is mostly written to; the other is mostly made and deleted.
@@ -16,33 +16,37 @@ const PACE: u64 = 300;
 
 /// Something that happens.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Event {
+pub(super) enum DatabaseEvent {
     /// A client asks for something, by a node's clock and ways.
-    Client { node: usize, container: usize, verb: Verb },
+    Client {
+        node: usize,
+        container: usize,
+        verb: ContainerVerb,
+    },
     /// Something goes wrong, or right again.
-    Misfortune(Misfortune),
+    InjectedFault(InjectedFault),
 }
 
 /// All of it.
-pub(super) struct Plan {
+pub(super) struct DatabasePlan {
     pub(super) nodes: usize,
-    pub(super) manner: Manner,
-    pub(super) events: Vec<(Duration, Event)>,
+    pub(super) config: ClusterConfig,
+    pub(super) events: Vec<(Duration, DatabaseEvent)>,
     /// A node that clients rarely reach, so that it falls far behind.
     pub(super) shunned: Option<usize>,
     /// What the unlucky node has may be lost for good.
     pub(super) destroys: bool,
 }
 
-impl Plan {
+impl DatabasePlan {
     pub(super) fn new(dice: &Dice, bug: Option<Bug>) -> Self {
         let nodes = 4 + dice.up_to(3);
-        let databases = Databases {
+        let databases = DatabaseConfig {
             per_diff: 1 + dice.up_to(6),
             max_diffs: 1 + dice.up_to(20),
             trust: Duration::from_secs([0, 0, 30][dice.up_to(3)]),
         };
-        let manner = Manner {
+        let config = ClusterConfig {
             threads: 1 + dice.up_to(3),
             queue: 4 + dice.up_to(8),
             marks: false,
@@ -53,7 +57,7 @@ impl Plan {
         };
         let mut plan = Self {
             nodes,
-            manner,
+            config,
             events: vec![],
             shunned: dice.chance(50).then(|| dice.up_to(nodes)),
             destroys: false,
@@ -68,74 +72,79 @@ impl Plan {
         }
         if dice.chance(70) {
             let passes = 1 + dice.up_to(6) as u64;
-            plan.manner.replicates_every = Some(Duration::from_millis(PACE.max(at / passes)));
+            plan.config.replicates_every = Some(Duration::from_millis(PACE.max(at / passes)));
         }
         for _ in 0..dice.up_to(6) {
-            plan.add_misfortune(dice, dice.between(0, at + 100), at);
+            plan.add_fault(dice, dice.between(0, at + 100), at);
         }
         if dice.chance(20) {
-            plan.add(dice.between(0, at + 100), Misfortune::NewRing);
+            plan.add(dice.between(0, at + 100), InjectedFault::NewRing);
         }
         if dice.chance(30) {
-            plan.add(0, Misfortune::Repeats(20));
+            plan.add(0, InjectedFault::Repeats(20));
         }
         plan.events.sort_by_key(|(at, _)| *at);
         plan
     }
 
-    fn add(&mut self, millis: u64, misfortune: Misfortune) {
+    fn add(&mut self, millis: u64, fault: InjectedFault) {
         self.events
-            .push((Duration::from_millis(millis), Event::Misfortune(misfortune)));
+            .push((Duration::from_millis(millis), DatabaseEvent::InjectedFault(fault)));
     }
 
-    fn client(&self, dice: &Dice, first: bool) -> Event {
+    fn client(&self, dice: &Dice, first: bool) -> DatabaseEvent {
         let (name, key) = (dice.up_to(NAMES), dice.up_to(KEYS));
         let container = dice.up_to(CONTAINERS);
         let chance = dice.up_to(20);
         let verb = match (container, chance) {
-            _ if first => Verb::Put { key },
-            (FULL, 0..11) => Verb::Row { name },
-            (FULL, 11..17) => Verb::NoRow { name },
-            (_, 0) => Verb::Row { name },
-            (_, 1..3) => Verb::NoRow { name },
-            (_, 3..9) => Verb::Delete,
-            (_, 9..14 | 17) => Verb::Put { key },
-            _ => Verb::Post { key },
+            _ if first => ContainerVerb::Put { key },
+            (FULL, 0..11) => ContainerVerb::Row { name },
+            (FULL, 11..17) => ContainerVerb::NoRow { name },
+            (_, 0) => ContainerVerb::Row { name },
+            (_, 1..3) => ContainerVerb::NoRow { name },
+            (_, 3..9) => ContainerVerb::Delete,
+            (_, 9..14 | 17) => ContainerVerb::Put { key },
+            _ => ContainerVerb::Post { key },
         };
-        Event::Client {
+        DatabaseEvent::Client {
             node: dice.up_to(self.nodes),
             container,
             verb,
         }
     }
 
-    fn add_misfortune(&mut self, dice: &Dice, at: u64, end: u64) {
+    fn add_fault(&mut self, dice: &Dice, at: u64, end: u64) {
         let node = dice.up_to(self.nodes);
         let over = at + dice.between(1, end / 2 + 5_000);
-        let on_drive = |fault, then| (Misfortune::Drive(node, fault), Some(Misfortune::Drive(node, then)));
-        let boots = Some(Misfortune::Boot(node));
+        let on_drive = |fault, then| {
+            (
+                InjectedFault::Drive(node, fault),
+                Some(InjectedFault::Drive(node, then)),
+            )
+        };
+        let boots = Some(InjectedFault::Boot(node));
         let (begin, then) = match dice.up_to(17) {
-            0 | 1 => (Misfortune::PowerLoss(node), boots),
-            2..6 => (Misfortune::PowerLossAt(node, dice.between(0, 60) as u32), None),
-            6 => (Misfortune::Kill(node), boots),
-            7 => (Misfortune::Blackout, None),
+            0 | 1 => (InjectedFault::PowerLoss(node), boots),
+            2..6 => (InjectedFault::PowerLossAt(node, dice.between(0, 60) as u32), None),
+            6 => (InjectedFault::Kill(node), boots),
+            7 => (InjectedFault::Blackout, None),
             8 | 9 => {
                 let other = dice.up_to(self.nodes);
-                let cut = |cut| Misfortune::Cut(node, other, cut);
+                let cut = |cut| InjectedFault::Cut(node, other, cut);
                 (cut(true), Some(cut(false)))
             }
-            10 | 11 => (Misfortune::Loss(30), Some(Misfortune::Loss(0))),
-            12 => on_drive(Fault::Full(true), Fault::Full(false)),
-            13 => on_drive(Fault::Slow(15_000), Fault::Slow(2)),
-            14 => on_drive(Fault::Pulled(true), Fault::Pulled(false)),
-            15 => (Misfortune::Breaks(30), Some(Misfortune::Breaks(0))),
+            10 | 11 => (InjectedFault::Loss(30), Some(InjectedFault::Loss(0))),
+            12 => on_drive(DriveFault::Full(true), DriveFault::Full(false)),
+            13 => on_drive(DriveFault::Slow(15_000), DriveFault::Slow(2)),
+            14 => on_drive(DriveFault::Pulled(true), DriveFault::Pulled(false)),
+            15 => (InjectedFault::Breaks(30), Some(InjectedFault::Breaks(0))),
             _ if dice.chance(50) => {
                 let micros = dice.between(0, 10_000_000) as i64 - 5_000_000;
-                (Misfortune::Skew(node, micros), None)
+                (InjectedFault::Skew(node, micros), None)
             }
             _ => {
                 self.destroys = true;
-                (Misfortune::Drive(self.manner.unlucky, Fault::Replaced), None)
+                (InjectedFault::Drive(self.config.unlucky, DriveFault::Replaced), None)
             }
         };
         self.add(at, begin);

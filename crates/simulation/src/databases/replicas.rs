@@ -1,9 +1,10 @@
 //! What the replicas of a container say, read from their databases.
 
-use super::history::{ACCOUNT, Rows, container};
-use crate::cluster::{Cluster, DRIVE, address};
+use super::names::{ACCOUNT, NewestRows, container};
+use crate::cluster::SimCluster;
 use crate::disk::MOUNTS;
 use crate::history::Violation;
+use crate::topology::{DRIVE, address};
 use listing_engine::{Broker, DeviceRoot, Error, Kind, Location, Metadata, Row};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,19 +16,19 @@ const MANY: usize = 100_000;
 
 /// One replica. Equal replicas are equal here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Replica {
+pub(super) struct DatabaseReplica {
     pub(super) put: Timestamp,
     pub(super) deleted: Timestamp,
     created: Timestamp,
     hash: String,
-    pub(super) rows: Rows,
+    pub(super) rows: NewestRows,
     pub(super) metadata: BTreeMap<String, (String, Timestamp)>,
 }
 
 /// Where a container belongs now: by node, whether it should be there.
-pub(super) fn homes(cluster: &Cluster, number: usize) -> (u32, Vec<bool>) {
-    let ring = cluster.atlas.listings.load_full();
-    let hash = cluster.atlas.hash.container(ACCOUNT, &container(number));
+pub(super) fn homes(cluster: &SimCluster, number: usize) -> (u32, Vec<bool>) {
+    let ring = cluster.topology.listings.load_full();
+    let hash = cluster.topology.hash.container(ACCOUNT, &container(number));
     let partition = ring.partition_of(&hash.0);
     let primaries = ring.primaries(partition);
     let is_home = |node| primaries.iter().any(|device| device.ip == address(node));
@@ -35,10 +36,10 @@ pub(super) fn homes(cluster: &Cluster, number: usize) -> (u32, Vec<bool>) {
 }
 
 /// What a node has of a container.
-pub(super) fn read(cluster: &Cluster, node: usize, number: usize) -> Result<Option<Replica>, Violation> {
+pub(super) fn read(cluster: &SimCluster, node: usize, number: usize) -> Result<Option<DatabaseReplica>, Violation> {
     let files: Arc<dyn FileSystem> = Arc::new(cluster.nodes[node].files.clone());
-    let hash = cluster.atlas.hash.container(ACCOUNT, &container(number));
-    let partition = cluster.atlas.listings.load().partition_of(&hash.0);
+    let hash = cluster.topology.hash.container(ACCOUNT, &container(number));
+    let partition = cluster.topology.listings.load().partition_of(&hash.0);
     let root = DeviceRoot::new(format!("{MOUNTS}/{DRIVE}"), true).on(&files);
     let place = Location::new(root, Kind::Container, partition, hash);
     let told = Broker::open(place).and_then(|broker| told(&broker));
@@ -51,11 +52,11 @@ pub(super) fn read(cluster: &Cluster, node: usize, number: usize) -> Result<Opti
 }
 
 /// Also whether it contradicts itself.
-fn told(broker: &Broker) -> Result<Result<Replica, String>, Error> {
+fn told(broker: &Broker) -> Result<Result<DatabaseReplica, String>, Error> {
     let known = broker.replication_info()?;
     let rows = broker.rows_since(-1, MANY)?;
     let count = rows.len();
-    let rows: Rows = rows
+    let rows: NewestRows = rows
         .into_iter()
         .filter_map(|numbered| match numbered.row {
             Row::Object(row) => Some((row.name.clone(), row)),
@@ -75,7 +76,7 @@ fn told(broker: &Broker) -> Result<Result<Replica, String>, Error> {
     if sums != said {
         return Ok(Err(format!("it says {said:?} of itself, and its rows {sums:?}")));
     }
-    Ok(Ok(Replica {
+    Ok(Ok(DatabaseReplica {
         put: known.summary.put_timestamp,
         deleted: known.summary.delete_timestamp,
         created: known.summary.created_at,
@@ -86,7 +87,7 @@ fn told(broker: &Broker) -> Result<Result<Replica, String>, Error> {
 }
 
 /// Whether all replicas are where they belong and equal; then what they are.
-pub(super) fn level(cluster: &Cluster, number: usize) -> Result<Result<Option<Replica>, String>, Violation> {
+pub(super) fn level(cluster: &SimCluster, number: usize) -> Result<Result<Option<DatabaseReplica>, String>, Violation> {
     let (_, homes) = homes(cluster, number);
     let mut all = vec![];
     for (node, home) in homes.into_iter().enumerate() {

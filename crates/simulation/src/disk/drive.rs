@@ -3,7 +3,7 @@
 //! Content and attributes of a file are safe once the file was synced, a name once its directory was.
 //! All else may survive wholly, in parts (sectors of 512 bytes, single attributes) or not at all. Names
 //! change in steps, each of which happens or does not; in which order they reach the drive is the drive's
-//! [`Order`]. After a failed sync of a file what it should have made safe never will be.
+//! [`WriteOrder`]. After a failed sync of a file what it should have made safe never will be.
 
 use crate::dice::Dice;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub(super) const ROOT: u64 = 1;
 
 /// How changes to directories reach the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum WriteOrder {
     /// Through one log, in the order they were made (ext4, XFS): a sync takes all before along.
     Log,
     /// Each directory by itself, in any order: all that POSIX promises.
@@ -25,15 +25,15 @@ pub enum Order {
 
 /// The content of a file at some time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct InodeContent {
     pub(super) bytes: Vec<u8>,
     pub(super) attributes: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileState {
-    pub(super) now: Content,
-    pub(super) safe: Content,
+    pub(super) now: InodeContent,
+    pub(super) safe: InodeContent,
     /// Something is not safe yet.
     pub(super) dirty: bool,
     /// A sync failed: the system has dropped what was to be written.
@@ -54,7 +54,7 @@ pub(super) enum Inode {
 }
 
 /// Entries that change together: directory, name, what it then is.
-pub(super) type Step = Vec<(u64, OsString, Option<u64>)>;
+pub(super) type NameChanges = Vec<(u64, OsString, Option<u64>)>;
 
 /// One drive.
 #[derive(Debug, Clone)]
@@ -62,10 +62,10 @@ pub struct Drive {
     pub(super) inodes: BTreeMap<u64, Inode>,
     next: u64,
     safe_entries: BTreeMap<u64, BTreeMap<OsString, u64>>,
-    unsafe_steps: Vec<Step>,
-    pub(super) order: Order,
-    /// Handles of an earlier life are dead.
-    pub(super) life: u64,
+    unsafe_steps: Vec<NameChanges>,
+    pub(super) order: WriteOrder,
+    /// Handles of an earlier generation answer EIO.
+    pub(super) generation: u64,
     pub(super) mounted: bool,
     /// Calls have failed with EIO, or could have: nobody knows any more what a sync has reached.
     pub(super) has_erred: bool,
@@ -81,7 +81,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    pub(super) fn new(order: Order) -> Self {
+    pub(super) fn new(order: WriteOrder) -> Self {
         let root = Inode::Directory {
             entries: BTreeMap::new(),
             changed: 0,
@@ -92,7 +92,7 @@ impl Drive {
             safe_entries: BTreeMap::new(),
             unsafe_steps: vec![],
             order,
-            life: 0,
+            generation: 0,
             mounted: true,
             failing: 0,
             failing_syncs: 0,
@@ -124,7 +124,7 @@ impl Drive {
     }
 
     /// Changes names now; a loss of power may undo it.
-    pub(super) fn change(&mut self, step: Step, time: u64) {
+    pub(super) fn change(&mut self, step: NameChanges, time: u64) {
         for (directory, name, inode) in &step {
             let before = match self.inodes.get_mut(directory) {
                 Some(Inode::Directory { entries, changed }) => {
@@ -182,13 +182,13 @@ impl Drive {
         if self.lies {
             return;
         }
-        let touches = |step: &Step| step.iter().any(|(changed, ..)| *changed == directory);
+        let touches = |step: &NameChanges| step.iter().any(|(changed, ..)| *changed == directory);
         let steps = std::mem::take(&mut self.unsafe_steps);
         let last = steps.iter().rposition(touches);
         for (at, step) in steps.into_iter().enumerate() {
             let reached = match self.order {
-                Order::Log => last.is_some_and(|last| at <= last),
-                Order::Any => touches(&step),
+                WriteOrder::Log => last.is_some_and(|last| at <= last),
+                WriteOrder::Any => touches(&step),
             };
             match reached {
                 true => self.make_safe(step),
@@ -210,7 +210,7 @@ impl Drive {
         }
     }
 
-    fn make_safe(&mut self, step: Step) {
+    fn make_safe(&mut self, step: NameChanges) {
         for (directory, name, inode) in step {
             let entries = self.safe_entries.entry(directory).or_default();
             match inode {
@@ -244,8 +244,8 @@ impl Drive {
         let percent = [0, 50, 100][dice.up_to(3)];
         for (at, step) in steps.into_iter().enumerate() {
             let survives = match self.order {
-                Order::Log => at < kept,
-                Order::Any => dice.chance(percent),
+                WriteOrder::Log => at < kept,
+                WriteOrder::Any => dice.chance(percent),
             };
             if survives {
                 self.make_safe(step);
@@ -263,7 +263,7 @@ impl Drive {
 
     /// Every handle dies: nothing else is lost.
     pub(super) fn close_all(&mut self) {
-        self.life += 1;
+        self.generation += 1;
         let mut reachable = BTreeSet::from([ROOT]);
         let mut open = vec![ROOT];
         while let Some(directory) = open.pop() {
@@ -293,9 +293,9 @@ impl Drive {
 
     /// Everything is gone: a new drive in the old one's place.
     pub(super) fn replace(&mut self) {
-        let (life, order) = (self.life + 1, self.order);
+        let (generation, order) = (self.generation + 1, self.order);
         *self = Self::new(order);
-        self.life = life;
+        self.generation = generation;
     }
 
     /// Spoils one bit of what is safe in one of the files; false when there is none.

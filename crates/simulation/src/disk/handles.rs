@@ -1,7 +1,7 @@
-//! Open files and directories. A handle is dead (EIO) once its drive began another life.
+//! Open files and directories. A handle is dead (EIO) once its drive began another generation.
 
 use super::drive::{Drive, FileState, ROOT};
-use super::{Disks, EIO, ENOSPC, SimFiles};
+use super::{EIO, ENOSPC, NodeDisks, SimFiles};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct SimFile {
     pub(super) drive: String,
     pub(super) path: PathBuf,
     pub(super) inode: u64,
-    pub(super) life: u64,
+    pub(super) generation: u64,
     pub(super) number: u64,
     pub(super) appends: bool,
 }
@@ -28,18 +28,18 @@ pub(super) struct SimDirectory {
     pub(super) path: PathBuf,
     /// 0 for a mount point without its drive.
     pub(super) inode: u64,
-    pub(super) life: u64,
+    pub(super) generation: u64,
 }
 
 fn errno(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number)
 }
 
-fn alive<'a>(disks: &'a mut Disks, name: &str, life: u64) -> io::Result<&'a mut Drive> {
+fn alive<'a>(disks: &'a mut NodeDisks, name: &str, generation: u64) -> io::Result<&'a mut Drive> {
     let drive = disks
         .drives
         .get_mut(name)
-        .filter(|drive| drive.mounted && drive.life == life);
+        .filter(|drive| drive.mounted && drive.generation == generation);
     drive.ok_or_else(|| errno(EIO))
 }
 
@@ -47,13 +47,13 @@ impl SimFile {
     fn read<T>(&self, work: impl FnOnce(&FileState) -> io::Result<T>) -> io::Result<T> {
         let mut disks = self.files.state.lock();
         self.files.look(&disks, &self.drive)?;
-        let drive = alive(&mut disks, &self.drive, self.life)?;
+        let drive = alive(&mut disks, &self.drive, self.generation)?;
         work(drive.file(self.inode).ok_or_else(|| errno(EIO))?)
     }
 
     fn change(&self, what: &str, work: impl FnOnce(&mut FileState, u64)) -> io::Result<()> {
         let mut disks = self.files.state.lock();
-        let full = alive(&mut disks, &self.drive, self.life)?.full;
+        let full = alive(&mut disks, &self.drive, self.generation)?.full;
         if disks.forgets_hints && self.path.ends_with("hashes.invalid") {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl SimFile {
             return Err(errno(ENOSPC));
         }
         let time = self.files.tick();
-        let file = alive(&mut disks, &self.drive, self.life)?
+        let file = alive(&mut disks, &self.drive, self.generation)?
             .file(self.inode)
             .ok_or_else(|| errno(EIO))?;
         work(file, time);
@@ -95,9 +95,9 @@ impl File for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut disks = self.files.state.lock();
-        alive(&mut disks, &self.drive, self.life)?;
+        alive(&mut disks, &self.drive, self.generation)?;
         self.files.step(&mut disks, &self.drive, "sync", &self.path)?;
-        let drive = alive(&mut disks, &self.drive, self.life)?;
+        let drive = alive(&mut disks, &self.drive, self.generation)?;
         if drive.failing_syncs > 0 {
             drive.failing_syncs -= 1;
             drive.spoil(self.inode);
@@ -110,7 +110,7 @@ impl File for SimFile {
     fn info(&self) -> io::Result<FileInfo> {
         let mut disks = self.files.state.lock();
         self.files.look(&disks, &self.drive)?;
-        alive(&mut disks, &self.drive, self.life)?.told(self.files.device_number(&self.drive), self.inode)
+        alive(&mut disks, &self.drive, self.generation)?.told(self.files.device_number(&self.drive), self.inode)
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
@@ -123,7 +123,7 @@ impl File for SimFile {
     fn allocate(&self, _length: u64) -> io::Result<()> {
         self.read(|_| Ok(()))?;
         let mut disks = self.files.state.lock();
-        match alive(&mut disks, &self.drive, self.life)?.full {
+        match alive(&mut disks, &self.drive, self.generation)?.full {
             true => Err(errno(ENOSPC)),
             false => Ok(()),
         }
@@ -159,7 +159,7 @@ impl File for SimFile {
     }
 
     fn link(&self, to: &Path) -> io::Result<()> {
-        alive(&mut self.files.state.lock(), &self.drive, self.life)?;
+        alive(&mut self.files.state.lock(), &self.drive, self.generation)?;
         self.files.link(&self.drive, self.inode, to)
     }
 
@@ -167,7 +167,7 @@ impl File for SimFile {
     fn lock(&self, _wait: Duration) -> io::Result<()> {
         let mut disks = self.files.state.lock();
         self.files.look(&disks, &self.drive)?;
-        let file = alive(&mut disks, &self.drive, self.life)?
+        let file = alive(&mut disks, &self.drive, self.generation)?
             .file(self.inode)
             .ok_or_else(|| errno(EIO))?;
         match file.locked_by {
@@ -183,7 +183,7 @@ impl File for SimFile {
 impl Drop for SimFile {
     fn drop(&mut self) {
         let mut disks = self.files.state.lock();
-        if let Ok(drive) = alive(&mut disks, &self.drive, self.life)
+        if let Ok(drive) = alive(&mut disks, &self.drive, self.generation)
             && let Some(file) = drive.file(self.inode)
             && file.locked_by == Some(self.number)
         {
@@ -201,7 +201,7 @@ impl Directory for SimDirectory {
                 Some(_) if self.inode == 0 => vec![],
                 Some(name) => {
                     self.files.look(&disks, name)?;
-                    let drive = alive(&mut disks, name, self.life)?;
+                    let drive = alive(&mut disks, name, self.generation)?;
                     drive
                         .entries(self.inode)
                         .into_iter()
@@ -231,7 +231,7 @@ impl Directory for SimDirectory {
     fn is_mount_point(&self) -> io::Result<bool> {
         let Some(name) = &self.drive else { return Ok(false) };
         let mut disks = self.files.state.lock();
-        alive(&mut disks, name, self.life).map(|_| self.inode == ROOT)
+        alive(&mut disks, name, self.generation).map(|_| self.inode == ROOT)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
@@ -245,9 +245,9 @@ impl Directory for SimDirectory {
     fn sync(&self) -> io::Result<()> {
         let Some(name) = &self.drive else { return Ok(()) };
         let mut disks = self.files.state.lock();
-        alive(&mut disks, name, self.life)?;
+        alive(&mut disks, name, self.generation)?;
         self.files.step(&mut disks, name, "sync directory", &self.path)?;
-        let drive = alive(&mut disks, name, self.life)?;
+        let drive = alive(&mut disks, name, self.generation)?;
         if drive.failing_syncs > 0 {
             drive.failing_syncs -= 1;
             return Err(errno(EIO));
@@ -259,9 +259,9 @@ impl Directory for SimDirectory {
     fn sync_everything(&self) -> io::Result<()> {
         let Some(name) = &self.drive else { return Ok(()) };
         let mut disks = self.files.state.lock();
-        alive(&mut disks, name, self.life)?;
+        alive(&mut disks, name, self.generation)?;
         self.files.step(&mut disks, name, "sync everything on", &self.path)?;
-        let drive = alive(&mut disks, name, self.life)?;
+        let drive = alive(&mut disks, name, self.generation)?;
         if drive.failing_syncs > 0 {
             drive.failing_syncs -= 1;
             drive.spoil_everything();
@@ -277,6 +277,6 @@ impl Directory for SimDirectory {
         };
         let mut disks = self.files.state.lock();
         self.files.look(&disks, name)?;
-        alive(&mut disks, name, self.life)?.told(self.files.device_number(name), self.inode)
+        alive(&mut disks, name, self.generation)?.told(self.files.device_number(name), self.inode)
     }
 }

@@ -11,7 +11,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use drive::Order;
+pub use drive::WriteOrder;
 
 use crate::clock::SimClock;
 use crate::dice::Dice;
@@ -34,7 +34,7 @@ const TICK: u64 = 4_000;
 
 /// What may go wrong with a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum DriveFault {
     /// So many of 100 calls fail.
     Failing(u64),
     /// So many syncs fail.
@@ -54,14 +54,14 @@ pub enum Fault {
 /// The disks of one node; clones are the same ones.
 #[derive(Clone)]
 pub struct SimFiles {
-    state: Arc<Mutex<Disks>>,
+    state: Arc<Mutex<NodeDisks>>,
     clock: SimClock,
     dice: Dice,
     trace: Trace,
     node: usize,
 }
 
-struct Disks {
+struct NodeDisks {
     drives: BTreeMap<String, Drive>,
     /// Steps until the power goes.
     power_for: Option<u32>,
@@ -76,15 +76,15 @@ struct Disks {
 }
 
 /// The content of a file, and its attributes.
-pub type Whole = (Vec<u8>, BTreeMap<String, Vec<u8>>);
+pub type FileContent = (Vec<u8>, BTreeMap<String, Vec<u8>>);
 
 impl SimFiles {
     /// Drives with these names, all empty and well.
-    pub fn new(clock: SimClock, dice: Dice, trace: Trace, node: usize, drives: &[(&str, Order)]) -> Self {
+    pub fn new(clock: SimClock, dice: Dice, trace: Trace, node: usize, drives: &[(&str, WriteOrder)]) -> Self {
         let drives = drives
             .iter()
             .map(|(name, order)| ((*name).to_owned(), Drive::new(*order)));
-        let disks = Disks {
+        let disks = NodeDisks {
             drives: drives.collect(),
             power_for: None,
             dark: false,
@@ -129,29 +129,29 @@ impl SimFiles {
     }
 
     /// Lets something go wrong, or well again. False when it could not be.
-    pub fn inflict(&self, name: &str, fault: Fault) -> bool {
+    pub fn inject(&self, name: &str, fault: DriveFault) -> bool {
         let mut disks = self.state.lock();
         let Some(drive) = disks.drives.get_mut(name) else {
             return false;
         };
         match fault {
-            Fault::Failing(percent) => {
+            DriveFault::Failing(percent) => {
                 drive.failing = percent;
                 drive.has_erred = true;
             }
-            Fault::FailingSyncs(count) => {
+            DriveFault::FailingSyncs(count) => {
                 drive.failing_syncs = count;
                 drive.has_erred = true;
             }
-            Fault::Full(full) => drive.full = full,
-            Fault::Slow(millis) => drive.slowness = millis,
-            Fault::Pulled(true) if drive.mounted => {
+            DriveFault::Full(full) => drive.full = full,
+            DriveFault::Slow(millis) => drive.slowness = millis,
+            DriveFault::Pulled(true) if drive.mounted => {
                 drive.lose_power(&self.dice);
                 drive.mounted = false;
             }
-            Fault::Pulled(pulled) => drive.mounted = !pulled,
-            Fault::Replaced => drive.replace(),
-            Fault::FlippedBit => return drive.flip_a_bit(&self.dice),
+            DriveFault::Pulled(pulled) => drive.mounted = !pulled,
+            DriveFault::Replaced => drive.replace(),
+            DriveFault::FlippedBit => return drive.flip_a_bit(&self.dice),
         }
         true
     }
@@ -204,7 +204,7 @@ impl SimFiles {
     }
 
     /// What is in the files whose paths contain `part`.
-    pub fn contents(&self, part: &str) -> BTreeMap<String, Whole> {
+    pub fn contents(&self, part: &str) -> BTreeMap<String, FileContent> {
         let whole = |path: String, inode: Option<&drive::Inode>| match inode {
             Some(drive::Inode::File(file)) if path.contains(part) => {
                 Some((path, (file.now.bytes.clone(), file.now.attributes.clone())))
@@ -254,7 +254,7 @@ impl SimFiles {
     }
 
     /// A change is about to be made.
-    fn step(&self, disks: &mut Disks, drive: &str, what: &str, path: &Path) -> io::Result<()> {
+    fn step(&self, disks: &mut NodeDisks, drive: &str, what: &str, path: &Path) -> io::Result<()> {
         self.look(disks, drive)?;
         if let Some(left) = &mut disks.power_for {
             if *left == 0 {
@@ -273,7 +273,7 @@ impl SimFiles {
     }
 
     /// Something is about to be read.
-    fn look(&self, disks: &Disks, drive: &str) -> io::Result<()> {
+    fn look(&self, disks: &NodeDisks, drive: &str) -> io::Result<()> {
         let failing = disks.drives.get(drive).map_or(0, |drive| drive.failing);
         match disks.dark || (failing > 0 && self.dice.chance(failing)) {
             true => Err(io::Error::from_raw_os_error(EIO)),

@@ -1,8 +1,8 @@
 //! [`FileSystem`] over the drives: from paths to what they name.
 
-use super::drive::{Drive, FileState, Inode, Order, ROOT};
+use super::drive::{Drive, FileState, Inode, ROOT, WriteOrder};
 use super::handles::{SimDirectory, SimFile};
-use super::{Disks, EIO, ENOSPC, MOUNTS, SimFiles};
+use super::{EIO, ENOSPC, MOUNTS, NodeDisks, SimFiles};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path};
@@ -15,7 +15,7 @@ const EACCES: i32 = 13;
 const EXDEV: i32 = 18;
 
 /// A path within a drive.
-pub(super) struct Place {
+pub(super) struct DrivePath {
     pub(super) drive: String,
     pub(super) parts: Vec<OsString>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Place {
 enum Named {
     /// The directory of mount points.
     Mounts,
-    Within(Place),
+    Within(DrivePath),
 }
 
 fn errno(number: i32) -> io::Error {
@@ -49,21 +49,21 @@ fn named(path: &Path) -> io::Result<Named> {
     }
     Ok(match parts.next() {
         None => Named::Mounts,
-        Some(drive) => Named::Within(Place {
+        Some(drive) => Named::Within(DrivePath {
             drive: drive.to_string_lossy().into_owned(),
             parts: parts.collect(),
         }),
     })
 }
 
-pub(super) fn place(path: &Path) -> io::Result<Place> {
+pub(super) fn place(path: &Path) -> io::Result<DrivePath> {
     match named(path)? {
         Named::Mounts => Err(errno(EACCES)),
         Named::Within(place) => Ok(place),
     }
 }
 
-impl Disks {
+impl NodeDisks {
     /// The drive, when it is mounted.
     pub(super) fn mounted(&mut self, name: &str) -> io::Result<&mut Drive> {
         self.drives
@@ -132,7 +132,7 @@ impl SimFiles {
         &self,
         what: &str,
         path: &Path,
-        work: impl FnOnce(&mut Drive, &Place, u64) -> io::Result<T>,
+        work: impl FnOnce(&mut Drive, &DrivePath, u64) -> io::Result<T>,
     ) -> io::Result<T> {
         let (place, time) = (place(path)?, self.tick());
         let mut disks = self.state.lock();
@@ -141,15 +141,15 @@ impl SimFiles {
         work(disks.mounted(&place.drive)?, &place, time)
     }
 
-    fn handle(&self, disks: &mut Disks, place: Place, path: &Path, inode: u64, appends: bool) -> Box<dyn File> {
+    fn handle(&self, disks: &mut NodeDisks, place: DrivePath, path: &Path, inode: u64, appends: bool) -> Box<dyn File> {
         disks.handles += 1;
-        let life = disks.drives.get(&place.drive).map_or(0, |drive| drive.life);
+        let generation = disks.drives.get(&place.drive).map_or(0, |drive| drive.generation);
         Box::new(SimFile {
             files: self.clone(),
             drive: place.drive,
             path: path.to_owned(),
             inode,
-            life,
+            generation,
             number: disks.handles,
             appends,
         })
@@ -273,16 +273,16 @@ impl FileSystem for SimFiles {
                 }
             }
         };
-        let life = drive
+        let generation = drive
             .as_ref()
             .and_then(|name| disks.drives.get(name))
-            .map_or(0, |drive| drive.life);
+            .map_or(0, |drive| drive.generation);
         Ok(Box::new(SimDirectory {
             files: self.clone(),
             drive,
             path: path.to_owned(),
             inode,
-            life,
+            generation,
         }))
     }
 
@@ -412,7 +412,7 @@ impl FileSystem for SimFiles {
         let disks = self.state.lock();
         drive
             .and_then(|name| disks.drives.get(&name))
-            .is_some_and(|drive| drive.order == Order::Log)
+            .is_some_and(|drive| drive.order == WriteOrder::Log)
     }
 
     fn databases(&self) -> Option<&dyn Databases> {

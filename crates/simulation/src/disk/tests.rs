@@ -7,7 +7,7 @@ use crate::executor::Executor;
 use std::path::PathBuf;
 use world::files::{FileSystem, Purpose};
 
-fn disks(seed: u64, order: Order) -> SimFiles {
+fn disks(seed: u64, order: WriteOrder) -> SimFiles {
     let dice = Dice::new(seed);
     let clock = SimClock::new(Executor::new(dice.clone()));
     SimFiles::new(clock, dice, Trace::new(false), 0, &[("d", order)])
@@ -33,7 +33,7 @@ fn write_safely(files: &SimFiles, name: &str, content: &[u8]) {
 #[test]
 fn what_was_synced_survives() {
     for seed in 0..50 {
-        for order in [Order::Log, Order::Any] {
+        for order in [WriteOrder::Log, WriteOrder::Any] {
             let files = disks(seed, order);
             write_safely(&files, "f", &[7; 3000]);
             files
@@ -56,7 +56,7 @@ fn what_was_synced_survives() {
 fn what_was_not_survives_wholly_in_parts_or_not_at_all() {
     let (mut whole, mut torn, mut absent, mut empty) = (0, 0, 0, 0);
     for seed in 0..200 {
-        let files = disks(seed, Order::Any);
+        let files = disks(seed, WriteOrder::Any);
         let file = files.open(&path("f"), Purpose::Create).unwrap();
         file.write_all_at(&[7; 3000], 0).unwrap();
         files.restore_power();
@@ -77,12 +77,12 @@ fn what_was_not_survives_wholly_in_parts_or_not_at_all() {
 fn a_file_is_safe_only_with_every_directory_above() {
     let mut lost = 0;
     for seed in 0..50 {
-        let files = disks(seed, Order::Any);
+        let files = disks(seed, WriteOrder::Any);
         files.make_directory(&path("a")).unwrap();
         write_safely(&files, "a/f", b"x");
         files.restore_power();
         lost += usize::from(files.info(&path("a/f")).is_err());
-        let files = disks(seed, Order::Log);
+        let files = disks(seed, WriteOrder::Log);
         files.make_directory(&path("a")).unwrap();
         write_safely(&files, "a/f", b"x");
         files.restore_power();
@@ -94,7 +94,7 @@ fn a_file_is_safe_only_with_every_directory_above() {
 #[test]
 fn a_rename_happens_or_does_not() {
     for seed in 0..100 {
-        let files = disks(seed, Order::Any);
+        let files = disks(seed, WriteOrder::Any);
         write_safely(&files, "old", b"new");
         files.make_directory(&path("there")).unwrap();
         files.open_directory(&path("")).unwrap().sync().unwrap();
@@ -107,7 +107,7 @@ fn a_rename_happens_or_does_not() {
 
 #[test]
 fn the_end_of_a_process_loses_nothing_but_what_has_no_name() {
-    let files = disks(1, Order::Any);
+    let files = disks(1, WriteOrder::Any);
     let file = files.open(&path("f"), Purpose::Create).unwrap();
     file.write_all_at(b"abc", 0).unwrap();
     file.lock(std::time::Duration::ZERO).unwrap();
@@ -133,11 +133,11 @@ fn the_end_of_a_process_loses_nothing_but_what_has_no_name() {
 fn a_failed_sync_loses_for_good() {
     let mut lost = 0;
     for seed in 0..30 {
-        let files = disks(seed, Order::Any);
+        let files = disks(seed, WriteOrder::Any);
         write_safely(&files, "f", b"old");
         let file = files.open(&path("f"), Purpose::Change).unwrap();
         file.write_all_at(b"new", 0).unwrap();
-        files.inflict("d", Fault::FailingSyncs(1));
+        files.inject("d", DriveFault::FailingSyncs(1));
         assert!(file.sync().is_err());
         file.sync().unwrap();
         files.restore_power();
@@ -148,7 +148,7 @@ fn a_failed_sync_loses_for_good() {
 
 #[test]
 fn the_power_goes_between_two_steps() {
-    let files = disks(1, Order::Any);
+    let files = disks(1, WriteOrder::Any);
     files.lose_power_after(2);
     let file = files.open(&path("f"), Purpose::Create).unwrap();
     file.write_all_at(b"abc", 0).unwrap();
@@ -159,16 +159,16 @@ fn the_power_goes_between_two_steps() {
 
 #[test]
 fn a_drive_that_is_pulled_leaves_an_empty_place() {
-    let files = disks(1, Order::Any);
+    let files = disks(1, WriteOrder::Any);
     write_safely(&files, "f", b"abc");
     assert!(files.is_mount_point(&path("")).unwrap());
-    files.inflict("d", Fault::Pulled(true));
+    files.inject("d", DriveFault::Pulled(true));
     assert!(!files.is_mount_point(&path("")).unwrap());
     assert!(files.info(&path("f")).is_err());
     assert!(files.make_directory(&path("a")).is_err());
-    files.inflict("d", Fault::Pulled(false));
+    files.inject("d", DriveFault::Pulled(false));
     assert_eq!(files.read(&path("f"), 10).unwrap(), b"abc");
-    files.inflict("d", Fault::FlippedBit);
+    files.inject("d", DriveFault::FlippedBit);
     let file = files.open(&path("f"), Purpose::Read).unwrap();
     let mut value = [0; 5];
     file.get_attribute("user.a", &mut value).unwrap();

@@ -6,18 +6,19 @@
 //! Always holds: an account is reaped only while its database says DELETED, and only by its primaries; a
 //! container is deleted only after all that it lists; whatever is left is tried again in the next pass.
 //! Deliberately absent: marking (the account server's), reclaiming (the account-replicator's).
-//! Tests: `place.rs`, `tests/interop/test_account_reaper.py`.
+//! Tests: `tests/interop/test_account_reaper.py`.
 
-mod place;
 mod remove;
 
 use crate::local_server::LocalServer;
+use crate::open_device::{OpenDevice, databases_in};
 use crate::ring_client::RingClient;
+use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
+use crate::work_share::WorkShare;
 use crate::{Disks, UpkeepJob, UpkeepStep};
 use futures_util::StreamExt;
 use futures_util::stream;
 use listing_engine::{Broker, Entry, Error, Kind, ListQuery, Location};
-use place::{OpenDevice, Share};
 pub use remove::ReaperTargets;
 use remove::Removal;
 use std::collections::VecDeque;
@@ -52,37 +53,33 @@ pub struct AccountReaper {
     options: ReaperOptions,
     statsd: Statsd,
     /// `None` between passes.
-    pass: Option<Pass>,
+    walk: Option<DeviceWalk<Self>>,
 }
 
-/// What is left of a pass.
-#[derive(Default)]
-struct Pass {
-    devices: VecDeque<String>,
-    device: Option<OpenDevice>,
-    partitions: VecDeque<u32>,
-    /// Databases, and this server's share of them.
-    found: VecDeque<(Location, Share)>,
-    account: Option<Account>,
+/// What the walk comes to: an account's database, and how far its reaping has got.
+pub(crate) enum ReaperItem {
+    /// A database, and this server's share of its containers.
+    Found(Location, WorkShare),
+    Reaping(Box<DeletedAccount>),
 }
 
 /// An account that is being reaped.
-struct Account {
+pub(crate) struct DeletedAccount {
     location: Location,
-    share: Share,
+    share: WorkShare,
     path: EntityPath,
     deleted: Timestamp,
     marker: String,
     /// All of it has been listed.
     listed: bool,
     containers: VecDeque<String>,
-    container: Option<Container>,
-    figures: Figures,
+    container: Option<DeletedContainer>,
+    figures: ReaperFigures,
     began: Duration,
 }
 
 /// A container that is being emptied.
-struct Container {
+struct DeletedContainer {
     path: EntityPath,
     marker: String,
     policy: PolicyIndex,
@@ -92,7 +89,7 @@ struct Container {
 }
 
 #[derive(Debug, Default)]
-struct Figures {
+struct ReaperFigures {
     containers: u64,
     objects: u64,
     containers_left: u64,
@@ -108,54 +105,12 @@ impl AccountReaper {
             below,
             options,
             statsd: Statsd::default(),
-            pass: None,
-        }
-    }
-
-    async fn open(&mut self, name: String, pass: &mut Pass) {
-        let thread = match self.disks.thread(&name) {
-            Ok(thread) => thread,
-            Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
-        };
-        let device = OpenDevice { name, thread };
-        let root = self.disks.root(&device.name);
-        let partitions = device.run(move || Location::partitions(&root, Kind::Account)).await;
-        pass.partitions = partitions.unwrap_or_default().into();
-        pass.device = Some(device);
-    }
-
-    /// The databases of the next partitions that are this device's, until some are found.
-    async fn list(&self, device: &OpenDevice, pass: &mut Pass) {
-        let ring = self.accounts.ring.load_full();
-        while let Some(partition) = pass.partitions.pop_front() {
-            if partition >= ring.partition_count() {
-                continue;
-            }
-            let primaries = ring.primaries(partition);
-            let is_this =
-                |primary: &&placement::Device| primary.device == device.name && self.options.here.serves(primary);
-            let Some(number) = primaries.iter().position(is_this) else {
-                continue;
-            };
-            let share = Share {
-                number,
-                of: primaries.len(),
-            };
-            let root = self.disks.root(&device.name);
-            let listed = device
-                .run(move || Location::in_partition(&root, Kind::Account, partition))
-                .await;
-            if let Some(databases) = listed
-                && !databases.is_empty()
-            {
-                pass.found = databases.into_iter().map(|location| (location, share)).collect();
-                return;
-            }
+            walk: None,
         }
     }
 
     /// Begins with an account if its time has come.
-    async fn look(&self, device: &OpenDevice, location: Location, share: Share, pass: &mut Pass) {
+    async fn look(&self, device: &OpenDevice, location: Location, share: WorkShare) -> Option<ReaperItem> {
         let place = location.clone();
         let info = device
             .run(move || match Broker::open(place).and_then(|broker| broker.info()) {
@@ -163,18 +118,18 @@ impl AccountReaper {
                 other => other.map(Some),
             })
             .await;
-        let Some(Some(info)) = info else { return };
+        let info = info.flatten()?;
         let now = self.disks.world().clock.now().as_f64();
         let due = info.delete_timestamp.as_f64() + self.options.delay.as_secs_f64();
         if info.status != DELETED || due > now || info.container_count == 0 {
-            return;
+            return None;
         }
         let count = info.container_count;
         tracing::info!(
             "{NAME}: Beginning pass on account {} ({count} containers)",
             info.account
         );
-        pass.account = Some(Account {
+        Some(ReaperItem::Reaping(Box::new(DeletedAccount {
             location,
             share,
             path: EntityPath::account(info.account),
@@ -183,37 +138,37 @@ impl AccountReaper {
             listed: false,
             containers: VecDeque::new(),
             container: None,
-            figures: Figures::default(),
+            figures: ReaperFigures::default(),
             began: self.disks.world().clock.elapsed(),
-        });
+        })))
     }
 
     /// One step of reaping; `false` when there is no more of the account.
-    async fn reap(&self, device: &OpenDevice, account: &mut Account) -> (UpkeepStep, bool) {
+    async fn reap(&self, device: &OpenDevice, account: &mut DeletedAccount) -> (ItemCount, bool) {
         if let Some(mut container) = account.container.take() {
-            let (step, more) = self.empty(account, &mut container).await;
+            let (counted, more) = self.empty(account, &mut container).await;
             account.container = more.then_some(container);
-            return (step, true);
+            return (counted, true);
         }
         if let Some(name) = account.containers.pop_front() {
-            account.container = Some(Container {
+            account.container = Some(DeletedContainer {
                 path: account.path.with_container(name),
                 marker: String::new(),
                 policy: PolicyIndex::LEGACY,
                 objects: VecDeque::new(),
                 stuck: false,
             });
-            return (UpkeepStep::LOOKED, true);
+            return (ItemCount::default(), true);
         }
         if account.listed {
             self.finish(device, account).await;
-            return (UpkeepStep::LOOKED, false);
+            return (ItemCount::default(), false);
         }
         self.list_containers(device, account).await;
-        (UpkeepStep::LOOKED, true)
+        (ItemCount::default(), true)
     }
 
-    async fn list_containers(&self, device: &OpenDevice, account: &mut Account) {
+    async fn list_containers(&self, device: &OpenDevice, account: &mut DeletedAccount) {
         let query = ListQuery {
             limit: CONTAINERS,
             marker: account.marker.clone(),
@@ -235,11 +190,11 @@ impl AccountReaper {
             Some(last) => account.marker.clone_from(last),
             None => account.listed = true,
         }
-        account.containers = names.into_iter().filter(|name| account.share.has(name)).collect();
+        account.containers = names.into_iter().filter(|name| account.share.has_name(name)).collect();
     }
 
     /// Deletes some objects of a container, or lists more, or deletes it; `false` when it is seen to.
-    async fn empty(&self, account: &mut Account, container: &mut Container) -> (UpkeepStep, bool) {
+    async fn empty(&self, account: &mut DeletedAccount, container: &mut DeletedContainer) -> (ItemCount, bool) {
         if !container.objects.is_empty() {
             return (self.remove_objects(account, container).await, true);
         }
@@ -248,19 +203,19 @@ impl AccountReaper {
             tracing::warn!("{NAME}: nobody lists {}; it stays for now", container.path.path());
             account.figures.containers_left += 1;
             self.statsd.increment("containers_remaining");
-            return (UpkeepStep::Did { done: 0, failed: 1 }, false);
+            return (ItemCount::FAILED, false);
         };
         let goes_on = page.names.last().is_some_and(|last| *last > container.marker);
         if let Some(last) = page.names.last().filter(|_| goes_on) {
             container.marker.clone_from(last);
             container.policy = page.policy;
             container.objects = page.names.into();
-            return (UpkeepStep::LOOKED, true);
+            return (ItemCount::default(), true);
         }
         (self.remove_container(account, container).await, false)
     }
 
-    async fn remove_objects(&self, account: &mut Account, container: &mut Container) -> UpkeepStep {
+    async fn remove_objects(&self, account: &mut DeletedAccount, container: &mut DeletedContainer) -> ItemCount {
         let concurrency = self.options.concurrency.max(1);
         let count = concurrency.saturating_mul(4).min(container.objects.len());
         let names: Vec<String> = container.objects.drain(..count).collect();
@@ -278,10 +233,10 @@ impl AccountReaper {
         container.stuck |= failed > 0;
         account.figures.objects += done;
         account.figures.objects_left += failed;
-        UpkeepStep::Did { done, failed }
+        ItemCount::of(done, failed)
     }
 
-    async fn remove_container(&self, account: &mut Account, container: &Container) -> UpkeepStep {
+    async fn remove_container(&self, account: &mut DeletedAccount, container: &DeletedContainer) -> ItemCount {
         let ring = self.accounts.ring.load_full();
         let partition = ring.partition_of(&self.accounts.hash.account(&account.path.account).0);
         let accounts = ring.primaries(partition);
@@ -302,20 +257,20 @@ impl AccountReaper {
         match removal {
             Removal::Done => {
                 account.figures.containers += 1;
-                UpkeepStep::Did { done: 1, failed: 0 }
+                ItemCount::DONE
             }
             Removal::Left => {
                 account.figures.containers_left += 1;
-                UpkeepStep::Did { done: 0, failed: 1 }
+                ItemCount::FAILED
             }
         }
     }
 
-    async fn finish(&self, device: &OpenDevice, account: &Account) {
+    async fn finish(&self, device: &OpenDevice, account: &DeletedAccount) {
         let took = self.disks.world().clock.elapsed().saturating_sub(account.began);
         self.statsd.timing(format_args!("timing"), took);
         let (name, figures) = (&account.path.account, &account.figures);
-        let Figures {
+        let ReaperFigures {
             containers,
             objects,
             containers_left,
@@ -340,6 +295,63 @@ impl AccountReaper {
 }
 
 #[async_trait::async_trait]
+impl WalkJob for AccountReaper {
+    type Device = OpenDevice;
+    /// A partition.
+    type Directory = u32;
+    type Item = ReaperItem;
+    type Outcome = ItemCount;
+
+    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
+        &mut self.walk
+    }
+
+    async fn begin(&mut self) -> Vec<String> {
+        let devices = self.disks.names().await;
+        (0..self.disks.left_out()).for_each(|_| self.statsd.increment("errors"));
+        devices
+    }
+
+    async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+        let Some(device) = OpenDevice::open(&mut self.disks, NAME, name) else {
+            return OpenedDevice::LeftOut;
+        };
+        let root = device.root.clone();
+        let partitions = device.run(move || Location::partitions(&root, Kind::Account)).await;
+        OpenedDevice::Here(device, partitions.unwrap_or_default())
+    }
+
+    /// Only what this device is a primary of.
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+        let ring = self.accounts.ring.load_full();
+        let mut found = vec![];
+        for partition in partitions {
+            let Some(share) = self.options.here.share_of(&ring, partition, &device.name) else {
+                continue;
+            };
+            let databases = databases_in(device, Kind::Account, vec![partition]).await;
+            found.extend(databases.into_iter().map(|location| ReaperItem::Found(location, share)));
+        }
+        DirectoryContents::Items(found)
+    }
+
+    async fn work(&self, device: &OpenDevice, item: ReaperItem) -> WorkedItem<Self> {
+        let (outcome, rest) = match item {
+            ReaperItem::Found(location, share) => (ItemCount::default(), self.look(device, location, share).await),
+            ReaperItem::Reaping(mut account) => {
+                let (counted, more) = self.reap(device, &mut account).await;
+                (counted, more.then_some(ReaperItem::Reaping(account)))
+            }
+        };
+        WorkedItem { outcome, rest }
+    }
+
+    fn count(&mut self, _: &OpenDevice, counted: ItemCount) -> ItemCount {
+        counted
+    }
+}
+
+#[async_trait::async_trait]
 impl UpkeepJob for AccountReaper {
     fn name(&self) -> &'static str {
         NAME
@@ -350,39 +362,6 @@ impl UpkeepJob for AccountReaper {
     }
 
     async fn step(&mut self) -> UpkeepStep {
-        let mut pass = match self.pass.take() {
-            Some(pass) => pass,
-            None => {
-                let devices = self.disks.names().await.into();
-                (0..self.disks.left_out()).for_each(|_| self.statsd.increment("errors"));
-                Pass {
-                    devices,
-                    ..Pass::default()
-                }
-            }
-        };
-        let mut step = UpkeepStep::LOOKED;
-        match (pass.device.clone(), pass.account.take()) {
-            (Some(device), Some(mut account)) => {
-                let (did, more) = self.reap(&device, &mut account).await;
-                step = did;
-                pass.account = more.then_some(account);
-            }
-            (Some(device), None) if !pass.found.is_empty() => {
-                if let Some((location, share)) = pass.found.pop_front() {
-                    self.look(&device, location, share, &mut pass).await;
-                }
-            }
-            (Some(device), None) if !pass.partitions.is_empty() => self.list(&device, &mut pass).await,
-            _ => {
-                let Some(next) = pass.devices.pop_front() else {
-                    return UpkeepStep::PassOver;
-                };
-                pass.device = None;
-                self.open(next, &mut pass).await;
-            }
-        }
-        self.pass = Some(pass);
-        step
+        walk::step(self).await
     }
 }

@@ -5,6 +5,7 @@
 //! Requests compared with those of OpenStack Swift 2.38.3's reaper.
 
 use super::NAME;
+use crate::faults::ToFault;
 use crate::internal_client::ListedItem;
 use crate::ring_client::{Answer, RingClient, user_agent};
 use arc_swap::ArcSwap;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use telemetry::Statsd;
 use vocabulary::names::quote;
-use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Fault, PolicyIndex, Timestamp};
 use world::World;
 
 /// The most bytes of a listing.
@@ -46,10 +47,10 @@ pub(super) struct Page {
 }
 
 /// The rows of a listing; no bytes are no rows.
-fn understood(body: &[u8]) -> Result<Vec<ListedItem>, String> {
+fn understood(body: &[u8]) -> Result<Vec<ListedItem>, Fault> {
     match body.is_empty() {
         true => Ok(vec![]),
-        false => serde_json::from_slice(body).map_err(|error| error.to_string()),
+        false => serde_json::from_slice(body).map_err(|error| Fault::peer(error.to_string())),
     }
 }
 
@@ -91,7 +92,7 @@ impl ReaperTargets {
                     .collect_within(ring_client.peers.world(), MAX_LISTING, patience)
                     .await;
                 let listed = body
-                    .map_err(|error| error.to_string())
+                    .map_err(|error| error.to_fault())
                     .and_then(|body| understood(&body));
                 let listed = match listed {
                     Ok(listed) => listed,

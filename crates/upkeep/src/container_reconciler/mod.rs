@@ -13,13 +13,13 @@ mod record;
 
 use crate::internal_client::{InternalClient, InternalRequest, UnexpectedStatus, is_of_object};
 use crate::ring_client::{Answer, RingClient, user_agent};
+use crate::work_share::WorkShare;
 use crate::{UpkeepJob, UpkeepStep};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use listing_engine::better_policy;
 use listing_engine::wire::{PolicyClaim, Summary};
-use md5::{Digest, Md5};
 pub use record::ACCOUNT as MISPLACED_OBJECTS;
 use record::{Found, Move, Record, container_of, judge_destination, judge_source, later};
 use std::collections::VecDeque;
@@ -132,12 +132,11 @@ impl ContainerReconciler {
     }
 
     fn is_mine(&self, record: &Record) -> bool {
-        let processes = u128::from(self.options.processes);
-        if processes <= 1 {
-            return true;
-        }
-        let hash: [u8; 16] = Md5::digest(record.path.path().as_bytes()).into();
-        u128::from_be_bytes(hash) % processes == u128::from(self.options.process)
+        let share = WorkShare {
+            number: self.options.process,
+            of: self.options.processes,
+        };
+        share.has_name(&record.path.path())
     }
 
     fn is_too_old(&self, time: f64) -> bool {

@@ -14,7 +14,10 @@ mod target;
 
 use crate::internal_client::InternalClient;
 use crate::local_server::LocalServer;
+use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
+use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
+use crate::work_share::WorkShare;
 use crate::{Disks, UpkeepJob, UpkeepStep};
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
@@ -27,7 +30,6 @@ use target::Target;
 pub use target::{HttpProxy, SyncPeers, SyncRealm};
 use telemetry::Statsd;
 use vocabulary::EntityPath;
-use world::Workers;
 
 const NAME: &str = "container-sync";
 const SYNC_TO: &str = "X-Container-Sync-To";
@@ -59,26 +61,24 @@ pub struct ContainerSyncDaemon {
     carrier: Carrier,
     options: SyncOptions,
     statsd: Statsd,
-    pass: Option<Pass>,
+    /// `None` between passes.
+    walk: Option<DeviceWalk<Self>>,
 }
 
-#[derive(Default)]
-struct Pass {
-    devices: VecDeque<String>,
-    device: Option<(String, Arc<Workers>)>,
-    partitions: VecDeque<u32>,
-    databases: VecDeque<Location>,
-    task: Option<SyncTask>,
+/// What the walk comes to: a synced container, and how far it has got.
+pub(crate) enum SyncItem {
+    Found(Location),
+    Syncing(Box<SyncTask>),
 }
 
 /// A container that is being synced.
-struct SyncTask {
+pub(crate) struct SyncTask {
     broker: Arc<Broker>,
     info: Info,
     path: EntityPath,
     target: Target,
-    /// Which of the container's servers this is, and of how many.
-    share: (usize, usize),
+    /// What falls to this one of the container's servers.
+    share: WorkShare,
     began: Duration,
     /// Rows up to here are made sure of.
     second: i64,
@@ -107,38 +107,13 @@ impl ContainerSyncDaemon {
             carrier,
             options,
             statsd: Statsd::default(),
-            pass: None,
-        }
-    }
-
-    async fn open(&mut self, name: String, pass: &mut Pass) {
-        let thread = match self.disks.thread(&name) {
-            Ok(thread) => thread,
-            Err(error) => return tracing::error!("{NAME}: device {name}: no thread: {error}"),
-        };
-        let root = self.disks.root(&name);
-        let listed = run(&thread, &name, move || Location::synced_partitions(&root)).await;
-        pass.partitions = listed.unwrap_or_default().into();
-        pass.device = Some((name, thread));
-    }
-
-    /// The databases of the next partitions, until some are found.
-    async fn list(&self, name: &str, thread: &Arc<Workers>, pass: &mut Pass) {
-        while let Some(partition) = pass.partitions.pop_front() {
-            let root = self.disks.root(name);
-            let listed = run(thread, name, move || Location::synced_in_partition(&root, partition)).await;
-            if let Some(databases) = listed
-                && !databases.is_empty()
-            {
-                pass.databases = databases.into();
-                return;
-            }
+            walk: None,
         }
     }
 
     /// Begins with a container if it is synced, and from here.
-    async fn look(&self, name: &str, thread: &Arc<Workers>, location: Location) -> Option<SyncTask> {
-        let Some((broker, info, to, key)) = run(thread, name, move || look_into(location)).await? else {
+    async fn look(&self, device: &OpenDevice, location: Location) -> Option<SyncTask> {
+        let Some((broker, info, to, key)) = device.run(move || look_into(location)).await? else {
             self.statsd.increment("skips");
             return None;
         };
@@ -146,10 +121,7 @@ impl ContainerSyncDaemon {
         let path = EntityPath::account(info.account.as_str()).with_container(container.as_str());
         let ring = self.containers.ring.load_full();
         let partition = ring.partition_of(&self.containers.hash.container(&info.account, &container).0);
-        let primaries = ring.primaries(partition);
-        let number = primaries
-            .iter()
-            .position(|device| device.device == name && self.options.here.serves(device))?;
+        let share = self.options.here.share_of(&ring, partition, &device.name)?;
         let target = (self.options.peers)().resolve(&to, &key);
         let target = target
             .inspect_err(|why| {
@@ -158,7 +130,7 @@ impl ContainerSyncDaemon {
             })
             .ok()?;
         Some(SyncTask {
-            share: (number, primaries.len()),
+            share,
             began: self.disks.world().clock.elapsed(),
             second: info.sync_point2,
             failed_behind: None,
@@ -172,14 +144,14 @@ impl ContainerSyncDaemon {
     }
 
     /// Sends some rows; `false` when there are no more, or no time.
-    async fn sync(&self, name: &str, thread: &Arc<Workers>, task: &mut SyncTask) -> (UpkeepStep, bool) {
+    async fn sync(&self, device: &OpenDevice, task: &mut SyncTask) -> (ItemCount, bool) {
         let used = self.disks.world().clock.elapsed().saturating_sub(task.began);
         if used >= self.options.container_time {
-            return (UpkeepStep::LOOKED, false);
+            return (ItemCount::default(), false);
         }
         let (broker, cursor, count) = (task.broker.clone(), task.cursor, self.options.concurrency.max(1));
-        let Some(rows) = run(thread, name, move || broker.rows_since(cursor, count)).await else {
-            return (UpkeepStep::LOOKED, false);
+        let Some(rows) = device.run(move || broker.rows_since(cursor, count)).await else {
+            return (ItemCount::default(), false);
         };
         let again = task.cursor < task.first;
         let mut batch: Vec<(i64, ObjectRow)> = vec![];
@@ -196,9 +168,9 @@ impl ContainerSyncDaemon {
             if again {
                 task.cursor = task.first;
                 task.second = task.failed_behind.unwrap_or(task.first);
-                self.note(name, thread, task).await;
+                self.save_points(device, task).await;
             }
-            return (UpkeepStep::LOOKED, more);
+            return (ItemCount::default(), more);
         };
         let mine = batch.into_iter().filter(|(_, row)| again || self.is_mine(task, row));
         let (carrier, target, path, policy) = (&self.carrier, &task.target, &task.path, task.info.policy);
@@ -214,38 +186,23 @@ impl ContainerSyncDaemon {
             task.first = last;
         }
         task.cursor = last;
-        self.note(name, thread, task).await;
+        self.save_points(device, task).await;
         let done = carried.len() as u64 - failed;
-        (UpkeepStep::Did { done, failed }, true)
+        (ItemCount::of(done, failed), true)
     }
 
     fn is_mine(&self, task: &SyncTask, row: &ObjectRow) -> bool {
         let container = task.path.container.as_deref().unwrap_or_default();
         let hash = self.containers.hash.object(&task.path.account, container, &row.name);
         let [a, b, c, d, ..] = hash.0;
-        let (number, of) = task.share;
-        u32::from_be_bytes([a, b, c, d]) as usize % of.max(1) == number
+        task.share.has(u32::from_be_bytes([a, b, c, d]).into())
     }
 
-    async fn note(&self, name: &str, thread: &Arc<Workers>, task: &SyncTask) {
+    async fn save_points(&self, device: &OpenDevice, task: &SyncTask) {
         let (broker, first, second) = (task.broker.clone(), task.first, task.second);
-        run(thread, name, move || broker.set_sync_points(first, second)).await;
+        // What fails has been logged; the rows are sent again then.
+        device.run(move || broker.set_sync_points(first, second)).await;
     }
-}
-
-/// Runs `job` on the device's thread. What fails is logged.
-async fn run<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
-    thread: &Arc<Workers>,
-    device: &str,
-    job: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Option<T> {
-    let said = match thread.run(job).await {
-        Ok(Ok(done)) => return Some(done),
-        Ok(Err(error)) => error.to_string(),
-        Err(error) => error.to_string(),
-    };
-    tracing::error!("{NAME}: device {device}: {said}");
-    None
 }
 
 /// The database, and where and with which key it is synced, if it is.
@@ -280,6 +237,65 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
 }
 
 #[async_trait::async_trait]
+impl WalkJob for ContainerSyncDaemon {
+    type Device = OpenDevice;
+    /// A partition with synced containers.
+    type Directory = u32;
+    type Item = SyncItem;
+    type Outcome = ItemCount;
+
+    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
+        &mut self.walk
+    }
+
+    async fn begin(&mut self) -> Vec<String> {
+        self.disks.names().await
+    }
+
+    async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+        let Some(device) = OpenDevice::open(&mut self.disks, NAME, name) else {
+            return OpenedDevice::LeftOut;
+        };
+        let root = device.root.clone();
+        let partitions = device.run(move || Location::synced_partitions(&root)).await;
+        OpenedDevice::Here(device, partitions.unwrap_or_default())
+    }
+
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+        let mut found = vec![];
+        for partition in partitions {
+            let root = device.root.clone();
+            let databases = device
+                .run(move || Location::synced_in_partition(&root, partition))
+                .await;
+            found.extend(databases.unwrap_or_default().into_iter().map(SyncItem::Found));
+        }
+        DirectoryContents::Items(found)
+    }
+
+    async fn work(&self, device: &OpenDevice, item: SyncItem) -> WorkedItem<Self> {
+        let (outcome, rest) = match item {
+            SyncItem::Found(location) => (ItemCount::default(), self.look(device, location).await.map(Box::new)),
+            SyncItem::Syncing(mut task) => {
+                let (counted, more) = self.sync(device, &mut task).await;
+                if !more {
+                    self.statsd.increment("syncs");
+                }
+                (counted, more.then_some(task))
+            }
+        };
+        WorkedItem {
+            outcome,
+            rest: rest.map(SyncItem::Syncing),
+        }
+    }
+
+    fn count(&mut self, _: &OpenDevice, counted: ItemCount) -> ItemCount {
+        counted
+    }
+}
+
+#[async_trait::async_trait]
 impl UpkeepJob for ContainerSyncDaemon {
     fn name(&self) -> &'static str {
         NAME
@@ -291,38 +307,6 @@ impl UpkeepJob for ContainerSyncDaemon {
     }
 
     async fn step(&mut self) -> UpkeepStep {
-        let mut pass = match self.pass.take() {
-            Some(pass) => pass,
-            None => Pass {
-                devices: self.disks.names().await.into(),
-                ..Pass::default()
-            },
-        };
-        let mut step = UpkeepStep::LOOKED;
-        match (pass.device.clone(), pass.task.take()) {
-            (Some((name, thread)), Some(mut task)) => {
-                let (did, more) = self.sync(&name, &thread, &mut task).await;
-                step = did;
-                if !more {
-                    self.statsd.increment("syncs");
-                }
-                pass.task = more.then_some(task);
-            }
-            (Some((name, thread)), None) if !pass.databases.is_empty() => {
-                if let Some(location) = pass.databases.pop_front() {
-                    pass.task = self.look(&name, &thread, location).await;
-                }
-            }
-            (Some((name, thread)), None) if !pass.partitions.is_empty() => self.list(&name, &thread, &mut pass).await,
-            _ => {
-                let Some(next) = pass.devices.pop_front() else {
-                    return UpkeepStep::PassOver;
-                };
-                pass.device = None;
-                self.open(next, &mut pass).await;
-            }
-        }
-        self.pass = Some(pass);
-        step
+        walk::step(self).await
     }
 }

@@ -6,6 +6,7 @@
 
 use super::NAME;
 use super::target::{HttpProxy, Target};
+use crate::faults::ToFault;
 use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Fault, PolicyIndex, Timestamp};
 use world::World;
 
 /// No object takes longer, however slowly it moves.
@@ -65,12 +66,12 @@ impl Carrier {
             .is_ok()
     }
 
-    async fn delete(&self, target: &Target, row: &ObjectRow) -> Result<(), String> {
+    async fn delete(&self, target: &Target, row: &ObjectRow) -> Result<(), Fault> {
         let headers = HeaderMap::new();
         let response = self
             .send(target, Method::DELETE, &row.name, row.timestamp, headers, Body::empty())
             .await;
-        match response.map_err(|error| error.to_string())? {
+        match response.map_err(|error| error.to_fault())? {
             // Nothing there, or something newer.
             (404 | 409, _) => Ok(()),
             (status, _) => success(status),
@@ -84,7 +85,7 @@ impl Carrier {
         container: &EntityPath,
         policy: PolicyIndex,
         row: &ObjectRow,
-    ) -> Result<Option<&'static str>, String> {
+    ) -> Result<Option<&'static str>, Fault> {
         let newest = [row.content_type_timestamp, row.meta_timestamp].into_iter().flatten();
         let time = newest.fold(row.timestamp, Timestamp::max);
         if self.is_there(target, row, time).await {
@@ -95,11 +96,15 @@ impl Carrier {
         get.query = "symlink=get".into();
         get.headers
             .insert("x-backend-storage-policy-index", HeaderValue::from(policy.0));
-        let source = self.client.ask(&get, &[2]).await.map_err(|error| error.to_string())?;
+        let source = self
+            .client
+            .ask(&get, &[2])
+            .await
+            .map_err(|error| Fault::peer(error.to_string()))?;
         let (head, body) = source.into_parts();
         let written = time_of(&head.headers);
         if written < time {
-            return Err(format!("only an older version ({written}) was found"));
+            return Err(Fault::peer(format!("only an older version ({written}) was found")));
         }
         let mut headers = sent(&head.headers);
         let length = body.length();
@@ -108,12 +113,14 @@ impl Carrier {
             None => headers.insert("transfer-encoding", HeaderValue::from_static("chunked")),
         };
         let sent = self.send(target, Method::PUT, &row.name, written, headers, body).await;
-        let (status, taken) = sent.map_err(|error| error.to_string())?;
+        let (status, taken) = sent.map_err(|error| error.to_fault())?;
         success(status)?;
         match length {
             // A gateway need not read what is older than what it has, a deletion perhaps.
             Some(_) if status == http::StatusCode::ACCEPTED.as_u16() => Ok(Some("puts")),
-            Some(length) if taken < length => Err(format!("answered {status} to {taken} of {length} bytes")),
+            Some(length) if taken < length => {
+                Err(Fault::peer(format!("answered {status} to {taken} of {length} bytes")))
+            }
             _ => Ok(Some("puts")),
         }
     }
@@ -227,12 +234,12 @@ async fn while_it_moves<T>(
     }
 }
 
-fn success(status: u16) -> Result<(), String> {
+fn success(status: u16) -> Result<(), Fault> {
     match status {
         200..=299 => Ok(()),
-        401 => Err("Unauth (401): do the keys of both sides agree?".into()),
-        404 => Err("Not found (404): is the other container there?".into()),
-        other => Err(format!("answered {other}")),
+        401 => Err(Fault::peer("Unauth (401): do the keys of both sides agree?")),
+        404 => Err(Fault::peer("Not found (404): is the other container there?")),
+        other => Err(Fault::peer(format!("answered {other}"))),
     }
 }
 

@@ -11,8 +11,8 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 use sha1::Sha1;
 use std::collections::BTreeMap;
-use vocabulary::Timestamp;
 use vocabulary::names::quote;
+use vocabulary::{Fault, Timestamp};
 use world::World;
 
 /// Clusters that trust each other.
@@ -43,14 +43,14 @@ pub struct HttpProxy {
 }
 
 impl std::str::FromStr for HttpProxy {
-    type Err = String;
+    type Err = Fault;
 
     /// `http://host:port`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Fault> {
         let (host, port, path) = parts(&format!("{}/", text.trim_end_matches('/')))?;
         match (host.is_empty(), path.as_str()) {
             (false, "/") => Ok(Self { host, port }),
-            _ => Err(format!("{text:?} is not http://host:port")),
+            _ => Err(Fault::caller(format!("{text:?} is not http://host:port"))),
         }
     }
 }
@@ -69,7 +69,7 @@ pub(super) struct Target {
 
 impl SyncPeers {
     /// The container that `to` names. `Err` says what is wrong with it.
-    pub(super) fn resolve(&self, to: &str, key: &str) -> Result<Target, String> {
+    pub(super) fn resolve(&self, to: &str, key: &str) -> Result<Target, Fault> {
         let to = to.trim().trim_end_matches('/');
         let Some(name) = to.strip_prefix("//") else {
             let (host, port, path) = parts(to)?;
@@ -78,7 +78,7 @@ impl SyncPeers {
                 .iter()
                 .any(|allowed| allowed.eq_ignore_ascii_case(&host));
             if !known {
-                return Err(format!("Invalid host '{host}' in X-Container-Sync-To"));
+                return Err(Fault::caller(format!("Invalid host '{host}' in X-Container-Sync-To")));
             }
             return Ok(Target {
                 host,
@@ -90,15 +90,16 @@ impl SyncPeers {
         };
         let words: Vec<&str> = name.split('/').collect();
         let [realm, cluster, account, container] = words[..] else {
-            return Err(format!("Invalid X-Container-Sync-To format '{to}'"));
+            return Err(Fault::caller(format!("Invalid X-Container-Sync-To format '{to}'")));
         };
         let realm = realm.to_uppercase();
         let known = self
             .realms
             .get(&realm)
-            .ok_or_else(|| format!("No realm key for '{realm}'"))?;
+            .ok_or_else(|| Fault::caller(format!("No realm key for '{realm}'")))?;
         let endpoint = known.clusters.get(&cluster.to_uppercase());
-        let endpoint = endpoint.ok_or_else(|| format!("No cluster endpoint for '{realm}' '{cluster}'"))?;
+        let endpoint =
+            endpoint.ok_or_else(|| Fault::caller(format!("No cluster endpoint for '{realm}' '{cluster}'")))?;
         let (host, port, path) = parts(endpoint.trim_end_matches('/'))?;
         Ok(Target {
             host,
@@ -166,22 +167,29 @@ fn signature(key: &str, text: &str) -> String {
 }
 
 /// Host, port and path of `http://host:port/path`.
-fn parts(address: &str) -> Result<(String, u16, String), String> {
+fn parts(address: &str) -> Result<(String, u16, String), Fault> {
     let Some(rest) = address.strip_prefix("http://") else {
-        return Err(format!("{address:?}: only http:// can be synced to"));
+        return Err(Fault::caller(format!("{address:?}: only http:// can be synced to")));
     };
-    let (authority, path) = rest.split_once('/').ok_or("Path required in X-Container-Sync-To")?;
+    let (authority, path) = rest
+        .split_once('/')
+        .ok_or_else(|| Fault::caller("Path required in X-Container-Sync-To"))?;
     if path.contains(['?', '#', ';']) || authority.contains('@') {
-        return Err("Params, queries, and fragments not allowed in X-Container-Sync-To".into());
+        return Err(Fault::caller(
+            "Params, queries, and fragments not allowed in X-Container-Sync-To",
+        ));
     }
     let path = format!("/{path}");
     if PathAndQuery::try_from(path.as_str()).is_err() {
-        return Err(format!(
+        return Err(Fault::caller(format!(
             "{path:?} in X-Container-Sync-To cannot be asked for as it is written"
-        ));
+        )));
     }
     let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| format!("no port: {port:?}"))?),
+        Some((host, port)) if !port.ends_with(']') => (
+            host,
+            port.parse().map_err(|_| Fault::caller(format!("no port: {port:?}")))?,
+        ),
         _ => (authority, 80),
     };
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();

@@ -11,7 +11,7 @@ use vocabulary::Timestamp;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) attempted: u64,
-    /// Databases that are to be come back to.
+    /// Databases that a later pass must look at again.
     pub(super) left: u64,
     /// Answers of nodes that have all of a database now.
     pub(super) success: u64,
@@ -35,7 +35,7 @@ impl Figures {
     }
 
     /// What was done about one database of `device`, by OpenStack's names.
-    pub(super) fn tell(&self, statsd: &Statsd, device: &str, took: Duration) {
+    pub(super) fn report(&self, statsd: &Statsd, device: &str, took: Duration) {
         if !statsd.is_wanted() || *self == Self::default() {
             return;
         }

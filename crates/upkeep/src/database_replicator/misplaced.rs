@@ -5,7 +5,7 @@
 //! Always holds: a container database remembers how far it has queued only when a majority of the
 //! queue's replicas has the rows, and a majority of its own replicas is level with it.
 
-use super::{Found, Ground};
+use super::database::{Context, FoundDatabase};
 use crate::open_device::OpenDevice;
 use crate::ring_client::user_agent;
 use http::{HeaderMap, HeaderValue, Method};
@@ -23,7 +23,7 @@ pub(super) const QUEUE: &str = ".misplaced_objects";
 const SPAN: u64 = 3_600;
 
 /// Queues what is misplaced in a container; `level` says that a majority of its replicas has all its rows.
-pub(super) async fn enqueue(ground: &Ground, device: &OpenDevice, found: &Found, level: bool) {
+pub(super) async fn enqueue(context: &Context, device: &OpenDevice, found: &FoundDatabase, level: bool) {
     let Some(container) = found.info.info.container.clone() else {
         return;
     };
@@ -40,7 +40,7 @@ pub(super) async fn enqueue(ground: &Ground, device: &OpenDevice, found: &Found,
     if end <= begin {
         return;
     }
-    let queued = !several || queue_all(ground, device, found, &container, begin).await;
+    let queued = !several || queue_all(context, device, found, &container, begin).await;
     if queued && (level || !several) {
         let broker = found.broker.clone();
         // What fails has been logged; the rows are queued again then, which changes nothing.
@@ -48,17 +48,17 @@ pub(super) async fn enqueue(ground: &Ground, device: &OpenDevice, found: &Found,
     }
 }
 
-async fn queue_all(ground: &Ground, device: &OpenDevice, found: &Found, container: &str, begin: i64) -> bool {
+async fn queue_all(context: &Context, device: &OpenDevice, found: &FoundDatabase, container: &str, begin: i64) -> bool {
     let mut point = begin;
     loop {
-        let (broker, count) = (found.broker.clone(), ground.options.per_diff);
+        let (broker, count) = (found.broker.clone(), context.options.per_diff);
         let Some(rows) = device.run(move || broker.misplaced_since(point, count)).await else {
             return false;
         };
         let Some((last, _)) = rows.last() else { return true };
         point = *last;
         for (hour, items) in by_hour(&found.info.info, container, rows) {
-            if !tell(ground, hour, &items).await {
+            if !tell(context, hour, &items).await {
                 return false;
             }
         }
@@ -95,19 +95,19 @@ fn entry(info: &Info, container: &str, row: ObjectRow) -> Value {
 }
 
 /// Whether a majority of the replicas of the queue's container has the rows now.
-async fn tell(ground: &Ground, hour: u64, items: &[Value]) -> bool {
-    let ring_client = &ground.ring_client;
+async fn tell(context: &Context, hour: u64, items: &[Value]) -> bool {
+    let ring_client = &context.ring_client;
     let ring = ring_client.ring.load_full();
     let path = EntityPath::account(QUEUE).with_container(hour.to_string());
     let partition = ring.partition_of(&ring_client.hash.container(QUEUE, &hour.to_string()).0);
     let path = Arc::new(path);
     let body = json!(items).to_string();
     let mut headers = HeaderMap::new();
-    let now = HeaderValue::from_str(&ground.world.clock.now().internal());
+    let now = HeaderValue::from_str(&context.world.clock.now().internal());
     headers.insert("x-timestamp", now.unwrap_or(HeaderValue::from_static("0")));
     headers.insert("x-backend-storage-policy-index", HeaderValue::from_static("0"));
     headers.insert("content-type", HeaderValue::from_static("application/json"));
-    headers.insert("user-agent", user_agent(ground.name));
+    headers.insert("user-agent", user_agent(context.name));
     let primaries = ring.primaries(partition);
     let mut told = 0;
     for node in &primaries {
@@ -130,7 +130,7 @@ async fn tell(ground: &Ground, hour: u64, items: &[Value]) -> bool {
         };
         tracing::warn!(
             "{}: {ip}:{port}/{} did not take misplaced objects: {why}",
-            ground.name,
+            context.name,
             node.device
         );
     }

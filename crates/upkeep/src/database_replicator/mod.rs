@@ -13,33 +13,30 @@
 //! Deliberately absent: acting on shard ranges.
 //! Tests: `tests/database_replicator.rs`, and `tests/interop` with OpenStack's replicators on either side.
 
+mod database;
 mod figures;
-mod line;
 mod misplaced;
 mod push;
+mod replica_client;
 
-use crate::database_stamp::DatabaseStamp;
+use crate::local_server::is_primary;
 use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
 use crate::rsync::Rsync;
+use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
 use crate::{Disks, LocalServer, PassProgress, ReconFile, RsyncOptions, UpkeepJob, UpkeepStep};
+use database::{Context, DatabaseOutcome, LevelDatabase, ReplicatedDevice};
 use figures::Figures;
-use futures_util::future::join_all;
-use listing_engine::{Broker, Error, Kind, Location, ReplicationInfo, sweep, sweep_copies, sweep_forgotten};
-use placement::{Device, Ring};
-use push::{Push, Pushed};
+use listing_engine::{Kind, Location, sweep, sweep_copies, sweep_forgotten};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
 use vocabulary::{PathHash, Timestamp};
-use world::World;
 
 /// Partitions looked into in one step.
 const PARTITIONS_PER_STEP: usize = 64;
-/// Devices that stand in for those that are out of service, at most.
-const STAND_INS: usize = 3;
 /// How long a database that was sent here may wait for word of what to do with it.
 const UNCLAIMED: Duration = Duration::from_secs(3600);
 
@@ -67,87 +64,26 @@ pub struct DatabaseReplicatorOptions {
     pub rsync: RsyncOptions,
 }
 
-/// What stays the same during all work.
-struct Ground {
-    name: &'static str,
-    kind: Kind,
-    world: World,
-    ring_client: RingClient,
-    options: DatabaseReplicatorOptions,
-    rsync: Rsync,
-}
-
-/// A database that was found, and what it said of itself.
-#[derive(Clone)]
-struct Found {
-    broker: Arc<Broker>,
-    info: ReplicationInfo,
-    state: &'static str,
-}
-
 /// Goes over the databases of one kind on this server's devices.
 pub struct DatabaseReplicator {
-    ground: Arc<Ground>,
+    context: Arc<Context>,
     disks: Disks,
     server: LocalServer,
     /// `None` between passes.
-    pass: Option<Pass>,
+    walk: Option<DeviceWalk<Self>>,
+    /// This pass has met a device of this server.
+    met: bool,
     figures: Figures,
     statsd: Statsd,
     began: Timestamp,
     /// Per device: databases that were found level.
-    settled: HashMap<String, HashMap<PathHash, Settled>>,
-}
-
-/// A database that was level with all its replicas.
-#[derive(Clone, Copy)]
-struct Settled {
-    stamp: u64,
-    /// When it was compared.
-    at: Duration,
-}
-
-/// What became of a database.
-struct Outcome {
-    figures: Figures,
-    took: Duration,
-    settled: Option<(PathHash, Settled)>,
-}
-
-/// What is left of a pass.
-#[derive(Default)]
-struct Pass {
-    devices: VecDeque<String>,
-    device: Option<Local>,
-    partitions: VecDeque<u32>,
-    databases: VecDeque<Location>,
-    /// A device of this server has been met.
-    met: bool,
-    /// Becomes the device's entry in `settled`.
-    seen: HashMap<PathHash, Settled>,
-}
-
-/// A device of this server, and who it is in the ring.
-#[derive(Clone)]
-struct Local {
-    open: OpenDevice,
-    id: u32,
-    region: u32,
-}
-
-/// What a look at a database showed.
-enum Look {
-    /// There is none, or not any more.
-    Nothing,
-    /// As it was when it was level with all others.
-    Settled,
-    /// It was deleted long ago, and is gone now.
-    Removed,
-    Found(Box<Found>),
+    level: HashMap<String, HashMap<PathHash, LevelDatabase>>,
+    /// Becomes the entry in `level` of the device that is walked over.
+    seen: HashMap<PathHash, LevelDatabase>,
 }
 
 impl DatabaseReplicator {
-    /// For databases of `kind`, whose ring `ring_client` has, on devices of `server`.
+    /// For databases of `kind`, whose ring `ring_client` has, on the devices of `server`.
     pub fn new(
         kind: Kind,
         disks: Disks,
@@ -159,7 +95,7 @@ impl DatabaseReplicator {
             Kind::Account => "account-replicator",
             Kind::Container => "container-replicator",
         };
-        let ground = Ground {
+        let context = Context {
             name,
             kind,
             world: disks.world().clone(),
@@ -168,44 +104,62 @@ impl DatabaseReplicator {
             options,
         };
         Self {
-            ground: Arc::new(ground),
+            context: Arc::new(context),
             disks,
             server,
-            pass: None,
+            walk: None,
+            met: false,
             figures: Figures::default(),
             statsd: Statsd::default(),
             began: Timestamp::ZERO,
-            settled: HashMap::new(),
+            level: HashMap::new(),
+            seen: HashMap::new(),
         }
     }
 
-    async fn begin(&mut self) -> Pass {
+    fn is_wanted(&self, id: u32, partition: u32) -> bool {
+        let options = &self.context.options;
+        let chosen = options.partitions.is_empty() || options.partitions.contains(&partition);
+        let ring = self.context.ring_client.ring.load();
+        chosen && !(options.handoffs_only && is_primary(&ring, partition, id))
+    }
+}
+
+#[async_trait::async_trait]
+impl WalkJob for DatabaseReplicator {
+    type Device = ReplicatedDevice;
+    /// A partition.
+    type Directory = u32;
+    type Item = Location;
+    type Outcome = DatabaseOutcome;
+
+    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
+        &mut self.walk
+    }
+
+    async fn begin(&mut self) -> Vec<String> {
         self.figures = Figures::default();
-        self.began = self.ground.world.clock.now();
+        self.began = self.context.world.clock.now();
+        self.met = false;
         let mut devices = self.disks.names().await;
-        world::random::shuffle(&*self.ground.world.random, &mut devices);
-        Pass {
-            devices: devices.into(),
-            ..Pass::default()
-        }
+        world::random::shuffle(&*self.context.world.random, &mut devices);
+        devices
     }
 
-    async fn open(&mut self, name: String, pass: &mut Pass) {
-        let who = self.ground.name;
-        let thread = match self.disks.thread(&name) {
-            Ok(thread) => thread,
-            Err(error) => return tracing::error!("{who}: device {name}: no thread: {error}"),
+    async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+        let daemon = self.context.name;
+        let Some(open) = OpenDevice::open(&mut self.disks, daemon, name) else {
+            return OpenedDevice::LeftOut;
         };
-        let open = OpenDevice { who, name, thread };
-        let (server, ring, name) = (
+        let (server, ring, kind) = (
             self.server.clone(),
-            self.ground.ring_client.ring.load_full(),
-            open.name.clone(),
+            self.context.ring_client.ring.load_full(),
+            self.context.kind,
         );
-        let (root, kind) = (self.disks.root(&open.name), self.ground.kind);
+        let (root, name) = (open.root.clone(), open.name.clone());
         let (unclaimed, forgotten) = (
-            self.ground.before(UNCLAIMED),
-            self.ground.before(self.ground.options.reclaim_age),
+            self.context.before(UNCLAIMED),
+            self.context.before(self.context.options.reclaim_age),
         );
         let looked = open.run(move || {
             let Some(device) = server.device(&ring, &name) else {
@@ -213,34 +167,33 @@ impl DatabaseReplicator {
             };
             let swept = sweep(&root) + sweep_copies(&root, unclaimed) + sweep_forgotten(&root, forgotten);
             if swept > 0 {
-                tracing::info!("{who}: device {name}: {swept} temporary files that nobody claimed removed");
+                tracing::info!("{daemon}: device {name}: {swept} temporary files that nobody claimed removed");
             }
             let partitions = Location::partitions(&root, kind)?;
             Ok::<_, std::io::Error>(Some((device.id, device.region, partitions)))
         });
         let Some(Some((id, region, mut partitions))) = looked.await else {
-            return;
+            return OpenedDevice::LeftOut;
         };
-        pass.met = true;
+        self.met = true;
         partitions.retain(|partition| self.is_wanted(id, *partition));
-        world::random::shuffle(&*self.ground.world.random, &mut partitions);
-        pass.partitions = partitions.into();
-        pass.device = Some(Local { open, id, region });
+        world::random::shuffle(&*self.context.world.random, &mut partitions);
+        OpenedDevice::Here(ReplicatedDevice { open, id, region }, partitions)
     }
 
-    fn is_wanted(&self, id: u32, partition: u32) -> bool {
-        let options = &self.ground.options;
-        let chosen = options.partitions.is_empty() || options.partitions.contains(&partition);
-        let ring = self.ground.ring_client.ring.load();
-        chosen && !(options.handoffs_only && is_primary(&ring, partition, id))
+    fn listed_at_once(&self) -> usize {
+        PARTITIONS_PER_STEP
     }
 
-    /// Looks into partitions until there is enough to do, and removes what is empty there.
-    async fn list(&self, local: &Local, pass: &mut Pass) {
-        let count = PARTITIONS_PER_STEP.min(pass.partitions.len());
-        let partitions: Vec<u32> = pass.partitions.drain(..count).collect();
-        let (root, kind) = (self.disks.root(&local.open.name), self.ground.kind);
-        let listed = local.open.run(move || {
+    /// Also removes what is empty there.
+    async fn list(
+        &mut self,
+        device: &ReplicatedDevice,
+        partitions: Vec<u32>,
+        _: &VecDeque<u32>,
+    ) -> DirectoryContents<Self> {
+        let (root, kind) = (device.open.root.clone(), self.context.kind);
+        let listed = device.open.run(move || {
             let mut found = vec![];
             for partition in partitions {
                 let databases = Location::in_partition(&root, kind, partition)?;
@@ -251,284 +204,56 @@ impl DatabaseReplicator {
             }
             Ok::<_, std::io::Error>(found)
         });
-        pass.databases = listed.await.unwrap_or_default().into();
+        DirectoryContents::Items(listed.await.unwrap_or_default())
     }
 
-    async fn work(&mut self, local: &Local, pass: &mut Pass) -> UpkeepStep {
-        let count = self.ground.options.concurrency.max(1).min(pass.databases.len());
-        let batch: Vec<Location> = pass.databases.drain(..count).collect();
-        let known = self.settled.get(&local.open.name);
-        let attend = |location: Location| {
-            let settled = known.and_then(|known| known.get(&location.hash())).copied();
-            self.ground.attend(local, location, settled)
+    fn items_at_once(&self) -> usize {
+        self.context.options.concurrency
+    }
+
+    async fn work(&self, device: &ReplicatedDevice, location: Location) -> WorkedItem<Self> {
+        let level = self.level.get(&device.open.name);
+        let level = level.and_then(|level| level.get(&location.hash())).copied();
+        let outcome = self.context.attend(device, location, level).await;
+        WorkedItem { outcome, rest: None }
+    }
+
+    fn count(&mut self, device: &ReplicatedDevice, outcome: DatabaseOutcome) -> ItemCount {
+        let DatabaseOutcome { figures, took, level } = outcome;
+        self.seen.extend(level);
+        figures.report(&self.statsd, &device.open.name, took);
+        let counted = match figures.left {
+            0 => ItemCount::of(u64::from(figures != Figures::default()), 0),
+            _ => ItemCount::FAILED,
         };
-        let all = join_all(batch.into_iter().map(attend)).await;
-        let (mut done, mut failed) = (0, 0);
-        for Outcome { figures, took, settled } in all {
-            pass.seen.extend(settled);
-            figures.tell(&self.statsd, &local.open.name, took);
-            let well = figures.left == 0;
-            let anything = figures != Figures::default();
-            done += u64::from(anything && well);
-            failed += u64::from(!well);
-            self.figures.add(figures);
-        }
-        UpkeepStep::Did { done, failed }
-    }
-}
-
-fn is_primary(ring: &Ring, partition: u32, id: u32) -> bool {
-    partition < ring.partition_count() && ring.primaries(partition).iter().any(|device| device.id == id)
-}
-
-impl Ground {
-    fn since(&self, began: Duration) -> Duration {
-        self.world.clock.elapsed().saturating_sub(began)
+        self.figures.add(figures);
+        counted
     }
 
-    /// So long ago.
-    fn before(&self, age: Duration) -> Timestamp {
-        let now = self.world.clock.now().seconds();
-        Timestamp::from_seconds(now.saturating_sub(age.as_secs()))
+    /// What this pass has learnt about the device is kept, and nothing about databases that are gone.
+    fn close(&mut self, device: ReplicatedDevice) {
+        self.level.insert(device.open.name, std::mem::take(&mut self.seen));
     }
 
-    async fn attend(&self, local: &Local, location: Location, known: Option<Settled>) -> Outcome {
-        let (hash, partition) = (location.hash(), location.partition());
-        let began = self.world.clock.elapsed();
-        let ages = self.ages();
-        let (world, trust) = (self.world.clone(), self.options.trust);
-        let looked = local.open.run(move || {
-            let stamp = DatabaseStamp::of(&world, &location);
-            let trusted = known.filter(|known| began.saturating_sub(known.at) < trust);
-            match (stamp, trusted) {
-                (Some(stamp), Some(known)) if stamp.value == known.stamp => Ok((None, Look::Settled)),
-                _ => Ok::<_, Error>((stamp, look(location, ages)?)),
-            }
-        });
-        let figures = match looked.await {
-            None => self.unreadable(partition),
-            Some((_, Look::Nothing)) => Figures::default(),
-            Some((_, Look::Settled)) => {
-                return Outcome {
-                    figures: Figures::default(),
-                    took: Duration::ZERO,
-                    settled: known.map(|known| (hash, known)),
-                };
-            }
-            Some((_, Look::Removed)) => Figures {
-                attempted: 1,
-                remove: 1,
-                ..Figures::default()
-            },
-            Some((stamp, Look::Found(found))) => {
-                let (figures, at_home) = self.replicate(local, *found).await;
-                let stamp = stamp.and_then(DatabaseStamp::trusted);
-                let stamp = stamp.filter(|_| at_home && figures.changed_nothing());
-                let settled = stamp.map(|stamp| (hash, Settled { stamp, at: began }));
-                return Outcome {
-                    figures,
-                    took: self.since(began),
-                    settled,
-                };
-            }
-        };
-        Outcome {
-            figures,
-            took: self.since(began),
-            settled: None,
-        }
-    }
-
-    /// Of a database that cannot be read: nobody has been brought anything of it.
-    fn unreadable(&self, partition: u32) -> Figures {
-        let ring = self.ring_client.ring.load_full();
-        let mut figures = Figures {
-            attempted: 1,
-            left: 1,
-            failure: 1,
-            ..Figures::default()
-        };
-        if partition < ring.partition_count() {
-            ring.primaries(partition)
-                .into_iter()
-                .for_each(|node| figures.lacks(node));
-        }
-        figures
-    }
-
-    /// Since when deleted things, and replicas that have not been heard of, are remembered.
-    fn ages(&self) -> (Timestamp, Timestamp) {
-        let now = self.world.clock.now();
-        let micros = |age: Duration| u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-        let ago = |age: Duration| Timestamp::from_micros(as_micros(now).saturating_sub(micros(age)));
-        let age = self.options.reclaim_age;
-        (ago(age), ago(age.saturating_mul(2)))
-    }
-
-    /// Also whether it belongs where it is.
-    async fn replicate(&self, local: &Local, found: Found) -> (Figures, bool) {
-        let ring = self.ring_client.ring.load_full();
-        let info = &found.info.info;
-        let hash = match &info.container {
-            None => self.ring_client.hash.account(&info.account),
-            Some(container) => self.ring_client.hash.container(&info.account, container),
-        };
-        let (partition, lies_in) = (ring.partition_of(&hash.0), found.broker.location().partition());
-        if partition != lies_in {
-            let file = found.broker.location().db_file();
+    async fn end(&mut self) {
+        if !self.met {
+            let LocalServer { addresses, port } = &self.server;
             tracing::error!(
-                "{}: found {} when it should be on partition {partition}; will replicate out and remove",
-                self.name,
-                file.display()
+                "{}: no device in the ring is at {addresses:?}, port {port}",
+                self.context.name
             );
         }
-        let primaries = ring.primaries(partition);
-        let at_home = partition == lies_in && primaries.iter().any(|device| device.id == local.id);
-        let mut push = Push {
-            ground: self,
-            device: &local.open,
-            region: Some(local.region),
-            partition,
-            found,
-            overtaken: false,
-            figures: Figures {
-                attempted: 1,
-                ..Figures::default()
-            },
-        };
-        let others = others(&primaries, local.id, partition == lies_in);
-        let (reached, all) = push_to_all(&mut push, &ring, partition, &others, local.id).await;
-        let level = (reached + usize::from(at_home)) * 2 > primaries.len();
-        misplaced::enqueue(self, &local.open, &push.found, level).await;
-        let broker = push.found.broker.clone();
-        // What fails has been logged.
-        let _ = local.open.run(move || broker.keep_sync_link()).await;
-        let enough = match self.options.handoff_delete {
-            Some(count) => reached >= count,
-            None => reached == all && all > 0,
-        };
-        if !at_home && enough && !push.overtaken {
-            let (broker, seen) = (push.found.broker.clone(), push.found.info.summary.clone());
-            let removed = local.open.run(move || broker.remove_if_unchanged(&seen)).await;
-            push.figures.remove += u64::from(removed == Some(true));
-        }
-        let mut figures = push.figures;
-        figures.success += reached as u64;
-        figures.failure += (all - reached) as u64;
-        figures.left += u64::from(reached < all);
-        (figures, at_home)
     }
-}
-
-/// Whom a replica is to be brought to: all other primaries, those behind it in the ring's order first, so
-/// that replicas that begin at the same time do not all begin with the same one.
-fn others<'r>(primaries: &[&'r Device], id: u32, right_partition: bool) -> Vec<&'r Device> {
-    match primaries.iter().position(|device| device.id == id) {
-        Some(at) if right_partition => primaries[at + 1..].iter().chain(&primaries[..at]).copied().collect(),
-        _ => primaries.to_vec(),
-    }
-}
-
-/// How many of how many have it now.
-async fn push_to_all(push: &mut Push<'_>, ring: &Ring, partition: u32, others: &[&Device], own: u32) -> (usize, usize) {
-    let mut stand_ins = ring
-        .handoffs(partition)
-        .filter(|device| device.id != own)
-        .take(STAND_INS);
-    let mut waiting: VecDeque<&Device> = others.iter().copied().collect();
-    let (mut reached, mut asked) = (0, 0);
-    while let Some(node) = waiting.pop_front() {
-        asked += 1;
-        match push.to(node).await {
-            Pushed::Done => reached += 1,
-            Pushed::Failed => {}
-            Pushed::NoDevice => waiting.extend(stand_ins.next()),
-        }
-    }
-    (reached, asked)
-}
-
-fn as_micros(time: Timestamp) -> u64 {
-    time.ticks().saturating_mul(10)
-}
-
-/// Forgets what is old, and says what there is.
-fn look(location: Location, (before, silent): (Timestamp, Timestamp)) -> Result<Look, Error> {
-    let found = match open(location.clone(), before, silent) {
-        // Gone meanwhile, or a directory without a database (yet).
-        Err(Error::NotFound { .. }) => return location.remove_if_unmade().map(|_| Look::Nothing),
-        other => other?,
-    };
-    let info = &found.info.info;
-    let told = info.container.is_none()
-        || (
-            info.put_timestamp,
-            info.delete_timestamp,
-            info.object_count,
-            info.bytes_used,
-        ) == (
-            info.reported_put_timestamp,
-            info.reported_delete_timestamp,
-            info.reported_object_count,
-            info.reported_bytes_used,
-        );
-    let forgotten = info.is_deleted() && info.delete_timestamp < before && found.broker.is_empty()?;
-    match forgotten && found.state == "unsharded" {
-        true if told && found.broker.remove_if_unchanged(&found.info.summary)? => Ok(Look::Removed),
-        // Its account must know first; nobody else needs to.
-        true => Ok(Look::Nothing),
-        false => Ok(Look::Found(Box::new(found))),
-    }
-}
-
-fn open(location: Location, before: Timestamp, silent: Timestamp) -> Result<Found, Error> {
-    let broker = Broker::open(location)?;
-    broker.reclaim(before, silent)?;
-    Ok(Found {
-        info: broker.replication_info()?,
-        state: broker.sharding_state()?,
-        broker: Arc::new(broker),
-    })
 }
 
 #[async_trait::async_trait]
 impl UpkeepJob for DatabaseReplicator {
     fn name(&self) -> &'static str {
-        self.ground.name
+        self.context.name
     }
 
     async fn step(&mut self) -> UpkeepStep {
-        let mut pass = match self.pass.take() {
-            Some(pass) => pass,
-            None => self.begin().await,
-        };
-        let step = match pass.device.clone() {
-            Some(local) if !pass.databases.is_empty() => self.work(&local, &mut pass).await,
-            Some(local) if !pass.partitions.is_empty() => {
-                self.list(&local, &mut pass).await;
-                UpkeepStep::LOOKED
-            }
-            _ => {
-                // Nothing is kept of databases that are gone.
-                if let Some(local) = pass.device.take() {
-                    self.settled.insert(local.open.name, std::mem::take(&mut pass.seen));
-                }
-                let Some(next) = pass.devices.pop_front() else {
-                    if !pass.met {
-                        let LocalServer { addresses, port } = &self.server;
-                        tracing::error!(
-                            "{}: no device in the ring is at {addresses:?}, port {port}",
-                            self.ground.name
-                        );
-                    }
-                    return UpkeepStep::PassOver;
-                };
-                self.open(next, &mut pass).await;
-                UpkeepStep::LOOKED
-            }
-        };
-        self.pass = Some(pass);
-        step
+        walk::step(self).await
     }
 
     fn set_statsd(&mut self, statsd: Statsd) {
@@ -536,7 +261,7 @@ impl UpkeepJob for DatabaseReplicator {
     }
 
     fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
-        let cache = match self.ground.kind {
+        let cache = match self.context.kind {
             Kind::Account => ReconFile::Account,
             Kind::Container => ReconFile::Container,
         };

@@ -47,16 +47,18 @@ pub struct DarkData {
     dark: u64,
 }
 
-/// What the containers say.
-enum Word {
+/// What the containers say of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listedness {
+    /// One lists it, or it is too young to be asked about.
     Listed,
     Unlisted,
-    /// Somebody did not answer.
+    /// A server did not answer.
     Unknown,
 }
 
 /// What one container server says.
-enum Answer {
+enum ContainerAnswer {
     Listed,
     Unlisted,
     Shard(EntityPath),
@@ -76,15 +78,19 @@ impl DarkData {
         }
     }
 
-    /// What is to be done about an object, if anything.
-    pub(super) async fn see(&mut self, name: &str, newest: Timestamp) -> Option<DarkDataAction> {
+    /// What is done about dark data.
+    pub(super) fn action(&self) -> DarkDataAction {
+        self.action
+    }
+
+    /// What containers say of an object.
+    pub(super) async fn look(&self, name: &str, newest: Timestamp) -> Listedness {
         let known_after = newest.as_f64() + self.grace_age.as_secs_f64();
         if known_after >= self.world.clock.now().as_f64() {
-            self.okay += 1;
-            return None;
+            return Listedness::Listed;
         }
         let path = name.strip_prefix('/').and_then(|path| EntityPath::split(path).ok());
-        let word = match path {
+        match path {
             Some(EntityPath {
                 account,
                 container: Some(container),
@@ -93,17 +99,17 @@ impl DarkData {
                 self.ask(EntityPath::account(account).with_container(container), &object)
                     .await
             }
-            _ => Word::Unknown,
-        };
-        match word {
-            Word::Listed => self.okay += 1,
-            Word::Unknown => self.unknown += 1,
-            Word::Unlisted => {
-                self.dark += 1;
-                return Some(self.action);
-            }
+            _ => Listedness::Unknown,
         }
-        None
+    }
+
+    /// Counts an object for the line at the end of the pass.
+    pub(super) fn add(&mut self, listed: Listedness) {
+        match listed {
+            Listedness::Listed => self.okay += 1,
+            Listedness::Unlisted => self.dark += 1,
+            Listedness::Unknown => self.unknown += 1,
+        }
     }
 
     /// At the end of a pass.
@@ -113,7 +119,7 @@ impl DarkData {
         (self.unknown, self.okay, self.dark) = (0, 0, 0);
     }
 
-    async fn ask(&self, container: EntityPath, object: &str) -> Word {
+    async fn ask(&self, container: EntityPath, object: &str) -> Listedness {
         let (mut asked, mut next) = (BTreeSet::new(), vec![container]);
         for _ in 0..DEEPEST {
             let mut shards = vec![];
@@ -125,24 +131,29 @@ impl DarkData {
                 };
                 for answer in self.ask_primaries(&container, object, kind).await {
                     match answer {
-                        None => return Word::Unknown,
-                        Some(Answer::Listed) => return Word::Listed,
-                        Some(Answer::Unlisted) => {}
-                        Some(Answer::Shard(shard)) if shards.contains(&shard) => {}
-                        Some(Answer::Shard(shard)) => shards.push(shard),
+                        None => return Listedness::Unknown,
+                        Some(ContainerAnswer::Listed) => return Listedness::Listed,
+                        Some(ContainerAnswer::Unlisted) => {}
+                        Some(ContainerAnswer::Shard(shard)) if shards.contains(&shard) => {}
+                        Some(ContainerAnswer::Shard(shard)) => shards.push(shard),
                     }
                 }
             }
             if shards.is_empty() {
-                return Word::Unlisted;
+                return Listedness::Unlisted;
             }
             next = shards;
         }
-        Word::Unknown
+        Listedness::Unknown
     }
 
     /// What each says, those first who list it; `None` for one that gave no usable answer.
-    async fn ask_primaries(&self, container: &EntityPath, object: &str, kind: &'static str) -> Vec<Option<Answer>> {
+    async fn ask_primaries(
+        &self,
+        container: &EntityPath,
+        object: &str,
+        kind: &'static str,
+    ) -> Vec<Option<ContainerAnswer>> {
         let ring = self.containers.ring.load_full();
         let name = container.container.as_deref().unwrap_or_default();
         let hash = self.containers.hash.container(&container.account, name);
@@ -156,7 +167,7 @@ impl DarkData {
             .iter()
             .map(|device| self.ask_one(device, partition, path.clone(), object, kind));
         let mut answers = join_all(calls).await;
-        answers.sort_by_key(|answer| !matches!(answer, Some(Answer::Listed)));
+        answers.sort_by_key(|answer| !matches!(answer, Some(ContainerAnswer::Listed)));
         answers
     }
 
@@ -167,7 +178,7 @@ impl DarkData {
         path: Arc<EntityPath>,
         object: &str,
         kind: &'static str,
-    ) -> Option<Answer> {
+    ) -> Option<ContainerAnswer> {
         let target = Target {
             device: device.device.as_str().into(),
             partition: vocabulary::Partition(partition),
@@ -190,14 +201,14 @@ impl DarkData {
     }
 }
 
-async fn understand(response: Response, object: &str) -> Option<Answer> {
+async fn understand(response: Response, object: &str) -> Option<ContainerAnswer> {
     let (head, body) = response.into_parts();
     let is_shards = head
         .headers
         .get("x-backend-record-type")
         .is_some_and(|kind| kind.as_bytes() == b"shard");
     if head.status == http::StatusCode::NO_CONTENT {
-        return Some(Answer::Unlisted);
+        return Some(ContainerAnswer::Unlisted);
     }
     let bytes = body.collect(LONGEST_ANSWER).await.ok()?;
     let rows: Value = serde_json::from_slice(&bytes).ok()?;
@@ -207,9 +218,9 @@ async fn understand(response: Response, object: &str) -> Option<Answer> {
         (true, Some(name)) => {
             let shard = EntityPath::split(name).ok()?;
             shard.container.as_ref()?;
-            Some(Answer::Shard(EntityPath { object: None, ..shard }))
+            Some(ContainerAnswer::Shard(EntityPath { object: None, ..shard }))
         }
-        (false, Some(name)) if name == object => Some(Answer::Listed),
-        _ => Some(Answer::Unlisted),
+        (false, Some(name)) if name == object => Some(ContainerAnswer::Listed),
+        _ => Some(ContainerAnswer::Unlisted),
     }
 }

@@ -4,32 +4,33 @@
 //! only at names, metadata and lengths, which finds what a crashed file system leaves empty in a fraction
 //! of the time. What cannot be trusted is quarantined by the engine; replication brings a good copy.
 //! The first also compares the suffix hashes that replication goes by with what lies there.
-//! Always holds: a step reads at most [`PIECE`] bytes; a pass that was interrupted goes on with the
+//! Always holds: a step reads at most [`object::PIECE`] bytes; a pass that was interrupted goes on with the
 //! partitions that were left; foreign things are named once and left alone.
 //! Deliberately absent: fragments of erasure-coded policies, other watchers than dark data.
 //! Tests: `tests/object_auditor.rs`, `tests/interop/test_auditors.py` (verdicts of OpenStack Swift 2.38.3).
 
 mod dark_data;
+mod figures;
+mod object;
 mod position;
-mod tally;
 
 pub use dark_data::{DarkData, DarkDataAction};
 
 use crate::logged_paths::LoggedPaths;
+use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
 use crate::{Disks, ReconWriter, UpkeepJob, UpkeepStep};
-use object_engine::{Audit, Audited, EngineError, Examined, FilesConfig, Listing, Place};
+use figures::{ScanFigures, Verdict};
+use object::{ObjectItem, ObjectOutcome};
+use object_engine::{Audit, EngineError, FilesConfig, Listing, PartitionKey};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tally::{Fate, Tally};
 use telemetry::Statsd;
 use vocabulary::{HashPrefix, Policies, PolicyIndex};
-use world::Workers;
+use world::{WorkerError, Workers};
 
 const NAME: &str = "object-auditor";
-/// Read in one step.
-const PIECE: usize = 1 << 20;
 /// How often a position is kept.
 const KEEP_POSITION: Duration = Duration::from_secs(60);
 
@@ -101,69 +102,65 @@ pub struct ObjectAuditor {
     /// Bytes read since the frame asked.
     unpaid: u64,
     /// `None` between passes.
+    walk: Option<DeviceWalk<Self>>,
+    /// `None` before the first pass.
     pass: Option<Pass>,
 }
 
-/// What is left of a pass.
+/// What a pass keeps besides its walk.
 struct Pass {
-    tally: Tally,
-    /// All of this lane, for recon.
+    figures: ScanFigures,
+    /// All devices of this lane, for recon.
     names: Vec<String>,
-    devices: VecDeque<String>,
-    device: Option<OpenDevice>,
-    policies: VecDeque<PolicyIndex>,
-    policy: PolicyIndex,
-    partitions: VecDeque<u32>,
-    partition: u32,
-    suffixes: VecDeque<String>,
-    places: VecDeque<Place>,
-    body: Option<(Place, Box<Audited>)>,
-    /// When the object under way was begun with.
-    object_began: Duration,
+    /// When the position was last written to the device; zero when it has not been, of this policy.
     position_kept: Duration,
     /// Directories with a position in them.
-    positions: Vec<(OpenDevice, PathBuf)>,
+    positions: Vec<(AuditedDevice, PathBuf)>,
 }
 
+/// A device that is being audited.
 #[derive(Clone)]
-struct OpenDevice {
+pub(crate) struct AuditedDevice {
     thread: Arc<Workers>,
     audit: Arc<Audit>,
 }
 
-impl OpenDevice {
+/// What is listed on a device.
+pub(crate) enum AuditedDirectory {
+    Policy(PolicyIndex),
+    Partition(PartitionKey),
+    Suffix(PartitionKey, String),
+}
+
+impl AuditedDevice {
     async fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Audit) -> Result<T, EngineError> + Send + 'static,
-    ) -> Result<T, Trouble> {
+        work: impl FnOnce(&Audit) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, AuditError> {
         let audit = self.audit.clone();
-        match self.thread.run(move || job(&audit)).await {
-            Ok(done) => done.map_err(Trouble::Engine),
-            Err(error) => Err(Trouble::Thread(error.to_string())),
+        match self.thread.run(move || work(&audit)).await {
+            Ok(done) => done.map_err(AuditError::Engine),
+            Err(error) => Err(AuditError::Thread(error)),
         }
     }
 }
 
-enum Trouble {
+/// Why something could not be audited.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuditError {
+    /// The engine says so.
+    #[error("{0}")]
     Engine(EngineError),
-    Thread(String),
+    /// The device's thread did not take the work.
+    #[error("{0}")]
+    Thread(WorkerError),
 }
 
-impl std::fmt::Display for Trouble {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Trouble::Engine(error) => error.fmt(f),
-            Trouble::Thread(error) => error.fmt(f),
-        }
+impl AuditError {
+    /// A device that is gone has nothing left to audit.
+    fn is_device_gone(&self) -> bool {
+        matches!(self, Self::Engine(EngineError::DeviceUnavailable { .. }))
     }
-}
-
-/// How far an object has been read.
-enum Progress {
-    Absent,
-    /// To its end.
-    Whole(Box<Audited>, u64),
-    Part(Box<Audited>, u64),
 }
 
 impl ObjectAuditor {
@@ -176,84 +173,26 @@ impl ObjectAuditor {
         dark_data: Option<DarkData>,
         recon: ReconWriter,
     ) -> Self {
+        let scan = options.scan;
         Self {
             disks,
             secrets,
             policies,
             options,
-            dark_data,
+            dark_data: dark_data.filter(|_| scan == Scan::All),
             recon,
             statsd: Statsd::default(),
             logged: LoggedPaths::default(),
             unpaid: 0,
+            walk: None,
             pass: None,
         }
     }
 
-    async fn begin(&mut self) -> Pass {
-        let mut names = self.disks.names().await;
-        names.sort_unstable();
-        let (lane, lanes) = self.options.lane;
-        let mut at = 0..;
-        names.retain(|_| at.next().is_some_and(|at: usize| at % lanes.max(1) == lane));
-        Pass {
-            tally: Tally::new(self.disks.world(), &self.options.sizes),
-            devices: names.clone().into(),
-            names,
-            device: None,
-            policies: VecDeque::new(),
-            policy: PolicyIndex(0),
-            partitions: VecDeque::new(),
-            partition: 0,
-            suffixes: VecDeque::new(),
-            places: VecDeque::new(),
-            body: None,
-            object_began: Duration::ZERO,
-            position_kept: Duration::ZERO,
-            positions: vec![],
-        }
-    }
-
-    async fn advance(&mut self, pass: &mut Pass) -> UpkeepStep {
-        let Some(device) = pass.device.clone() else {
-            return self.next_device(pass);
-        };
-        if let Some((place, object)) = pass.body.take() {
-            let chunk = self.options.chunk;
-            let read = device.run(move |_| read_on(object, chunk)).await;
-            return self.judge(&device, pass, place, read).await;
-        }
-        if let Some(place) = pass.places.pop_front() {
-            let (scan, chunk, looked_at) = (self.options.scan, self.options.chunk, place.clone());
-            pass.object_began = self.disks.world().clock.elapsed();
-            let read = device.run(move |audit| examine(audit, &looked_at, scan, chunk)).await;
-            return self.judge(&device, pass, place, read).await;
-        }
-        let (policy, partition) = (pass.policy, pass.partition);
-        if let Some(suffix) = pass.suffixes.pop_front() {
-            let thorough = self.options.scan == Scan::All;
-            let listed = device.run(move |audit| {
-                if thorough && let Err(error) = audit.recheck(policy, partition, &suffix) {
-                    tracing::warn!("{NAME}: the recorded hash of {partition}/{suffix} is not compared: {error}");
-                }
-                audit.places(policy, partition, &suffix)
-            });
-            let listed = listed.await;
-            return self.listed(pass, listed, |pass, found| pass.places = found.into());
-        }
-        if !pass.partitions.is_empty() {
-            self.keep_position(&device, pass).await;
-            pass.partition = pass.partitions.pop_front().unwrap_or_default();
-            let partition = pass.partition;
-            let listed = device.run(move |audit| audit.suffixes(policy, partition)).await;
-            return self.listed(pass, listed, |pass, found| pass.suffixes = found.into());
-        }
+    /// The partitions of a policy that this pass still has to audit.
+    async fn list_policy(&mut self, device: &AuditedDevice, policy: PolicyIndex) -> DirectoryContents<Self> {
         let all: Vec<PolicyIndex> = self.policies.iter().map(|policy| policy.index).collect();
-        let is_first = pass.policies.len() == all.len();
-        let Some(policy) = pass.policies.pop_front() else {
-            return self.next_device(pass);
-        };
-        pass.policy = policy;
+        let is_first = all.first() == Some(&policy);
         let (world, scan) = (self.disks.world().clone(), self.options.scan);
         let listed = device.run(move |audit| {
             let mut listing = audit.partitions(policy)?;
@@ -264,201 +203,223 @@ impl ObjectAuditor {
             Ok(listing)
         });
         let listed = listed.await;
-        pass.position_kept = Duration::ZERO;
-        self.listed(pass, listed, |pass, found| pass.partitions = found.into())
+        if let Some(pass) = &mut self.pass {
+            pass.position_kept = Duration::ZERO;
+        }
+        self.listed(listed, |found| {
+            let keys = found.into_iter().map(|partition| PartitionKey { policy, partition });
+            DirectoryContents::Directories(keys.map(AuditedDirectory::Partition).collect())
+        })
     }
 
-    fn next_device(&mut self, pass: &mut Pass) -> UpkeepStep {
-        pass.device = None;
-        let Some(name) = pass.devices.pop_front() else {
-            return UpkeepStep::PassOver;
-        };
-        match self.disks.thread(&name) {
-            Ok(thread) => {
-                let config = FilesConfig {
-                    mount_check: self.disks.must_be_mounted(),
-                    reclaim_age: self.options.reclaim_age,
-                    ..FilesConfig::new(&name, self.disks.path(&name))
-                };
-                let world = self.disks.world().clone();
-                let health = self.disks.health(&name);
-                let patience = self.options.rsync_patience;
-                let audit = Audit::watched(config, self.secrets.clone(), patience, world, health);
-                pass.policies = self.policies.iter().map(|policy| policy.index).collect();
-                pass.device = Some(OpenDevice {
-                    thread,
-                    audit: Arc::new(audit),
-                });
+    async fn list_partition(&mut self, device: &AuditedDevice, key: PartitionKey) -> DirectoryContents<Self> {
+        let listed = device.run(move |audit| audit.suffixes(key.policy, key.partition)).await;
+        self.listed(listed, |found| {
+            let suffixes = found.into_iter().map(|suffix| AuditedDirectory::Suffix(key, suffix));
+            DirectoryContents::Directories(suffixes.collect())
+        })
+    }
+
+    async fn list_suffix(
+        &mut self,
+        device: &AuditedDevice,
+        key: PartitionKey,
+        suffix: String,
+    ) -> DirectoryContents<Self> {
+        let thorough = self.options.scan == Scan::All;
+        let PartitionKey { policy, partition } = key;
+        let listed = device.run(move |audit| {
+            if thorough && let Err(error) = audit.recheck(policy, partition, &suffix) {
+                tracing::warn!("{NAME}: the recorded hash of {partition}/{suffix} is not compared: {error}");
             }
-            Err(error) => tracing::error!("{NAME}: device {name}: no thread: {error}"),
-        }
-        UpkeepStep::LOOKED
+            audit.places(policy, partition, &suffix)
+        });
+        let listed = listed.await;
+        self.listed(listed, |found| {
+            DirectoryContents::Items(found.into_iter().map(ObjectItem::new).collect())
+        })
     }
 
     fn listed<T>(
         &mut self,
-        pass: &mut Pass,
-        listed: Result<Listing<T>, Trouble>,
-        keep: impl FnOnce(&mut Pass, Vec<T>),
-    ) -> UpkeepStep {
+        listed: Result<Listing<T>, AuditError>,
+        contents: impl FnOnce(Vec<T>) -> DirectoryContents<Self>,
+    ) -> DirectoryContents<Self> {
         match listed {
             Ok(listing) => {
                 self.logged.log_foreign(NAME, &listing.foreign);
-                keep(pass, listing.found);
-                UpkeepStep::LOOKED
+                contents(listing.found)
             }
-            Err(trouble) => {
-                tracing::error!("{NAME}: {trouble}");
-                pass.tally.note(Fate::Unknown);
-                self.give_up_if_gone(pass, &trouble);
-                UpkeepStep::Did { done: 0, failed: 1 }
+            Err(error) => {
+                tracing::error!("{NAME}: {error}");
+                if let Some(pass) = &mut self.pass {
+                    pass.figures.add(Verdict::Unknown);
+                }
+                match error.is_device_gone() {
+                    true => DirectoryContents::DeviceGone,
+                    false => DirectoryContents::Failed,
+                }
             }
-        }
-    }
-
-    /// A device that is gone has nothing left to audit.
-    fn give_up_if_gone(&self, pass: &mut Pass, trouble: &Trouble) {
-        if matches!(trouble, Trouble::Engine(EngineError::DeviceUnavailable { .. })) {
-            pass.policies.clear();
-            pass.partitions.clear();
-            pass.suffixes.clear();
-            pass.places.clear();
         }
     }
 
     /// Before a partition: it and those after it are what is left.
-    async fn keep_position(&self, device: &OpenDevice, pass: &mut Pass) {
-        let now = self.disks.world().clock.elapsed();
+    async fn keep_position(&mut self, device: &AuditedDevice, key: PartitionKey, left: &VecDeque<AuditedDirectory>) {
+        let (now, scan) = (self.disks.world().clock.elapsed(), self.options.scan);
+        let Some(pass) = &mut self.pass else { return };
         let first = pass.position_kept == Duration::ZERO;
         if !first && now.saturating_sub(pass.position_kept) < KEEP_POSITION {
             return;
         }
         pass.position_kept = now.max(Duration::from_nanos(1));
-        let (world, scan, left) = (self.disks.world().clone(), self.options.scan, pass.partitions.clone());
-        let directory = device.audit.directory(pass.policy);
+        let directory = device.audit.directory(key.policy);
         if first {
             pass.positions.push((device.clone(), directory.clone()));
         }
+        let after = left.iter().filter_map(|directory| match directory {
+            AuditedDirectory::Partition(key) => Some(key.partition),
+            _ => None,
+        });
+        let left: Vec<u32> = std::iter::once(key.partition).chain(after).collect();
+        let world = self.disks.world().clone();
         let kept = device.run(move |_| {
             position::save(&world, &directory, scan, left.into_iter());
             Ok(())
         });
-        // It has said so itself.
+        // What fails has been logged.
         let _ = kept.await;
     }
 
-    async fn judge(
-        &mut self,
-        device: &OpenDevice,
-        pass: &mut Pass,
-        place: Place,
-        read: Result<Progress, Trouble>,
-    ) -> UpkeepStep {
-        let path = place.directory.display();
-        let fate = match read {
-            Ok(Progress::Part(object, bytes)) => {
-                self.count_bytes(pass, bytes);
-                pass.body = Some((place, object));
-                return UpkeepStep::LOOKED;
-            }
-            Ok(Progress::Absent) => Fate::Fine,
-            Ok(Progress::Whole(object, bytes)) => {
-                self.count_bytes(pass, bytes);
-                self.logged.log_foreign(NAME, &object.foreign);
-                pass.tally.sized(object.size);
-                self.watch(device, &place, &object).await
-            }
-            Err(Trouble::Engine(EngineError::Quarantined { why, .. } | EngineError::Corrupt { why, .. })) => {
-                tracing::error!("ERROR Object {path} failed audit and was quarantined: {why}");
-                Fate::Quarantined
-            }
-            Err(trouble) => {
-                tracing::error!("ERROR Trying to audit {path}: {trouble}");
-                self.give_up_if_gone(pass, &trouble);
-                Fate::Unknown
-            }
-        };
-        pass.tally.note(fate);
-        self.count(pass, fate);
-        match fate {
-            Fate::Unknown => UpkeepStep::Did { done: 0, failed: 1 },
-            _ => UpkeepStep::Did { done: 1, failed: 0 },
+    async fn report(&mut self) {
+        let Some(pass) = &mut self.pass else { return };
+        let lane = (self.options.lane.1 > 1).then(|| pass.names.concat());
+        let (world, scan) = (self.disks.world(), self.options.scan);
+        pass.figures.report(world, scan, lane.as_deref(), &self.recon).await;
+    }
+
+    async fn end_pass(&mut self) {
+        let (world, scan) = (self.disks.world().clone(), self.options.scan);
+        if let Some(pass) = &self.pass {
+            pass.figures.conclude(&world, scan);
         }
-    }
-
-    fn count(&self, pass: &Pass, fate: Fate) {
-        let took = self.disks.world().clock.elapsed().saturating_sub(pass.object_began);
-        match fate {
-            Fate::Fine => {}
-            Fate::Quarantined => self.statsd.increment("quarantines"),
-            Fate::Unknown => self.statsd.increment("errors"),
-        }
-        self.statsd.timing(format_args!("timing"), took);
-    }
-
-    fn count_bytes(&mut self, pass: &mut Pass, bytes: u64) {
-        pass.tally.read(bytes);
-        self.unpaid += bytes;
-    }
-
-    /// Shows a sound object to the watchers, and does what they ask for.
-    async fn watch(&mut self, device: &OpenDevice, place: &Place, object: &Audited) -> Fate {
-        let Some(watcher) = self.dark_data.as_mut().filter(|_| self.options.scan == Scan::All) else {
-            return Fate::Fine;
-        };
-        let Some(action) = watcher.see(&object.name, object.newest).await else {
-            return Fate::Fine;
-        };
-        let (name, at) = (object.name.clone(), place.clone());
-        let (done, fate) = match action {
-            DarkDataAction::Log => {
-                tracing::info!("reporting dark data {name}");
-                return Fate::Fine;
-            }
-            DarkDataAction::Delete => {
-                tracing::info!("deleting dark data {} ({name})", place.directory.display());
-                (device.run(move |audit| audit.remove(&at)).await, Fate::Fine)
-            }
-            DarkDataAction::Quarantine => {
-                tracing::info!("quarantining dark data {name}");
-                let moved = device.run(move |audit| audit.quarantine(&at, &name, "no container lists it"));
-                (moved.await, Fate::Quarantined)
-            }
-        };
-        match done {
-            Ok(()) => fate,
-            Err(trouble) => {
-                tracing::error!("{NAME}: {}: {trouble}", place.directory.display());
-                Fate::Unknown
-            }
-        }
-    }
-
-    async fn end(&mut self, mut pass: Pass) {
-        let world = self.disks.world().clone();
-        pass.tally.conclude(&world, self.options.scan);
-        self.report(&mut pass).await;
-        if let Some(watcher) = self.dark_data.as_mut().filter(|_| self.options.scan == Scan::All) {
+        self.report().await;
+        if let Some(watcher) = &mut self.dark_data {
             watcher.conclude();
         }
-        let scan = self.options.scan;
+        let Some(pass) = self.pass.take() else { return };
         for (device, directory) in pass.positions {
             let world = world.clone();
             let cleared = device.run(move |_| {
                 position::clear(&world, &directory, scan);
                 Ok(())
             });
-            // It has said so itself; and a device that is gone keeps its position.
+            // What fails has been logged; a device that is gone keeps its position.
             let _ = cleared.await;
         }
     }
+}
 
-    async fn report(&self, pass: &mut Pass) {
-        let lane = (self.options.lane.1 > 1).then(|| pass.names.concat());
-        let world = self.disks.world();
-        pass.tally
-            .report(world, self.options.scan, lane.as_deref(), &self.recon)
-            .await;
+#[async_trait::async_trait]
+impl WalkJob for ObjectAuditor {
+    type Device = AuditedDevice;
+    type Directory = AuditedDirectory;
+    type Item = ObjectItem;
+    type Outcome = ObjectOutcome;
+
+    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
+        &mut self.walk
+    }
+
+    async fn begin(&mut self) -> Vec<String> {
+        let mut names = self.disks.names().await;
+        names.sort_unstable();
+        let (lane, lanes) = self.options.lane;
+        let mut at = 0..;
+        names.retain(|_| at.next().is_some_and(|at: usize| at % lanes.max(1) == lane));
+        self.pass = Some(Pass {
+            figures: ScanFigures::new(self.disks.world(), &self.options.sizes),
+            names: names.clone(),
+            position_kept: Duration::ZERO,
+            positions: vec![],
+        });
+        names
+    }
+
+    async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+        let thread = match self.disks.thread(&name) {
+            Ok(thread) => thread,
+            Err(error) => {
+                tracing::error!("{NAME}: device {name}: no thread: {error}");
+                return OpenedDevice::LeftOut;
+            }
+        };
+        let config = FilesConfig {
+            mount_check: self.disks.must_be_mounted(),
+            reclaim_age: self.options.reclaim_age,
+            ..FilesConfig::new(&name, self.disks.path(&name))
+        };
+        let world = self.disks.world().clone();
+        let (patience, health) = (self.options.rsync_patience, self.disks.health(&name));
+        let audit = Audit::watched(config, self.secrets.clone(), patience, world, health);
+        let audit = Arc::new(audit);
+        let policies = self
+            .policies
+            .iter()
+            .map(|policy| AuditedDirectory::Policy(policy.index));
+        OpenedDevice::Here(AuditedDevice { thread, audit }, policies.collect())
+    }
+
+    async fn list(
+        &mut self,
+        device: &AuditedDevice,
+        directories: Vec<AuditedDirectory>,
+        left: &VecDeque<AuditedDirectory>,
+    ) -> DirectoryContents<Self> {
+        // One at a time, as `listed_at_once` says.
+        match directories.into_iter().next() {
+            Some(AuditedDirectory::Policy(policy)) => self.list_policy(device, policy).await,
+            Some(AuditedDirectory::Partition(key)) => {
+                self.keep_position(device, key, left).await;
+                self.list_partition(device, key).await
+            }
+            Some(AuditedDirectory::Suffix(key, suffix)) => self.list_suffix(device, key, suffix).await,
+            None => DirectoryContents::Items(vec![]),
+        }
+    }
+
+    async fn work(&self, device: &AuditedDevice, item: ObjectItem) -> WorkedItem<Self> {
+        object::audit(self, device, item).await
+    }
+
+    fn count(&mut self, _: &AuditedDevice, outcome: ObjectOutcome) -> ItemCount {
+        self.unpaid += outcome.bytes;
+        self.logged.log_foreign(NAME, &outcome.foreign);
+        let Some(pass) = &mut self.pass else {
+            return ItemCount::default();
+        };
+        pass.figures.read(outcome.bytes);
+        outcome.size.into_iter().for_each(|size| pass.figures.sized(size));
+        if let Some((dark, listed)) = self.dark_data.as_mut().zip(outcome.listed) {
+            dark.add(listed);
+        }
+        let Some((verdict, took)) = outcome.verdict else {
+            return ItemCount::default();
+        };
+        pass.figures.add(verdict);
+        match verdict {
+            Verdict::Fine => {}
+            Verdict::Quarantined => self.statsd.increment("quarantines"),
+            Verdict::Unknown => self.statsd.increment("errors"),
+        }
+        self.statsd.timing(format_args!("timing"), took);
+        let counted = match verdict {
+            Verdict::Unknown => ItemCount::FAILED,
+            Verdict::Fine | Verdict::Quarantined => ItemCount::DONE,
+        };
+        ItemCount {
+            device_gone: outcome.device_gone,
+            ..counted
+        }
     }
 }
 
@@ -469,22 +430,19 @@ impl UpkeepJob for ObjectAuditor {
     }
 
     async fn step(&mut self) -> UpkeepStep {
-        let mut pass = match self.pass.take() {
-            Some(pass) => pass,
-            None => self.begin().await,
-        };
         let clock = self.disks.world().clock.clone();
         let began = clock.elapsed();
-        let step = self.advance(&mut pass).await;
-        pass.tally.worked(clock.elapsed().saturating_sub(began));
+        let step = walk::step(self).await;
+        if let Some(pass) = &mut self.pass {
+            pass.figures.worked(clock.elapsed().saturating_sub(began));
+        }
         if step == UpkeepStep::PassOver {
-            self.end(pass).await;
-            return step;
+            self.end_pass().await;
+        } else if let Some(pass) = &self.pass
+            && pass.figures.is_due(self.disks.world(), self.options.log_time)
+        {
+            self.report().await;
         }
-        if pass.tally.is_due(self.disks.world(), self.options.log_time) {
-            self.report(&mut pass).await;
-        }
-        self.pass = Some(pass);
         step
     }
 
@@ -499,22 +457,4 @@ impl UpkeepJob for ObjectAuditor {
             false => Duration::ZERO,
         }
     }
-}
-
-fn examine(audit: &Audit, place: &Place, scan: Scan, chunk: usize) -> Result<Progress, EngineError> {
-    match audit.examine(place, scan == Scan::All)? {
-        Examined::Absent => Ok(Progress::Absent),
-        Examined::Object(object) => read_on(object, chunk),
-    }
-}
-
-fn read_on(mut object: Box<Audited>, chunk: usize) -> Result<Progress, EngineError> {
-    let mut sum = 0;
-    while sum < PIECE {
-        match object.read(chunk.clamp(1, PIECE))? {
-            0 => return Ok(Progress::Whole(object, sum as u64)),
-            bytes => sum += bytes,
-        }
-    }
-    Ok(Progress::Part(object, sum as u64))
 }

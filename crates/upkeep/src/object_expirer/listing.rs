@@ -9,6 +9,7 @@
 use super::tasks::{Task, is_due};
 use super::{MAX_WAITING, NAME, ObjectExpirer, Pass, note_oldest};
 use crate::internal_client::{InternalRequest, ListedItem};
+use crate::work_share::WorkShare;
 use futures_util::{StreamExt, stream};
 use http::Method;
 use std::collections::VecDeque;
@@ -131,7 +132,11 @@ impl ObjectExpirer {
 
     /// Why a task is not to be done now, or not here.
     fn share(&self, task: &Task, now: Timestamp) -> Option<&'static str> {
-        match task.belongs_to(self.options.process, self.options.processes) {
+        let share = WorkShare {
+            number: self.options.process,
+            of: self.options.processes,
+        };
+        match task.belongs_to(share) {
             false => Some("tasks.skipped"),
             true => self.is_delayed(task, now).then_some("tasks.delayed"),
         }

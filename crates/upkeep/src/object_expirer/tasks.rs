@@ -6,7 +6,7 @@
 //! expirer asked for and answered when it was given such queues.
 //! Always holds: any name is a task or none.
 
-use md5::{Digest, Md5};
+use crate::work_share::WorkShare;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,19 +46,10 @@ impl Task {
         })
     }
 
-    /// Whether part `process` of `processes` is to do it.
-    pub(super) fn belongs_to(&self, process: u64, processes: u64) -> bool {
-        is_share(&format!("{}/{}", self.queue, self.name), process, processes)
+    /// Whether it falls to this part of the work.
+    pub(super) fn belongs_to(&self, share: WorkShare) -> bool {
+        share.has_name(&format!("{}/{}", self.queue, self.name))
     }
-}
-
-/// Whether `name` falls to part `process` of `processes`.
-pub(crate) fn is_share(name: &str, process: u64, processes: u64) -> bool {
-    if processes <= 1 {
-        return true;
-    }
-    let hash: [u8; 16] = Md5::digest(name.as_bytes()).into();
-    u128::from_be_bytes(hash) % u128::from(processes) == u128::from(process)
 }
 
 /// Whether a container of the queue may have tasks that are due.
@@ -152,9 +143,15 @@ mod tests {
         let parts = [0, 0, 1, 1, 0, 2, 2, 2, 0, 1, 0, 0];
         for (number, part) in parts.into_iter().enumerate() {
             let task = task(&format!("1795197314-a/c/o{number}")).unwrap();
-            let takers: Vec<u64> = (0..3).filter(|process| task.belongs_to(*process, 3)).collect();
+            let takers: Vec<u64> = (0..3)
+                .filter(|number| task.belongs_to(WorkShare { number: *number, of: 3 }))
+                .collect();
             assert_eq!(takers, [part], "o{number}");
-            assert!(task.belongs_to(0, 0) && task.belongs_to(0, 1));
+            assert!(
+                [0, 1]
+                    .iter()
+                    .all(|of| task.belongs_to(WorkShare { number: 0, of: *of }))
+            );
         }
     }
 

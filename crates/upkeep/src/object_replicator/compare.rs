@@ -7,6 +7,7 @@ use super::offers::{Objects, is_needed};
 use super::ssync::TOGETHER;
 use super::tasks::PartitionTask;
 use super::{Fate, NAME, Shared, place};
+use crate::faults::ToFault;
 use crate::ring_client::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -15,6 +16,7 @@ use peer::{Address, Body, PartitionTarget, RawCall, Response, Timeouts};
 use placement::Device;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vocabulary::Fault;
 
 /// Longer than the hashes of all suffixes there are.
 const LONGEST_ANSWER: u64 = 1 << 20;
@@ -113,7 +115,7 @@ impl Shared {
         suffixes: &[Suffix],
         (ours, theirs): (&SuffixHashes, &Hashes),
         (doubtful, sent): (&mut Vec<String>, &mut usize),
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let mut objects = self.objects(task, suffixes, &ours.seen).await?;
         let found = hashes_of(&objects);
         let is_doubtful = |suffix: &&Suffix| {
@@ -138,7 +140,7 @@ impl Shared {
     }
 
     /// What is under these suffixes, some of which have been looked at already.
-    async fn objects(&self, task: &PartitionTask, suffixes: &[Suffix], seen: &Seen) -> Result<Objects, String> {
+    async fn objects(&self, task: &PartitionTask, suffixes: &[Suffix], seen: &Seen) -> Result<Objects, Fault> {
         let unseen = suffixes.iter().filter(|suffix| !seen.contains_key(suffix));
         let unseen: Vec<String> = unseen.map(Suffix::to_string).collect();
         let horizon = self.horizon();
@@ -154,7 +156,7 @@ impl Shared {
         task: &PartitionTask,
         ours: &mut SuffixHashes,
         suffixes: Vec<String>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         if suffixes.is_empty() {
             return Ok(());
         }
@@ -164,7 +166,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn rehash(&self, task: &PartitionTask, suffixes: Vec<String>, list: bool) -> Result<SuffixHashes, String> {
+    async fn rehash(&self, task: &PartitionTask, suffixes: Vec<String>, list: bool) -> Result<SuffixHashes, Fault> {
         let key = task.key;
         let hashing = move |engine: &dyn object_engine::ObjectEngine| {
             let suffixes = &suffixes;
@@ -179,25 +181,25 @@ impl Shared {
     }
 
     /// Asks a node for its hashes.
-    async fn ask(&self, task: &PartitionTask, node: &Device) -> Result<Theirs, String> {
+    async fn ask(&self, task: &PartitionTask, node: &Device) -> Result<Theirs, Fault> {
         let response = self.replicate(task.key, node, "").await?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::INSUFFICIENT_STORAGE => return Ok(Theirs::Out),
-            status => return Err(format!("REPLICATE was answered with {status}")),
+            status => return Err(Fault::peer(format!("REPLICATE was answered with {status}"))),
         }
         let reading = response.into_body().collect(LONGEST_ANSWER);
         let body = self.world.timeout(self.options.http_timeout, reading).await;
         let body = body
-            .map_err(|late| late.to_string())?
-            .map_err(|error| error.to_string())?;
-        decode_hashes(&body).map(Theirs::Hashes)
+            .map_err(|late| late.to_fault())?
+            .map_err(|error| error.to_fault())?;
+        decode_hashes(&body).map(Theirs::Hashes).map_err(Fault::peer)
     }
 
     /// Sends REPLICATE, with the suffixes that have been changed by other means than requests.
-    pub(super) async fn replicate(&self, key: PartitionKey, node: &Device, rest: &str) -> Result<Response, String> {
+    pub(super) async fn replicate(&self, key: PartitionKey, node: &Device, rest: &str) -> Result<Response, Fault> {
         let call = RawCall {
-            method: Method::from_bytes(b"REPLICATE").map_err(|error| error.to_string())?,
+            method: Method::from_bytes(b"REPLICATE").unwrap_or_default(),
             address: partition_address(key, node, rest),
             query: String::new(),
             headers: headers(key),
@@ -211,20 +213,20 @@ impl Shared {
         };
         let (ip, port) = (&node.replication_ip, node.replication_port);
         let sent = self.ring_client.peers.send(ip, port, call, timeouts).await;
-        sent.map_err(|error| error.to_string())
+        sent.map_err(|error| error.to_fault())
     }
 
     /// Notes that a partition has to wait for a later pass.
-    pub(super) fn failed(&self, task: &PartitionTask, node: Option<&Device>, why: &str) -> Fate {
+    pub(super) fn failed(&self, task: &PartitionTask, node: Option<&Device>, fault: &Fault) -> Fate {
         let here = format!("{}/{}", task.local.name, task.key.partition);
         match node {
             Some(node) => {
                 self.tally.failed(node);
-                tracing::warn!("{NAME}: {here} to {}: {why}", place(node));
+                tracing::warn!("{NAME}: {here} to {}: {fault}", place(node));
             }
             None => {
                 self.tally.failed(&task.own);
-                tracing::error!("{NAME}: {here}: {why}");
+                tracing::error!("{NAME}: {here}: {fault}");
             }
         }
         Fate::Left

@@ -1,6 +1,7 @@
 //! This server's own devices, as replication works on them.
 
 use crate::Disks;
+use crate::faults::ToFault;
 use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use world::Workers;
 
 use super::NAME;
+use vocabulary::Fault;
 
 /// A device, and the threads that work on it; cheap to clone.
 #[derive(Clone)]
@@ -23,12 +25,12 @@ impl Local {
     pub(super) async fn run<T: Send + 'static>(
         &self,
         task: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
-    ) -> Result<T, String> {
+    ) -> Result<T, Fault> {
         let engine = self.engine.clone();
         match self.threads.run(move || task(&*engine)).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(format!("device {}: {error}", self.name)),
+            Ok(Err(error)) => Err(error.to_fault()),
+            Err(error) => Err(error.to_fault().within(format_args!("device {}", self.name))),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::local::Local;
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Versions};
 use peer::ssync::Offer;
 use std::collections::BTreeMap;
-use vocabulary::{PathHash, Timestamp};
+use vocabulary::{Fault, PathHash, Timestamp};
 
 /// Objects by hash, with when their parts were written.
 pub(super) type Objects = BTreeMap<PathHash, Versions>;
@@ -23,7 +23,7 @@ impl Local {
         key: PartitionKey,
         suffixes: &[String],
         horizon: Timestamp,
-    ) -> Result<Objects, String> {
+    ) -> Result<Objects, Fault> {
         let mut objects = Objects::new();
         for some in suffixes.chunks(AT_A_TIME) {
             let some = some.to_vec();
@@ -38,7 +38,7 @@ impl Local {
     }
 
     /// Forgets what others hold; how many objects could not be forgotten since they have changed.
-    pub(super) async fn forget(&self, key: PartitionKey, objects: Objects) -> Result<usize, String> {
+    pub(super) async fn forget(&self, key: PartitionKey, objects: Objects) -> Result<usize, Fault> {
         let forgetting = move |engine: &dyn ObjectEngine| {
             let mut kept = 0;
             for (hash, versions) in &objects {

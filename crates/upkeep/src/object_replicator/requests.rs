@@ -11,7 +11,7 @@ use object_engine::{
     EngineError, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, PartitionKey, Versions,
 };
 use peer::ssync::Wish;
-use vocabulary::{EntityPath, HashPrefix, PathHash, header_name};
+use vocabulary::{EntityPath, Fault, HashPrefix, PathHash, header_name};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
@@ -122,7 +122,7 @@ fn look_at(
 
 impl Exchange<'_> {
     /// Sends what is wished for; whether the wish is fulfilled then.
-    pub(super) async fn requests(&mut self, wish: &Wish, state: State) -> Result<bool, String> {
+    pub(super) async fn requests(&mut self, wish: &Wish, state: State) -> Result<bool, Fault> {
         match state {
             State::Gone => return Ok(false),
             State::Deleted(path, versions) => {
@@ -151,7 +151,7 @@ impl Exchange<'_> {
     }
 
     /// The first of these objects, one at least, as they are found.
-    pub(super) async fn look(&self, wishes: &[(PathHash, Wish)], offered: &Objects) -> Result<Vec<State>, String> {
+    pub(super) async fn look(&self, wishes: &[(PathHash, Wish)], offered: &Objects) -> Result<Vec<State>, Fault> {
         let key = self.task.key;
         let prefix = self.shared.ring_client.hash.clone();
         let wished = wishes.iter().take(AT_A_TIME);
@@ -173,7 +173,7 @@ impl Exchange<'_> {
         self.task.local.run(look).await
     }
 
-    async fn put(&mut self, path: &EntityPath, here: Here) -> Result<(), String> {
+    async fn put(&mut self, path: &EntityPath, here: Here) -> Result<(), Fault> {
         self.line(&format!("PUT {}\r\nContent-Length: {}", path.quoted(), here.size))
             .await?;
         self.headers(&here.metadata).await?;
@@ -189,7 +189,7 @@ impl Exchange<'_> {
     }
 
     /// The next chunk, and the reader unless that was the last.
-    async fn read(&self, mut reader: Box<dyn ObjectReader>) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), String> {
+    async fn read(&self, mut reader: Box<dyn ObjectReader>) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), Fault> {
         let reading = move |_: &dyn ObjectEngine| {
             let chunk = reader.read(CHUNK)?;
             let more = (!chunk.is_empty()).then_some(reader);
@@ -198,13 +198,13 @@ impl Exchange<'_> {
         self.task.local.run(reading).await
     }
 
-    async fn post(&mut self, path: &EntityPath, posted: &Metadata) -> Result<(), String> {
+    async fn post(&mut self, path: &EntityPath, posted: &Metadata) -> Result<(), Fault> {
         self.line(&format!("POST {}", path.quoted())).await?;
         self.headers(posted).await?;
         self.line("").await
     }
 
-    async fn headers(&mut self, metadata: &Metadata) -> Result<(), String> {
+    async fn headers(&mut self, metadata: &Metadata) -> Result<(), Fault> {
         for (name, value) in metadata.iter() {
             if name.eq_ignore_ascii_case("name") || name.eq_ignore_ascii_case("content-length") {
                 continue;

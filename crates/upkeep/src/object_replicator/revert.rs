@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use vocabulary::PathHash;
+use vocabulary::{Fault, PathHash};
 
 /// As long as OpenStack's replicator waits for a partition that another works on.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
@@ -44,13 +44,15 @@ impl Shared {
     }
 
     /// Whether the partition is gone.
-    async fn try_revert(self: &Arc<Self>, task: &PartitionTask) -> Result<bool, String> {
+    async fn try_revert(self: &Arc<Self>, task: &PartitionTask) -> Result<bool, Fault> {
         let key = task.key;
         let _locked: PartitionLock = task
             .local
             .run(move |engine| engine.replica().lock_partition(key, LOCK_WAIT))
             .await?;
-        let ring = self.ring(key.policy).ok_or("its policy has no ring any more")?;
+        let ring = self
+            .ring(key.policy)
+            .ok_or_else(|| Fault::caller("its policy has no ring any more"))?;
         let primaries = ring.primaries(key.partition);
         if primaries.is_empty() || primaries.iter().any(|node| node.id == task.own.id) {
             // The ring has just changed.
@@ -104,7 +106,7 @@ impl Shared {
         primaries: &[&Device],
         suffixes: &[String],
         failed: &mut BTreeSet<u32>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, Fault> {
         // Objects by how many primaries have them.
         let mut held: HashMap<PathHash, (object_engine::Versions, usize)> = HashMap::new();
         let mut all_took = true;

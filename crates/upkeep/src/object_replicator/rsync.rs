@@ -6,6 +6,7 @@
 
 use super::tasks::PartitionTask;
 use super::{NAME, Shared, place};
+use crate::faults::ToFault;
 use crate::program::run;
 use crate::rsync::module;
 use object_engine::PartitionKey;
@@ -14,6 +15,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::Fault;
 use world::{Clock, Workers, World};
 
 /// Transfers that may wait.
@@ -100,13 +102,14 @@ impl Shared {
         task: &PartitionTask,
         node: &Device,
         suffixes: &[String],
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let far = node.region != task.own.region;
         let arguments = rsync.arguments(&task.local.root, task.key, node, suffixes, far);
         let (options, clock) = (rsync.options.clone(), rsync.clock.clone());
-        let threads = rsync.threads.as_ref().ok_or("no threads for rsync")?;
+        let threads = rsync.threads.as_ref();
+        let threads = threads.ok_or_else(|| Fault::caller("no threads for rsync"))?;
         let called = threads.run(move || call(&arguments, &options, &*clock)).await;
-        let transferred = called.unwrap_or_else(|error| Err(error.to_string()))?;
+        let transferred = called.unwrap_or_else(|error| Err(error.to_fault()))?;
         if rsync.options.log_transfers {
             for line in transferred {
                 tracing::debug!("{NAME}: to {}: {line}", place(node));
@@ -115,13 +118,13 @@ impl Shared {
         let told = self.replicate(task.key, node, &suffixes.join("-")).await?;
         match told.status().is_success() {
             true => Ok(()),
-            false => Err(format!("REPLICATE was answered with {}", told.status())),
+            false => Err(Fault::peer(format!("REPLICATE was answered with {}", told.status()))),
         }
     }
 }
 
 /// The lines it said, some of them.
-fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock) -> Result<Vec<String>, String> {
+fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock) -> Result<Vec<String>, Fault> {
     let ran = run("rsync", arguments, options.timeout, clock)?;
     let Some((status, line)) = ran.failure() else {
         return Ok(ran.said);
@@ -131,7 +134,7 @@ fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock)
         length => length,
     };
     let line: String = line.chars().take(kept).collect();
-    Err(format!("rsync failed ({status}): {line}"))
+    Err(Fault::peer(format!("rsync failed ({status}): {line}")))
 }
 
 #[cfg(test)]
@@ -188,7 +191,7 @@ mod tests {
     fn a_failure_says_why_and_no_more_than_wanted() {
         let rsync = rsync("x");
         let arguments = ["--no-such-option".into()];
-        let error = call(&arguments, &rsync.options, &*rsync.clock).unwrap_err();
+        let error = call(&arguments, &rsync.options, &*rsync.clock).unwrap_err().what;
         assert!(error.contains("rsync") && error.len() < 80, "{error}");
     }
 }

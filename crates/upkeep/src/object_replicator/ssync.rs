@@ -8,13 +8,14 @@ use super::compare::{headers, partition_address};
 use super::offers::{Objects, offer};
 use super::tasks::PartitionTask;
 use super::{NAME, Shared};
+use crate::faults::ToFault;
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 use peer::ssync::{ERROR, Lines, MISSING_END, MISSING_START, UPDATES_END, UPDATES_START, Wish};
 use peer::{Body, Feed, RawCall, Timeouts};
 use placement::Device;
 use std::sync::Arc;
-use vocabulary::{PathHash, Timestamp};
+use vocabulary::{Fault, PathHash, Timestamp};
 
 /// Pieces on their way.
 const PIECES: usize = 8;
@@ -43,7 +44,7 @@ impl Shared {
         task: &PartitionTask,
         node: &Device,
         suffixes: &[String],
-    ) -> Result<Objects, String> {
+    ) -> Result<Objects, Fault> {
         let mut taken = Objects::new();
         for suffixes in suffixes.chunks(TOGETHER) {
             let objects = task.local.objects(task.key, suffixes, self.horizon()).await?;
@@ -59,7 +60,7 @@ impl Shared {
         node: &Device,
         suffixes: &[String],
         mut objects: Objects,
-    ) -> Result<Objects, String> {
+    ) -> Result<Objects, Fault> {
         match &self.rsync {
             Some(rsync) => self.by_rsync(rsync, task, node, suffixes).await?,
             None => {
@@ -76,10 +77,10 @@ impl Shared {
     }
 
     /// The objects that were wished for in vain.
-    async fn by_ssync(&self, task: &PartitionTask, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, String> {
+    async fn by_ssync(&self, task: &PartitionTask, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, Fault> {
         let (feed, body) = Body::channel(PIECES, None);
         let call = RawCall {
-            method: Method::from_bytes(b"SSYNC").map_err(|error| error.to_string())?,
+            method: Method::from_bytes(b"SSYNC").unwrap_or_default(),
             address: partition_address(task.key, node, ""),
             query: String::new(),
             headers: headers(task.key),
@@ -92,9 +93,10 @@ impl Shared {
         };
         let (ip, port) = (&node.replication_ip, node.replication_port);
         let sent = self.ring_client.peers.send(ip, port, call, timeouts).await;
-        let response = sent.map_err(|error| error.to_string())?;
+        let response = sent.map_err(|error| error.to_fault())?;
         if response.status() != StatusCode::OK {
-            return Err(format!("SSYNC was answered with {}", response.status()));
+            let status = response.status();
+            return Err(Fault::peer(format!("SSYNC was answered with {status}")));
         }
         let mut exchange = Exchange {
             shared: self,
@@ -118,7 +120,7 @@ impl Shared {
 }
 
 impl Exchange<'_> {
-    async fn offer(&mut self, objects: &Objects) -> Result<(), String> {
+    async fn offer(&mut self, objects: &Objects) -> Result<(), Fault> {
         self.line(MISSING_START).await?;
         for (hash, versions) in objects {
             self.line(&offer(*hash, versions).line()).await?;
@@ -127,29 +129,29 @@ impl Exchange<'_> {
         self.flush().await
     }
 
-    async fn wishes(&mut self, objects: &Objects) -> Result<Vec<(PathHash, Wish)>, String> {
+    async fn wishes(&mut self, objects: &Objects) -> Result<Vec<(PathHash, Wish)>, Fault> {
         self.expect(MISSING_START).await?;
         let shared = self.shared;
         shared.in_time(self.wished(objects)).await
     }
 
-    async fn wished(&mut self, objects: &Objects) -> Result<Vec<(PathHash, Wish)>, String> {
+    async fn wished(&mut self, objects: &Objects) -> Result<Vec<(PathHash, Wish)>, Fault> {
         let mut wishes = vec![];
         loop {
             let line = heard(&mut self.lines).await?;
             if line == MISSING_END {
                 return Ok(wishes);
             }
-            let (hash, wish) = Wish::parse(&line).map_err(|error| error.to_string())?;
+            let (hash, wish) = Wish::parse(&line).map_err(|error| Fault::peer(error.to_string()))?;
             if !objects.contains_key(&hash) || wishes.len() >= objects.len() {
-                return Err(format!("it wishes for what was not offered: {line:?}"));
+                return Err(Fault::peer(format!("it wishes for what was not offered: {line:?}")));
             }
             wishes.push((hash, wish));
         }
     }
 
     /// The objects that could not be sent.
-    async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>, offered: &Objects) -> Result<Vec<PathHash>, String> {
+    async fn fulfil(mut self, wishes: Vec<(PathHash, Wish)>, offered: &Objects) -> Result<Vec<PathHash>, Fault> {
         let mut missed = vec![];
         self.line(UPDATES_START).await?;
         let mut wishes = &wishes[..];
@@ -180,12 +182,12 @@ impl Exchange<'_> {
     }
 
     /// Says a line, together with others.
-    pub(super) async fn line(&mut self, line: &str) -> Result<(), String> {
+    pub(super) async fn line(&mut self, line: &str) -> Result<(), Fault> {
         self.pieces(&[line.as_bytes(), b"\r\n"]).await
     }
 
     /// Says what these make, together with others.
-    pub(super) async fn pieces(&mut self, pieces: &[&[u8]]) -> Result<(), String> {
+    pub(super) async fn pieces(&mut self, pieces: &[&[u8]]) -> Result<(), Fault> {
         pieces.iter().for_each(|piece| self.waiting.extend_from_slice(piece));
         match self.waiting.len() < PIECE {
             true => Ok(()),
@@ -194,7 +196,7 @@ impl Exchange<'_> {
     }
 
     /// Says bytes, together with what is still to be said.
-    pub(super) async fn bytes(&mut self, bytes: Bytes) -> Result<(), String> {
+    pub(super) async fn bytes(&mut self, bytes: Bytes) -> Result<(), Fault> {
         if bytes.len() < PIECE {
             return self.pieces(&[&bytes]).await;
         }
@@ -202,7 +204,7 @@ impl Exchange<'_> {
         self.say(bytes).await
     }
 
-    async fn flush(&mut self) -> Result<(), String> {
+    async fn flush(&mut self) -> Result<(), Fault> {
         match self.waiting.is_empty() {
             true => Ok(()),
             false => {
@@ -212,60 +214,60 @@ impl Exchange<'_> {
         }
     }
 
-    async fn say(&mut self, bytes: Bytes) -> Result<(), String> {
+    async fn say(&mut self, bytes: Bytes) -> Result<(), Fault> {
         let patience = self.shared.options.http_timeout;
         match self.shared.world.timeout(patience, self.feed.send(bytes)).await {
             Ok(true) => Ok(()),
-            Err(late) => Err(late.to_string()),
+            Err(late) => Err(late.to_fault()),
             // It does not listen any more; it may have said why.
             Ok(false) => {
                 let shared = self.shared;
                 shared.in_time(self.last_words()).await?;
-                Err("it does not listen any more".into())
+                Err(Fault::peer("it does not listen any more"))
             }
         }
     }
 
     /// An error is what it said.
-    async fn last_words(&mut self) -> Result<(), String> {
+    async fn last_words(&mut self) -> Result<(), Fault> {
         for _ in 0..LAST_WORDS {
             heard(&mut self.lines).await?;
         }
         Ok(())
     }
 
-    async fn expect(&mut self, wanted: &str) -> Result<(), String> {
+    async fn expect(&mut self, wanted: &str) -> Result<(), Fault> {
         self.shared.expect(&mut self.lines, wanted).await
     }
 }
 
 impl Shared {
     /// The outcome of listening, if it comes in time.
-    async fn in_time<T>(&self, listening: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    async fn in_time<T>(&self, listening: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let heard = self.world.timeout(self.options.http_timeout, listening).await;
-        heard.unwrap_or_else(|late| Err(late.to_string()))
+        heard.unwrap_or_else(|late| Err(late.to_fault()))
     }
 
-    async fn expect(&self, lines: &mut Lines, wanted: &str) -> Result<(), String> {
+    async fn expect(&self, lines: &mut Lines, wanted: &str) -> Result<(), Fault> {
         match self.in_time(heard(lines)).await? {
             line if line == wanted => Ok(()),
-            line => Err(format!("it said {line:?} instead of {wanted}")),
+            line => Err(Fault::peer(format!("it said {line:?} instead of {wanted}"))),
         }
     }
 }
 
 /// The next line that says anything. Who says nothing in many lines says nothing.
-async fn heard(lines: &mut Lines) -> Result<String, String> {
+async fn heard(lines: &mut Lines) -> Result<String, Fault> {
     for _ in 0..EMPTY_LINES {
-        let line = lines.next().await.map_err(|error| error.to_string())?;
-        let line = line.ok_or("it ended too early")?;
+        let line = lines.next().await.map_err(|error| Fault::peer(error.to_string()))?;
+        let line = line.ok_or_else(|| Fault::peer("it ended too early"))?;
         let line = String::from_utf8_lossy(&line).into_owned();
         if line.starts_with(ERROR) {
-            return Err(line);
+            return Err(Fault::peer(line));
         }
         if !line.is_empty() {
             return Ok(line);
         }
     }
-    Err("it says empty lines without end".into())
+    Err(Fault::peer("it says empty lines without end"))
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use vocabulary::Timestamp;
 use world::World;
 
-/// Counts since the last report, and since the pass began.
-pub(super) struct Tally {
-    now: Counts,
-    before: Counts,
+/// ScanCounts since the last report, and since the pass began.
+pub(super) struct ScanFigures {
+    now: ScanCounts,
+    before: ScanCounts,
     began: Duration,
     auditing: Duration,
     since: Timestamp,
@@ -21,14 +21,14 @@ pub(super) struct Tally {
 }
 
 #[derive(Default, Clone, Copy)]
-struct Counts {
+struct ScanCounts {
     files: u64,
     quarantined: u64,
     errors: u64,
     bytes: u64,
 }
 
-impl Counts {
+impl ScanCounts {
     fn and(self, other: Self) -> Self {
         Self {
             files: self.files + other.files,
@@ -39,21 +39,21 @@ impl Counts {
     }
 }
 
-/// What became of one place.
+/// What an audit came to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Verdict {
     Fine,
     Quarantined,
     Unknown,
 }
 
-impl Tally {
+impl ScanFigures {
     pub(super) fn new(world: &World, sizes: &[u64]) -> Self {
         let mut limits = sizes.to_vec();
         limits.sort_unstable();
         Self {
-            now: Counts::default(),
-            before: Counts::default(),
+            now: ScanCounts::default(),
+            before: ScanCounts::default(),
             began: world.clock.elapsed(),
             auditing: Duration::ZERO,
             since: world.clock.now(),
@@ -63,14 +63,14 @@ impl Tally {
         }
     }
 
-    pub(super) fn note(&mut self, fate: Fate) {
-        match fate {
-            Fate::Fine => self.now.files += 1,
-            Fate::Quarantined => {
+    pub(super) fn add(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Fine => self.now.files += 1,
+            Verdict::Quarantined => {
                 self.now.files += 1;
                 self.now.quarantined += 1;
             }
-            Fate::Unknown => self.now.errors += 1,
+            Verdict::Unknown => self.now.errors += 1,
         }
     }
 
@@ -99,7 +99,7 @@ impl Tally {
     /// Logs and tells recon what was counted since the last report.
     pub(super) async fn report(&mut self, world: &World, scan: Scan, lane: Option<&str>, recon: &ReconWriter) {
         let now = world.clock.elapsed();
-        let Counts {
+        let ScanCounts {
             files,
             quarantined,
             errors,
@@ -123,7 +123,7 @@ impl Tally {
         );
         recon.note(ReconFile::Object, entry(scan, lane, figures)).await;
         self.before = self.before.and(self.now);
-        self.now = Counts::default();
+        self.now = ScanCounts::default();
         self.since = world.clock.now();
         self.reported = Some(now);
     }

@@ -2,7 +2,8 @@
 //!
 //! Always holds: an answer is read up to a limit and for a limited time.
 
-use super::Ground;
+use super::database::Context;
+use crate::faults::ToFault;
 use crate::open_device::OpenDevice;
 use crate::ring_client::user_agent;
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use placement::Device;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vocabulary::Fault;
 use world::World;
 use world::files::Purpose;
 
@@ -22,23 +24,33 @@ const PIECE: usize = 1 << 20;
 /// The slowest transfer that is waited for, in bytes per second.
 const SLOWEST: u64 = 1 << 20;
 
-/// The way to one replica.
-pub(super) struct Line<'l> {
-    pub(super) ground: &'l Ground,
-    pub(super) node: &'l Device,
+/// Sends requests about one database to one of its replicas.
+pub(super) struct ReplicaClient<'c> {
+    pub(super) context: &'c Context,
+    pub(super) node: &'c Device,
     pub(super) partition: u32,
     pub(super) hash: String,
 }
 
-/// What a replica answered.
-pub(super) struct Answer {
+/// The response of a replica.
+pub(super) struct ReplicaResponse {
     pub(super) status: StatusCode,
     /// It takes databases over HTTP.
     pub(super) takes_databases: bool,
     pub(super) body: Bytes,
 }
 
-impl Line<'_> {
+impl ReplicaResponse {
+    /// The response, if its status says that the replica did what it was asked.
+    pub(super) fn success(self) -> Result<Self, Fault> {
+        match self.status.is_success() {
+            true => Ok(self),
+            false => Err(Fault::peer(self.status.to_string())),
+        }
+    }
+}
+
+impl ReplicaClient<'_> {
     /// For the log: `ip:port/device`.
     pub(super) fn place(&self) -> String {
         let Device {
@@ -51,38 +63,44 @@ impl Line<'_> {
     }
 
     /// Asks for one operation.
-    pub(super) async fn ask(&self, arguments: Vec<Value>) -> Result<Answer, String> {
-        self.ask_patiently(arguments, self.ground.ring_client.timeouts.response)
+    pub(super) async fn ask(&self, arguments: Vec<Value>) -> Result<ReplicaResponse, Fault> {
+        self.ask_patiently(arguments, self.context.ring_client.timeouts.response)
             .await
     }
 
     /// The same for what may take longer.
-    pub(super) async fn ask_patiently(&self, arguments: Vec<Value>, patience: Duration) -> Result<Answer, String> {
+    pub(super) async fn ask_patiently(
+        &self,
+        arguments: Vec<Value>,
+        patience: Duration,
+    ) -> Result<ReplicaResponse, Fault> {
         let body = Value::Array(arguments).to_string();
         self.send(Body::whole(body), None, patience).await
     }
 
     /// Sends the file `path`, to be called `name` there.
-    pub(super) async fn send_database(&self, device: &OpenDevice, path: &Path, name: &str) -> Result<(), String> {
-        let world = self.ground.world.clone();
-        let length = world.files.info(path).map_err(|error| error.to_string())?.size;
+    pub(super) async fn send_database(&self, device: &OpenDevice, path: &Path, name: &str) -> Result<(), Fault> {
+        let world = self.context.world.clone();
+        let length = world.files.info(path).map_err(|error| error.to_fault())?.size;
         let (feed, body) = Body::channel(2, Some(length));
         let reading = read(world.clone(), device.clone(), path.to_owned(), length, feed);
         world.spawn(reading);
-        let patience = self.ground.ring_client.timeouts.response + Duration::from_secs(length / SLOWEST);
-        let name = HeaderValue::from_str(name).map_err(|error| error.to_string())?;
-        let answer = self.send(body, Some(name), patience).await?;
-        match answer.status.is_success() {
-            true => Ok(()),
-            false => Err(answer.status.to_string()),
-        }
+        let patience = self.context.ring_client.timeouts.response + Duration::from_secs(length / SLOWEST);
+        let name = HeaderValue::from_str(name).map_err(|error| Fault::caller(error.to_string()))?;
+        self.send(body, Some(name), patience).await?.success()?;
+        Ok(())
     }
 
-    async fn send(&self, body: Body, database: Option<HeaderValue>, patience: Duration) -> Result<Answer, String> {
-        let ring_client = &self.ground.ring_client;
+    async fn send(
+        &self,
+        body: Body,
+        database: Option<HeaderValue>,
+        patience: Duration,
+    ) -> Result<ReplicaResponse, Fault> {
+        let ring_client = &self.context.ring_client;
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));
-        headers.insert("user-agent", user_agent(self.ground.name));
+        headers.insert("user-agent", user_agent(self.context.name));
         if let Some(name) = database {
             headers.insert(DATABASE_HEADER, name);
         }
@@ -105,13 +123,13 @@ impl Line<'_> {
         };
         let (ip, port) = (&self.node.replication_ip, self.node.replication_port);
         let response = ring_client.peers.send(ip, port, call, timeouts).await;
-        let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
-        let body = self.ground.world.timeout(patience, body.collect(MAX_ANSWER)).await;
-        let body = body.map_err(|_| "no end of the answer in time".to_owned())?;
-        Ok(Answer {
+        let (head, body) = response.map_err(|error| error.to_fault())?.into_parts();
+        let body = self.context.world.timeout(patience, body.collect(MAX_ANSWER)).await;
+        let body = body.map_err(|_| Fault::peer("no end of the answer in time"))?;
+        Ok(ReplicaResponse {
             status: head.status,
             takes_databases: head.headers.get(OFFER_HEADER).is_some_and(|offer| offer == OFFER_VALUE),
-            body: body.map_err(|error| error.to_string())?,
+            body: body.map_err(|error| error.to_fault())?,
         })
     }
 }

@@ -1,0 +1,88 @@
+//! One node: what stays of it, what runs of it, and what its servers see of the outside.
+
+use crate::clock::SimClock;
+use crate::containers::Containers;
+use crate::disk::{MOUNTS, SimFiles};
+use crate::executor::TaskOwner;
+use gateway::Gateway;
+use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
+use object_server::DeviceSource;
+use peer::{Peers, Service};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use world::{BoxFuture, Datagrams, Listener, Network, Stream, World};
+
+/// One node.
+pub struct SimNode {
+    /// Its clock; the next process has the same.
+    pub clock: SimClock,
+    /// Its drive.
+    pub files: SimFiles,
+    /// Its accounts and containers, where they are played.
+    pub containers: Arc<Containers>,
+    /// What runs of it, if it is up.
+    pub process: Option<NodeProcess>,
+}
+
+/// What runs of a node from one start to its end.
+pub struct NodeProcess {
+    /// Whose tasks they are.
+    pub home: TaskOwner,
+    /// The outside as this process sees it.
+    pub world: World,
+    /// For clients.
+    pub gateway: Arc<Gateway>,
+    /// For everything else.
+    pub peers: Arc<Peers>,
+    /// Its own objects.
+    pub objects: Arc<dyn Service>,
+    /// Its own accounts and containers.
+    pub listings: Arc<dyn Service>,
+}
+
+/// Opens a node's drive.
+pub(crate) struct SimDevices {
+    pub(crate) world: World,
+    /// Bodies are compared with their checksums.
+    pub(crate) checks: bool,
+    /// Bodies that were verified are believed for a while.
+    pub(crate) marks: bool,
+}
+
+impl DeviceSource for SimDevices {
+    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+        let mut config = FilesConfig::new(name, Path::new(MOUNTS).join(name));
+        if !self.checks {
+            config.etag_validate_percent = 0.0;
+        }
+        if !self.marks {
+            config.verified_marks = 0;
+        }
+        // Short, for the simulation's hours to see marks end.
+        config.verified_for = Duration::from_secs(5);
+        Ok(Arc::new(FilesEngine::start(config, self.world.clone())))
+    }
+}
+
+/// Nothing goes over sockets here.
+pub(crate) struct NoNetwork;
+
+impl Network for NoNetwork {
+    fn listen(&self, _host: &str, _port: u16, _backlog: u32) -> io::Result<Box<dyn Listener>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn datagrams(&self, _host: &str, _port: u16) -> io::Result<Box<dyn Datagrams>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn local_datagrams(&self, _path: &Path) -> io::Result<Box<dyn Datagrams>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn connect(&self, _host: String, _port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+    }
+}

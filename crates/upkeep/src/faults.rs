@@ -1,0 +1,53 @@
+//! What failures of the layers below mean to upkeep: each becomes a [`Fault`].
+
+use listing_engine::Error as DatabaseError;
+use object_engine::EngineError;
+use peer::{BodyError, PeerError};
+use std::io;
+use vocabulary::{Fault, FaultKind};
+use world::{Elapsed, WorkerError};
+
+/// A failure whose kind is known.
+pub(crate) trait ToFault {
+    /// The failure as a fault, with the text that it has.
+    fn to_fault(&self) -> Fault;
+}
+
+/// Implements [`ToFault`] by a function from the failure to its kind.
+macro_rules! kind_of {
+    ($error:ty, $kind:expr) => {
+        impl ToFault for $error {
+            fn to_fault(&self) -> Fault {
+                let kind: fn(&$error) -> FaultKind = $kind;
+                Fault::new(kind(self), self.to_string())
+            }
+        }
+    };
+}
+
+kind_of!(io::Error, io_kind);
+kind_of!(Elapsed, |_| FaultKind::Peer);
+kind_of!(BodyError, |error| match error {
+    BodyError::Corrupt => FaultKind::Data,
+    BodyError::Device(_) => FaultKind::Device,
+    _ => FaultKind::Peer,
+});
+kind_of!(PeerError, |error| match error {
+    PeerError::Unspeakable(_) => FaultKind::Caller,
+    _ => FaultKind::Peer,
+});
+kind_of!(WorkerError, |error| match error {
+    WorkerError::Busy => FaultKind::Contention,
+    WorkerError::Panicked => FaultKind::Caller,
+});
+kind_of!(EngineError, EngineError::kind);
+kind_of!(DatabaseError, DatabaseError::kind);
+
+fn io_kind(error: &io::Error) -> FaultKind {
+    match error.kind() {
+        io::ErrorKind::NotFound => FaultKind::Absent,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultKind::NoSpace,
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => FaultKind::Contention,
+        _ => FaultKind::Device,
+    }
+}

@@ -1,0 +1,318 @@
+//! The walk over this server's devices: device → partition → suffix → item.
+//!
+//! A [`WalkJob`] says what there is (devices, the directories on one, the items in a directory) and what is done with an
+//! item; [`DeviceWalk`] knows the order and what is left of a pass. A step of a job opens one device, lists some
+//! directories of one level, or works on some items at the same time.
+//! Always holds: devices come one after the other, and directories depth first, so that what is listed but not worked on
+//! is one directory per level; a walk may be stopped between any two steps and goes on there; an item that is not
+//! finished is the next that is worked on; a directory that cannot be listed costs its content, not the pass.
+//! Deliberately absent: pace (`frame.rs`), positions that outlive the process (`object_auditor/position.rs`). Two jobs go
+//! another way: the object-updater has one batch from all devices in work while it reads the next, and the
+//! object-replicator takes partitions of all devices in turns.
+
+use crate::UpkeepStep;
+use futures_util::future::join_all;
+use std::collections::VecDeque;
+
+/// A job that walks over devices.
+#[async_trait::async_trait]
+pub(crate) trait WalkJob: Send + Sync + Sized {
+    /// An open device; cheap to clone.
+    type Device: Clone + Send + Sync;
+    /// A directory that is listed before what is in it comes: a partition, or a suffix.
+    type Directory: Send + Sync;
+    /// What the walk is for: a database, an object.
+    type Item: Send + Sync;
+    /// What came of working on an item.
+    type Outcome: Send;
+
+    /// Where the walk is kept between steps.
+    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>>;
+
+    /// Begins a pass: the names of its devices, in order.
+    async fn begin(&mut self) -> Vec<String>;
+
+    /// Opens a device, if it is this job's. What goes wrong is logged here.
+    async fn open(&mut self, name: String) -> OpenedDevice<Self>;
+
+    /// Directories of a level that are listed in one step.
+    fn listed_at_once(&self) -> usize {
+        1
+    }
+
+    /// What is in these directories; `left` are those of the same level that come after them.
+    async fn list(
+        &mut self,
+        device: &Self::Device,
+        directories: Vec<Self::Directory>,
+        left: &VecDeque<Self::Directory>,
+    ) -> DirectoryContents<Self>;
+
+    /// Items that are worked on at the same time.
+    fn items_at_once(&self) -> usize {
+        1
+    }
+
+    /// Works on an item, beside others.
+    async fn work(&self, device: &Self::Device, item: Self::Item) -> WorkedItem<Self>;
+
+    /// Takes down what came of an item, for the pass.
+    fn count(&mut self, device: &Self::Device, outcome: Self::Outcome) -> ItemCount;
+
+    /// All of the device has been worked on.
+    fn close(&mut self, _device: Self::Device) {}
+
+    /// All devices have been worked on.
+    async fn end(&mut self) {}
+}
+
+/// What opening a device gave.
+pub(crate) enum OpenedDevice<J: WalkJob> {
+    /// To be walked over, beginning with these directories.
+    Here(J::Device, Vec<J::Directory>),
+    /// Nothing to do there.
+    LeftOut,
+    /// It cannot be worked on in this pass, which counts as a failure.
+    Failed,
+}
+
+/// What listing directories gave.
+pub(crate) enum DirectoryContents<J: WalkJob> {
+    /// Directories of the level below.
+    Directories(Vec<J::Directory>),
+    /// Items.
+    Items(Vec<J::Item>),
+    /// They cannot be listed.
+    Failed,
+    /// The device is gone, and with it all that is left of it.
+    DeviceGone,
+}
+
+/// What working on an item gave.
+pub(crate) struct WorkedItem<J: WalkJob> {
+    /// What came of it.
+    pub(crate) outcome: J::Outcome,
+    /// What is left of the item: it is worked on again in the next step.
+    pub(crate) rest: Option<J::Item>,
+}
+
+/// What an item adds to the figures of the pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ItemCount {
+    /// Dealt with, for good.
+    pub(crate) done: u64,
+    /// Left for a later pass.
+    pub(crate) failed: u64,
+    /// The device is gone, and with it all that is left of it.
+    pub(crate) device_gone: bool,
+}
+
+impl ItemCount {
+    /// One item was dealt with.
+    pub(crate) const DONE: Self = Self::of(1, 0);
+    /// One item is left for a later pass.
+    pub(crate) const FAILED: Self = Self::of(0, 1);
+
+    /// So many were dealt with, and so many are left.
+    pub(crate) const fn of(done: u64, failed: u64) -> Self {
+        Self {
+            done,
+            failed,
+            device_gone: false,
+        }
+    }
+}
+
+const FAILED: UpkeepStep = UpkeepStep::Did { done: 0, failed: 1 };
+
+/// What is left of a pass.
+pub(crate) struct DeviceWalk<J: WalkJob> {
+    devices: VecDeque<String>,
+    device: Option<J::Device>,
+    /// Directories that are not listed yet, the deepest level last.
+    levels: Vec<VecDeque<J::Directory>>,
+    items: VecDeque<J::Item>,
+}
+
+/// The next step of a job's walk.
+pub(crate) async fn step<J: WalkJob>(job: &mut J) -> UpkeepStep {
+    let mut walk = match job.walk().take() {
+        Some(walk) => walk,
+        None => DeviceWalk::over(job.begin().await),
+    };
+    let step = walk.advance(job).await;
+    match step {
+        UpkeepStep::PassOver => job.end().await,
+        UpkeepStep::Did { .. } => *job.walk() = Some(walk),
+    }
+    step
+}
+
+impl<J: WalkJob> DeviceWalk<J> {
+    fn over(devices: Vec<String>) -> Self {
+        Self {
+            devices: devices.into(),
+            device: None,
+            levels: vec![],
+            items: VecDeque::new(),
+        }
+    }
+
+    async fn advance(&mut self, job: &mut J) -> UpkeepStep {
+        let Some(device) = self.device.clone() else {
+            return self.next_device(job).await;
+        };
+        if !self.items.is_empty() {
+            return self.work(job, &device).await;
+        }
+        while self.levels.last().is_some_and(VecDeque::is_empty) {
+            self.levels.pop();
+        }
+        let Some(level) = self.levels.last_mut() else {
+            return self.next_device(job).await;
+        };
+        let count = job.listed_at_once().clamp(1, level.len());
+        let directories = level.drain(..count).collect();
+        match job.list(&device, directories, level).await {
+            DirectoryContents::Directories(found) => self.levels.push(found.into()),
+            DirectoryContents::Items(found) => self.items = found.into(),
+            DirectoryContents::Failed => return FAILED,
+            DirectoryContents::DeviceGone => {
+                self.leave_device();
+                return FAILED;
+            }
+        }
+        UpkeepStep::LOOKED
+    }
+
+    async fn next_device(&mut self, job: &mut J) -> UpkeepStep {
+        if let Some(device) = self.device.take() {
+            job.close(device);
+        }
+        let Some(name) = self.devices.pop_front() else {
+            return UpkeepStep::PassOver;
+        };
+        match job.open(name).await {
+            OpenedDevice::Here(device, directories) => {
+                self.device = Some(device);
+                self.levels = vec![directories.into()];
+            }
+            OpenedDevice::LeftOut => {}
+            OpenedDevice::Failed => return FAILED,
+        }
+        UpkeepStep::LOOKED
+    }
+
+    async fn work(&mut self, job: &mut J, device: &J::Device) -> UpkeepStep {
+        let count = job.items_at_once().clamp(1, self.items.len());
+        let shared = &*job;
+        let work = self.items.drain(..count).map(|item| shared.work(device, item));
+        let worked = join_all(work).await;
+        let (mut done, mut failed, mut unfinished) = (0, 0, vec![]);
+        for WorkedItem { outcome, rest } in worked {
+            let counted = job.count(device, outcome);
+            done += counted.done;
+            failed += counted.failed;
+            unfinished.extend(rest);
+            if counted.device_gone {
+                unfinished.clear();
+                self.leave_device();
+            }
+        }
+        for item in unfinished.into_iter().rev() {
+            self.items.push_front(item);
+        }
+        UpkeepStep::Did { done, failed }
+    }
+
+    /// Nothing more of this device in this pass.
+    fn leave_device(&mut self) {
+        self.levels.clear();
+        self.items.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two devices with two partitions of two suffixes, which have an item each; the items of the first partition need
+    /// two steps. Device `gone` loses its second partition.
+    #[derive(Default)]
+    struct Recording {
+        walk: Option<DeviceWalk<Self>>,
+        log: Vec<String>,
+    }
+
+    #[async_trait::async_trait]
+    impl WalkJob for Recording {
+        type Device = String;
+        type Directory = String;
+        type Item = (String, bool);
+        type Outcome = String;
+
+        fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
+            &mut self.walk
+        }
+
+        async fn begin(&mut self) -> Vec<String> {
+            ["sda", "not-mine", "gone", "broken"].map(String::from).to_vec()
+        }
+
+        async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+            match name.as_str() {
+                "not-mine" => OpenedDevice::LeftOut,
+                "broken" => OpenedDevice::Failed,
+                _ => OpenedDevice::Here(name, vec!["0".into(), "1".into()]),
+            }
+        }
+
+        async fn list(
+            &mut self,
+            device: &String,
+            directories: Vec<String>,
+            left: &VecDeque<String>,
+        ) -> DirectoryContents<Self> {
+            let directory = directories.concat();
+            self.log.push(format!("{device}/{directory}+{}", left.len()));
+            match (device.as_str(), directory.as_str()) {
+                ("gone", "1") => DirectoryContents::DeviceGone,
+                ("sda", "1") => DirectoryContents::Failed,
+                (_, partition) if !partition.contains('/') => {
+                    DirectoryContents::Directories(vec![format!("{partition}/a"), format!("{partition}/b")])
+                }
+                (_, suffix) => DirectoryContents::Items(vec![(suffix.to_owned(), suffix == "0/a")]),
+            }
+        }
+
+        async fn work(&self, _: &String, (item, needs_more): (String, bool)) -> WorkedItem<Self> {
+            WorkedItem {
+                rest: needs_more.then(|| (item.clone(), false)),
+                outcome: item,
+            }
+        }
+
+        fn count(&mut self, _: &String, outcome: String) -> ItemCount {
+            self.log.push(outcome);
+            ItemCount::DONE
+        }
+
+        fn close(&mut self, device: String) {
+            self.log.push(format!("-{device}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn directories_come_depth_first_and_an_unfinished_item_goes_on() {
+        let mut job = Recording::default();
+        let (mut done, mut failed) = (0, 0);
+        while let UpkeepStep::Did { done: d, failed: f } = step(&mut job).await {
+            (done, failed) = (done + d, failed + f);
+        }
+        let expected = "sda/0+1 sda/0/a+1 0/a 0/a sda/0/b+0 0/b sda/1+0 -sda \
+                        gone/0+1 gone/0/a+1 0/a 0/a gone/0/b+0 0/b gone/1+0 -gone";
+        assert_eq!(job.log.join(" "), expected);
+        assert_eq!((done, failed), (6, 3));
+        assert!(job.walk.is_none(), "the next step begins anew");
+    }
+}
