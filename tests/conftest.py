@@ -22,7 +22,7 @@ FAILED = pytest.StashKey[bool]()
 
 
 def pytest_configure():
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to stop, stop what was started
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends everything that was started
 
 
 def pytest_addoption(parser):
@@ -87,7 +87,7 @@ def client(system):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
-    """Marks a test that failed, so that its fixtures leave what it made for whoever looks into it."""
+    """Marks a test that failed, so that its fixtures keep what it made for inspection."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True
@@ -96,7 +96,7 @@ def pytest_runtest_makereport(item):
 
 @pytest.fixture
 def make_system(request, tmp_path_factory):
-    """A factory of private systems, for tests that break what they touch. Kind is "up" unless told. What a test that
+    """A factory of private systems, for tests that break what they touch. The default kind is the first of --sut. What a test that
     passed has made is removed at its end: the disk need not hold the systems of a whole run."""
     made, folders = [], []
 

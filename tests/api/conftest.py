@@ -1,4 +1,4 @@
-"""The pair the API table is told to: OpenStack Swift and the system under test, with the same things stored.
+"""The pair the API table runs against: OpenStack Swift and the system under test, with the same things stored.
 
 Each system gets an OpenStack cluster of its own, because the stories leave things behind.
 """

@@ -25,7 +25,7 @@ PIPELINE = filters.PIPELINE.replace("domain_remap", "cname_lookup domain_remap")
 
 @pytest.fixture(scope="module", params=["1", "3"])
 def aliased(request, tmp_path_factory):
-    """A pair told to follow so many aliases, and the name server."""
+    """A pair that follows so many aliases, and the name server."""
     kind = request.config.getoption("--sut").split(",")[0]
     started = []
     sides = []

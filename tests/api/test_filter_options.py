@@ -1,4 +1,4 @@
-"""Rate limits, read-only accounts and container sync, each on a pair of clusters that are told so."""
+"""Rate limits, read-only accounts and container sync, each on a pair of clusters with these options."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ PATIENT = {"account_ratelimit": "2", "max_sleep_time_seconds": "30", "container_
 
 @pytest.fixture
 def configured(request, tmp_path_factory):
-    """A factory of pairs whose filters are told something."""
+    """A factory of pairs whose filters have the given options."""
     started = []
 
     def factory(**options):
@@ -27,7 +27,7 @@ def configured(request, tmp_path_factory):
         sides = []
         for make_of in ("openstack", kind):
             memcached = Memcached().start()
-            system = make(make_of, tmp_path_factory.mktemp(f"told-{make_of}"), memcached_port=memcached.port,
+            system = make(make_of, tmp_path_factory.mktemp(f"configured-{make_of}"), memcached_port=memcached.port,
                           overrides=filters.overrides(**options))
             started.extend([memcached, system])
             (system.etc / "container-sync-realms.conf").write_text(REALMS)

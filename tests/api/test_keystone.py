@@ -1,4 +1,4 @@
-"""Keystone decides: a real one, with OpenStack's proxy and Martlet's beside each other on it.
+"""A real Keystone, with OpenStack's proxy and Martlet's beside each other on it.
 
 Both systems are asked the same requests by the same users; status, who is challenged how, and what the account
 shows must agree. Run with the environment of harness/keystone.py made (the first run makes it).
@@ -98,7 +98,7 @@ def path(keystone, user, prefix="AUTH_", rest=""):
 
 
 def test_everyone_everywhere(sides, keystone):
-    """Each user, and nobody, on their own account, others', and those only services reach."""
+    """Each user, and no user, on their own account, others' accounts, and accounts that only services reach."""
     for owner in ("tester", "tester4"):
         assert same(sides, "PUT", path(keystone, owner, rest="/c"), user=owner)[0] == 201
         assert same(sides, "PUT", path(keystone, owner, rest="/c/o"), user=owner, body=b"x")[0] == 201

@@ -1,4 +1,4 @@
-"""These tests are about Martlet's own commands: there is nothing to tell OpenStack."""
+"""These tests are about Martlet's own commands, which OpenStack does not have."""
 
 import pytest
 
@@ -6,4 +6,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def only_martlet(request):
     if request.config.getoption("--sut") == "openstack":
-        pytest.skip("a command of Martlet's own: OpenStack has none to be asked")
+        pytest.skip("a command of Martlet's own: OpenStack has no such command")

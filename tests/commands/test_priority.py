@@ -1,4 +1,4 @@
-"""Who goes first when processors are scarce: `nice_priority` and its kin, and what holds where nobody says anything."""
+"""Scheduling priorities: `nice_priority` and the related options, and their defaults."""
 
 import os
 import shutil

@@ -103,7 +103,7 @@ def test_new_certificates_are_taken_and_bad_ones_are_not(tls, tmp_path):
     assert "PRIVATE KEY" not in tls.log()
 
 
-def test_who_does_not_speak_tls_holds_up_nobody(tls):
+def test_a_client_without_tls_delays_no_other(tls):
     tls.start()
     silent = [socket.create_connection(("127.0.0.1", tls.port)) for _ in range(50)]
     for number, connection in enumerate(silent):

@@ -36,7 +36,7 @@ def test_a_first_start_makes_a_cluster_an_operator_recognises(up):
     until(lambda: "testing" in up.log(), what="the accounts it made")
 
 
-def test_everybody_logs_in(up):
+def test_every_user_logs_in(up):
     up.start()
     for user in KEYS:
         assert Client(up.auth_url, user).token

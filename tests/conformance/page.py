@@ -1,7 +1,7 @@
 """docs/reference/conformance.md: what a whole run gave, and why what is still skipped cannot be asked.
 
 Comes in: the results.json of every variant. Always holds: no time or date on the page, so that two runs that gave the
-same give the same page; the section on the probe tests stays as it is; a skip nobody has explained here fails the run.
+same give the same page; the section on the probe tests stays as it is; a skip that is not explained here fails the run.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""What a run of the suite gave: read from pytest's JUnit files, told as a table."""
+"""What a run of the suite gave: read from pytest's JUnit files, written as a table."""
 
 import xml.etree.ElementTree as ElementTree
 from collections import Counter

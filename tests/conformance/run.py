@@ -34,11 +34,11 @@ LONGEST_FIRST = ("test_object_versioning.py", "test_slo.py", "test_symlink.py", 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tests", nargs="*", help="files of the suite (test_slo.py, test_slo.py::TestSlo); all unless told")
+    parser.add_argument("tests", nargs="*", help="files of the suite (test_slo.py, test_slo.py::TestSlo); default: all")
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
     parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
     parser.add_argument("--variant", action="append", choices=[*VARIANTS, "all"],
-                        help="which cluster; several times for several. Unless told: default, and policies for the whole "
+                        help="which cluster; several times for several. Default: default, and policies for the whole "
                              "suite, which together skip only what wants Keystone")
     parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"), help="whose servers")
     parser.add_argument("--workers", type=int, default=4, help="clusters at the same time")
@@ -86,7 +86,7 @@ class Worker(threading.Thread):
                 print(results.line(test, found), flush=True)
         except queue.Empty:
             pass
-        except Exception as error:  # told by the main thread, which fails the run
+        except Exception as error:  # raised by the main thread, which fails the run
             self.error = error
         finally:
             self.stand.stop()

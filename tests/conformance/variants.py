@@ -1,4 +1,4 @@
-"""The variants: what cluster the suite is told to, and what its test.conf then says.
+"""The variants: which cluster the suite runs against, and what its test.conf then contains.
 
 `default` is `martlet up` as it starts by itself. The others give it (or separate Martlet servers) files as an operator
 would write them; OpenStack Swift runs on the very same files, which shows what a failure or a skip means.

@@ -69,7 +69,7 @@ def test_a_filter_of_an_unknown_egg_is_named(broken):
 @pytest.mark.parametrize("role", ROLES)
 def test_an_unknown_filter_in_a_storage_pipeline_is_named(broken, role):
     if role == "proxy":
-        pytest.skip("told above")
+        pytest.skip("covered above")
     replace(broken, f"{role}-server.conf", "healthcheck recon", "healthcheck nosuchfilter recon")
     refused(broken, role, "nosuchfilter")
 

@@ -131,14 +131,14 @@ def test_a_read_only_device_is_left_out(tmp_path, kind, small_device, memcached)
 
 
 def in_its_place(path):
-    """A pipe that nobody writes to, in place of a file."""
+    """A pipe without a writer, in place of a file."""
     path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
     return path
 
 
-def test_nobody_waits_for_a_pipe_in_place_of_a_file(tmp_path, kind):
+def test_a_pipe_in_place_of_a_file_blocks_nothing(tmp_path, kind):
     """Neither a server nor a daemon: what is no file holds nothing up."""
     cluster = Cluster(Layout(tmp_path / "c").write(), kind).start()
     try:

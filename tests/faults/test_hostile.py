@@ -141,11 +141,11 @@ def test_clients_do_not_say_whom_to_tell(hostile, header):
         soon(lambda: hostile.send("PUT", hostile.path("hostile", "told"), b"x", headers), 201)
         soon(lambda: hostile.send("PUT", hostile.path("hostile"), b"", headers), 202)
         soon(lambda: hostile.send("DELETE", hostile.path("hostile", "told"), headers=headers), (204, 404))
-        assert not select.select([listener], [], [], 0.5)[0], "somebody has called"
+        assert not select.select([listener], [], [], 0.5)[0], "a connection was made"
 
 
 def test_uploads_that_break_off_cost_no_node_its_service(hostile, system):
-    """A node that did not get what a client promised is as well as before: many such clients shut nobody out."""
+    """A node that did not get what a client announced stays in service: many such clients lock no other client out."""
     long = {"X-Auth-Token": hostile.token, "Content-Length": str(10**6)}
     cut = {"X-Auth-Token": hostile.token, "Transfer-Encoding": "chunked"}
     for number in range(15):

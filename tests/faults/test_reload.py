@@ -1,4 +1,4 @@
-"""Servers exchanged for another build, or another configuration, while they are asked: nobody notices."""
+"""Servers exchanged for another build, or another configuration, under load: no request fails."""
 
 import os
 import shutil
@@ -167,7 +167,7 @@ def test_who_comes_after_sigterm_is_refused_while_others_finish(cluster):
     process = cluster.services.pop(("proxy", 0))
     upload = begin_upload(cluster.port, client.path("c", "o"), {"X-Auth-Token": client.token}, 10, b"x")
     process.child.send_signal(signal.SIGTERM)
-    until(lambda: refuses(cluster.port), within=15, what="nobody listening")  # the upload is not waited for much longer
+    until(lambda: refuses(cluster.port), within=15, what="the closed port")  # the upload is not waited for much longer
     assert process.alive() and finish_upload(upload, b"x" * 9) == 201
     assert process.child.wait(60) == 0
 

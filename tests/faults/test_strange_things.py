@@ -1,4 +1,4 @@
-"""Things under a device that nobody put there: each is named in one line and passed over or put aside, by every daemon.
+"""Things under a device that do not belong there: each is named in one line and passed over or put aside, by every daemon.
 
 None is followed out of its device, none makes a daemon or a server wait, and what is sound stays whole.
 """

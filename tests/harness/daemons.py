@@ -48,7 +48,7 @@ class Rsync:
         modules = "".join(f"[{role}]\npath = {layout.srv}\nread only = false\nmax connections = 50\n"
                           f"lock file = {layout.root}/rsync-{role}.lock\n" for role in ("account", "container", "object"))
         conf = Path(layout.root) / "rsyncd.conf"
-        # Left alone, a server that root started is nobody.
+        # By default, a server that root started runs as the user nobody.
         conf.write_text(f"use chroot = no\nuid = {os.getuid()}\ngid = {os.getgid()}\n{modules}")
         self.process = Process(["rsync", "--daemon", "--no-detach", f"--config={conf}", f"--port={self.port}",
                                 "--address=127.0.0.1"], layout.root / "log/rsync.log")

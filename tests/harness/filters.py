@@ -17,7 +17,7 @@ OPTIONS = {"name_check": {"forbidden_chars": "^", "maximum_length": "4096", "for
 
 
 def overrides(pipeline=PIPELINE, **options):
-    """What a Layout's `overrides` sets for it; `options` names filters (with _ for -) and what they are told."""
+    """What a Layout's `overrides` sets for it; `options` maps filters (with _ for -) to their options."""
     sections = {"pipeline:main": {"pipeline": pipeline}}
     for name in set(pipeline.split()) - {"proxy-server", "authtoken"}:  # which is no filter of Swift's own
         configured = {**OPTIONS.get(name, {}), **options.get(name.replace("-", "_"), {})}

@@ -1,6 +1,6 @@
 """Load as a program: `load_apart.py AUTH_URL`, for a network that this process is not in.
 
-It says how many writes were acknowledged for every line it is told, and at the end of its input stops, reads all back and says what was wrong.
+For every input line it prints how many writes were acknowledged; at the end of its input it stops, reads everything back and prints what was wrong.
 """
 
 import json

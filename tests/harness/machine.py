@@ -33,7 +33,7 @@ mount --rbind /dev "$root/dev"
 exec chroot "$root" sh -e -c "$3"
 """
 
-# What would reach beyond the copy (`kernel.*` and `fs.*` are everybody's), and what only costs time.
+# What would reach beyond the copy (`kernel.*` and `fs.*` belong to the whole host), and what only costs time.
 MASKED = """systemd-sysctl.service systemd-modules-load.service systemd-remount-fs.service systemd-udevd.service systemd-udev-trigger.service
 systemd-logind.service systemd-hwdb-update.service systemd-binfmt.service systemd-random-seed.service systemd-timesyncd.service
 dev-hugepages.mount dev-mqueue.mount sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount

@@ -1,4 +1,4 @@
-"""The ring builders of both makes, told the same things, each beside files of its own."""
+"""The ring builders of both makes, given the same commands, each with files of its own."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from swift.cli import ringbuilder
 folder, steps = json.load(sys.stdin)
 os.chdir(folder)
 sys.argv[0] = 'swift-ring-builder'
-told = []
+results = []
 for words, answers in steps:
     out, err, status = io.StringIO(), io.StringIO(), 0
     sys.stdin = io.StringIO(answers)
@@ -31,8 +31,8 @@ for words, answers in steps:
         except BaseException:
             traceback.print_exc()
             status = 2
-    told.append([status, out.getvalue(), err.getvalue()])
-json.dump(told, sys.__stdout__)
+    results.append([status, out.getvalue(), err.getvalue()])
+json.dump(results, sys.__stdout__)
 """
 
 

@@ -71,7 +71,7 @@ class Listener:
         return taken
 
     def metrics(self, silence=0.3):
-        """Likewise, as {(name, kind, rate): [values]}."""
+        """The messages since the last call, as {(name, kind, rate): [values]}."""
         found = {}
         for message in self.take(silence):
             match = METRIC.fullmatch(message)
@@ -84,7 +84,7 @@ class Listener:
 
 
 def ask(port, method, path, headers=(), body=b""):
-    """The status of one request to a storage server, with no more headers than said."""
+    """The status of one request to a storage server, with no more headers than given."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers_sent = dict(headers)
     if method in ("PUT", "POST", "UPDATE", "REPLICATE"):

@@ -1,4 +1,4 @@
-"""The kinds of system the tests can be told to: up, separate, openstack (see tests/conftest.py)."""
+"""The kinds of system the tests can run against: up, separate, openstack (see tests/conftest.py)."""
 
 from harness.cluster import Cluster
 from harness.layout import Layout

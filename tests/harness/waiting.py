@@ -32,7 +32,7 @@ def until(question, *, within=60.0, every=0.05, what="the condition"):
 
 
 def free_port():
-    """A loopback port nobody listens on, below the ephemeral range so that no client socket takes it."""
+    """A loopback port without a listener, below the ephemeral range so that no client socket takes it."""
     global _next_port
     while True:
         _next_port = _FIRST_PORT + (_next_port + 1 - _FIRST_PORT) % _PORTS

@@ -10,7 +10,7 @@ from harness.memcached import Memcached
 
 @pytest.fixture(scope="session")
 def ours(request):
-    """What plays Martlet: "martlet", or "openstack" when the tests are told to OpenStack itself."""
+    """What plays Martlet: "martlet", or "openstack" when the tests run against OpenStack itself."""
     return "openstack" if request.config.getoption("--sut") == "openstack" else "martlet"
 
 
@@ -58,7 +58,7 @@ class Twins:
                              if theirs.get(key) != ours.get(key)}
                 wrong.append(f"{request}\n    (OpenStack, here): {differing!r:.1500}")
         on_disk = compare_trees(*(tree(cluster.srv) for cluster in self.clusters))
-        wrong += [line for line in on_disk if line not in self.before_seen]  # an earlier story has told the others
+        wrong += [line for line in on_disk if line not in self.before_seen]  # an earlier story has reported the others
         self.before_seen.update(on_disk)
         assert not wrong, "\n".join(wrong)
 

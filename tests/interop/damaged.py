@@ -120,7 +120,7 @@ class Damaged:
             os.makedirs(os.path.join(self.device, place))
         for place in ("objects/3/124", "objects/file"):
             touch(os.path.join(self.device, place), os.path.basename(place))
-        # Likewise.
+        # As above.
         path = self.put("dangling")
         os.unlink(path)
         os.symlink("/nowhere", path)

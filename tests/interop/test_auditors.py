@@ -13,7 +13,7 @@ from harness.layout import AUDIT_FAST, Layout
 from harness.places import martlet, openstack_command
 from harness.process import run
 
-# Where OpenStack's auditor fails with a traceback in every pass and leaves an object that nobody can read, ours
+# Where OpenStack's auditor fails with a traceback in every pass and leaves an object that no server can read, ours
 # takes it out of replication's way. What a symbolic link leads to, OpenStack's reads as if it were the object's own.
 ONLY_HERE = {"no name", "no etag", "dangling", "directory for file", "link"}
 

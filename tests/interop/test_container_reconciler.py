@@ -97,7 +97,7 @@ def test_both_reconcilers_leave_the_same(cluster, ours, servers):
         conf = upkeep.write_conf(one, "container-reconciler.conf", "container-reconciler", request_tries=1)
         upkeep.once(one, "openstack", "container-updater", one.etc / "container-server.conf")
         output = upkeep.once(one, kind, "container-reconciler", conf)
-        # Ours asks nobody for it.
+        # Ours sends no request for it.
         assert kind == "openstack" or "/AUTH_test/c/of no policy: swift.conf has no policy 7" in output, output
         results.append(left(one, client, now))
         one.stop()

@@ -97,7 +97,7 @@ def test_links_follow_what_is_said_of_the_container(cluster, ours, server):
     client.do("POST", "from", headers=SYNCED, expect=204)
     for device, link in links(one, "from").items():
         link.unlink()
-    # Whoever replicates the container finds that it is synced.
+    # The container's replicator finds that it is synced.
     for replicator in ("openstack", ours):
         upkeep.once(one, replicator, "container-replicator", sync_conf(one, "container-replicator"))
         assert len(links(one, "from")) == 3, replicator

@@ -112,7 +112,7 @@ class Replicas:
         return {"rows": rows, "hash": info[0], "times": info[1:3], "metadata": json.loads(info[3] or "{}")}
 
     def level(self, name):
-        """Fails unless all primaries have the same and nobody else has anything; what they have."""
+        """The content of the primaries. Fails unless they are equal and no other device has any."""
         _, primaries, other = self.place(name)
         first, *others = (self.read(device, name) for device in primaries)
         for replica in others:

@@ -1,4 +1,4 @@
-"""Encrypted objects: either make's proxy reads what the other's has written, whoever keeps it, before and after the root
+"""Encrypted objects: either make's proxy reads what the other's has written, whichever servers store it, before and after the root
 secret was rotated; nothing of them lies on a device in the clear."""
 
 import base64

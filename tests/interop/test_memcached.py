@@ -61,9 +61,9 @@ def test_what_one_proxy_changes_the_other_sees_soon(proxies, order):
     one.put("shared", "o", body=b"x")
     assert (anonymous(first), anonymous(second)) == (401, 401)  # both have the container's rights cached now
     one.do("POST", "shared", headers={"X-Container-Read": ".r:*"}, expect=204)
-    until(lambda: (anonymous(first), anonymous(second)) == (200, 200), within=30, what="both letting everybody read")
+    until(lambda: (anonymous(first), anonymous(second)) == (200, 200), within=30, what="both gateways allowing anonymous reads")
     two.do("POST", "shared", headers={"X-Container-Read": ""}, expect=204)
-    until(lambda: (anonymous(first), anonymous(second)) == (401, 401), within=30, what="both letting nobody read")
+    until(lambda: (anonymous(first), anonymous(second)) == (401, 401), within=30, what="both gateways refusing anonymous reads")
     two.do("DELETE", "shared", "o", expect=204)
     two.do("DELETE", "shared", expect=204)
     until(lambda: one.do("GET", "shared", "o").status == one.do("HEAD", "shared").status == 404, within=30, what="the container being gone")
@@ -89,7 +89,7 @@ def unharmed(system, request):
 
 
 def test_memcached_dies_under_load_and_comes_back(unharmed):
-    """No request fails, and nobody has to log in again."""
+    """No request fails, and no client has to log in again."""
     system = unharmed
     failures, rounds, stop = [], [], threading.Event()
 
@@ -135,5 +135,5 @@ def test_memcached_answers_rubbish(make_system, ours):
             asked = rubbish.asked
             for number in range(5):
                 work(Client(system.auth_url), f"o{number}")
-            assert rubbish.asked > asked, "nobody asked the cache"
+            assert rubbish.asked > asked, "the cache was not asked"
             assert system.alive()

@@ -64,7 +64,7 @@ def test_everything_is_exchanged_forth_and_back_under_load(half, ours):
                 going_on(load)
             for role in ROLES:
                 for node in NODES:
-                    half.shut_down_service(role, node)  # OpenStack's cuts everybody off when told to stop
+                    half.shut_down_service(role, node)  # OpenStack's closes every connection on SIGTERM
                     going_on(load)
                     half.start_service(role, node, kinds[node])
                     await_copies(half, list(load.expected))
@@ -116,7 +116,7 @@ def at_rest(cluster, names, gone):
         assert len({content for _, content in found}) == 1 and len(found) == 3, f"{name}: replicas differ: {found}"
     for name in gone:
         assert not kept[f"/AUTH_test/load/{name}"], f"{name} has come back"
-    assert set(kept) == {f"/AUTH_test/load/{name}" for name in [*names, *gone]}, "objects nobody has written"
+    assert set(kept) == {f"/AUTH_test/load/{name}" for name in [*names, *gone]}, "objects that were never written"
     containers = rows_of(cluster, rings["container"], "containers", "/AUTH_test/load",
                          "SELECT name, created_at, size, etag FROM object WHERE deleted = 0 ORDER BY name")
     assert [row[0] for row in containers] == names, f"{len(containers)} rows, {len(names)} objects"
@@ -124,7 +124,7 @@ def at_rest(cluster, names, gone):
                        "SELECT name, object_count, bytes_used FROM container WHERE deleted = 0 ORDER BY name")
     assert [(row[0], int(row[1])) for row in accounts] == [("load", len(names))], accounts
     assert int(accounts[0][2]) == sum(row[2] for row in containers)
-    assert not away, f"{away} wait to be told to their containers"
+    assert not away, f"{away} wait to be sent to their containers"
     return True
 
 

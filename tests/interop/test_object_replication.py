@@ -93,7 +93,7 @@ class Replicas:
         return {path.name: (path.read_bytes(), read_metadata(str(path))) for path in place.iterdir()}
 
     def level(self, name):
-        """Fails unless all primaries have the same and nobody else has anything; what they have."""
+        """The content of the primaries. Fails unless they are equal and no other device has any."""
         _, primaries, other = self.place(name)
         first, *others = (self.files(device, name) for device in primaries)
         assert first, name

@@ -1,4 +1,4 @@
-"""Requests about versions of objects, told to a whole cluster of either make: who refuses what, and what a cache may still say."""
+"""Requests about versions of objects, sent to a whole cluster of either make: which server refuses what, and what a cache may still answer."""
 
 import http.client
 import json
@@ -72,7 +72,7 @@ def test_who_was_told_that_a_container_is_gone_gets_no_version_of_it(client, met
     version = "?version-id=" + next(each["version_id"] for each in listed if each["bytes"])
     assert client.do("GET", "c", "o", query=version).body == b"two"
     delete_behind(client, "c")
-    assert client.do("GET", "c", "o", query=version).status == 200  # nobody could know
+    assert client.do("GET", "c", "o", query=version).status == 200  # the cache cannot know
     assert client.do(method, "c", query=query).status == 404
     assert refusal(client.do("GET", "c", "o", query=version)) == NOT_VERSIONED
     client.put("c")

@@ -43,7 +43,7 @@ def test_a_daemon(tmp_path, ours, situation):
 
 
 def names(value, path=""):
-    """Paths of all that is in it, and of what kind each is; a pass with nobody to name says nothing of failures."""
+    """Paths of all values in it, and the kind of each; a pass without failed nodes reports no failures."""
     if isinstance(value, dict):
         inner = [names(item, f"{path}/{name}") for name, item in value.items() if name != "failure_nodes"]
         return {(path, "dict")}.union(*inner)

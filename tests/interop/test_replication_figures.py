@@ -20,7 +20,7 @@ def figures(replicas, device, cache="object"):
     for name in TIMES:
         assert isinstance(stats_page.pop(name, 0.0), float), name
     stats = stats_page["replication_stats"]
-    # OpenStack's leave out whom nobody failed to reach, and have begun to count a daemon of their own.
+    # OpenStack's daemons leave out nodes without a failure, and count a daemon of their own.
     return {**stats_page, "replication_stats": {key: value for key, value in stats.items() if value and key not in ("start", "deferred")}}
 
 

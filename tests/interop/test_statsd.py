@@ -1,4 +1,4 @@
-"""What storage servers and gateways tell StatsD: the same metrics from either make for the same requests. Daemons:
+"""What storage servers and gateways send to StatsD: the same metrics from either make for the same requests. Daemons:
 test_statsd_daemons.py.
 """
 
@@ -288,7 +288,7 @@ def test_a_gateway(tmp_path, ours, situation):
         finally:
             side.stop()
     if "object.client_timeouts" in expected:
-        # The server under OpenStack's gateway gives up at the same age: whoever is first says what it was.
+        # The server under OpenStack's gateway gives up at the same age: the first one counts the reason.
         sent[0] = {(name.replace("client_disconnects", "client_timeouts"), kind) for name, kind in sent[0]}
     missing, foreign = sent[0] - sent[1], sent[1] - sent[0]
     assert {f"proxy-server.{name}" for name in expected} <= {name for name, _ in sent[0]}, sorted(sent[0])

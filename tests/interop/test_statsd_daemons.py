@@ -1,4 +1,4 @@
-"""What daemons tell StatsD: the same names, kinds and shares from either make in the same situation."""
+"""What daemons send to StatsD: the same names, kinds and shares from either make in the same situation."""
 
 import json
 import os
@@ -29,7 +29,7 @@ FAR = {"per_diff": 20, "max_diffs": 3}
 
 
 class Side:
-    """A cluster whose daemons are of one make and tell a listener what they do."""
+    """A cluster whose daemons are of one make and send their metrics to a listener."""
 
     def __init__(self, root, servers, daemons, sections):
         self.root, self.daemons, self.seen = root, daemons, {}
@@ -292,7 +292,7 @@ def container_reconciler(side):
     side.once("container-reconciler", side.conf("container-reconciler", request_tries=1))
 
 
-# Those who tell nothing, and names that ours does not send: docs/operating/monitoring.md says why.
+# Situations without metrics, and names that ours does not send: docs/operating/monitoring.md says why.
 SILENT = {"container-reconciler"}
 # OpenStack's two auditors may meet at the spoiled object, and the one that comes late calls it an error.
 NOT_SENT = {"object-auditor": {"object-auditor.errors|c"},

@@ -1,4 +1,4 @@
-"""Objects written near their writer first (`write_affinity`), told to a whole cluster of either make."""
+"""Objects written near their writer first (`write_affinity`), tested on a whole cluster of either make."""
 
 import pytest
 

@@ -35,7 +35,7 @@ def wait_for_exec():
 
 
 def alive(pid):
-    """Who was sent a deadly signal dies before he stops, however long that takes."""
+    """A process that was sent a deadly signal dies before it stops, however long that takes."""
     try:
         os.kill(pid, signal.SIGSTOP)
         stopped = os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])

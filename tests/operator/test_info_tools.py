@@ -359,7 +359,7 @@ SPILL = ("PRAGMA cache_size = 1", "BEGIN IMMEDIATE", "CREATE TABLE filler (a)", 
 
 
 def test_databases_whose_writer_was_killed(etc, tmp_path, monkeypatch):
-    """What a transaction has done is undone for whoever looks; on the disk all stays, and no copy is left behind."""
+    """A reader does not see what an open transaction has written; the files on disk do not change, and no copy is left behind."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))

@@ -95,7 +95,7 @@ def test_up_has_one_page_for_all_of_itself(make_system):
         assert figure(page, "martlet_device_files", device=device) >= figure(page, "martlet_device_free_files", device=device)
     assert "secret" not in page and "AUTH_test" not in page
     assert scrape(up.port, path="/metrics?x=y")
-    # A client behind somebody who passes requests on is not who asks.
+    # A client behind a forwarding proxy is not the peer that is checked.
     assert status(up.port, {"X-Forwarded-For": "1.2.3.4"}) == 412
 
 

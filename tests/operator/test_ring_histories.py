@@ -1,11 +1,11 @@
-"""Random histories of a ring, told to OpenStack's builder and to ours: who places replicas better, and moves fewer.
+"""Random histories of a ring, run with OpenStack's builder and with ours: which one places replicas better, and moves fewer.
 
 Devices come, go, change weight and place, replicas and overload change, time passes or does not, and a rebalance
 follows. Between its steps our builder file is read and written again by OpenStack's library (that is how time passes in
 it), so each reads what the other wrote all along. When the history is over, time passes until nothing moves any more.
 
 Chance decides what has to move: a region that changes its name may put two replicas of many partitions together, or of
-none. A history in which ours moves more, and ends no better for it, is told again with other seeds for the rebalances.
+none. A history in which ours moves more, and ends no better for it, is run again with other seeds for the rebalances.
 
 MARTLET_RING_HISTORIES is how many (20), MARTLET_RING_SEED the first.
 """

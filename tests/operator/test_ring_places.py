@@ -26,7 +26,7 @@ def test_a_builder_behind_a_link_is_changed_where_it_is(tmp_path, make):
 
 @as_root
 def test_a_builder_keeps_its_owner(tmp_path):
-    """Else whoever owns it could not read it any longer, once root has changed it."""
+    """Otherwise its owner could not read it any longer after root has changed it."""
     builders.ours(tmp_path, MADE)
     for name in ("b.builder", "b.ring.gz"):
         os.chown(tmp_path / name, 12345, 54321)

@@ -56,7 +56,7 @@ def test_our_servers_find_nothing_wrong(etc, tmp_path, role, written):
 @pytest.mark.parametrize("written", [str, spelled_out], ids=["as-it-is", "spelled-out"])
 @pytest.mark.parametrize("daemon", ["object-expirer", "container-reconciler"])
 def test_our_daemons_pass_with_the_samples_of_their_gateways(etc, tmp_path, daemon, written):
-    """No server answers, so that a pass finds nothing; what a file says that nobody reads would be a warning."""
+    """No server answers, so that a pass finds nothing; an option that is never read would be a warning."""
     for sample in SAMPLES:
         if sample.name not in ("swift.conf-sample", "dispersion.conf-sample", "drive-audit.conf-sample"):
             text = written(sample.read_text()).replace("/etc/swift", str(etc)).replace("/var/cache/swift", str(tmp_path))

@@ -1,4 +1,4 @@
-"""`martlet recon` beside `swift-recon`: the same lines of the same servers, told ones and real ones of both makes."""
+"""`martlet recon` beside `swift-recon`: the same lines of the same servers, fake servers and real ones of both makes."""
 
 import contextlib
 import difflib
@@ -97,9 +97,9 @@ class ReconCluster:
 
     def __init__(self, etc, answers, dead=True):
         self.etc, self.servers = etc, [FakeReconServer(output, f"127.0.0.{number + 1}") for number, output in enumerate(answers)]
-        self.nobody = socket.socket()
-        self.nobody.bind(("127.0.0.99", 0))
-        places = [(server.ip, server.port) for server in self.servers] + ([self.nobody.getsockname()] if dead else [])
+        self.dead_server = socket.socket()
+        self.dead_server.bind(("127.0.0.99", 0))
+        places = [(server.ip, server.port) for server in self.servers] + ([self.dead_server.getsockname()] if dead else [])
         write_rings(etc, places)
         right = sums(etc)
         conf = str(etc / "swift.conf")
@@ -112,7 +112,7 @@ class ReconCluster:
         last["/recon/swiftconfmd5"] = {conf: "abc"}
 
     def stop(self):
-        self.nobody.close()
+        self.dead_server.close()
         for server in self.servers:
             server.stop()
 
@@ -125,7 +125,7 @@ def recon_cluster(tmp_path_factory):
     null["/recon/version"] = {"version": "2.38.3"}
     null["OPTIONS"] = "object-server"
     broken = dict.fromkeys(full(0, now), 500)
-    kept = ReconCluster(tmp_path_factory.mktemp("told") / "etc", [full(0, now), null, broken, full(1, now), full(2, now)])
+    kept = ReconCluster(tmp_path_factory.mktemp("recon") / "etc", [full(0, now), null, broken, full(1, now), full(2, now)])
     yield kept
     kept.stop()
 
@@ -173,7 +173,7 @@ def test_ranks_and_graph(tmp_path):
     devices = [{"device": f"sd{number}", "mounted": True, "size": 1000, "used": used, "avail": 1000 - used}
                for number, used in enumerate([100, 205, 300, 301, 302, 409, 995, 1000, 1, 0] * 3)]
     for number, disk in enumerate(devices):
-        disk["used"] = min(disk["used"] + number // 10, 1000)  # few alike: their order would be anybody's
+        disk["used"] = min(disk["used"] + number // 10, 1000)  # few alike: the order of equal ones is undefined
         disk["avail"] = 1000 - disk["used"]
     recon_cluster = ReconCluster(tmp_path / "etc", [{"/recon/diskusage": devices}, {"/recon/diskusage": [{"device": "big", "mounted": True, "size": 3 * 10**18, "used": 10**12, "avail": 10**18}, {"device": "almost", "mounted": True, "size": 10**12 + 7, "used": 59 * 10**10, "avail": 41 * 10**10}]},
                                    {"/recon/diskusage": []}, *({"/recon/diskusage": [{"device": "sdx", "mounted": mounted, "size": "", "used": "", "avail": ""}]}

@@ -2,7 +2,7 @@
 
 Comes in: a directory, whose programs to run, what pytest is to run. What comes out: pytest's exit status.
 Always holds: nothing outside the directory is touched. Mounts, process ids and the network are the machine's own, so
-that `swift-orphans` kills nobody else's daemons and every machine listens on the same ports.
+that `swift-orphans` kills no other machine's daemons and every machine listens on the same ports.
 Does not: change a test, or a configuration that an option of the run does not speak of. What lies in /etc/swift are
 the files of `doc/saio` in Swift's source distribution, the rings those of its `remakerings`.
 
@@ -76,7 +76,7 @@ def start(command, log):
 
 
 def rings(kept, remake, log):
-    """Rings and builders; those of the run's first machine are everybody's, as making them takes longer than most tests."""
+    """Rings and builders; those of the run's first machine serve all machines, as making them takes longer than most tests."""
     with open(kept / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         etc, files = Path("/etc/swift"), ("*.ring.gz", "*.builder")

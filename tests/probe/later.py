@@ -29,7 +29,7 @@ WHY = (
 
 
 def reason(case):
-    """Why the case did not pass, or None when nobody knows."""
+    """Why the case did not pass, or None when the reason is unknown."""
     return next((why for file, test, given, why in WHY
                  if re.fullmatch(file, case.file) and re.fullmatch(test, case.name)
                  and re.fullmatch(given, case.reason, re.DOTALL)), None)

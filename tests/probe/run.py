@@ -35,7 +35,7 @@ LONGEST_FIRST = ("test_sharder.py", "test_container_sync.py", "test_object_expir
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tests", nargs="*", help="files of the suite (test_signals.py, test_signals.py::TestX); "
-                                                 "all that Martlet has the features for unless told")
+                                                 "all that Martlet has the features for unless given")
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
     parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
     parser.add_argument("--make", default="martlet", choices=("martlet", "openstack"), help="whose daemons")

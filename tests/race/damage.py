@@ -41,7 +41,7 @@ EXPIRER = ExpirerConfig({})
 
 
 def objects(layout, numbers, second, only=None, more=()):
-    """The objects of these numbers with their replicas in place, written at `second`; on device `only`, if told, and with
+    """The objects of these numbers with their replicas in place, written at `second`; on device `only`, if given, and with
     `more` metadata."""
     ring = Ring(str(layout.etc), ring_name="object")
     etag, stamp = hashlib.md5(BODY).hexdigest(), f"{second}.00000"

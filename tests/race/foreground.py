@@ -25,12 +25,12 @@ from harness.places import REPOSITORY  # noqa: E402
 from race import damage  # noqa: E402
 
 BODY = b"y" * 4096
-# What the daemons do when nobody says otherwise; layouts of other tests let the auditor hurry.
+# The daemons' default options; layouts of other tests set a faster auditor.
 DEFAULT_PACE = {"files_per_second": 20, "bytes_per_second": 10_000_000, "zero_byte_files_per_second": 50}
 
 
 class User(threading.Thread):
-    """Reads and writes in turn, `rate` times a second, until told to stop."""
+    """Reads and writes in turn, `rate` times a second, until stopped."""
 
     def __init__(self, auth_url, number, rate, objects):
         super().__init__(daemon=True)

@@ -3,7 +3,7 @@
     python tests/race/race.py [--seconds 10] [--rounds 2] [--only martlet] [--before BINARY] [--events PUT GET] [--write FILE]
 
 Every event alternates between the two. A run with a single answer that is not 2xx, or a broken connection, is void
-and ends the race. What is acknowledged has been synced on both sides: neither is told to be careless.
+and ends the race. What is acknowledged has been synced on both sides: neither runs with weaker settings.
 """
 
 import argparse

@@ -81,10 +81,10 @@ class Device:
         return sorted(path.relative_to(self.place) for path in self.place.rglob("*"))
 
     def release(self):
-        """Unmounted altogether. Nobody may use it any more."""
+        """Unmounts it. No process may use it any more."""
         for place in (self.place, self.disk):
             if not patiently(["umount", place]):
-                raise RuntimeError(f"{place} stays busy: {holders(place) or 'nobody has a file open there'}")
+                raise RuntimeError(f"{place} stays busy: {holders(place) or 'no process has a file open there'}")
 
     def read_only(self, only=True, within=1.0):
         return patiently(["mount", "-o", f"remount,bind,{'ro' if only else 'rw'}", self.place], within)
@@ -113,7 +113,7 @@ class Device:
             os.close(handle)
 
     def freeze(self):
-        """Whoever writes hangs, and cannot even be killed."""
+        """Every writer hangs, and cannot even be killed."""
         run("fsfreeze", "-f", self.disk)
 
     def thaw(self):

@@ -1,4 +1,4 @@
-"""What can go wrong, by name. Each is a generator: it strikes, yields while it lasts, and is made good again.
+"""The faults, by name. Each is a generator: it injects the fault, yields while the fault lasts, and repairs it.
 
 HIDING keeps data from view, and nothing acknowledged may be lost by it, on however many nodes it strikes. LOSSES destroy what
 one node holds. Each gets the storm, where to strike, and dice of its own.
@@ -32,7 +32,7 @@ def loss(function):
 
 
 def lasts(name):
-    """How long a fault must last at least to be one."""
+    """The least number of seconds a fault must last to have an effect."""
     return LONGER_THAN_EVERY_TIMEOUT if name.startswith("SIGSTOP") else 0
 
 
@@ -104,7 +104,7 @@ def read_only(storm, node, dice):
 
 @hiding("node")
 def EIO(storm, node, dice):
-    """The drive fails under everybody; what was not synced is gone. It is repaired and the node restarted."""
+    """Every access to the drive fails; what was not synced is gone. It is repaired and the node restarted."""
     device = dice.choice(storm.devices[node])
     device.fail()
     yield
@@ -212,7 +212,7 @@ def bits_flipped_in_xattr(storm, node, dice):
 
 @loss
 def bits_flipped_in_databases(storm, node, dice):
-    """Where whoever opens it must notice: SQLite keeps no checksum of rows, so nobody could tell a wrong one."""
+    """In bytes that every open checks: SQLite keeps no checksum of rows, so a wrong row could not be detected."""
     def flip_header(path, dice):
         with open(path, "r+b") as file:
             offset = dice.choice([*range(16), 100])  # the magic words, and the kind of the page that holds the schema
@@ -251,7 +251,7 @@ def a_node_emptied(storm, node, dice):
 
 @loss
 def a_node_returned_after_reclaim(storm, node, dice):
-    """The node was away when things were deleted, and for longer than anybody remembers that they were.
+    """The node was away when things were deleted, and for longer than any server keeps tombstones.
 
     Its databases are wiped before it returns, as the rule is for such a node; its objects are what the auditor's watcher for
     dark data is for, once all is calm.

@@ -88,7 +88,7 @@ class Layout:
         self._save(builder, name)
 
     def rebalance(self, dice):
-        """Change a weight in every ring, as an operator would; nobody has the new rings yet."""
+        """Change a weight in every ring, as an operator would; no machine has the new rings yet."""
         for name in self.ring_names:
             builder = RingBuilder.load(str(self.etc("builders") / f"{name}.builder"))
             builder.pretend_min_part_hours_passed()  # one replica of a partition moves, whatever the weights

@@ -16,7 +16,7 @@ NAMESPACES = ("--mount", "--pid", "--net", "--uts", "--fork", "--kill-child", "-
 
 
 def enter(options):
-    """The command that starts this file as process 1 of a new machine, which ends with whoever started it."""
+    """The command that starts this file as process 1 of a new machine, which ends with the process that started it."""
     return ["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, sys.executable, __file__, str(options)]
 
 

@@ -1,6 +1,6 @@
 """The running cluster: every server and every daemon of every node a process of its own, on that node's network and clock.
 
-`kinds` says whose program stands in for each: Martlet's, OpenStack's, or nobody's.
+`kinds` maps each program to its make: Martlet's, OpenStack's, or none.
 """
 
 import os
@@ -19,7 +19,7 @@ from storm.layout import DAEMONS, PORTS
 from storm.network import HOST
 
 SERVERS = [f"{role}-server" for role in ROLES]
-NOT_NEEDED = {"account-reaper"}  # to heal: nobody deletes an account
+NOT_NEEDED = {"account-reaper"}  # to heal: no account is deleted
 ALL_DAEMONS = [daemon for role in ROLES for daemon in DAEMONS[role]]
 
 
@@ -144,7 +144,7 @@ class Nodes:
         until(serve, within=60, every=0.2, what=f"all drives of {url} serving")
 
     def end_daemons(self):
-        """Stop upkeep, as an operator would. A program that does not end when told is remembered."""
+        """Stop upkeep, as an operator would. A program that does not end on SIGTERM is recorded."""
         names = [name for name in ALL_DAEMONS if self.kinds[name]]
         with self.lock:
             ending = [(key, self.running.pop(key)) for key in list(self.running) if key[1] in names]
@@ -157,7 +157,7 @@ class Nodes:
             try:
                 process.child.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self.fallen.append(f"{name} of {holder} did not end when told to: {process.tail(600)!r}")
+                self.fallen.append(f"{name} of {holder} did not end on SIGTERM: {process.tail(600)!r}")
             process.kill()
 
     def check_alive(self):

@@ -9,11 +9,11 @@ server and every daemon a process of its own, each node on its own network, cloc
 read, list and delete objects while faults strike, drawn from a seed. Then everything heals, upkeep runs until
 nothing changes, and all of this must hold:
 
-- every acknowledged write reads back whole and newest; what was deleted stays deleted; no reader ever got bytes that nobody stored;
+- every acknowledged write reads back whole and newest; what was deleted stays deleted; no reader ever got bytes that were never stored;
 - listings and the counters of containers and account equal the objects;
 - every replica is on each of its three primaries and equal to the others in bytes and metadata, every database in rows;
-- no data that nobody stored, no stray file, no pending update, no handoff, no quarantine where nothing was damaged;
-- no program ended by itself, none failed to end when told to, no pass hung.
+- no data that was never stored, no stray file, no pending update, no handoff, no quarantine where nothing was damaged;
+- no program ended by itself, none failed to end on SIGTERM, no pass hung.
 
 `.venv/bin/python tests/storm/run.py --seed N{more}` replays a storm.
 

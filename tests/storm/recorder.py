@@ -1,8 +1,8 @@
 """The load of a storm, and what it knows: every change that was acknowledged, and every one that may have happened.
 
 An answer that never came, or says that something failed, leaves both states possible; so does "not found" for a DELETE, which
-a replica that was out of date may have said. While the storm blows a reader may be told of an older state, as Swift
-allows, but never get bytes that nobody stored under that name. When all is calm there is one right answer.
+a replica that was out of date may have said. During the faults a reader may get an older state, as Swift
+allows, but never get bytes that were never stored under that name. When all is calm there is one right answer.
 """
 
 import http.client
@@ -106,7 +106,7 @@ class Recorder(Load):
         reply = self._send(client, "GET", name)
         self.reads += 1
         if reply.status == 200 and fingerprint(reply.body) not in self.stored[name]:
-            self.wrong.append(f"a reader of {self.container}/{name} got {len(reply.body)} bytes that nobody stored there "
+            self.wrong.append(f"a reader of {self.container}/{name} got {len(reply.body)} bytes that were never stored there "
                               f"(etag {reply['Etag']}, {reply['X-Trans-Id']})")
         elif reply.status not in (200, 404):
             raise AssertionError(f"GET {self.container}/{name}: {reply.status}")
@@ -116,7 +116,7 @@ class Recorder(Load):
         self.listings += 1
         if reply.status in (200, 204):
             strange = set(reply.body.decode().splitlines()) - self.expected.keys()
-            self.wrong.extend(f"{self.container} lists {name!r}, which nobody stored" for name in strange)
+            self.wrong.extend(f"{self.container} lists {name!r}, which was never stored" for name in strange)
 
     def delete_some(self, client, dice):
         """Delete a tenth of what certainly exists; how many that was."""

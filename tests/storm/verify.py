@@ -79,7 +79,7 @@ def listings(storm, clients):
 
 
 class Drives:
-    """Every file on every drive, told apart by what it should be."""
+    """Every file on every drive, sorted by its kind."""
 
     def __init__(self, storm):
         self.storm, self.layout = storm, storm.layout
@@ -109,14 +109,14 @@ class Drives:
         return {device["device"] for device in self.storm.ring(name).get_part_nodes(partition)}
 
     def objects(self):
-        """Every replica in its place and equal, and nothing that nobody stored."""
+        """Every replica in its place and equal, and no object that was never stored."""
         wanted = {}
         for recorder in self.storm.recorders:
             index = next(index for index, name in self.layout.policies.items() if name == recorder.policy)
             kind = "objects" + (f"-{index}" if index else "")
             for name, states in recorder.expected.items():
                 if len(states) > 1:
-                    continue  # wrong already, and said
+                    continue  # wrong already, and reported
                 key = hash_path(f"/{ACCOUNT}/{recorder.container}/{name}")
                 partition = self.storm.ring(kind.replace("objects", "object")).get_part(ACCOUNT, recorder.container, name)
                 wanted[kind, partition, key] = f"{recorder.container}/{name}", states[0]
@@ -125,7 +125,7 @@ class Drives:
 
     def _replicas(self, key, name, state):
         kind, partition, name_hash = key
-        where = f"{name or 'an object that nobody stored'} ({kind}/{partition}/…/{name_hash})"
+        where = f"{name or 'an object that was never stored'} ({kind}/{partition}/…/{name_hash})"
         found, homes = self.files.get(key, {}), self.primaries(kind, partition)
         data = {drive: sorted(file for file in files if file.endswith((".data", ".meta"))) for drive, files in found.items()}
         data = {drive: files for drive, files in data.items() if files}
