@@ -13,7 +13,8 @@
     reason = "a bench prints, and its set-up holds or stops it"
 )]
 
-use features::registry::{FEATURES, Parts, build};
+use features::context::FeatureContext;
+use features::registry::{FEATURES, build};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use request_pipeline::{
     AccountInfo, ClientRequest, ContainerInfo, Core, Feature, InfoSource, Pipeline, Request, Response, reply,
@@ -161,7 +162,7 @@ fn measure(runtime: &tokio::runtime::Runtime, pipelines: &[(String, Pipeline)], 
 fn main() {
     let (conf, swift) = configuration();
     let world = World::real();
-    let parts = Parts {
+    let parts = FeatureContext {
         conf: &conf,
         swift: &swift,
         world: &world,

@@ -149,7 +149,7 @@ impl Store {
 
 /// The MD5 of some bytes.
 pub(crate) fn etag(bytes: &[u8]) -> String {
-    crate::segments::hex(&Md5::digest(bytes))
+    crate::large_objects::segments::hex(&Md5::digest(bytes))
 }
 
 /// A body's text, or how it broke.

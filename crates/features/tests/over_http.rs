@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bytes::Bytes;
-use features::catch_errors::CatchErrors;
-use features::proxy_logging::ProxyLogging;
+use features::monitoring::catch_errors::CatchErrors;
+use features::monitoring::proxy_logging::ProxyLogging;
 use http::HeaderValue;
 use peer::http_server::{Shutdown, serve};
 use peer::{Body, HttpService, ServerOptions};

@@ -4,7 +4,7 @@
 //! in a warning by `settings`.
 
 use crate::failure::Failure;
-use features::registry::Parts;
+use features::context::FeatureContext;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
 use peer::http_server::{Linger, Open};
@@ -57,7 +57,7 @@ pub fn build_beside(
     conf: &ProxyConf,
     swift: &SwiftConf,
 ) -> Result<Arc<Gateway>, Failure> {
-    let features = features::registry::build_internal(&Parts {
+    let features = features::registry::build_internal(&FeatureContext {
         conf,
         swift,
         world,
@@ -72,7 +72,7 @@ fn make(
     swift: &SwiftConf,
     (rings, peers): (Rings, Arc<Peers>),
     cache_times: Statsd,
-    features: impl FnOnce(&Parts<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError>,
+    features: impl FnOnce(&FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError>,
 ) -> Result<Arc<Gateway>, Failure> {
     let memcached = conf.cache.as_ref().map(|cache| connect(world, cache)).transpose()?;
     let statsd = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
@@ -84,7 +84,7 @@ fn make(
         }) as Arc<dyn SharedCache>
     });
     let shared = Shared::new(world.clone(), options(conf, swift, statsd), rings, peers, cache.clone());
-    let features = features(&Parts {
+    let features = features(&FeatureContext {
         conf,
         swift,
         world,

@@ -1,6 +1,6 @@
 //! The door of a storage server whose pipeline has `recon`: what monitors ask is answered before the service is.
 
-use features::recon::Recon;
+use features::monitoring::recon::Recon;
 use peer::{Body, HttpService, Response, StorageDoor};
 use std::net::SocketAddr;
 use vocabulary::names::unquote;

@@ -18,7 +18,7 @@ use crate::worker::{Leaving, Worker};
 use crate::{logging, overseer, priority, process, proxy};
 use ::upkeep::ReconFile;
 use durable_fs::Drives;
-use features::recon::Recon;
+use features::monitoring::recon::Recon;
 use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, Peers, ServerOptions, StorageDoor};
 use settings::gateway_filters::ReconSettings;

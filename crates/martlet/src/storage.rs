@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use crate::metrics::{Beginning, MeasuredService};
 use durable_fs::{Drives, Health, Reserve};
-use features::sync_realms::SyncRealms;
+use features::access::sync_realms::SyncRealms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions, ReplicationOptions};

@@ -5,7 +5,7 @@
 //! container that is not empty yet is tried again as often as configured; results are in the order given.
 //! Source: `doc/source/api/bulk-delete.rst` and OpenStack Swift's answers.
 
-use crate::bulk_reply::Report;
+use crate::bulk::report::Report;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use http::header::USER_AGENT;
@@ -223,7 +223,7 @@ pub(super) fn quote(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listing_accept::Form;
+    use crate::listings::listing_accept::Form;
     use crate::testing::{Answer, ask, request, with_headers};
     use parking_lot::Mutex;
     use request_pipeline::{Feature, Response};

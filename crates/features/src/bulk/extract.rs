@@ -7,7 +7,7 @@
 use super::decode::{Compression, Decoded};
 use super::delete::{quote, subrequest};
 use super::tar::{Archive, Entry, Unreadable};
-use crate::bulk_reply::Report;
+use crate::bulk::report::Report;
 use futures_util::future::join;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method};

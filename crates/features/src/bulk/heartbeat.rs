@@ -4,7 +4,7 @@
 //! Always holds: the work goes on only while the client takes the answer, and is dropped with it; the
 //! report, if anything was sent before it, comes behind a blank line.
 
-use crate::listing_accept::Form;
+use crate::listings::listing_accept::Form;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::{Stream, StreamExt, stream};

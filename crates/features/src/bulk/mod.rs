@@ -9,7 +9,7 @@
 //! |---|---|
 //! | deleting many things, a few at a time | `delete.rs`; the list of them `list.rs` |
 //! | an answer that begins before it is known | `heartbeat.rs` |
-//! | the report that such a request ends with | `../bulk_reply.rs` |
+//! | the report that such a request ends with | `report.rs` |
 //! | an archive becomes objects | `extract.rs` |
 //! | what is in an archive | `decode.rs`, `tar.rs`, `header.rs` |
 //!
@@ -21,12 +21,13 @@ pub mod extract;
 pub mod header;
 pub mod heartbeat;
 pub mod list;
+pub mod report;
 pub mod tar;
 #[cfg(test)]
 mod tests;
 
-use crate::bulk_reply::Report;
-use crate::listing_accept::{Form, choose};
+use crate::bulk::report::Report;
+use crate::listings::listing_accept::{Form, choose};
 use decode::Compression;
 use delete::{Deleter, Tally};
 use extract::{Limits, extract};

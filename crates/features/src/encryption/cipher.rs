@@ -2,7 +2,7 @@
 //!
 //! Always holds: a random number is used as initialisation vector or key once.
 
-use crate::keymaster::Key;
+use crate::encryption::keymaster::Key;
 use aes::Aes256;
 use bytes::{Bytes, BytesMut};
 use ctr::Ctr128BE;

@@ -8,7 +8,7 @@ use super::cipher::Cipher;
 use super::meta::{BadMeta, CryptoMeta, EncryptedValue};
 use super::parts::Parts;
 use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, LISTED_ETAG, Trouble, USER_META, USER_META_KEY};
-use crate::keymaster::{Key, KeyError, Keys, RootSecrets};
+use crate::encryption::keymaster::{Key, KeyError, Keys, RootSecrets};
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};

@@ -17,7 +17,7 @@ use super::{
     BODY_META, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, LISTED_ETAG, Trouble, USER_META, USER_META_KEY,
     secrets_of,
 };
-use crate::keymaster::{Key, KeyError, Keys};
+use crate::encryption::keymaster::{Key, KeyError, Keys};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -275,7 +275,7 @@ mod tests {
     /// What OpenStack sent to the object server, with 32 `r` as root secret.
     #[test]
     fn tags_get_their_macs() {
-        let secrets = crate::keymaster::tests::secrets(2, "");
+        let secrets = crate::encryption::keymaster::tests::secrets(2, "");
         let entity = EntityPath::split("a/c/o").unwrap();
         let keys: Vec<Key> = secrets.object_keys(&entity).collect();
         let hidden = |tags: &str| {

@@ -5,7 +5,7 @@
 
 use super::Trouble;
 use super::meta::EncryptedValue;
-use crate::keymaster::{Key, KeyError, RootSecrets};
+use crate::encryption::keymaster::{Key, KeyError, RootSecrets};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;

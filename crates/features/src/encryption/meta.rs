@@ -11,7 +11,7 @@
 //! them; reading refuses another cipher, and vectors and keys of another length.
 
 use crate::encryption::cipher::{Iv, crypt, new_iv};
-use crate::keymaster::{Key, KeyId};
+use crate::encryption::keymaster::{Key, KeyId};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};

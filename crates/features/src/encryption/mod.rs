@@ -2,13 +2,14 @@
 //!
 //! On the way in the body, its entity tag and user metadata of objects are encrypted; on the way out they
 //! and the entity tags of listings are decrypted. Keys come from a keymaster in front
-//! ([`crate::keymaster`]). What was stored in the clear stays readable.
+//! ([`keymaster`]). What was stored in the clear stays readable.
 //!
 //! | question | file |
 //! |---|---|
 //! | a PUT, a POST, conditions | `encrypter.rs` |
 //! | a GET, a HEAD | `decrypter.rs`; several ranges: `parts.rs` |
 //! | a listing | `listing.rs` |
+//! | keys | `keymaster.rs` |
 //! | names and bytes of what is stored | `meta.rs`, `cipher.rs` |
 //!
 //! Always holds: nothing of what can be encrypted is stored in the clear for want of a key; what cannot be
@@ -21,13 +22,14 @@
 mod cipher;
 mod decrypter;
 mod encrypter;
+pub mod keymaster;
 mod listing;
 mod meta;
 mod parts;
 
 pub(crate) use meta::python_text;
 
-use crate::keymaster::{KeyError, RootSecrets};
+use crate::encryption::keymaster::{KeyError, RootSecrets};
 use encrypter::Encrypter;
 use http::{HeaderName, HeaderValue, Method};
 use meta::BadMeta;

@@ -104,7 +104,7 @@ fn content_range(head: &[u8]) -> Option<ByteRange> {
 mod tests {
     use super::*;
     use crate::encryption::cipher::crypt;
-    use crate::keymaster::Key;
+    use crate::encryption::keymaster::Key;
     use proptest::prelude::*;
 
     const KEY: [u8; 32] = [3; 32];

@@ -1,7 +1,7 @@
 //! Encryption between a client and a core that stores one object as an object server would.
 
 use super::*;
-use crate::keymaster::Keymaster;
+use crate::encryption::keymaster::Keymaster;
 use crate::testing::{request, with_headers};
 use bytes::Bytes;
 use http::HeaderMap;

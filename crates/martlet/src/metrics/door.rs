@@ -3,7 +3,7 @@
 //! Always holds: whoever may not see the page gets what he would get if there were none.
 
 use super::Telling;
-use features::tempurl::ip_range;
+use features::access::tempurl::ip_range;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use peer::http_server::{plain, serve};
 use peer::{Body, HttpService, Response, ServerOptions};

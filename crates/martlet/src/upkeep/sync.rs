@@ -4,7 +4,7 @@ use super::{Way, load, run_over, told};
 use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::Failure;
-use features::sync_realms::SyncRealms;
+use features::access::sync_realms::SyncRealms;
 use peer::{HttpService, Timeouts};
 use settings::{ContainerSyncDaemonSettings, UpkeepConf};
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! Always holds: a request that failed is repeated as often as `retries` says, a little later each time, and counted; tokens
 //! and passwords are in no message.
 
-use features::authtoken::connections::{Answer, Ask, Connections, Url};
+use features::access::authtoken::connections::{Answer, Ask, Connections, Url};
 use http::Method;
 use serde_json::{Value, json};
 use settings::AuthTokenSettings;

@@ -47,7 +47,7 @@ const EXCEPTED: &[(&str, &str, &str)] = &[
         "reads the configuration before a world exists",
     ),
     (
-        "crates/features/src/cname_lookup/resolver.rs",
+        "crates/features/src/addresses/cname_lookup/resolver.rs",
         "hickory_resolver",
         "the one DNS client; it serves one feature",
     ),

@@ -1,0 +1,248 @@
+//! `keystoneauth`: what Keystone's users may do, by what `authtoken` wrote down about them.
+//!
+//! On the way in: reads who asks, tidies the ACLs that a container is to get. The core asks the authorizer
+//! once it knows the container's ACL. An account gets the domain of its project as system metadata, and shows it.
+//! Always holds: a request that a feature in front vouches for passes as it is, unless `allow_overrides` is off.
+//! Deliberately absent: tokens (`authtoken`), the decision itself (`identity::keystone`), account ACLs, which
+//! OpenStack has for TempAuth only.
+//!
+//! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone.
+
+use crate::access::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
+use http::header::HeaderName;
+use http::{Method, StatusCode};
+use identity::keystone::{
+    AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneAuth as Rules, UNKNOWN_DOMAIN, Verdict,
+};
+use identity::www_authenticate;
+use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
+use settings::KeystoneAuthSettings;
+use std::sync::Arc;
+
+/// What clients see of the stored domain.
+const DOMAIN_SHOWN: HeaderName = HeaderName::from_static("x-account-project-domain-id");
+/// Its name in an account's system metadata.
+const DOMAIN_KEY: &str = "project-domain-id";
+
+/// Swift's `keystoneauth`.
+pub struct KeystoneAuth {
+    rules: Arc<Rules>,
+}
+
+impl KeystoneAuth {
+    /// As configured.
+    pub fn new(settings: KeystoneAuthSettings) -> Self {
+        Self {
+            rules: Arc::new(Rules::new(settings)),
+        }
+    }
+
+    fn equip(&self, request: &mut ClientRequest) {
+        let caller = Caller::of(&request.headers);
+        if let Some(caller) = &caller {
+            request.notes.set_user(caller.user_id.as_str());
+            request.remote_user = Some(caller.project_name.clone());
+            request.is_reseller_admin = self.rules.is_reseller(caller);
+        }
+        request.authorizer = Some(Arc::new(Judge {
+            rules: self.rules.clone(),
+            caller,
+        }));
+    }
+}
+
+#[async_trait::async_trait]
+impl Feature for KeystoneAuth {
+    fn name(&self) -> &'static str {
+        "keystoneauth"
+    }
+
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
+        if !(request.authorize_override && self.rules.allows_overrides()) {
+            self.equip(&mut request);
+        }
+        if let Err(refusal) = tidy_container_acls(&mut request) {
+            return *refusal;
+        }
+        let mut response = next.run(request).await;
+        if let Some(domain) = response.headers().get(DOMAIN_STORED_HEADER).cloned() {
+            response.headers_mut().insert(DOMAIN_SHOWN, domain);
+        }
+        response
+    }
+}
+
+/// Decides for one request.
+struct Judge {
+    rules: Arc<Rules>,
+    caller: Option<Caller>,
+}
+
+impl Judge {
+    fn decide(&self, request: &ClientRequest, domain: DomainSource<'_>) -> Verdict {
+        let facts = facts(request);
+        let acl = request.acl.as_deref();
+        self.rules.authorize(&facts, self.caller.as_ref(), acl, domain)
+    }
+
+    async fn decide_knowing_the_domain(&self, request: &ClientRequest, info: &dyn InfoSource) -> Verdict {
+        let account = account_of(request, info).await;
+        let domain = match account.exists() {
+            true => account.sysmeta.get(DOMAIN_KEY).map(String::as_str),
+            false => Some(UNKNOWN_DOMAIN),
+        };
+        self.decide(request, DomainSource::Fetched(domain))
+    }
+
+    /// An account that is written to or may come into being gets its domain.
+    async fn send_domain(&self, request: &mut ClientRequest, info: &dyn InfoSource) {
+        let Some(caller) = self.caller.as_ref().filter(|_| may_store_domain(request)) else {
+            return;
+        };
+        let account = account_of(request, info).await;
+        let name = request.entity.as_ref().map_or("", |entity| entity.account.as_str());
+        let domain = AccountDomain {
+            own: self.rules.is_own(name, caller),
+            exists: account.exists(),
+            stored: account.sysmeta.get(DOMAIN_KEY).map(String::as_str),
+        };
+        if let Some(domain) = self.rules.domain_to_store(domain, caller) {
+            request.set_header(DOMAIN_STORED_HEADER, domain);
+        }
+    }
+}
+
+async fn account_of(request: &ClientRequest, info: &dyn InfoSource) -> Arc<AccountInfo> {
+    match &request.entity {
+        Some(entity) => info.account(&entity.account).await,
+        None => Arc::default(),
+    }
+}
+
+fn may_store_domain(request: &ClientRequest) -> bool {
+    let Some(entity) = request.entity.as_deref() else {
+        return false;
+    };
+    match (&entity.container, &entity.object) {
+        (None, _) => request.method == Method::PUT || request.method == Method::POST,
+        (Some(_), None) => request.method == Method::PUT,
+        _ => false,
+    }
+}
+
+#[async_trait::async_trait]
+impl Authorizer for Judge {
+    async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response> {
+        let verdict = match self.decide(request, DomainSource::NotFetched) {
+            Verdict::NeedsDomain => self.decide_knowing_the_domain(request, info).await,
+            verdict => verdict,
+        };
+        match verdict {
+            Verdict::Allow { owner } => {
+                request.is_owner = owner;
+                self.send_domain(request, info).await;
+                Ok(())
+            }
+            Verdict::Deny(_) if is_container_sync(request, info).await => Ok(()),
+            Verdict::Deny(StatusCode::UNAUTHORIZED) => {
+                Err(unauthorised(&request.method, www_authenticate(&request.path)))
+            }
+            Verdict::Deny(status) => Err(reply::status_for(&request.method, status.as_u16())),
+            // Only asked for when it was not fetched.
+            Verdict::NeedsDomain => Err(reply::status_for(&request.method, 403)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{request, with_headers};
+    use request_pipeline::{Core, Pipeline};
+    use settings::Document;
+    use settings::declare::Scope;
+    use std::path::Path;
+
+    /// Authorises as the core does and tells what it saw.
+    struct Told(AccountInfo);
+
+    #[async_trait::async_trait]
+    impl Core for Told {
+        async fn handle(&self, mut request: ClientRequest) -> Response {
+            if let Some(authorizer) = request.authorizer.clone()
+                && let Err(refusal) = authorizer.authorize(&mut request, self).await
+            {
+                return refusal;
+            }
+            let domain = request.header(DOMAIN_STORED_HEADER).unwrap_or("-");
+            let text = format!(
+                "owner={} reseller={} {domain}",
+                request.is_owner, request.is_reseller_admin
+            );
+            let mut response = reply::plain(200, text);
+            response
+                .headers_mut()
+                .insert(DOMAIN_STORED_HEADER, "d".parse().unwrap());
+            response
+        }
+
+        fn info(&self) -> &dyn InfoSource {
+            self
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl InfoSource for Told {
+        async fn account(&self, _account: &str) -> Arc<AccountInfo> {
+            Arc::new(self.0.clone())
+        }
+
+        async fn container(&self, _account: &str, _container: &str) -> Arc<request_pipeline::ContainerInfo> {
+            Arc::default()
+        }
+    }
+
+    async fn told(method: &str, target: &str, headers: &[(&'static str, &str)], vouched: bool) -> (u16, String) {
+        let document = Document::parse(Path::new("p.conf"), "[filter:k]\nuse = egg:swift#keystoneauth\n").unwrap();
+        let settings = KeystoneAuthSettings::read(&Scope::paste(&document, "filter:k").unwrap()).unwrap();
+        let core = Arc::new(Told(AccountInfo::default()));
+        let pipeline = Pipeline::new(vec![Arc::new(KeystoneAuth::new(settings))], core);
+        let mut asked = with_headers(request(method, target), headers);
+        asked.authorize_override = vouched;
+        let notes = asked.notes.clone();
+        let response = pipeline.run(asked).await;
+        let status = response.status().as_u16();
+        if status == 200 {
+            assert_eq!(response.headers()[DOMAIN_SHOWN], "d");
+        }
+        let user = notes.read().user.unwrap_or_default();
+        let body = response.body().as_whole().unwrap();
+        (status, format!("{user} {}", String::from_utf8_lossy(&body)))
+    }
+
+    const ADMIN: [(&str, &str); 5] = [
+        ("x-identity-status", "Confirmed"),
+        ("x-user-id", "u1"),
+        ("x-project-id", "p1"),
+        ("x-project-domain-id", "default"),
+        ("x-roles", "admin"),
+    ];
+
+    #[tokio::test]
+    async fn operators_strangers_and_nobody() {
+        let own = told("PUT", "/v1/AUTH_p1", &ADMIN, false).await;
+        assert_eq!(own, (200, "u1 owner=true reseller=false default".into()));
+        assert_eq!(told("GET", "/v1/AUTH_p2", &ADMIN, false).await.0, 403);
+        assert_eq!(told("GET", "/v1/AUTH_p1", &[], false).await.0, 401);
+        let vouched = told("GET", "/v1/AUTH_p1/c/o", &[], true).await;
+        assert_eq!(vouched, (200, " owner=false reseller=false -".into()));
+    }
+
+    #[tokio::test]
+    async fn accounts_of_other_projects_have_no_known_domain() {
+        let mut reseller = ADMIN;
+        reseller[4].1 = "ResellerAdmin";
+        let made = told("PUT", "/v1/AUTH_p2/c", &reseller, false).await;
+        assert_eq!(made, (200, "u1 owner=true reseller=true _unknown".into()));
+    }
+}

@@ -1,0 +1,211 @@
+//! Static large objects: an object that is a list of others, and is read as all of them in a row.
+//!
+//! `PUT …?multipart-manifest=put` stores the list after a look at every segment, GET and HEAD show the whole,
+//! `DELETE …?multipart-manifest=delete` removes the list with its segments. Source: OpenStack Swift's
+//! `overview_large_objects.rst`, and what it answered.
+//! Always holds: what clients see of a large object is its manifest's metadata with the length and entity
+//! tag of the whole; a request that is not about one costs a look at its method, query and two headers.
+//!
+//! | question | file |
+//! |---|---|
+//! | what clients send, what is stored | `input.rs`, `manifest.rs` |
+//! | storing one | `upload.rs` |
+//! | reading one: conditions, ranges, parts | `read.rs`; from bytes to segments: `walk.rs`, `../segments.rs` |
+//! | removing one with its segments | `delete.rs`, later by the expirer: `delete_later.rs` |
+//! | listings of containers | `listing.rs` |
+
+mod delete;
+mod delete_later;
+mod input;
+mod listing;
+pub mod manifest;
+mod read;
+mod upload;
+mod walk;
+
+use crate::large_objects::segments::Pace;
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName};
+use http::{Method, StatusCode};
+use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
+use serde_json::{Value, json};
+use settings::SloSettings;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{EntityPath, HashPrefix};
+use world::{Clock, World};
+
+/// Marks a manifest.
+pub const STATIC_LARGE_OBJECT: HeaderName = HeaderName::from_static("x-static-large-object");
+/// Where a manifest has the entity tag and the length of the whole.
+pub(crate) const ETAG_AT: &str = "x-object-sysmeta-slo-etag";
+pub(crate) const SIZE_AT: &str = "x-object-sysmeta-slo-size";
+/// In the access log.
+const SOURCE: &str = "SLO";
+
+/// Swift's `slo`.
+pub struct StaticLargeObjects(Arc<Shared>);
+
+/// What its requests share.
+struct Shared {
+    settings: SloSettings,
+    world: World,
+    /// Places the tasks of the expirer.
+    hash: HashPrefix,
+    /// Accounts that begin so are the cluster's own.
+    hidden_prefix: String,
+    /// How long a client may be silent in the middle of a manifest.
+    patience: Duration,
+}
+
+impl StaticLargeObjects {
+    /// As configured, in a cluster with this hash prefix; `patience` is for clients that send manifests.
+    pub fn new(
+        settings: SloSettings,
+        world: World,
+        hash: HashPrefix,
+        hidden_prefix: String,
+        patience: Duration,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            settings,
+            world,
+            hash,
+            hidden_prefix,
+            patience,
+        }))
+    }
+}
+
+#[async_trait::async_trait]
+impl Feature for StaticLargeObjects {
+    fn name(&self) -> &'static str {
+        "slo"
+    }
+
+    async fn handle(&self, request: ClientRequest, next: Next) -> Response {
+        let Some(entity) = request.entity.clone() else {
+            return next.run(request).await;
+        };
+        if entity.object.is_none() {
+            return about_container(&entity, request, next).await;
+        }
+        if request.is_synced {
+            // From a cluster that has checked it; it is stored as it comes.
+            return next.run(request).await;
+        }
+        let manifest = manifest_parameter(&request);
+        match &request.method {
+            &Method::GET | &Method::HEAD => read::handle(&self.0, request, next, manifest == Wish::Get).await,
+            &Method::PUT if manifest == Wish::Put => Box::pin(upload::handle(&self.0, request, next)).await,
+            &Method::DELETE if manifest == Wish::Delete => Box::pin(self.delete(request, next)).await,
+            &Method::PUT | &Method::POST | &Method::DELETE if request.headers.contains_key(&STATIC_LARGE_OBJECT) => {
+                reply::html(400, RESERVED.into())
+            }
+            _ => next.run(request).await,
+        }
+    }
+
+    fn info(&self) -> Vec<(&'static str, Value)> {
+        let settings = &self.0.settings;
+        let section = json!({
+            "max_manifest_segments": settings.max_manifest_segments,
+            "max_manifest_size": settings.max_manifest_size,
+            "yield_frequency": settings.yield_frequency,
+            "min_segment_size": 1,
+            "allow_async_delete": settings.allow_async_delete,
+        });
+        vec![("slo", section)]
+    }
+}
+
+impl StaticLargeObjects {
+    async fn delete(&self, request: ClientRequest, next: Next) -> Response {
+        let later = matches!(request.param("async"), Some(Ok(value)) if is_true(&value));
+        match later && self.0.settings.allow_async_delete {
+            true => delete_later::handle(&self.0, request, next).await,
+            false => delete::handle(&self.0, request, next).await,
+        }
+    }
+}
+
+const RESERVED: &str = "X-Static-Large-Object is a reserved header. \
+                        To create a static large object add query param multipart-manifest=put.";
+
+async fn about_container(entity: &EntityPath, request: ClientRequest, next: Next) -> Response {
+    let is_listing = entity.container.is_some() && request.method == Method::GET;
+    let response = next.run(request).await;
+    match is_listing && response.status() == StatusCode::OK {
+        true => listing::show(response),
+        false => response,
+    }
+}
+
+/// `multipart-manifest=…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Nothing,
+    Get,
+    Put,
+    Delete,
+}
+
+fn manifest_parameter(request: &ClientRequest) -> Wish {
+    if request.query.is_empty() {
+        return Wish::Nothing;
+    }
+    match request.param("multipart-manifest") {
+        Some(Ok(value)) => match value.as_str() {
+            "get" => Wish::Get,
+            "put" => Wish::Put,
+            "delete" => Wish::Delete,
+            _ => Wish::Nothing,
+        },
+        _ => Wish::Nothing,
+    }
+}
+
+/// Whether these are the headers of a manifest.
+pub(crate) fn is_large(headers: &HeaderMap) -> bool {
+    let marked = headers.get(&STATIC_LARGE_OBJECT);
+    marked.and_then(|value| value.to_str().ok()).is_some_and(is_true)
+}
+
+/// More than any manifest has: data of several times the default limit, and thousands of segments.
+const MAX_STORED: u64 = 256 * 1024 * 1024;
+
+/// The manifest in an answer.
+async fn collect(response: Response) -> Result<Bytes, String> {
+    let read = response.into_body().collect(MAX_STORED).await;
+    read.map_err(|error| format!("a manifest could not be read: {error}"))
+}
+
+/// Slows down downloads of many small segments.
+struct Pacing {
+    pace: Pace,
+    under: u64,
+}
+
+impl Pacing {
+    fn new(settings: &SloSettings) -> Self {
+        Self {
+            pace: Pace::new(settings.rate_limit_after_segment, settings.rate_limit_segments_per_sec),
+            under: settings.rate_limit_under_size,
+        }
+    }
+
+    async fn wait(&mut self, length: u64, clock: &dyn Clock) {
+        if length < self.under {
+            self.pace.wait(clock).await;
+        }
+    }
+}
+
+impl Shared {
+    fn beat(&self) -> Duration {
+        Duration::from_secs(self.settings.yield_frequency)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+//! PUT of a manifest: every segment is looked at, then the list is stored with what was found.
+//!
+//! Comes in: the client's list (`input.rs`). Goes out: a PUT of the stored list (`manifest.rs`) with the
+//! length and entity tag of the whole, or the list of what is wrong with which segment.
+//! Always holds: an object that is named several times is asked for once, and at most `concurrency` are asked
+//! at a time; nothing is stored unless every segment is what the client says. With `heartbeat=on` the
+//! status comes in the body, behind spaces.
+
+use super::input::{self, Entry, Refusal};
+use super::manifest::{BASE64, names};
+use super::{ETAG_AT, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, is_large, read};
+use crate::bulk::heartbeat;
+use crate::bulk::report::{Report, form_of};
+use crate::large_objects::segments::{agent, header_text, hex, md5_hex, text};
+use crate::listings::listing_accept::Form;
+use base64::Engine;
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, TRANSFER_ENCODING, USER_AGENT};
+use http::{HeaderName, Method, StatusCode};
+use md5::{Digest, Md5};
+use peer::{Body, BodyError};
+use request_pipeline::{ClientRequest, Next, Response, is_true, reply};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+use vocabulary::conditional::bare_etag;
+use vocabulary::names::quote;
+use vocabulary::{ByteRange, EntityPath, http_date};
+
+const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
+
+/// Answers the PUT of a manifest.
+pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, next: Next) -> Response {
+    let entries = match receive(shared, &mut request).await {
+        Ok(entries) => entries,
+        Err(refusal) => return refusal,
+    };
+    let form = form_of(request.headers.get("accept").map(HeaderValue::as_bytes));
+    let beats = matches!(request.param("heartbeat"), Some(Ok(value)) if is_true(&value));
+    let upload = Upload {
+        shared: shared.clone(),
+        request,
+        next,
+        entries,
+    };
+    if !beats {
+        return match upload.run().await {
+            Outcome::Stored(response) => response,
+            Outcome::Wrong(problems) => wrong_segments(form, problems),
+        };
+    }
+    let clock = shared.world.clock.clone();
+    heartbeat::accept(form, shared.beat(), clock, async move {
+        upload.run().await.told(form).await
+    })
+}
+
+fn set_form(response: &mut Response, form: Form) {
+    let kind = HeaderValue::from_static(form.media_type());
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+}
+
+/// 400 with what is wrong with which segment.
+fn wrong_segments(form: Form, problems: Vec<(String, String)>) -> Response {
+    let mut report = Report::new();
+    report.errors = problems;
+    let text = Bytes::from(report.print(form, "upload"));
+    // Sent without its length, as OpenStack does.
+    let mut response = Response::new(Body::stream(stream::iter([Ok(text)]), None));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    set_form(&mut response, form);
+    response
+}
+
+/// Reads the client's list.
+async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<Entry>, Response> {
+    let (most_bytes, most) = (shared.settings.max_manifest_size, shared.settings.max_manifest_segments);
+    let too_large = || reply::html(413, format!("Manifest File > {most_bytes} bytes"));
+    let length = request.header(CONTENT_LENGTH.as_str()).map(str::parse::<u64>);
+    match length {
+        Some(Ok(length)) if length > most_bytes => return Err(too_large()),
+        Some(_) => {}
+        None if request.headers.contains_key(TRANSFER_ENCODING) => {}
+        None => return Err(reply::status(411)),
+    }
+    if request.headers.contains_key("x-copy-from") {
+        return Err(reply::html(
+            405,
+            "Multipart Manifest PUTs cannot be COPY requests".into(),
+        ));
+    }
+    let body = std::mem::replace(&mut request.body, Body::empty());
+    let json = collect(shared, body, most_bytes).await.map_err(|error| match error {
+        BodyError::TooLarge(_) => too_large(),
+        BodyError::TimedOut => reply::status(408),
+        _ => reply::status(reply::CLIENT_DISCONNECT),
+    })?;
+    let entity = request.entity.as_deref();
+    let own = entity.map_or_else(String::new, |e| {
+        let (container, object) = (e.container.as_deref(), e.object.as_deref());
+        format!("/{}/{}", container.unwrap_or_default(), object.unwrap_or_default())
+    });
+    let entries = input::read(&json, &own, most).map_err(|refusal| match refusal {
+        Refusal::Whole(text) => reply::html(400, text.into()),
+        Refusal::Lines(text) => reply::plain(400, text),
+    })?;
+    let objects = entries.iter().filter(|entry| matches!(entry, Entry::Object(_))).count();
+    if objects > most {
+        let text = format!("Number of object-backed segments must be <= {most}");
+        return Err(reply::html(413, text));
+    }
+    Ok(entries)
+}
+
+/// All of a body of at most `most` bytes whose sender keeps sending.
+async fn collect(shared: &Shared, mut body: Body, most: u64) -> Result<BytesMut, BodyError> {
+    let mut all = BytesMut::new();
+    loop {
+        let next = shared.world.timeout(shared.patience, body.next()).await;
+        let Some(chunk) = next.map_err(|_| BodyError::TimedOut)?.transpose()? else {
+            return Ok(all);
+        };
+        if all.len() as u64 + chunk.len() as u64 > most {
+            return Err(BodyError::TooLarge(most));
+        }
+        all.extend_from_slice(&chunk);
+    }
+}
+
+/// How it ended.
+enum Outcome {
+    /// Storage has answered the PUT, or the manifest as a whole was refused.
+    Stored(Response),
+    /// These segments are not what they should be.
+    Wrong(Vec<(String, String)>),
+}
+
+impl Outcome {
+    /// As the body of an answer whose status was sent before.
+    async fn told(self, form: Form) -> String {
+        let report = match self {
+            Outcome::Wrong(problems) => {
+                let mut report = Report::new().with("Response Status", "400 Bad Request");
+                report.set("Response Body", page_as_text(400));
+                report.errors = problems;
+                report
+            }
+            Outcome::Stored(response) => Self::told_stored(response).await,
+        };
+        report.print(form, "upload")
+    }
+
+    async fn told_stored(response: Response) -> Report {
+        let status = reply::status_line(response.status().as_u16());
+        let mut report = Report::new().with("Response Status", status);
+        if response.status().is_success() {
+            let header = |name: HeaderName| text(response.headers(), name.as_str()).unwrap_or_default().to_owned();
+            report.set("Etag", header(ETAG));
+            report.set("Last Modified", header(LAST_MODIFIED));
+        }
+        if response.status() == StatusCode::UNPROCESSABLE_ENTITY {
+            report.set("Response Body", page_as_text(422));
+            return report;
+        }
+        let page = response.into_body().collect(64 * 1024).await.unwrap_or_default();
+        report.set("Response Body", String::from_utf8_lossy(&page).into_owned());
+        report
+    }
+}
+
+fn page_as_text(code: u16) -> &'static str {
+    match code {
+        422 => "Unprocessable Entity\nUnable to process the contained instructions",
+        _ => {
+            "Bad Request\nThe server could not comply with the request since it is either malformed or otherwise incorrect."
+        }
+    }
+}
+
+/// A manifest on its way.
+struct Upload {
+    shared: Arc<Shared>,
+    request: ClientRequest,
+    next: Next,
+    entries: Vec<Entry>,
+}
+
+impl Upload {
+    async fn run(self) -> Outcome {
+        let seen = self.look().await;
+        let mut problems = Vec::new();
+        let mut whole = Stored::default();
+        let last = self.entries.len().saturating_sub(1);
+        for (index, entry) in self.entries.iter().enumerate() {
+            match entry {
+                Entry::Data(bytes) => whole.add_data(bytes),
+                Entry::Object(wish) => match seen.get(&wish.name()) {
+                    None => {}
+                    Some(Err(status)) => problems.push((quote(&wish.path), status.clone())),
+                    Some(Ok(seen)) => match check(wish, seen, index == last) {
+                        Ok(range) => whole.add_object(wish.name(), seen, range),
+                        Err(found) => problems.extend(found.into_iter().map(|what| (quote(&wish.path), what.into()))),
+                    },
+                },
+            }
+        }
+        match problems.is_empty() {
+            true => Outcome::Stored(self.store(whole).await),
+            false => Outcome::Wrong(problems),
+        }
+    }
+
+    /// Asks for every object once; `Err` is the status of one that cannot be had.
+    async fn look(&self) -> HashMap<String, Result<Seen, String>> {
+        let mut wanted: Vec<String> = Vec::new();
+        let mut known: std::collections::HashSet<String> = std::collections::HashSet::new();
+        for entry in &self.entries {
+            if let Entry::Object(wish) = entry
+                && known.insert(wish.name())
+            {
+                wanted.push(wish.name());
+            }
+        }
+        let looks = wanted.into_iter().map(|name| self.look_at(name));
+        let concurrency = self.shared.settings.concurrency.0;
+        stream::iter(looks.collect::<Vec<_>>())
+            .buffer_unordered(concurrency)
+            .collect()
+            .await
+    }
+
+    async fn look_at(&self, name: String) -> (String, Result<Seen, String>) {
+        let Some((container, object)) = names(&name).filter(|_| !name.contains('\0')) else {
+            return (name, Err("412 Precondition Failed".into()));
+        };
+        let account = self.request.entity.as_ref().map_or("", |entity| &entity.account);
+        let path = EntityPath::account(account)
+            .with_container(container)
+            .with_object(object);
+        let mut request = self.request.subrequest(Method::HEAD, path, SOURCE);
+        request.headers.insert(USER_AGENT, agent(&self.request, "MultipartPUT"));
+        // Through this feature: a segment may be a large object.
+        let response = read::handle(&self.shared, request, self.next.clone(), false).await;
+        let seen = match response.status().is_success() {
+            true => Ok(Seen::of(&response)),
+            false => Err(reply::status_line(response.status().as_u16())),
+        };
+        (name, seen)
+    }
+
+    async fn store(mut self, whole: Stored) -> Response {
+        let etag = hex(&whole.md5.finalize());
+        let promised = self
+            .request
+            .header(ETAG.as_str())
+            .map(bare_etag)
+            .filter(|etag| !etag.is_empty());
+        if promised.is_some_and(|promised| promised != etag) {
+            return reply::status(422);
+        }
+        let json = pythonic::json(&Value::Array(whole.segments));
+        let own_etag = md5_hex(json.as_bytes());
+        let before = self.request.header(CONTAINER_TAG.as_str()).unwrap_or_default();
+        let container_tag = match before.split_once(';') {
+            None if before.trim().is_empty() => own_etag.clone(),
+            Some((tag, rest)) if tag.trim().is_empty() => format!("{own_etag}; {}", rest.trim()),
+            _ => before.to_owned(),
+        };
+        let headers = &mut self.request.headers;
+        headers.remove(TRANSFER_ENCODING);
+        headers.insert(STATIC_LARGE_OBJECT, HeaderValue::from_static("True"));
+        headers.insert(ETAG_AT, header_text(&etag));
+        headers.insert(SIZE_AT, HeaderValue::from(whole.length));
+        headers.insert(CONTAINER_TAG, header_text(&format!("{container_tag}; slo_etag={etag}")));
+        headers.insert(ETAG, header_text(&own_etag));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(json.len()));
+        self.request.body = Body::whole(json);
+        let mut response = self.next.run(self.request).await;
+        if response.status().is_success() {
+            response.headers_mut().insert(ETAG, header_text(&format!("\"{etag}\"")));
+        }
+        response
+    }
+}
+
+/// What an object says of itself.
+struct Seen {
+    length: u64,
+    etag: String,
+    content_type: String,
+    modified: String,
+    is_large: bool,
+}
+
+impl Seen {
+    fn of(response: &Response) -> Self {
+        let headers = response.headers();
+        let header = |name: HeaderName| text(headers, name.as_str()).unwrap_or_default();
+        let modified = http_date::parse(header(LAST_MODIFIED)).unwrap_or_default();
+        let (year, month, day, hour, minute, second) = http_date::civil(modified);
+        Self {
+            length: header(CONTENT_LENGTH).parse().unwrap_or_default(),
+            etag: bare_etag(header(ETAG)).to_owned(),
+            content_type: header(CONTENT_TYPE).to_owned(),
+            modified: format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000000"),
+            is_large: is_large(headers),
+        }
+    }
+}
+
+/// What is wrong with a segment; else the range of it that counts.
+fn check(wish: &input::Wish, seen: &Seen, is_last: bool) -> Result<Option<ByteRange>, Vec<&'static str>> {
+    let mut problems = Vec::new();
+    let mut length = seen.length;
+    let mut range = None;
+    if let Some(wanted) = &wish.range {
+        match wanted.resolve(seen.length).first() {
+            Some(found) if !found.is_empty() => {
+                length = found.len();
+                range = Some(*found).filter(|found| found.len() < seen.length);
+            }
+            _ => problems.push("Unsatisfiable Range"),
+        }
+    }
+    if length < 1 && !is_last {
+        problems.push("Too small; each segment must be at least 1 byte.");
+    }
+    if wish.size.is_some_and(|size| size != i128::from(seen.length)) {
+        problems.push("Size Mismatch");
+    }
+    if wish.etag.as_ref().is_some_and(|etag| *etag != seen.etag) {
+        problems.push("Etag Mismatch");
+    }
+    match problems.is_empty() {
+        true => Ok(range),
+        false => Err(problems),
+    }
+}
+
+/// The list that is stored, as it grows.
+#[derive(Default)]
+struct Stored {
+    segments: Vec<Value>,
+    length: u64,
+    md5: Md5,
+}
+
+impl Stored {
+    fn add_data(&mut self, bytes: &Bytes) {
+        let mut fields = Map::new();
+        fields.insert("data".into(), BASE64.encode(bytes).into());
+        self.segments.push(Value::Object(fields));
+        self.md5.update(md5_hex(bytes));
+        self.length += bytes.len() as u64;
+    }
+
+    fn add_object(&mut self, name: String, seen: &Seen, range: Option<ByteRange>) {
+        let mut fields = Map::new();
+        fields.insert("name".into(), name.into());
+        fields.insert("bytes".into(), seen.length.into());
+        fields.insert("hash".into(), seen.etag.as_str().into());
+        fields.insert("content_type".into(), seen.content_type.as_str().into());
+        fields.insert("last_modified".into(), seen.modified.as_str().into());
+        self.md5.update(&seen.etag);
+        if let Some(range) = &range {
+            let text = format!("{}-{}", range.start, range.end.saturating_sub(1));
+            self.md5.update(format!(":{text};"));
+            fields.insert("range".into(), text.into());
+        }
+        if seen.is_large {
+            fields.insert("sub_slo".into(), true.into());
+        }
+        self.segments.push(Value::Object(fields));
+        self.length = self
+            .length
+            .saturating_add(range.map_or(seen.length, |range| range.len()));
+    }
+}

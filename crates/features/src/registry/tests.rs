@@ -1,0 +1,161 @@
+use super::*;
+use crate::testing::{Answer, request};
+use request_pipeline::Pipeline;
+use request_pipeline::{Response, reply};
+use settings::{Document, ProxyConf, SwiftConf};
+use std::path::Path;
+use world::World;
+
+/// The first of each pair was given to OpenStack Swift 2.38.3, the second is what it made of it.
+#[test]
+fn required_filters_go_where_openstack_puts_them() {
+    for (named, expected) in [
+        ("", "catch_errors gatekeeper listing_formats copy dlo versioned_writes"),
+        (
+            "tempauth",
+            "catch_errors gatekeeper listing_formats tempauth copy dlo versioned_writes",
+        ),
+        (
+            "healthcheck",
+            "catch_errors gatekeeper listing_formats copy dlo versioned_writes healthcheck",
+        ),
+        (
+            "proxy_logging healthcheck tempauth",
+            "catch_errors gatekeeper proxy_logging listing_formats healthcheck tempauth copy dlo versioned_writes",
+        ),
+        (
+            "healthcheck catch_errors tempauth",
+            "gatekeeper healthcheck catch_errors listing_formats tempauth copy dlo versioned_writes",
+        ),
+        (
+            "healthcheck gatekeeper tempauth",
+            "catch_errors healthcheck gatekeeper listing_formats tempauth copy dlo versioned_writes",
+        ),
+        (
+            "catch_errors gatekeeper healthcheck proxy_logging memcache tempauth proxy_logging",
+            "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth copy dlo versioned_writes proxy_logging",
+        ),
+        (
+            "catch_errors gatekeeper memcache tempauth slo proxy_logging",
+            "catch_errors gatekeeper memcache tempauth slo proxy_logging listing_formats copy dlo versioned_writes",
+        ),
+        (
+            "memcache tempauth proxy_logging catch_errors",
+            "gatekeeper memcache tempauth proxy_logging catch_errors listing_formats copy dlo versioned_writes",
+        ),
+        (
+            "proxy_logging proxy_logging tempauth",
+            "catch_errors gatekeeper proxy_logging listing_formats proxy_logging tempauth copy dlo versioned_writes",
+        ),
+        (
+            "listing_formats memcache tempauth",
+            "catch_errors gatekeeper listing_formats memcache tempauth copy dlo versioned_writes",
+        ),
+        (
+            "catch_errors healthcheck memcache",
+            "catch_errors gatekeeper copy dlo versioned_writes healthcheck memcache listing_formats",
+        ),
+        (
+            "catch_errors gatekeeper proxy_logging memcache staticweb tempauth copy proxy_logging",
+            "catch_errors gatekeeper proxy_logging memcache listing_formats staticweb tempauth copy dlo versioned_writes proxy_logging",
+        ),
+        (
+            "catch_errors gatekeeper proxy_logging memcache tempauth container_quotas slo proxy_logging",
+            "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth copy dlo container_quotas slo versioned_writes proxy_logging",
+        ),
+        (
+            "catch_errors gatekeeper proxy_logging memcache tempauth slo dlo proxy_logging",
+            "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth copy slo dlo versioned_writes proxy_logging",
+        ),
+        (
+            "catch_errors gatekeeper proxy_logging memcache tempauth staticweb slo versioned_writes symlink proxy_logging",
+            "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth staticweb copy dlo slo versioned_writes symlink proxy_logging",
+        ),
+        (
+            "catch_errors gatekeeper proxy_logging memcache tempauth symlink proxy_logging",
+            "catch_errors gatekeeper proxy_logging memcache listing_formats tempauth copy dlo versioned_writes symlink proxy_logging",
+        ),
+        (
+            "catch_errors gatekeeper proxy_logging memcache dlo tempauth proxy_logging",
+            "catch_errors gatekeeper proxy_logging memcache listing_formats dlo tempauth copy versioned_writes proxy_logging",
+        ),
+        (
+            "slo copy tempauth",
+            "catch_errors gatekeeper listing_formats slo copy tempauth dlo versioned_writes",
+        ),
+        (
+            "copy dlo",
+            "catch_errors gatekeeper listing_formats copy dlo versioned_writes",
+        ),
+        (
+            "versioned_writes",
+            "catch_errors gatekeeper listing_formats copy dlo versioned_writes",
+        ),
+        (
+            "bulk ratelimit tempauth staticweb container_quotas account_quotas slo",
+            "catch_errors gatekeeper listing_formats bulk ratelimit tempauth staticweb copy dlo container_quotas account_quotas slo versioned_writes",
+        ),
+        (
+            "catch_errors gatekeeper proxy_logging memcache bulk tempauth slo symlink",
+            "catch_errors gatekeeper proxy_logging memcache listing_formats bulk tempauth copy dlo slo versioned_writes symlink",
+        ),
+    ] {
+        let named: Vec<&str> = named.split_whitespace().collect();
+        assert_eq!(required(&named).join(" "), expected, "{named:?}");
+    }
+}
+
+fn required<'a>(named: &[&'a str]) -> Vec<&'a str> {
+    let stage = |egg: &&'a str| Stage {
+        egg,
+        options: Scope::empty(),
+    };
+    let pipeline = with_required(named.iter().map(stage).collect());
+    pipeline.iter().map(|stage| stage.egg).collect()
+}
+
+#[test]
+fn what_settings_call_served_is_here() {
+    use settings::filters::{FILTERS, Support};
+    for filter in FILTERS {
+        let here = filter.egg == "memcache" || FEATURES.iter().any(|(feature, _)| *feature == filter.egg);
+        assert_eq!(here, filter.support == Support::Served, "{}", filter.egg);
+    }
+}
+
+fn gateway(pipeline: &str) -> Pipeline {
+    let mut text = format!(
+        "[DEFAULT]\nbind_port = 1\n[pipeline:main]\npipeline = {pipeline} proxy-server\n[app:proxy-server]\nuse = egg:swift#proxy\n"
+    );
+    for filter in ["healthcheck", "proxy_logging", "memcache", "slo", "tempauth"] {
+        text.push_str(&format!("[filter:{filter}]\nuse = egg:swift#{filter}\n"));
+    }
+    text.push_str("user_test_tester = testing .admin\n");
+    let conf = ProxyConf::from_documents(&Document::parse(Path::new("p.conf"), &text).unwrap(), None).unwrap();
+    let hash = Document::parse(Path::new("swift.conf"), "[swift-hash]\nswift_hash_path_suffix = s\n").unwrap();
+    let swift = SwiftConf::from_document(&hash).unwrap();
+    let world = World::real();
+    let context = FeatureContext {
+        conf: &conf,
+        swift: &swift,
+        world: &world,
+        cache: None,
+    };
+    let features = build(&context).unwrap();
+    Pipeline::new(features, Arc::new(Answer::new(|_| reply::status(404))))
+}
+
+#[tokio::test]
+async fn a_whole_pipeline() {
+    let pipeline = gateway("healthcheck proxy_logging memcache tempauth slo proxy_logging");
+    let names: Vec<_> = pipeline.names().collect();
+    assert_eq!(
+        names.join(" "),
+        "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy dlo slo versioned_writes object_versioning proxy_logging info"
+    );
+    let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
+    let info = pipeline.run(request("GET", "/info")).await;
+    assert_eq!(info.headers()["x-trans-id"], "tx1");
+    assert!(told(info).contains("\"tempauth\": {\"account_acls\": true}"));
+    assert_eq!(told(pipeline.run(request("GET", "/healthcheck")).await), "OK");
+}
