@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use peer::{Address, Body, BodyError, Call, HttpService, Peers, RawCall, Response, Service};
 use placement::{Device, Ring, RingBuilder};
 use settings::SortingMethod;
-use settings::kinds::Value;
+use settings::kinds::OptionValue;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -466,7 +466,7 @@ async fn reads_go_where_affinity_points() {
     let (near, all) = (zone(&plain, 2), NODES);
     let cluster = cluster_with(|options| {
         options.routing.common.sorting_method = SortingMethod::Affinity;
-        options.routing.common.read_affinity = Value::parse(&format!("{near}=1, r1=2")).unwrap();
+        options.routing.common.read_affinity = OptionValue::parse(&format!("{near}=1, r1=2")).unwrap();
     });
     for node in 0..usize::from(all) {
         let bytes = if node == cluster.order[2] { "near" } else { "far" };
@@ -483,7 +483,7 @@ async fn writes_stay_where_affinity_points() {
     let plain = cluster();
     let homes = format!("{}, {}", zone(&plain, 3), zone(&plain, 4));
     let cluster = cluster_with(|options| {
-        options.routing.common.write_affinity = Value::parse(&homes).unwrap();
+        options.routing.common.write_affinity = OptionValue::parse(&homes).unwrap();
     });
     let response = cluster
         .ask(
@@ -504,8 +504,8 @@ async fn deletions_reach_what_affinity_has_put_on_handoffs() {
     let homes = format!("{}, {}, {}", zone(&plain, 0), zone(&plain, 3), zone(&plain, 4));
     for (count, expected) in [("auto", 204), ("0", 404), ("2", 204)] {
         let cluster = cluster_with(|options| {
-            options.routing.common.write_affinity = Value::parse(&homes).unwrap();
-            options.routing.common.write_affinity_handoff_delete_count = Value::parse(count).unwrap();
+            options.routing.common.write_affinity = OptionValue::parse(&homes).unwrap();
+            options.routing.common.write_affinity_handoff_delete_count = OptionValue::parse(count).unwrap();
         });
         for place in [0, 3, 4] {
             let mut objects = cluster.nodes[cluster.order[place]].objects.lock();

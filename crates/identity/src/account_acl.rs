@@ -1,7 +1,7 @@
 //! ACLs of accounts: `X-Account-Access-Control`, JSON with the lists `admin`, `read-write`, `read-only`.
 //!
 //! [`AccountAcl::check`] judges what a client sends, in OpenStack's words; [`AccountAcl::parse`] reads
-//! what is stored (as system metadata `core-access-control`) and takes rubbish for no ACL.
+//! what is stored (as system metadata `core-access-control`) and takes malformed text for no ACL.
 
 use crate::authenticator::Identity;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ pub const HEADER: &str = "x-account-access-control";
 /// Header under which it is stored.
 pub const STORED_HEADER: &str = "x-account-sysmeta-core-access-control";
 
-/// Who may do what to a whole account.
+/// The groups that an account's owner lets in, by what they may do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountAcl {
     admin: Vec<String>,
@@ -22,7 +22,7 @@ pub struct AccountAcl {
     read_only: Vec<String>,
 }
 
-/// What an account ACL grants someone.
+/// What an account ACL grants a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// Nothing.
@@ -59,7 +59,7 @@ impl AccountAcl {
         read(value).map_err(|problem| format!("X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"))
     }
 
-    /// The most it grants to any of someone's groups.
+    /// The most it grants to any of the user's groups.
     pub fn grants(&self, identity: &Identity) -> Access {
         let any = |list: &[String]| list.iter().any(|group| identity.has(group));
         match () {
@@ -73,7 +73,7 @@ impl AccountAcl {
 
 fn read(value: &str) -> Result<String, String> {
     let Ok(Value::Object(lists)) = serde_json::from_str(value) else {
-        let shown = crate::container_acl::Quoted(value.into());
+        let shown = crate::container_acl::QuotedValue(value.into());
         return Err(format!("Syntax error in input ({shown})"));
     };
     problem(&lists).map_or_else(|| Ok(print(&lists)), Err)

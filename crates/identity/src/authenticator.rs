@@ -12,7 +12,7 @@ use std::sync::Arc;
 use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
-/// Someone whose token is good.
+/// A user with a valid token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     groups: Vec<String>,
@@ -77,24 +77,24 @@ pub struct AuthReply {
     pub status: StatusCode,
     /// Headers to add.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Who it was about, for the access log.
+    /// The user that was named, for the access log.
     pub user: Option<String>,
 }
 
-/// The token is not good: answer 401 with this header.
+/// The token is not valid: answer 401 with this header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unauthorized(pub HeaderValue);
 
-/// Finds out who is asking and what they may do.
+/// Identifies the user of a request and decides what the user may do.
 #[async_trait::async_trait]
 pub trait Authenticator: Send + Sync {
     /// Answers requests for the authenticator itself; nothing for all others.
     async fn serve(&self, request: &AuthRequest<'_>) -> Option<AuthReply>;
 
-    /// Who is asking; nobody when no token of ours is sent.
+    /// The user whose token is sent; `None` when the request has no token of ours.
     async fn identify(&self, request: &AuthRequest<'_>) -> Result<Option<Arc<Identity>>, Unauthorized>;
 
-    /// Whether they may.
+    /// Whether the user may do what the request asks.
     fn authorize(
         &self,
         facts: &RequestFacts<'_>,
@@ -119,7 +119,7 @@ fn realm(account: &str) -> HeaderValue {
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("Swift realm=\"unknown\""))
 }
 
-/// The same where OpenStack does not encode: for the account that somebody wanted a token for.
+/// The same where OpenStack does not encode: for the account of a token request.
 pub(crate) fn realm_as_given(account: &str) -> HeaderValue {
     let name = if account.is_empty() { "unknown" } else { account };
     let text = format!("Swift realm=\"{name}\"");

@@ -21,20 +21,20 @@ pub enum AclKind {
 pub enum AclError {
     /// `.r:` in a write ACL.
     #[error("Referrers not allowed in write ACL: {0}")]
-    ReferrerInWrite(Quoted),
+    ReferrerInWrite(QuotedValue),
     /// `.r:` without a host.
     #[error("No host/domain value after referrer designation in ACL: {0}")]
-    NoHost(Quoted),
+    NoHost(QuotedValue),
     /// A dotted word before a colon that means nothing.
     #[error("Unknown designator {0} in ACL: {1}")]
-    Unknown(Quoted, Quoted),
+    Unknown(QuotedValue, QuotedValue),
 }
 
 /// Text as Python would show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quoted(pub String);
+pub struct QuotedValue(pub String);
 
-impl fmt::Display for Quoted {
+impl fmt::Display for QuotedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&pythonic::quoted(&self.0))
     }
@@ -60,10 +60,10 @@ fn clean_item(kind: AclKind, item: &str) -> Result<String, AclError> {
         return Ok(item.into());
     }
     if ![".r", ".ref", ".referer", ".referrer"].contains(&first) {
-        return Err(AclError::Unknown(Quoted(first.into()), Quoted(item.into())));
+        return Err(AclError::Unknown(QuotedValue(first.into()), QuotedValue(item.into())));
     }
     if kind == AclKind::Write {
-        return Err(AclError::ReferrerInWrite(Quoted(item.into())));
+        return Err(AclError::ReferrerInWrite(QuotedValue(item.into())));
     }
     let (minus, host) = match second.strip_prefix('-') {
         Some(host) => ("-", host.trim()),
@@ -74,7 +74,7 @@ fn clean_item(kind: AclKind, item: &str) -> Result<String, AclError> {
         _ => host,
     };
     match host {
-        "" | "." => Err(AclError::NoHost(Quoted(item.into()))),
+        "" | "." => Err(AclError::NoHost(QuotedValue(item.into()))),
         host => Ok(format!(".r:{minus}{host}")),
     }
 }
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics_and_settles(value in "([.r:*, a-]|\\PC)*") {
+        fn never_panics_and_is_stable(value in "([.r:*, a-]|\\PC)*") {
             if let Ok(cleaned) = clean_container_acl(AclKind::Read, &value) {
                 let _ = ContainerAcl::parse(&cleaned);
                 prop_assert!(!cleaned.contains(",,"));

@@ -108,7 +108,7 @@ pub fn authorize(
         return Decision::Allow { owner: false };
     }
     match (identity, account_acl) {
-        // Account ACLs name groups; nobody has none.
+        // Account ACLs name groups; a request without an identity has none.
         (None, _) | (_, AccountAclSource::Fetched(None)) => denied,
         (Some(_), AccountAclSource::NotFetched) => Decision::NeedsAccountAcl,
         (Some(identity), AccountAclSource::Fetched(Some(acl))) => {

@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Ask<'a> {
+pub(crate) enum TokenRequest<'a> {
     /// A token for this user with this key.
     Token {
         account: &'a str,
@@ -16,22 +16,22 @@ pub(crate) enum Ask<'a> {
         key: &'a str,
     },
     /// Not enough to know who; the account for the realm, if it was named.
-    Nobody { account: &'a str },
+    Anonymous { account: &'a str },
     /// Not something that is served.
     Refuse(StatusCode),
 }
 
 /// Reads a request whose path is below the prefix; `rest` is what follows it.
-pub(crate) fn read<'a>(request: &AuthRequest<'a>, rest: &'a str) -> Ask<'a> {
+pub(crate) fn read<'a>(request: &AuthRequest<'a>, rest: &'a str) -> TokenRequest<'a> {
     if request.method != Method::GET {
-        return Ask::Refuse(StatusCode::METHOD_NOT_ALLOWED);
+        return TokenRequest::Refuse(StatusCode::METHOD_NOT_ALLOWED);
     }
     let segments: Vec<&str> = rest.splitn(4, '/').collect();
     let header = |name: &str| request.headers.get(name).and_then(|v| v.to_str_or_utf8());
     let auth = (header("x-auth-user"), header("x-auth-key"));
     let storage = (header("x-storage-user"), header("x-storage-pass"));
     match segments.as_slice() {
-        ["", ..] | [_, "", _, ..] => Ask::Refuse(StatusCode::NOT_FOUND),
+        ["", ..] | [_, "", _, ..] => TokenRequest::Refuse(StatusCode::NOT_FOUND),
         ["v1", account, "auth"] => {
             let user = match storage.0.filter(|u| !u.is_empty()) {
                 Some(user) => Some(user),
@@ -47,19 +47,19 @@ pub(crate) fn read<'a>(request: &AuthRequest<'a>, rest: &'a str) -> Ask<'a> {
             let name = auth.0.filter(|u| !u.is_empty()).or(storage.0);
             match name.and_then(|n| n.split_once(':')) {
                 Some((account, user)) => complete(account, Some(user), auth.1.or(storage.1)),
-                None => Ask::Nobody { account: "" },
+                None => TokenRequest::Anonymous { account: "" },
             }
         }
-        _ => Ask::Refuse(StatusCode::BAD_REQUEST),
+        _ => TokenRequest::Refuse(StatusCode::BAD_REQUEST),
     }
 }
 
-fn complete<'a>(account: &'a str, user: Option<&'a str>, key: Option<&'a str>) -> Ask<'a> {
+fn complete<'a>(account: &'a str, user: Option<&'a str>, key: Option<&'a str>) -> TokenRequest<'a> {
     match (user, key) {
         (Some(user), Some(key)) if !account.is_empty() && !user.is_empty() && !key.is_empty() => {
-            Ask::Token { account, user, key }
+            TokenRequest::Token { account, user, key }
         }
-        _ => Ask::Nobody { account },
+        _ => TokenRequest::Anonymous { account },
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who is asking, and what may they do.
+//! Authentication and authorisation: which user sends a request, and what the user may do.
 //!
 //! Comes in: headers, the names a request is about, ACLs as stored. Goes out: an [`Identity`] or a
 //! refusal, and a [`Decision`]. TempAuth is an [`Authenticator`]; Keystone

@@ -7,7 +7,7 @@ use crate::authenticator::{
     AuthReply, AuthRequest, Authenticator, Identity, Unauthorized, header_text, realm_as_given, www_authenticate,
 };
 use crate::decide::{self, AccountAclSource, Decision, Prefixes, RequestFacts};
-use crate::grant::{self, Ask};
+use crate::grant::{self, TokenRequest};
 use crate::tokens::{TokenCache, Tokens};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::json;
@@ -145,9 +145,9 @@ impl Authenticator for TempAuth {
     async fn serve(&self, request: &AuthRequest<'_>) -> Option<AuthReply> {
         let rest = request.path.strip_prefix(&self.auth_prefix)?;
         Some(match grant::read(request, rest) {
-            Ask::Token { account, user, key } => self.grant(request, account, user, key).await,
-            Ask::Nobody { account } => refused(account, None),
-            Ask::Refuse(status) => AuthReply {
+            TokenRequest::Token { account, user, key } => self.grant(request, account, user, key).await,
+            TokenRequest::Anonymous { account } => refused(account, None),
+            TokenRequest::Refuse(status) => AuthReply {
                 status,
                 headers: vec![],
                 user: None,

@@ -28,7 +28,7 @@ pub trait TokenCache: Send + Sync {
 
 /// A token that is good.
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct HeldToken {
     pub(crate) identity: Arc<Identity>,
     /// Seconds since 1970.
     pub(crate) expires: f64,
@@ -39,7 +39,7 @@ pub(crate) struct Tokens {
     /// The first reseller prefix, part of every key.
     prefix: String,
     cache: Option<Arc<dyn TokenCache>>,
-    by_token: RwLock<HashMap<String, Held>>,
+    by_token: RwLock<HashMap<String, HeldToken>>,
     by_user: RwLock<HashMap<String, String>>,
 }
 
@@ -60,7 +60,7 @@ impl Tokens {
     }
 
     /// Whose token it is, if it is good now.
-    pub(crate) async fn find(&self, token: &str, now: Timestamp) -> Option<Held> {
+    pub(crate) async fn find(&self, token: &str, now: Timestamp) -> Option<HeldToken> {
         let held = self.by_token.read().get(token).cloned();
         if let Some(held) = held {
             return (held.expires > now.as_f64()).then_some(held);
@@ -72,7 +72,7 @@ impl Tokens {
     }
 
     /// The token a user has with just these groups, if it is good now.
-    pub(crate) async fn of_user(&self, user: &str, groups: &[String], now: Timestamp) -> Option<(String, Held)> {
+    pub(crate) async fn of_user(&self, user: &str, groups: &[String], now: Timestamp) -> Option<(String, HeldToken)> {
         let token = match &self.cache {
             // The shared cache knows what other proxies granted; it comes first, so that all agree.
             Some(cache) => match cache.get(&self.user_key(user)).await {
@@ -86,8 +86,15 @@ impl Tokens {
     }
 
     /// Remembers a new token.
-    pub(crate) async fn store(&self, user: &str, token: &str, groups: Vec<String>, life: u64, now: Timestamp) -> Held {
-        let held = Held {
+    pub(crate) async fn store(
+        &self,
+        user: &str,
+        token: &str,
+        groups: Vec<String>,
+        life: u64,
+        now: Timestamp,
+    ) -> HeldToken {
+        let held = HeldToken {
             expires: now.as_f64() + life as f64,
             identity: Arc::new(Identity::new(groups)),
         };
@@ -106,7 +113,7 @@ impl Tokens {
         held
     }
 
-    fn hold(&self, token: &str, held: Held, now: Timestamp) {
+    fn hold(&self, token: &str, held: HeldToken, now: Timestamp) {
         let mut map = self.by_token.write();
         if map.len() >= MOST_HELD {
             map.retain(|_, h| h.expires > now.as_f64());
@@ -131,12 +138,12 @@ impl Tokens {
 }
 
 /// `[expires, "group,group"]`.
-fn read(value: &Value) -> Option<Held> {
+fn read(value: &Value) -> Option<HeldToken> {
     let [expires, groups] = value.as_array()?.as_slice() else {
         return None;
     };
     let groups = groups.as_str().filter(|g| !g.is_empty())?;
-    Some(Held {
+    Some(HeldToken {
         expires: expires.as_f64()?,
         identity: Arc::new(Identity::new(groups.split(',').map(Into::into).collect())),
     })

@@ -95,8 +95,8 @@ impl Asked {
     }
 }
 
-/// One user has one token at a time here, so each needs a TempAuth of its own; tokens are told apart by
-/// the random bytes.
+/// One user has one token at a time here, so each needs a TempAuth of its own; the random
+/// bytes distinguish the tokens.
 fn token(auth: &TempAuth, auth_path: &str, who: &Value, random: u8) -> Option<String> {
     let Some(pair) = who.as_array() else {
         return who.as_str().map(Into::into);

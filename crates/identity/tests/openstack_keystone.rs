@@ -5,7 +5,7 @@ mod oracle;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use identity::decide::RequestFacts;
-use identity::keystone::{AccountDomain, Caller, DomainSource, KeystoneAuth, UNKNOWN_DOMAIN, Verdict};
+use identity::keystone::{AccountDomain, Caller, DomainSource, KeystoneRules, UNKNOWN_DOMAIN, Verdict};
 use oracle::compare;
 use serde_json::{Value, json};
 use settings::declare::Scope;
@@ -54,7 +54,7 @@ const ACLS: [Option<&str>; 14] = [
     Some("x,Admin,p1"),
 ];
 
-/// What authtoken leaves for somebody with these roles; a `-` leaves something out.
+/// What authtoken leaves for a user with these roles; a `-` leaves something out.
 fn headers(roles: &str, service: Option<&str>, domains: (Option<&str>, Option<&str>)) -> Value {
     let mut headers = json!({
         "X-Identity-Status": "Confirmed", "X-User-Id": "u1", "X-User-Name": "m1",
@@ -103,14 +103,14 @@ fn header_map(question: &Value) -> HeaderMap {
         .collect()
 }
 
-fn auth(conf: &Value) -> KeystoneAuth {
+fn auth(conf: &Value) -> KeystoneRules {
     let mut text = String::from("[filter:k]\n");
     for (name, value) in conf.as_object().unwrap() {
         text.push_str(&format!("{name} = {}\n", value.as_str().unwrap()));
     }
     let document = Document::parse(Path::new("proxy-server.conf"), &text).unwrap();
     let scope = Scope::paste(&document, "filter:k").unwrap();
-    KeystoneAuth::new(KeystoneAuthSettings::read(&scope).unwrap())
+    KeystoneRules::new(KeystoneAuthSettings::read(&scope).unwrap())
 }
 
 fn ours(question: &Value) -> Value {

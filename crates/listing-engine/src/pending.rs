@@ -80,7 +80,7 @@ fn decode_record(kind: Kind, record: &[u8]) -> Result<Row, String> {
     let pickled = STANDARD
         .decode(record)
         .map_err(|error| format!("not base64: {error}"))?;
-    let value = pickle::loads(&pickled, &pickle::Limits::default()).map_err(|error| error.to_string())?;
+    let value = pickle::loads(&pickled, &pickle::PickleLimits::default()).map_err(|error| error.to_string())?;
     let fields = value.items().ok_or("not a tuple")?;
     match kind {
         Kind::Container => object_row(fields).map(Row::Object),

@@ -28,8 +28,8 @@ use sources::Pools;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
-use telemetry::metrics::process::Process;
-use telemetry::metrics::{Format, Metrics, Requests, Role, Source};
+use telemetry::metrics::process::ProcessMetrics;
+use telemetry::metrics::{Metrics, MetricsFormat, MetricsSource, Requests, Role};
 use world::{WatchedThreads, Workers, World};
 
 /// As long as Prometheus waits by default.
@@ -64,7 +64,7 @@ impl Beginning {
             world: world.clone(),
             devices: None,
         };
-        telling.add(Arc::new(Process::new(&world, env!("CARGO_PKG_VERSION"))));
+        telling.add(Arc::new(ProcessMetrics::new(&world, env!("CARGO_PKG_VERSION"))));
         telling.add(Arc::new(Pools(pools)));
         Ok(Self { world, telling })
     }
@@ -88,14 +88,14 @@ impl Beginning {
     }
 
     /// See [`Telling::add`].
-    pub fn add(&self, source: Arc<dyn Source>) {
+    pub fn add(&self, source: Arc<dyn MetricsSource>) {
         self.telling.add(source);
     }
 }
 
 impl Telling {
     /// From now on `source` is asked, too.
-    pub fn add(&self, source: Arc<dyn Source>) {
+    pub fn add(&self, source: Arc<dyn MetricsSource>) {
         self.metrics.add(source);
     }
 
@@ -107,7 +107,7 @@ impl Telling {
     }
 
     /// The page as of now; why there is none.
-    async fn page(self: &Arc<Self>, format: Format) -> Result<String, String> {
+    async fn page(self: &Arc<Self>, format: MetricsFormat) -> Result<String, String> {
         if let Some(devices) = &self.devices {
             devices.survey(&self.world).await;
         }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
 use peer::http_server::Shutdown;
-use settings::Workers;
+use settings::WorkerCount;
 use std::future::Future;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -86,10 +86,10 @@ fn no_threads(error: std::io::Error) -> Failure {
 }
 
 /// How many threads `workers` asks for.
-pub fn threads(workers: Workers) -> usize {
+pub fn threads(workers: WorkerCount) -> usize {
     match workers {
-        Workers::Auto => std::thread::available_parallelism().map_or(1, usize::from),
-        Workers::Count(count) => count.max(1),
+        WorkerCount::Auto => std::thread::available_parallelism().map_or(1, usize::from),
+        WorkerCount::Count(count) => count.max(1),
     }
 }
 

@@ -148,7 +148,7 @@ fn options(conf: &ProxyConf, swift: &SwiftConf, statsd: Statsd) -> GatewayOption
 }
 
 fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, Failure> {
-    let options = memcache::Options {
+    let options = memcache::MemcacheOptions {
         servers: cache.memcache_servers.clone(),
         max_connections: cache.memcache_max_connections.0,
         connect_timeout: cache.connect_timeout,

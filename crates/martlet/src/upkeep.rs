@@ -24,7 +24,7 @@ use peer::http_server::Shutdown;
 use peer::{Peers, Timeouts};
 use settings::declare::Options;
 use settings::server::StorageCommon;
-use settings::{Beginning, ContainerUpdaterSettings, ObjectUpdaterSettings, StatsdSettings, SwiftConf, UpkeepConf};
+use settings::{ContainerUpdaterSettings, DaemonConf, ObjectUpdaterSettings, StatsdSettings, SwiftConf, UpkeepConf};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,18 +155,18 @@ fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<
 }
 
 /// One kind of upkeep that speaks to others.
-fn run(beginning: Beginning<'_>, once: bool, make: impl FnOnce(&Way) -> Daemon) -> Result<(), Failure> {
+fn run(beginning: DaemonConf<'_>, once: bool, make: impl FnOnce(&Way) -> Daemon) -> Result<(), Failure> {
     run_all(beginning, once, |way| vec![make(way)])
 }
 
 /// The same with several that work side by side.
-fn run_all(beginning: Beginning<'_>, once: bool, make: impl FnOnce(&Way) -> Vec<Daemon>) -> Result<(), Failure> {
+fn run_all(beginning: DaemonConf<'_>, once: bool, make: impl FnOnce(&Way) -> Vec<Daemon>) -> Result<(), Failure> {
     run_over(beginning, once, |way| Ok(make(way)))
 }
 
 /// The same with what may be refused.
 fn run_over(
-    beginning: Beginning<'_>,
+    beginning: DaemonConf<'_>,
     once: bool,
     make: impl FnOnce(&Way) -> Result<Vec<Daemon>, Failure>,
 ) -> Result<(), Failure> {
@@ -189,7 +189,7 @@ fn run_over(
 ///
 /// Start and its mirror: give up root → what the daemons need → passes; then a signal → finish the step → exit.
 fn run_alone(
-    beginning: Beginning<'_>,
+    beginning: DaemonConf<'_>,
     once: bool,
     make: impl FnOnce(&World, &SwiftConf) -> Result<Vec<Daemon>, Failure>,
 ) -> Result<(), Failure> {

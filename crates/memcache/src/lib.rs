@@ -14,24 +14,24 @@
 //! | bytes on the wire | `protocol.rs` |
 //!
 //! Formats, as OpenStack's client leaves them (observed): the key is the MD5 of the text in
-//! hexadecimal; flags are 2 for JSON and 0 for counters; 1 is a pickle, which nobody reads any more.
-//! Tests: `tests/` against a real memcached, a server of rubbish, and OpenStack's own client.
+//! hexadecimal; flags are 2 for JSON and 0 for counters; 1 is a pickle, which no current client reads.
+//! Tests: `tests/` against a real memcached, a server that sends malformed replies, and OpenStack's own client.
 
 mod protocol;
 mod ring;
 mod server;
 
 use md5::{Digest, Md5};
-use protocol::{Fault, JSON_FLAG, Key, Stored};
-use ring::Ring;
+use protocol::{JSON_FLAG, KeyHash, ProtocolError, StoreReply};
+use ring::ServerRing;
 use serde_json::Value;
-use server::Server;
+use server::MemcacheServer;
 use std::time::Duration;
 use world::World;
 
 /// Which servers, and how patient to be. Defaults as OpenStack's.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct MemcacheOptions {
     /// `host:port`, `host` or `[address]:port`; the text is what keys are hashed with.
     pub servers: Vec<String>,
     /// For connecting.
@@ -50,7 +50,7 @@ pub struct Options {
     pub error_interval: Duration,
 }
 
-impl Default for Options {
+impl Default for MemcacheOptions {
     fn default() -> Self {
         Self {
             servers: vec!["127.0.0.1:11211".into()],
@@ -68,7 +68,7 @@ impl Default for Options {
 /// A server's address that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("memcache_servers: {0:?} is not an address; expected host:port or [IPv6 address]:port")]
-pub struct AddressError(pub String);
+pub struct MemcacheAddressError(pub String);
 
 /// memcached counts longer lives than this from 1970.
 const LONGEST_RELATIVE: u64 = 30 * 24 * 3600;
@@ -76,18 +76,18 @@ const LONGEST_RELATIVE: u64 = 30 * 24 * 3600;
 /// The client; share it.
 pub struct Memcache {
     world: World,
-    options: Options,
-    ring: Ring,
-    servers: Vec<Server>,
+    options: MemcacheOptions,
+    ring: ServerRing,
+    servers: Vec<MemcacheServer>,
 }
 
 impl Memcache {
-    /// Connects to nobody yet.
-    pub fn new(world: World, options: Options) -> Result<Self, AddressError> {
-        let servers = options.servers.iter().map(|name| Server::new(name, &options));
+    /// Opens no connection yet.
+    pub fn new(world: World, options: MemcacheOptions) -> Result<Self, MemcacheAddressError> {
+        let servers = options.servers.iter().map(|name| MemcacheServer::new(name, &options));
         Ok(Self {
             servers: servers.collect::<Result<_, _>>()?,
-            ring: Ring::new(&options.servers),
+            ring: ServerRing::new(&options.servers),
             options,
             world,
         })
@@ -105,7 +105,7 @@ impl Memcache {
 
     /// The values of several keys that were stored under one `server_key`, in order.
     pub async fn get_multi(&self, keys: &[&str], server_key: &str) -> Vec<Option<Value>> {
-        let hashed: Vec<Key> = keys.iter().map(|key| hash(key)).collect();
+        let hashed: Vec<KeyHash> = keys.iter().map(|key| hash(key)).collect();
         for server in self.candidates(server_key) {
             let Some(mut session) = server.session(&self.world, &self.options).await else {
                 continue;
@@ -121,7 +121,7 @@ impl Memcache {
     /// Stores several values on the server of `server_key`; says whether it took all.
     pub async fn set_multi(&self, pairs: &[(&str, &Value)], server_key: &str, ttl: Duration) -> bool {
         let exptime = self.exptime(ttl);
-        let items: Vec<(Key, Vec<u8>)> = pairs
+        let items: Vec<(KeyHash, Vec<u8>)> = pairs
             .iter()
             .map(|(k, v)| (hash(k), v.to_string().into_bytes()))
             .collect();
@@ -173,7 +173,7 @@ impl Memcache {
     }
 
     /// The servers of a key in the order OpenStack tries them, without those left alone.
-    fn candidates(&self, key: &str) -> impl Iterator<Item = &Server> {
+    fn candidates(&self, key: &str) -> impl Iterator<Item = &MemcacheServer> {
         let order = self.ring.order(&hash(key));
         let servers = order.into_iter().map(|index| &self.servers[index]);
         servers
@@ -191,18 +191,18 @@ impl Memcache {
     }
 }
 
-async fn count(c: &mut protocol::Connection, key: &Key, delta: i64, exptime: u64) -> Result<u64, Fault> {
+async fn count(c: &mut protocol::Connection, key: &KeyHash, delta: i64, exptime: u64) -> Result<u64, ProtocolError> {
     let first = u64::try_from(delta).unwrap_or(0);
     for _ in 0..2 {
         if let Some(count) = c.count(key, delta).await? {
             return Ok(count);
         }
-        if c.add(key, first, exptime).await? == Stored::Yes {
+        if c.add(key, first, exptime).await? == StoreReply::Yes {
             return Ok(first);
         }
-        // Someone else made the counter in between: count again.
+        // Another client made the counter in between: count again.
     }
-    Err(Fault::Rubbish("a counter that is there and is not"))
+    Err(ProtocolError::Rubbish("a counter that is there and is not"))
 }
 
 fn json(item: protocol::Item) -> Option<Value> {
@@ -212,7 +212,7 @@ fn json(item: protocol::Item) -> Option<Value> {
     }
 }
 
-fn hash(key: &str) -> Key {
+fn hash(key: &str) -> KeyHash {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digest: [u8; 16] = Md5::digest(key.as_bytes()).into();
     let mut hex = [0; 32];

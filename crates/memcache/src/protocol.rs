@@ -1,6 +1,6 @@
 //! The text protocol of memcached, as far as it is needed, over one connection.
 //!
-//! Always holds: a reply that is not exactly what the protocol allows is a [`Fault`], after which the
+//! Always holds: a reply that is not exactly what the protocol allows is a [`ProtocolError`], after which the
 //! connection must not be used again; no reply makes us keep more than [`LONGEST_VALUE`] per key.
 
 use std::io;
@@ -8,19 +8,19 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use world::Stream;
 
 /// An MD5 in hexadecimal: what keys look like to memcached.
-pub(crate) type Key = [u8; 32];
+pub(crate) type KeyHash = [u8; 32];
 
 /// Flag of values that are JSON.
 pub(crate) const JSON_FLAG: u32 = 2;
 const COUNTER_FLAG: u32 = 0;
-/// memcached keeps items of 1 MiB unless told otherwise; operators with many shard ranges raise it.
+/// memcached keeps items of 1 MiB by default; operators with many shard ranges raise it.
 const LONGEST_VALUE: usize = 16 << 20;
 /// `VALUE <key> <flags> <bytes> <cas>` needs under a hundred bytes; error messages may be longer.
 const LONGEST_LINE: u64 = 1024;
 
 /// Why a connection is of no more use.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum ProtocolError {
     /// The system says so.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -41,7 +41,7 @@ pub(crate) struct Item {
 
 /// What became of a value sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum StoreReply {
     Yes,
     No,
 }
@@ -59,7 +59,7 @@ impl Connection {
     }
 
     /// The items of these keys, in their order.
-    pub(crate) async fn get(&mut self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
+    pub(crate) async fn get(&mut self, keys: &[KeyHash]) -> Result<Vec<Option<Item>>, ProtocolError> {
         let mut request = b"get".to_vec();
         for key in keys {
             request.push(b' ');
@@ -73,32 +73,39 @@ impl Connection {
             if line == b"END" {
                 return Ok(items);
             }
-            let header = value_header(&line).ok_or(Fault::Rubbish("no VALUE line where one belongs"))?;
+            let header = value_header(&line).ok_or(ProtocolError::Rubbish("no VALUE line where one belongs"))?;
             let index = keys.iter().position(|k| k == header.key);
-            let index = index.ok_or(Fault::Rubbish("a key that was not asked for"))?;
+            let index = index.ok_or(ProtocolError::Rubbish("a key that was not asked for"))?;
             if items[index].is_some() {
-                return Err(Fault::Rubbish("a key twice"));
+                return Err(ProtocolError::Rubbish("a key twice"));
             }
             items[index] = Some(self.item(header.flags, header.bytes).await?);
         }
     }
 
     /// Stores JSON values; whether all were taken.
-    pub(crate) async fn set_all(&mut self, items: &[(Key, Vec<u8>)], exptime: u64) -> Result<bool, Fault> {
+    pub(crate) async fn set_all(&mut self, items: &[(KeyHash, Vec<u8>)], exptime: u64) -> Result<bool, ProtocolError> {
         let mut all = true;
         for (key, data) in items {
-            all &= self.store("set", key, JSON_FLAG, exptime, data).await? == Stored::Yes;
+            all &= self.store("set", key, JSON_FLAG, exptime, data).await? == StoreReply::Yes;
         }
         Ok(all)
     }
 
     /// Makes a counter unless there is one.
-    pub(crate) async fn add(&mut self, key: &Key, count: u64, exptime: u64) -> Result<Stored, Fault> {
+    pub(crate) async fn add(&mut self, key: &KeyHash, count: u64, exptime: u64) -> Result<StoreReply, ProtocolError> {
         self.store("add", key, COUNTER_FLAG, exptime, count.to_string().as_bytes())
             .await
     }
 
-    async fn store(&mut self, verb: &str, key: &Key, flags: u32, exptime: u64, data: &[u8]) -> Result<Stored, Fault> {
+    async fn store(
+        &mut self,
+        verb: &str,
+        key: &KeyHash,
+        flags: u32,
+        exptime: u64,
+        data: &[u8],
+    ) -> Result<StoreReply, ProtocolError> {
         let mut request = format!("{verb} ").into_bytes();
         request.extend_from_slice(key);
         request.extend_from_slice(format!(" {flags} {exptime} {}\r\n", data.len()).as_bytes());
@@ -107,16 +114,16 @@ impl Connection {
         self.send(&request).await?;
         let line = self.line().await?;
         match line.as_slice() {
-            b"STORED" => Ok(Stored::Yes),
-            b"NOT_STORED" => Ok(Stored::No),
+            b"STORED" => Ok(StoreReply::Yes),
+            b"NOT_STORED" => Ok(StoreReply::No),
             // Too large, or out of memory: the connection stays in step.
-            line if line.starts_with(b"SERVER_ERROR") => Ok(Stored::No),
-            _ => Err(Fault::Rubbish("no STORED line where one belongs")),
+            line if line.starts_with(b"SERVER_ERROR") => Ok(StoreReply::No),
+            _ => Err(ProtocolError::Rubbish("no STORED line where one belongs")),
         }
     }
 
     /// Adds to a counter, if it is there.
-    pub(crate) async fn count(&mut self, key: &Key, delta: i64) -> Result<Option<u64>, Fault> {
+    pub(crate) async fn count(&mut self, key: &KeyHash, delta: i64) -> Result<Option<u64>, ProtocolError> {
         let verb = if delta < 0 { "decr " } else { "incr " };
         let mut request = verb.as_bytes().to_vec();
         request.extend_from_slice(key);
@@ -127,31 +134,33 @@ impl Connection {
             return Ok(None);
         }
         let number = std::str::from_utf8(&line).ok().and_then(|l| l.trim().parse().ok());
-        number.map(Some).ok_or(Fault::Rubbish("no number where one belongs"))
+        number
+            .map(Some)
+            .ok_or(ProtocolError::Rubbish("no number where one belongs"))
     }
 
     /// Removes a value if it is there.
-    pub(crate) async fn delete(&mut self, key: &Key) -> Result<(), Fault> {
+    pub(crate) async fn delete(&mut self, key: &KeyHash) -> Result<(), ProtocolError> {
         let mut request = b"delete ".to_vec();
         request.extend_from_slice(key);
         request.extend_from_slice(b"\r\n");
         self.send(&request).await?;
         match self.line().await?.as_slice() {
             b"DELETED" | b"NOT_FOUND" => Ok(()),
-            _ => Err(Fault::Rubbish("no DELETED line where one belongs")),
+            _ => Err(ProtocolError::Rubbish("no DELETED line where one belongs")),
         }
     }
 
-    async fn send(&mut self, request: &[u8]) -> Result<(), Fault> {
+    async fn send(&mut self, request: &[u8]) -> Result<(), ProtocolError> {
         if !self.stream.buffer().is_empty() {
-            return Err(Fault::Rubbish("a reply to nothing"));
+            return Err(ProtocolError::Rubbish("a reply to nothing"));
         }
         self.stream.write_all(request).await?;
         Ok(self.stream.flush().await?)
     }
 
     /// One line without its end.
-    async fn line(&mut self) -> Result<Vec<u8>, Fault> {
+    async fn line(&mut self) -> Result<Vec<u8>, ProtocolError> {
         let mut line = Vec::new();
         let mut bounded = (&mut self.stream).take(LONGEST_LINE);
         bounded.read_until(b'\n', &mut line).await?;
@@ -159,19 +168,19 @@ impl Connection {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         if !line.ends_with(b"\r\n") {
-            return Err(Fault::Rubbish("a line without end"));
+            return Err(ProtocolError::Rubbish("a line without end"));
         }
         line.truncate(line.len() - 2);
         Ok(line)
     }
 
-    async fn item(&mut self, flags: u32, bytes: usize) -> Result<Item, Fault> {
+    async fn item(&mut self, flags: u32, bytes: usize) -> Result<Item, ProtocolError> {
         // Grows as bytes arrive, so that a promise alone costs nothing.
         let mut data = Vec::new();
         let mut bounded = (&mut self.stream).take(bytes as u64 + 2);
         bounded.read_to_end(&mut data).await?;
         if data.len() != bytes + 2 || !data.ends_with(b"\r\n") {
-            return Err(Fault::Rubbish("a value that ends elsewhere than it says"));
+            return Err(ProtocolError::Rubbish("a value that ends elsewhere than it says"));
         }
         data.truncate(bytes);
         Ok(Item { flags, data })
@@ -205,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Asks for two keys and answers with `reply`, then closes.
-    fn get(reply: &[u8]) -> Result<Vec<Option<Item>>, Fault> {
+    fn get(reply: &[u8]) -> Result<Vec<Option<Item>>, ProtocolError> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (ours, mut theirs) = tokio::io::duplex(1 << 20);
@@ -223,7 +232,7 @@ mod tests {
 
     #[test]
     fn items_come_in_the_order_asked_for() {
-        assert!(matches!(get(b""), Err(Fault::Io(_))));
+        assert!(matches!(get(b""), Err(ProtocolError::Io(_))));
         let text = format!(
             "{} {} 2 2\r\n{{}}\r\n{} {} 0 3 77\r\n\r\n1\r\nEND\r\n",
             "VALUE",

@@ -1,24 +1,24 @@
 //! Which server has a key: consistent hashing exactly as OpenStack's `MemcacheRing` (observed).
 //!
-//! Each server stands at fifty places of a circle: the MD5 of `<server>-<n>` in hexadecimal, compared
+//! Each server has fifty places on the hash ring: the MD5 of `<server>-<n>` in hexadecimal, compared
 //! as text. A key belongs to the place **after the next** one clockwise from its own hash, and the
 //! other servers follow in the order in which they appear further on.
 
-use crate::protocol::Key;
+use crate::protocol::KeyHash;
 
 const PLACES_PER_SERVER: usize = 50;
 
-pub(crate) struct Ring {
+pub(crate) struct ServerRing {
     /// Sorted places with the index of their server.
-    places: Vec<(Key, usize)>,
+    places: Vec<(KeyHash, usize)>,
     servers: usize,
 }
 
-impl Ring {
+impl ServerRing {
     pub(crate) fn new(servers: &[String]) -> Self {
         let place = |server: &String, n: usize| crate::hash(&format!("{server}-{n}"));
         let each = servers.iter().enumerate();
-        let mut places: Vec<(Key, usize)> = each
+        let mut places: Vec<(KeyHash, usize)> = each
             .flat_map(|(index, server)| (0..PLACES_PER_SERVER).map(move |n| (place(server, n), index)))
             .collect();
         places.sort();
@@ -29,7 +29,7 @@ impl Ring {
     }
 
     /// Every server once, the one that should have the key first.
-    pub(crate) fn order(&self, key: &Key) -> Vec<usize> {
+    pub(crate) fn order(&self, key: &KeyHash) -> Vec<usize> {
         let next = self.places.partition_point(|(place, _)| place <= key);
         let mut order = Vec::with_capacity(self.servers);
         for step in 1..=self.places.len() {
@@ -74,7 +74,7 @@ mod tests {
             "[::1]:11211",
             "cache.example.com",
         ];
-        let ring = Ring::new(&servers.map(String::from));
+        let ring = ServerRing::new(&servers.map(String::from));
         for (key, expected) in GOLDEN {
             assert_eq!(ring.order(&crate::hash(key)), expected, "{key}");
         }
@@ -82,6 +82,6 @@ mod tests {
 
     #[test]
     fn no_servers_no_order() {
-        assert!(Ring::new(&[]).order(&crate::hash("key")).is_empty());
+        assert!(ServerRing::new(&[]).order(&crate::hash("key")).is_empty());
     }
 }

@@ -3,8 +3,8 @@
 //! Always holds: at most `max_connections` exchanges at a time; a connection goes back to the pool
 //! only after an exchange that ended well, so one that was cancelled or went wrong is closed.
 
-use crate::protocol::{Connection, Fault};
-use crate::{AddressError, Options};
+use crate::protocol::{Connection, ProtocolError};
+use crate::{MemcacheAddressError, MemcacheOptions};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use world::World;
 
 const DEFAULT_PORT: &str = "11211";
 
-pub(crate) struct Server {
+pub(crate) struct MemcacheServer {
     name: String,
     host: String,
     port: u16,
@@ -29,9 +29,9 @@ struct Errors {
     limited_until: Option<Duration>,
 }
 
-impl Server {
-    pub(crate) fn new(name: &str, options: &Options) -> Result<Self, AddressError> {
-        let (host, port) = address(name).ok_or_else(|| AddressError(name.into()))?;
+impl MemcacheServer {
+    pub(crate) fn new(name: &str, options: &MemcacheOptions) -> Result<Self, MemcacheAddressError> {
+        let (host, port) = address(name).ok_or_else(|| MemcacheAddressError(name.into()))?;
         Ok(Self {
             name: name.into(),
             host,
@@ -49,7 +49,7 @@ impl Server {
     }
 
     /// A connection for one exchange; nothing when there is none to be had in time.
-    pub(crate) async fn session<'a>(&'a self, world: &'a World, options: &'a Options) -> Option<Session<'a>> {
+    pub(crate) async fn session<'a>(&'a self, world: &'a World, options: &'a MemcacheOptions) -> Option<Session<'a>> {
         let permit = match world.timeout(options.pool_timeout, self.permits.acquire()).await {
             Ok(permit) => permit.ok()?,
             // Too many of us at once is no fault of the server's, so it does not count as one.
@@ -75,13 +75,13 @@ impl Server {
         })
     }
 
-    async fn connect(&self, world: &World, options: &Options) -> Result<Connection, Fault> {
+    async fn connect(&self, world: &World, options: &MemcacheOptions) -> Result<Connection, ProtocolError> {
         let connecting = world.network.connect(self.host.clone(), self.port);
         let connected = world.timeout(options.connect_timeout, connecting).await;
-        Ok(Connection::new(connected.map_err(|_| Fault::Timeout)??))
+        Ok(Connection::new(connected.map_err(|_| ProtocolError::Timeout)??))
     }
 
-    fn failed(&self, world: &World, options: &Options, fault: &Fault) {
+    fn failed(&self, world: &World, options: &MemcacheOptions, fault: &ProtocolError) {
         tracing::debug!(server = self.name, "memcached: {fault}");
         if options.error_interval.is_zero() {
             return;
@@ -110,9 +110,9 @@ impl Server {
 
 /// One exchange with a server.
 pub(crate) struct Session<'a> {
-    server: &'a Server,
+    server: &'a MemcacheServer,
     world: &'a World,
-    options: &'a Options,
+    options: &'a MemcacheOptions,
     connection: Option<Connection>,
     _permit: SemaphorePermit<'a>,
 }
@@ -121,14 +121,14 @@ impl Session<'_> {
     /// Runs the exchange within the time for one, and keeps the connection if it ends well.
     pub(crate) async fn within<T>(
         &mut self,
-        exchange: impl AsyncFnOnce(&mut Connection) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let mut connection = self.connection.take().ok_or(Fault::Timeout)?;
+        exchange: impl AsyncFnOnce(&mut Connection) -> Result<T, ProtocolError>,
+    ) -> Result<T, ProtocolError> {
+        let mut connection = self.connection.take().ok_or(ProtocolError::Timeout)?;
         let done = self
             .world
             .timeout(self.options.io_timeout, exchange(&mut connection))
             .await;
-        match done.unwrap_or(Err(Fault::Timeout)) {
+        match done.unwrap_or(Err(ProtocolError::Timeout)) {
             Ok(value) => {
                 self.server.idle.lock().push(connection);
                 Ok(value)

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may fail by panicking")]
 
-use memcache::{Memcache, Options};
+use memcache::{Memcache, MemcacheOptions};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -58,12 +58,12 @@ fn client(servers: &[String]) -> Memcache {
 }
 
 fn waiting_for(servers: &[String], io_timeout: Duration) -> Memcache {
-    let options = Options {
+    let options = MemcacheOptions {
         servers: servers.to_vec(),
         io_timeout,
         connect_timeout: Duration::from_secs(60),
         pool_timeout: Duration::from_secs(60),
-        ..Options::default()
+        ..MemcacheOptions::default()
     };
     Memcache::new(World::real(), options).unwrap()
 }
@@ -211,10 +211,10 @@ async fn rubbish_is_a_miss() {
 #[tokio::test]
 async fn a_hung_server_is_given_up_and_then_left_alone() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let options = Options {
+    let options = MemcacheOptions {
         servers: vec![listener.local_addr().unwrap().to_string()],
         io_timeout: Duration::from_millis(20),
-        ..Options::default()
+        ..MemcacheOptions::default()
     };
     let cache = Memcache::new(World::real(), options).unwrap();
     let started = Instant::now();
@@ -227,9 +227,9 @@ async fn a_hung_server_is_given_up_and_then_left_alone() {
 
 #[test]
 fn addresses_are_checked_at_once() {
-    let options = Options {
+    let options = MemcacheOptions {
         servers: vec!["::1".into()],
-        ..Options::default()
+        ..MemcacheOptions::default()
     };
     let message = Memcache::new(World::real(), options).err().unwrap().to_string();
     assert!(message.contains("\"::1\" is not an address"), "{message}");

@@ -13,7 +13,7 @@ use crate::files::xattrs::utf8_to_latin1;
 use crate::under_way::take_over;
 use crate::{ListingUpdate, Notice};
 use durable_fs::{Device, FsError, Health};
-use pickle::{Limits, Value};
+use pickle::{PickleLimits, Value};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl PendingUpdate {
     /// # Errors
     /// What is missing or wrong, in words.
     pub fn decode(policy: PolicyIndex, hash: PathHash, timestamp: Timestamp, bytes: &[u8]) -> Result<Self, String> {
-        let record = pickle::loads(bytes, &Limits::default()).map_err(|error| error.to_string())?;
+        let record = pickle::loads(bytes, &PickleLimits::default()).map_err(|error| error.to_string())?;
         let maybe = |key: &str| match record.get(key) {
             None | Some(Value::None) => Ok(None),
             Some(value) => value

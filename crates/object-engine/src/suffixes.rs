@@ -3,7 +3,7 @@
 //! A partition may have 4096 suffixes, and replication compares all of them each time; here they take no text.
 //! Always holds: a suffix is three lower-case hexadecimal digits and a hash 32 of them wherever they are spelled.
 
-use pickle::{DictWriter, Flat, Limits, loads_flat};
+use pickle::{DictWriter, Flat, PickleLimits, loads_flat};
 use std::collections::BTreeMap;
 use std::fmt;
 use vocabulary::PathHash;
@@ -108,7 +108,7 @@ pub fn decode_hashes(told: &[u8]) -> Result<Hashes, String> {
         });
         return Ok(read.collect());
     }
-    let value = pickle::loads(told, &Limits::default()).map_err(|error| error.to_string())?;
+    let value = pickle::loads(told, &PickleLimits::default()).map_err(|error| error.to_string())?;
     let entries = value.entries().ok_or("its hashes are not a dictionary")?;
     let read = entries
         .iter()

@@ -124,7 +124,7 @@ fn hashes_are_told_as_openstack_tells_them() {
     both.same(&ask("REPLICATE", "/sda/7").with("X-Backend-Storage-Policy-Index", "9"));
     // The order of suffixes is nobody's business.
     let told = [both.oracle.port, both.ours.port].map(|port| {
-        let limits = pickle::Limits::default();
+        let limits = pickle::PickleLimits::default();
         let value = pickle::loads(&ask("REPLICATE", "/sda/7").send(port).body, &limits).unwrap();
         let mut entries: Vec<String> = value
             .entries()

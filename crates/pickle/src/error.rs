@@ -62,7 +62,7 @@ pub enum PickleError {
         /// Where the reader stood.
         offset: usize,
     },
-    /// More than the caller's [`Limits`](crate::Limits) allow.
+    /// More than the caller's [`PickleLimits`](crate::Limits) allow.
     #[error("pickle exceeds the limit of {limit} {what}")]
     TooLarge {
         /// What was counted.

@@ -6,20 +6,20 @@
 use std::collections::HashMap;
 
 use crate::error::PickleError;
-use crate::node::{Node, NodeId};
-use crate::read::Limits;
+use crate::node::{NodeId, PickleNode};
+use crate::read::PickleLimits;
 use crate::value::Value;
 
 pub(crate) struct Expander<'m, 'a> {
-    nodes: &'m [Node<'a>],
-    limits: &'m Limits,
+    nodes: &'m [PickleNode<'a>],
+    limits: &'m PickleLimits,
     items: usize,
     bytes: usize,
     end: usize,
 }
 
 impl<'m, 'a> Expander<'m, 'a> {
-    pub(crate) fn new(nodes: &'m [Node<'a>], limits: &'m Limits, end: usize) -> Self {
+    pub(crate) fn new(nodes: &'m [PickleNode<'a>], limits: &'m PickleLimits, end: usize) -> Self {
         Expander {
             nodes,
             limits,
@@ -40,28 +40,28 @@ impl<'m, 'a> Expander<'m, 'a> {
         self.count(1, 0)?;
         let nodes = self.nodes;
         Ok(match &nodes[id as usize] {
-            Node::None => Value::None,
-            Node::Bool(flag) => Value::Bool(*flag),
-            Node::Int(number) => Value::Int(*number),
-            Node::Float(number) => Value::Float(*number),
-            Node::Bytes(bytes) => {
+            PickleNode::None => Value::None,
+            PickleNode::Bool(flag) => Value::Bool(*flag),
+            PickleNode::Int(number) => Value::Int(*number),
+            PickleNode::Float(number) => Value::Float(*number),
+            PickleNode::Bytes(bytes) => {
                 self.count(0, bytes.len())?;
                 Value::Bytes(bytes.to_vec())
             }
-            Node::Str(text) => {
+            PickleNode::Str(text) => {
                 self.count(0, text.len())?;
                 Value::Str(text.to_string())
             }
-            Node::List(items) => Value::List(self.all(items, depth)?),
-            Node::Tuple(items) => Value::Tuple(self.all(items, depth)?),
-            Node::Set(items) => self.set(items, depth)?,
-            Node::Dict(pairs) => Value::Dict(self.entries(pairs.iter().copied(), depth)?),
-            Node::Headers(pairs) => Value::Headers(self.entries(pairs.iter().copied(), depth)?),
-            Node::Array(code, items) => {
+            PickleNode::List(items) => Value::List(self.all(items, depth)?),
+            PickleNode::Tuple(items) => Value::Tuple(self.all(items, depth)?),
+            PickleNode::Set(items) => self.set(items, depth)?,
+            PickleNode::Dict(pairs) => Value::Dict(self.entries(pairs.iter().copied(), depth)?),
+            PickleNode::Headers(pairs) => Value::Headers(self.entries(pairs.iter().copied(), depth)?),
+            PickleNode::Array(code, items) => {
                 self.count(items.len(), 0)?;
                 Value::Array(*code, items.clone())
             }
-            Node::Global(_) => return Err(self.malformed("a bare global is not data")),
+            PickleNode::Global(_) => return Err(self.malformed("a bare global is not data")),
         })
     }
 
@@ -107,19 +107,19 @@ impl<'m, 'a> Expander<'m, 'a> {
         self.count(1, 0)?;
         let nodes = self.nodes;
         Ok(match &nodes[id as usize] {
-            Node::None => Key::None,
-            Node::Bool(flag) => Key::Int(i64::from(*flag)),
-            Node::Int(number) => Key::Int(*number),
-            Node::Float(number) => Key::Float(number.to_bits()),
-            Node::Bytes(bytes) => {
+            PickleNode::None => Key::None,
+            PickleNode::Bool(flag) => Key::Int(i64::from(*flag)),
+            PickleNode::Int(number) => Key::Int(*number),
+            PickleNode::Float(number) => Key::Float(number.to_bits()),
+            PickleNode::Bytes(bytes) => {
                 self.count(0, bytes.len())?;
                 Key::Bytes(bytes)
             }
-            Node::Str(text) => {
+            PickleNode::Str(text) => {
                 self.count(0, text.len())?;
                 Key::Str(text)
             }
-            Node::Tuple(items) => {
+            PickleNode::Tuple(items) => {
                 let keys: Result<Vec<_>, _> = items.iter().map(|&item| self.key(item, depth + 1)).collect();
                 Key::Tuple(keys?)
             }

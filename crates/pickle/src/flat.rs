@@ -1,14 +1,15 @@
-//! Dictionaries of text to text, numbers and the like, and of bytes to bytes, without a [`Value`](crate::Value) for each.
+//! Dictionaries of text to text, numbers and the like, and of bytes to bytes, without a [`Value`](crate::Value) for
+//! each.
 //!
-//! Suffix hashes are such dictionaries, of thousands of entries, and replication reads and writes them all day; an object's
-//! metadata are one of bytes, read for every GET.
-//! Always holds: what [`DictWriter`] writes is what [`crate::dumps`] writes for the same entries; what [`loads_flat`] and
-//! [`loads_bytes`] read, [`crate::loads`] reads alike; everything that is not spelled as CPython spells it at protocol 2 is
-//! left to that; bytes that are read are together no longer than the input.
+//! Suffix hashes are such dictionaries, of thousands of entries, and replication reads and writes them all day; an
+//! object's metadata are one of bytes, read for every GET.
+//! Always holds: what [`DictWriter`] writes is what [`crate::dumps`] writes for the same entries; what [`loads_flat`]
+//! and [`loads_bytes`] read, [`crate::loads`] reads alike; everything that is not spelled as CPython spells it at
+//! protocol 2 is left to that; bytes that are read are together no longer than the input.
 
 use crate::memo::ENCODE;
 use crate::opcode as op;
-use crate::write::Writer;
+use crate::write::PickleWriter;
 use std::borrow::Cow;
 
 /// What an entry can be.
@@ -24,8 +25,8 @@ pub enum Flat<'a> {
     Number(f64),
 }
 
-/// The entries of a flat dictionary in their order, a key perhaps twice (the last counts); `None` for anything else, which
-/// may still be a pickle.
+/// The entries of a flat dictionary in their order, a key perhaps twice (the last counts); `None` for anything else,
+/// which may still be a pickle.
 pub fn loads_flat(input: &[u8]) -> Option<Vec<(&str, Flat<'_>)>> {
     Reader::new(input).entries(|reader, first| Some((reader.text(first)?, reader.value()?)))
 }
@@ -33,8 +34,8 @@ pub fn loads_flat(input: &[u8]) -> Option<Vec<(&str, Flat<'_>)>> {
 /// A key and its value, of bytes.
 pub type BytesEntry<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
-/// The entries of a dictionary of bytes in their order, a key perhaps twice (the last counts); `None` for anything else, which
-/// may still be a pickle: among that the empty `bytes`, and bytes named again that are longer than one.
+/// The entries of a dictionary of bytes in their order, a key perhaps twice (the last counts); `None` for anything
+/// else, which may still be a pickle: among that the empty `bytes`, and bytes named again that are longer than one.
 pub fn loads_bytes(input: &[u8]) -> Option<Vec<BytesEntry<'_>>> {
     Reader::new(input).entries(|reader, first| {
         let key = reader.bytes(first)?;
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
 
 /// Writes a flat dictionary entry by entry.
 pub struct DictWriter {
-    writer: Writer,
+    writer: PickleWriter,
     count: usize,
     written: usize,
 }
@@ -221,7 +222,7 @@ pub struct DictWriter {
 impl DictWriter {
     /// Begins a dictionary of `count` entries.
     pub fn new(count: usize) -> Self {
-        let mut writer = Writer::new();
+        let mut writer = PickleWriter::new();
         writer.begin_dict(count);
         Self {
             writer,
@@ -264,7 +265,7 @@ impl DictWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limits, Value, dumps, loads};
+    use crate::{PickleLimits, Value, dumps, loads};
     use proptest::prelude::*;
 
     fn value() -> impl Strategy<Value = Value> {
@@ -368,17 +369,20 @@ mod tests {
             None
         );
         let twice = b"\x80\x02}q\x00c_codecs\nencode\nq\x01X\x02\x00\x00\x00abq\x02X\x06\x00\x00\x00latin1q\x03\x86q\x04Rq\x05h\x05s.";
-        assert!(loads(twice, &Limits::default()).is_ok());
+        assert!(loads(twice, &PickleLimits::default()).is_ok());
         assert_eq!(loads_bytes(twice), None);
         let text = b"\x80\x02}q\x00c_codecs\nencode\nq\x01X\x02\x00\x00\x00abq\x02X\x06\x00\x00\x00latin1q\x03\x86q\x04Rq\x05h\x01h\x02h\x03\x86q\x06Rq\x07s.";
-        assert!(loads(text, &Limits::default()).is_ok());
+        assert!(loads(text, &PickleLimits::default()).is_ok());
         assert_eq!(loads_bytes(text), None);
     }
 
     proptest! {
         #[test]
-        fn bytes_are_written_and_read_as_by_the_others(entries in proptest::collection::vec((bytes(), bytes()), 0..40)) {
-            let values = entries.iter().map(|(key, value)| (Value::Bytes(key.clone()), Value::Bytes(value.clone()))).collect();
+        fn bytes_are_written_and_read_as_by_the_others(
+            entries in proptest::collection::vec((bytes(), bytes()), 0..40)
+        ) {
+            let pair = |(key, value): &(Vec<u8>, Vec<u8>)| (Value::Bytes(key.clone()), Value::Bytes(value.clone()));
+            let values = entries.iter().map(pair).collect();
             let pickled = dumps(&Value::Dict(values));
             let mut writer = DictWriter::new(entries.len());
             entries.iter().for_each(|(key, value)| writer.bytes(key, value));
@@ -394,7 +398,7 @@ mod tests {
             let at = at % pickled.len();
             pickled[at] = byte;
             if let Some(read) = read_of_bytes(&pickled) {
-                let whole = loads(&pickled, &Limits::default()).unwrap();
+                let whole = loads(&pickled, &PickleLimits::default()).unwrap();
                 let whole = whole.entries().unwrap();
                 for (key, _) in &read {
                     let last = &read.iter().rev().find(|(other, _)| other == key).unwrap().1;
@@ -419,7 +423,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] = byte;
             if let Some(read) = loads_flat(&bytes) {
-                let whole = loads(&bytes, &Limits::default()).unwrap();
+                let whole = loads(&bytes, &PickleLimits::default()).unwrap();
                 for (key, _) in &read {
                     let last = read.iter().rev().find(|(other, _)| other == key).unwrap().1;
                     prop_assert_eq!(flat(whole.get(key).unwrap()), last);

@@ -7,7 +7,7 @@
 //! are [`loads_flat`], [`loads_bytes`] and [`DictWriter`], which make no value of each entry.
 //!
 //! What always holds: reading runs no code, imports nothing, needs memory in proportion to the
-//! input and the [`Limits`], and never panics. The only globals accepted are those that stand for
+//! input and the [`PickleLimits`], and never panics. The only globals accepted are those that stand for
 //! data, the same ones Swift's own restricted unpickler lets pass; any other is refused by name.
 //!
 //! What it does not do: files, base64, or the meaning of what it reads.
@@ -30,7 +30,7 @@ mod write_text;
 
 pub use error::PickleError;
 pub use flat::{BytesEntry, DictWriter, Flat, loads_bytes, loads_flat};
-pub use read::{Limits, loads};
+pub use read::{PickleLimits, loads};
 pub use value::{ArrayCode, Value};
 pub use write::dumps;
 pub use write_text::dumps_protocol0;

@@ -6,14 +6,14 @@
 use std::collections::HashMap;
 
 use crate::error::PickleError;
-use crate::node::{Node, NodeId};
-use crate::read::Limits;
+use crate::node::{NodeId, PickleNode};
+use crate::read::PickleLimits;
 
 /// Integers up to this are kept once each: partition tables are long lists of small device ids.
 const SMALL_INTEGERS: usize = 1 << 16;
 
 pub(crate) struct Machine<'a> {
-    pub(crate) nodes: Vec<Node<'a>>,
+    pub(crate) nodes: Vec<PickleNode<'a>>,
     stack: Vec<NodeId>,
     marks: Vec<usize>,
     memo: HashMap<u32, NodeId>,
@@ -25,7 +25,7 @@ pub(crate) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &PickleLimits) -> Self {
         Machine {
             nodes: Vec::new(),
             stack: Vec::new(),
@@ -58,7 +58,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    pub(crate) fn push(&mut self, node: Node<'a>) -> Result<(), PickleError> {
+    pub(crate) fn push(&mut self, node: PickleNode<'a>) -> Result<(), PickleError> {
         self.spend(1)?;
         self.stack.push(self.nodes.len() as NodeId);
         self.nodes.push(node);
@@ -68,7 +68,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn push_integer(&mut self, number: i64) -> Result<(), PickleError> {
         let small = usize::try_from(number).ok().filter(|&small| small < SMALL_INTEGERS);
         let Some(small) = small else {
-            return self.push(Node::Int(number));
+            return self.push(PickleNode::Int(number));
         };
         if self.small.len() <= small {
             self.small.resize(small + 1, None);
@@ -79,7 +79,7 @@ impl<'a> Machine<'a> {
             return Ok(());
         }
         self.small[small] = Some(self.nodes.len() as NodeId);
-        self.push(Node::Int(number))
+        self.push(PickleNode::Int(number))
     }
 
     pub(crate) fn pop(&mut self) -> Result<NodeId, PickleError> {
@@ -122,7 +122,7 @@ impl<'a> Machine<'a> {
             items.push(self.pop()?);
         }
         items.reverse();
-        self.push(Node::Tuple(items))
+        self.push(PickleNode::Tuple(items))
     }
 
     pub(crate) fn duplicate(&mut self) -> Result<(), PickleError> {
@@ -156,7 +156,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn extend_list(&mut self, items: Vec<NodeId>) -> Result<(), PickleError> {
         let target = self.top()?;
         match &mut self.nodes[target as usize] {
-            Node::List(list) => list.extend(items),
+            PickleNode::List(list) => list.extend(items),
             _ => return Err(self.malformed("items are appended to something that is no list")),
         }
         Ok(())
@@ -166,7 +166,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn extend_set(&mut self, items: Vec<NodeId>) -> Result<(), PickleError> {
         let target = self.top()?;
         match &mut self.nodes[target as usize] {
-            Node::Set(set) => set.extend(items),
+            PickleNode::Set(set) => set.extend(items),
             _ => return Err(self.malformed("items are added to something that is no set")),
         }
         Ok(())
@@ -177,7 +177,7 @@ impl<'a> Machine<'a> {
         let pairs = self.pairs(items)?;
         let target = self.top()?;
         match &mut self.nodes[target as usize] {
-            Node::Dict(dict) | Node::Headers(dict) => dict.extend(pairs),
+            PickleNode::Dict(dict) | PickleNode::Headers(dict) => dict.extend(pairs),
             _ => return Err(self.malformed("entries are set on something that is no dict")),
         }
         Ok(())

@@ -13,7 +13,7 @@ pub(crate) type NodeId = u32;
 
 /// One object of the pickle.
 #[derive(Debug)]
-pub(crate) enum Node<'a> {
+pub(crate) enum PickleNode<'a> {
     None,
     Bool(bool),
     Int(i64),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::error::PickleError;
 use crate::expand::Expander;
 use crate::machine::Machine;
-use crate::node::{Global, Node};
+use crate::node::{Global, PickleNode};
 use crate::opcode as op;
 use crate::reduce;
 use crate::text;
@@ -16,7 +16,7 @@ use crate::value::Value;
 
 /// What a pickle may cost. The defaults suit everything Swift stores but builder files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PickleLimits {
     /// Longest input, and most bytes of text in the result.
     pub max_bytes: usize,
     /// Most values made, counting a value named again through the memo as one more.
@@ -27,9 +27,9 @@ pub struct Limits {
     pub arrays: bool,
 }
 
-impl Default for Limits {
+impl Default for PickleLimits {
     fn default() -> Self {
-        Limits {
+        PickleLimits {
             max_bytes: 16 << 20,
             max_items: 1 << 20,
             max_depth: 32,
@@ -38,10 +38,10 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl PickleLimits {
     /// For `.builder` files: arrays allowed, and room for a large partition table.
     pub fn for_builder() -> Self {
-        Limits {
+        PickleLimits {
             max_bytes: 1 << 30,
             max_items: 1 << 29,
             max_depth: 32,
@@ -54,7 +54,7 @@ impl Limits {
 ///
 /// # Errors
 /// Whatever is not plain data, not complete or not within `limits`, by name.
-pub fn loads(input: &[u8], limits: &Limits) -> Result<Value, PickleError> {
+pub fn loads(input: &[u8], limits: &PickleLimits) -> Result<Value, PickleError> {
     if input.len() > limits.max_bytes {
         return Err(PickleError::TooLarge {
             what: "bytes",
@@ -169,14 +169,14 @@ impl<'a> Reader<'a> {
 
     fn scalar(&mut self, opcode: u8) -> Result<(), PickleError> {
         let node = match opcode {
-            op::NONE => Node::None,
-            op::NEWTRUE => Node::Bool(true),
-            op::NEWFALSE => Node::Bool(false),
-            op::BINFLOAT => Node::Float(f64::from_be_bytes(self.array()?)),
+            op::NONE => PickleNode::None,
+            op::NEWTRUE => PickleNode::Bool(true),
+            op::NEWFALSE => PickleNode::Bool(false),
+            op::BINFLOAT => PickleNode::Float(f64::from_be_bytes(self.array()?)),
             _ => {
                 let line = self.line()?;
                 let number = text::float(line);
-                Node::Float(number.ok_or_else(|| self.machine.malformed("a float is no number"))?)
+                PickleNode::Float(number.ok_or_else(|| self.machine.malformed("a float is no number"))?)
             }
         };
         self.machine.push(node)
@@ -197,8 +197,8 @@ impl<'a> Reader<'a> {
                 text::long(digits).ok_or_else(|| self.beyond())?
             }
             _ => match self.line()? {
-                b"00" if opcode == op::INT => return self.machine.push(Node::Bool(false)),
-                b"01" if opcode == op::INT => return self.machine.push(Node::Bool(true)),
+                b"00" if opcode == op::INT => return self.machine.push(PickleNode::Bool(false)),
+                b"01" if opcode == op::INT => return self.machine.push(PickleNode::Bool(true)),
                 line => {
                     let digits = line.strip_suffix(b"L").unwrap_or(line);
                     text::integer(digits).ok_or_else(|| self.beyond())?
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         };
         let offset = self.machine.offset;
         self.machine
-            .push(Node::Str(text.ok_or(PickleError::NotUnicode { offset })?))
+            .push(PickleNode::Str(text.ok_or(PickleError::NotUnicode { offset })?))
     }
 
     fn bytes(&mut self, opcode: u8) -> Result<(), PickleError> {
@@ -230,39 +230,39 @@ impl<'a> Reader<'a> {
             op::STRING => {
                 let quoted = text::quoted(self.line()?);
                 let bytes = quoted.ok_or_else(|| self.machine.malformed("a string is not quoted"))?;
-                return self.machine.push(Node::Bytes(Cow::Owned(bytes)));
+                return self.machine.push(PickleNode::Bytes(Cow::Owned(bytes)));
             }
             op::SHORT_BINSTRING | op::SHORT_BINBYTES => self.length1()?,
             op::BINSTRING | op::BINBYTES => self.length4()?,
             _ => self.length8()?,
         };
         let bytes = self.take(len)?;
-        self.machine.push(Node::Bytes(Cow::Borrowed(bytes)))
+        self.machine.push(PickleNode::Bytes(Cow::Borrowed(bytes)))
     }
 
     fn container(&mut self, opcode: u8) -> Result<(), PickleError> {
         let machine = &mut self.machine;
         match opcode {
-            op::EMPTY_LIST => machine.push(Node::List(Vec::new())),
-            op::EMPTY_TUPLE => machine.push(Node::Tuple(Vec::new())),
-            op::EMPTY_DICT => machine.push(Node::Dict(Vec::new())),
-            op::EMPTY_SET => machine.push(Node::Set(Vec::new())),
+            op::EMPTY_LIST => machine.push(PickleNode::List(Vec::new())),
+            op::EMPTY_TUPLE => machine.push(PickleNode::Tuple(Vec::new())),
+            op::EMPTY_DICT => machine.push(PickleNode::Dict(Vec::new())),
+            op::EMPTY_SET => machine.push(PickleNode::Set(Vec::new())),
             op::LIST => {
                 let items = machine.pop_to_mark()?;
-                machine.push(Node::List(items))
+                machine.push(PickleNode::List(items))
             }
             op::TUPLE => {
                 let items = machine.pop_to_mark()?;
-                machine.push(Node::Tuple(items))
+                machine.push(PickleNode::Tuple(items))
             }
             op::FROZENSET => {
                 let items = machine.pop_to_mark()?;
-                machine.push(Node::Set(items))
+                machine.push(PickleNode::Set(items))
             }
             op::DICT => {
                 let items = machine.pop_to_mark()?;
                 let pairs = machine.pairs(items)?;
-                machine.push(Node::Dict(pairs))
+                machine.push(PickleNode::Dict(pairs))
             }
             op::TUPLE1 => machine.pop_tuple(1),
             op::TUPLE2 => machine.pop_tuple(2),
@@ -307,7 +307,7 @@ impl<'a> Reader<'a> {
         let module = String::from_utf8_lossy(self.line()?);
         let name = String::from_utf8_lossy(self.line()?);
         let global = reduce::lookup(&module, &name, self.arrays)?;
-        self.machine.push(Node::Global(global))
+        self.machine.push(PickleNode::Global(global))
     }
 
     fn stack_global(&mut self) -> Result<(), PickleError> {
@@ -315,10 +315,10 @@ impl<'a> Reader<'a> {
         let module = self.machine.pop()?;
         let nodes = &self.machine.nodes;
         let global: Global = match (&nodes[module as usize], &nodes[name as usize]) {
-            (Node::Str(module), Node::Str(name)) => reduce::lookup(module, name, self.arrays)?,
+            (PickleNode::Str(module), PickleNode::Str(name)) => reduce::lookup(module, name, self.arrays)?,
             _ => return Err(self.machine.malformed("the name of a global is no text")),
         };
-        self.machine.push(Node::Global(global))
+        self.machine.push(PickleNode::Global(global))
     }
 
     fn beyond(&self) -> PickleError {

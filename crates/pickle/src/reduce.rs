@@ -5,7 +5,7 @@
 
 use crate::error::PickleError;
 use crate::machine::Machine;
-use crate::node::{Global, Node, NodeId};
+use crate::node::{Global, NodeId, PickleNode};
 use crate::text;
 use crate::value::ArrayCode;
 
@@ -35,17 +35,17 @@ impl Machine<'_> {
     pub(crate) fn reduce(&mut self) -> Result<(), PickleError> {
         let arguments = self.pop()?;
         let function = self.pop()?;
-        let Node::Global(global) = self.nodes[function as usize] else {
+        let PickleNode::Global(global) = self.nodes[function as usize] else {
             return Err(self.malformed("something that is no global is called"));
         };
-        let Node::Tuple(arguments) = &self.nodes[arguments as usize] else {
+        let PickleNode::Tuple(arguments) = &self.nodes[arguments as usize] else {
             return Err(self.malformed("the arguments of a global are no tuple"));
         };
         let node = match (global, arguments.as_slice()) {
             (Global::Encode, &[text, encoding]) => self.encoded(text, encoding)?,
-            (Global::Bytes, []) => Node::Bytes(Vec::new().into()),
-            (Global::Dict, []) => Node::Dict(Vec::new()),
-            (Global::Headers, []) => Node::Headers(Vec::new()),
+            (Global::Bytes, []) => PickleNode::Bytes(Vec::new().into()),
+            (Global::Dict, []) => PickleNode::Dict(Vec::new()),
+            (Global::Headers, []) => PickleNode::Headers(Vec::new()),
             (Global::Reconstructor, &[class, base, state]) => self.reconstructed(class, base, state)?,
             (Global::Array, &[code, items]) => self.array(code, items)?,
             _ => return Err(self.malformed("a global is applied to arguments it does not take")),
@@ -57,16 +57,17 @@ impl Machine<'_> {
     pub(crate) fn new_object(&mut self) -> Result<(), PickleError> {
         let arguments = self.pop()?;
         let class = self.pop()?;
-        let empty = matches!(&self.nodes[arguments as usize], Node::Tuple(items) if items.is_empty());
+        let empty = matches!(&self.nodes[arguments as usize], PickleNode::Tuple(items) if items.is_empty());
         match (&self.nodes[class as usize], empty) {
-            (Node::Global(Global::Headers), true) => self.push(Node::Headers(Vec::new())),
-            (Node::Global(Global::Dict), true) => self.push(Node::Dict(Vec::new())),
+            (PickleNode::Global(Global::Headers), true) => self.push(PickleNode::Headers(Vec::new())),
+            (PickleNode::Global(Global::Dict), true) => self.push(PickleNode::Dict(Vec::new())),
             _ => Err(self.malformed("an object is made of a class that is no data")),
         }
     }
 
-    fn encoded<'a>(&mut self, text: NodeId, encoding: NodeId) -> Result<Node<'a>, PickleError> {
-        let (Node::Str(text), Node::Str(encoding)) = (&self.nodes[text as usize], &self.nodes[encoding as usize])
+    fn encoded<'a>(&mut self, text: NodeId, encoding: NodeId) -> Result<PickleNode<'a>, PickleError> {
+        let (PickleNode::Str(text), PickleNode::Str(encoding)) =
+            (&self.nodes[text as usize], &self.nodes[encoding as usize])
         else {
             return Err(self.malformed("bytes are encoded from something that is no text"));
         };
@@ -75,41 +76,41 @@ impl Machine<'_> {
         }
         let bytes = text::latin1(text).ok_or_else(|| self.malformed("bytes are encoded from text beyond latin1"))?;
         // The same text may be encoded many times through the memo: each copy is paid for.
-        self.spend(bytes.len() / size_of::<Node>())?;
-        Ok(Node::Bytes(bytes.into()))
+        self.spend(bytes.len() / size_of::<PickleNode>())?;
+        Ok(PickleNode::Bytes(bytes.into()))
     }
 
-    fn reconstructed<'a>(&mut self, class: NodeId, base: NodeId, state: NodeId) -> Result<Node<'a>, PickleError> {
+    fn reconstructed<'a>(&mut self, class: NodeId, base: NodeId, state: NodeId) -> Result<PickleNode<'a>, PickleError> {
         let node = |id: NodeId| &self.nodes[id as usize];
         match (node(class), node(base), node(state)) {
-            (Node::Global(Global::Headers), Node::Global(Global::Dict), Node::Dict(pairs)) => {
+            (PickleNode::Global(Global::Headers), PickleNode::Global(Global::Dict), PickleNode::Dict(pairs)) => {
                 let pairs = pairs.clone();
                 self.spend(pairs.len())?;
-                Ok(Node::Headers(pairs))
+                Ok(PickleNode::Headers(pairs))
             }
             _ => Err(self.malformed("an object is reconstructed of a class that is no data")),
         }
     }
 
-    fn array<'a>(&mut self, code: NodeId, items: NodeId) -> Result<Node<'a>, PickleError> {
+    fn array<'a>(&mut self, code: NodeId, items: NodeId) -> Result<PickleNode<'a>, PickleError> {
         let code = match &self.nodes[code as usize] {
-            Node::Str(letter) => ArrayCode::from_letter(letter),
-            Node::Bytes(letter) => std::str::from_utf8(letter).ok().and_then(ArrayCode::from_letter),
+            PickleNode::Str(letter) => ArrayCode::from_letter(letter),
+            PickleNode::Bytes(letter) => std::str::from_utf8(letter).ok().and_then(ArrayCode::from_letter),
             _ => None,
         };
         let code = code.ok_or_else(|| self.malformed("an array is of an unknown item type"))?;
-        let Node::List(items) = &self.nodes[items as usize] else {
+        let PickleNode::List(items) = &self.nodes[items as usize] else {
             return Err(self.malformed("an array is made of something that is no list"));
         };
         let count = items.len();
         let values: Option<Vec<u64>> = items.iter().map(|&item| self.array_item(code, item)).collect();
         let values = values.ok_or_else(|| self.malformed("an array holds an item out of range"))?;
         self.spend(count)?;
-        Ok(Node::Array(code, values))
+        Ok(PickleNode::Array(code, values))
     }
 
     fn array_item(&self, code: ArrayCode, item: NodeId) -> Option<u64> {
-        let Node::Int(number) = self.nodes[item as usize] else {
+        let PickleNode::Int(number) = self.nodes[item as usize] else {
             return None;
         };
         u64::try_from(number).ok().filter(|&number| number <= code.max())

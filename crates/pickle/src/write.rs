@@ -14,17 +14,17 @@ const BATCH: usize = 1000;
 
 /// Writes a value at protocol 2, byte for byte as CPython does.
 pub fn dumps(value: &Value) -> Vec<u8> {
-    let mut writer = Writer::new();
+    let mut writer = PickleWriter::new();
     writer.value(value);
     writer.finish()
 }
 
-pub(crate) struct Writer {
+pub(crate) struct PickleWriter {
     out: Vec<u8>,
     memo: Memo,
 }
 
-impl Writer {
+impl PickleWriter {
     pub(crate) fn new() -> Self {
         Self {
             out: vec![op::PROTO, 2],
@@ -177,7 +177,7 @@ impl Writer {
         }
     }
 
-    /// A dict of `count` entries follows: its keys and values, and after each [`Writer::after_entry`].
+    /// A dict of `count` entries follows: its keys and values, and after each [`PickleWriter::after_entry`].
     pub(crate) fn begin_dict(&mut self, count: usize) {
         self.out.push(op::EMPTY_DICT);
         self.put(None);
@@ -186,8 +186,8 @@ impl Writer {
         }
     }
 
-    /// `written` of `count` entries are written. One batch more begins than there are full ones: after n thousand entries it
-    /// stays empty.
+    /// `written` of `count` entries are written. One batch more begins than there are full ones: after n thousand
+    /// entries it stays empty.
     pub(crate) fn after_entry(&mut self, written: usize, count: usize) {
         if count == 1 {
             return self.out.push(op::SETITEM);

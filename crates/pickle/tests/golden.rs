@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use pickle::{Limits, Value, dumps, dumps_protocol0, loads};
+use pickle::{PickleLimits, Value, dumps, dumps_protocol0, loads};
 
 fn lines(text: &str) -> Vec<serde_json::Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -29,9 +29,9 @@ fn same(left: &Value, right: &Value) -> bool {
 
 #[test]
 fn every_protocol_reads_to_the_same_data_and_ours_writes_the_same_bytes() {
-    let limits = Limits {
+    let limits = PickleLimits {
         arrays: true,
-        ..Limits::default()
+        ..PickleLimits::default()
     };
     for line in lines(include_str!("golden/plain.jsonl")) {
         let name = line["name"].as_str().unwrap();
@@ -70,7 +70,7 @@ fn every_protocol_reads_to_the_same_data_and_ours_writes_the_same_bytes() {
 fn what_openstack_servers_left_on_disk_is_written_back_alike() {
     for line in lines(include_str!("golden/swift.jsonl")) {
         let raw = hex(line["raw"].as_str().unwrap());
-        let value = loads(&raw, &Limits::default()).unwrap();
+        let value = loads(&raw, &PickleLimits::default()).unwrap();
         let ours = if raw.starts_with(b"\x80\x02") {
             dumps(&value)
         } else {
@@ -98,7 +98,7 @@ fn object_metadata_is_a_dict_of_bytes() {
 
 #[test]
 fn async_pending_is_protocol_0_with_headers() {
-    let value = loads(&swift_file("1700000001.00000"), &Limits::default()).unwrap();
+    let value = loads(&swift_file("1700000001.00000"), &PickleLimits::default()).unwrap();
     assert_eq!(value.get("op"), Some(&Value::str("DELETE")));
     assert!(matches!(value.get("headers"), Some(Value::Headers(_))));
     let headers = value.get("headers").unwrap();
@@ -127,7 +127,7 @@ fn a_pending_row_is_a_tuple() {
 
 #[test]
 fn suffix_hashes_are_found_by_name() {
-    let hashes = loads(&swift_file("hashes.pkl"), &Limits::default()).unwrap();
+    let hashes = loads(&swift_file("hashes.pkl"), &PickleLimits::default()).unwrap();
     assert_eq!(hashes.get("valid"), Some(&Value::Bool(true)));
     assert_eq!(hashes.get("f1e").and_then(Value::text).map(str::len), Some(32));
     assert!(hashes.get("updated").and_then(Value::float).is_some());

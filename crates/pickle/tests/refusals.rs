@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use pickle::{ArrayCode, Limits, PickleError, Value, dumps, dumps_protocol0, loads};
+use pickle::{ArrayCode, PickleError, PickleLimits, Value, dumps, dumps_protocol0, loads};
 use proptest::prelude::*;
 
 fn refusal(bytes: &[u8]) -> String {
-    loads(bytes, &Limits::default()).unwrap_err().to_string()
+    loads(bytes, &PickleLimits::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn the_name_in_a_message_is_short_and_printable() {
 #[test]
 fn opcodes_of_code_are_refused() {
     for opcode in [&b"(ios\nsystem\n."[..], b"Pid\n.", b"\x82\x01.", b"(cos\nsystem\no."] {
-        assert!(loads(opcode, &Limits::default()).is_err());
+        assert!(loads(opcode, &PickleLimits::default()).is_err());
     }
     assert!(refusal(b"(ios\nsystem\n.").contains("0x69"));
 }
@@ -42,14 +42,14 @@ fn a_global_alone_is_no_value() {
 }
 
 #[test]
-fn truncation_is_told_at_every_length() {
+fn truncation_is_reported_at_every_length() {
     let entry = (Value::bytes("name"), Value::bytes("/a/c/o"));
     for whole in [
         dumps(&Value::Dict(vec![entry.clone()])),
         dumps_protocol0(&Value::Dict(vec![entry])),
     ] {
         for len in 0..whole.len() {
-            assert!(loads(&whole[..len], &Limits::default()).is_err(), "{len}");
+            assert!(loads(&whole[..len], &PickleLimits::default()).is_err(), "{len}");
         }
     }
     assert!(refusal(b"\x80\x02X\xff\xff\xff\xffa.").contains("truncated"));
@@ -69,7 +69,7 @@ fn a_memo_bomb_meets_the_item_limit() {
     }
     bomb.push(b'.');
     assert!(matches!(
-        loads(&bomb, &Limits::default()),
+        loads(&bomb, &PickleLimits::default()),
         Err(PickleError::TooLarge { what: "items", .. })
     ));
 }
@@ -82,7 +82,7 @@ fn text_named_again_and_again_meets_the_byte_limit() {
     bomb.extend(b"h\x00".repeat(1000));
     bomb.extend(b"l.");
     assert!(matches!(
-        loads(&bomb, &Limits::default()),
+        loads(&bomb, &PickleLimits::default()),
         Err(PickleError::TooLarge { what: "bytes", .. })
     ));
     let mut bomb = b"\x80\x02(c_codecs\nencode\nq\x01X\x00\x00\x10\x00".to_vec();
@@ -91,7 +91,7 @@ fn text_named_again_and_again_meets_the_byte_limit() {
     bomb.extend(b"h\x01h\x00R".repeat(5000));
     bomb.extend(b"l.");
     assert!(matches!(
-        loads(&bomb, &Limits::default()),
+        loads(&bomb, &PickleLimits::default()),
         Err(PickleError::TooLarge { what: "items", .. })
     ));
 }
@@ -101,7 +101,7 @@ fn nesting_and_lists_inside_themselves_meet_the_depth_limit() {
     let deep = [b"]".repeat(100_000), b"a".repeat(99_999), b".".to_vec()].concat();
     let too_deep = |bytes: &[u8]| {
         matches!(
-            loads(bytes, &Limits::default()),
+            loads(bytes, &PickleLimits::default()),
             Err(PickleError::TooLarge {
                 what: "levels of nesting",
                 ..
@@ -115,15 +115,15 @@ fn nesting_and_lists_inside_themselves_meet_the_depth_limit() {
 
 #[test]
 fn python_2_strings_are_bytes_and_read_as_text() {
-    let value = loads(b"\x80\x02}q\x01U\x04nameq\x02U\x03/a\xffs.", &Limits::default()).unwrap();
+    let value = loads(b"\x80\x02}q\x01U\x04nameq\x02U\x03/a\xffs.", &PickleLimits::default()).unwrap();
     assert_eq!(value.get("name"), Some(&Value::bytes(b"/a\xff".as_slice())));
-    let value = loads(b"(dp0\nS'it\\'s \\x41\\n'\np1\nI01\ns.", &Limits::default()).unwrap();
+    let value = loads(b"(dp0\nS'it\\'s \\x41\\n'\np1\nI01\ns.", &PickleLimits::default()).unwrap();
     assert_eq!(value, Value::Dict(vec![(Value::bytes("it's A\n"), Value::Bool(true))]));
 }
 
 #[test]
 fn a_key_written_twice_counts_once_with_the_later_value() {
-    let value = loads(b"}(K\x01K\x02K\x05K\x06K\x01K\x03u.", &Limits::default()).unwrap();
+    let value = loads(b"}(K\x01K\x02K\x05K\x06K\x01K\x03u.", &PickleLimits::default()).unwrap();
     let int = |number| Value::Int(number);
     assert_eq!(value, Value::Dict(vec![(int(1), int(3)), (int(5), int(6))]));
     assert!(refusal(b"}]K\x01s.").contains("hashable"));
@@ -136,12 +136,12 @@ fn numbers_and_text_out_of_range_are_named() {
     assert!(refusal(b"\x80\x02X\x03\x00\x00\x00\xed\xa0\x80.").contains("Unicode"));
     assert!(refusal(b"V\\ud800\n.").contains("Unicode"));
     assert_eq!(
-        loads(b"V\\ud83d\\ude00\\\\u0041\n.", &Limits::default()),
+        loads(b"V\\ud83d\\ude00\\\\u0041\n.", &PickleLimits::default()),
         Ok(Value::str("\u{1f600}\\\\u0041"))
     );
     assert!(refusal(b"\x80\x09N.").contains("protocol 9"));
     assert!(refusal(b"\xffN.").contains("0xff"));
-    assert!(loads(b"(0N.", &Limits::default()).is_ok());
+    assert!(loads(b"(0N.", &PickleLimits::default()).is_ok());
 }
 
 fn values() -> impl Strategy<Value = Value> {
@@ -176,14 +176,14 @@ fn values() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn what_is_written_is_read_back(value in values()) {
-        let limits = Limits { arrays: true, ..Limits::default() };
+        let limits = PickleLimits { arrays: true, ..PickleLimits::default() };
         prop_assert_eq!(loads(&dumps(&value), &limits), Ok(value.clone()));
         prop_assert_eq!(loads(&dumps_protocol0(&value), &limits), Ok(value.clone()));
     }
 
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = loads(&bytes, &Limits::for_builder());
+        let _ = loads(&bytes, &PickleLimits::for_builder());
     }
 
     #[test]
@@ -197,7 +197,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        let _ = loads(&bytes, &Limits::for_builder());
+        let _ = loads(&bytes, &PickleLimits::for_builder());
     }
 
     #[test]
@@ -207,6 +207,6 @@ proptest! {
             0..100,
         ),
     ) {
-        let _ = loads(&opcodes, &Limits::for_builder());
+        let _ = loads(&opcodes, &PickleLimits::for_builder());
     }
 }

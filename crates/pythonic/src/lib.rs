@@ -1,5 +1,5 @@
-//! JSON, texts and numbers as Python prints and reads them, since that is what OpenStack's files hold, its programs print and its
-//! clients have always received.
+//! JSON, texts and numbers as Python prints and reads them, since that is what OpenStack's files hold, its programs
+//! print and its clients have always received.
 //!
 //! What always holds: JSON is ASCII and reads back as the same value; no text and no value makes anything here panic.
 //! What it does not do: pickles (the crate `pickle` has them), and what any of it means.

@@ -1,6 +1,7 @@
 //! Numbers.
 
-/// What `repr` and the JSON writer make of a float: the shortest digits that read back as it, an exponent below 1e-4 and from 1e16 on.
+/// What `repr` and the JSON writer make of a float: the shortest digits that read back as it, an exponent below 1e-4
+/// and from 1e16 on.
 pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();

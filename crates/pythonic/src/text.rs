@@ -52,8 +52,8 @@ fn json_escape(out: &mut String, character: char) {
     }
 }
 
-/// What `repr` makes of a text: single quotes around it, or double ones where only single ones are within. What does not print is
-/// escaped; characters that are not assigned are let pass.
+/// What `repr` makes of a text: single quotes around it, or double ones where only single ones are within. What does
+/// not print is escaped; characters that are not assigned are let pass.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     let mark = if text.contains('\'') && !text.contains('"') {

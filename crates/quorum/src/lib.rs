@@ -23,8 +23,8 @@ fn in_class(statuses: &[u16], class: u16) -> impl Iterator<Item = u16> {
         .filter(move |s| (class..class + 100).contains(s))
 }
 
-/// Whether some class below 500 has `quorum` replies: further ones cannot change what the client is
-/// told, only how many replicas there are.
+/// Whether some class below 500 has `quorum` replies: further ones cannot change the client's
+/// status, only the number of replicas.
 pub fn is_reached(statuses: &[u16], quorum: usize) -> bool {
     CLASSES
         .iter()

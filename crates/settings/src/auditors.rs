@@ -2,14 +2,14 @@
 //! the watchers of the first.
 
 use crate::declare::options;
-use crate::kinds::Value;
+use crate::kinds::OptionValue;
 use std::time::Duration;
 
 /// Seconds, or as many as suit other options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutoSeconds(pub Option<Duration>);
 
-impl Value for AutoSeconds {
+impl OptionValue for AutoSeconds {
     const EXPECTS: &'static str = "seconds, or auto";
 
     fn parse(text: &str) -> Option<Self> {
@@ -20,7 +20,7 @@ impl Value for AutoSeconds {
     }
 }
 
-impl Value for Vec<u64> {
+impl OptionValue for Vec<u64> {
     const EXPECTS: &'static str = "whole numbers separated by commas";
 
     fn parse(text: &str) -> Option<Self> {
@@ -48,7 +48,8 @@ options! {
         log_time: Duration = "3600",
         /// Sizes up to which objects are counted; the counts are logged after each full scan.
         object_size_stats: Vec<u64> = "",
-        /// Seconds after which an unfinished file of rsync is removed; auto takes `rsync_timeout` of the object-replicator and 900 more.
+        /// Seconds after which an unfinished file of rsync is removed; auto takes `rsync_timeout` of the
+        /// object-replicator and 900 more.
         rsync_tempfile_timeout: AutoSeconds = "auto",
         /// What else looks at each object: `swift#dark_data`, or nothing.
         watchers: Vec<String> = "",

@@ -1,4 +1,4 @@
-//! Which options of a file nobody reads, and the sentence that says so.
+//! Warnings about options that no component reads.
 //!
 //! Comes in: a section, the names Martlet reads there, the names OpenStack would. Goes out: warnings
 //! that tell an option not served from one misspelt.

@@ -1,7 +1,7 @@
 //! The options of `[account-replicator]` and `[container-replicator]`: the same, but for one default.
 
 use crate::declare::options;
-use crate::kinds::Value;
+use crate::kinds::OptionValue;
 use std::time::Duration;
 
 options! {
@@ -44,7 +44,7 @@ options! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HandoffDelete(pub Option<usize>);
 
-impl Value for HandoffDelete {
+impl OptionValue for HandoffDelete {
     const EXPECTS: &'static str = "auto, or a number of replicas";
 
     fn parse(text: &str) -> Option<Self> {

@@ -7,7 +7,7 @@
 
 use crate::ini::{DEFAULT, Document};
 use crate::interpolate;
-use crate::kinds::Value;
+use crate::kinds::OptionValue;
 use crate::report::SettingsError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ macro_rules! options {
             const TABLE: &'static [$crate::declare::OptionDecl] = &[
                 $($crate::declare::OptionDecl {
                     name: stringify!($field),
-                    expects: <$kind as $crate::kinds::Value>::EXPECTS,
+                    expects: <$kind as $crate::kinds::OptionValue>::EXPECTS,
                     default: $default,
                     help: concat!($($help),+),
                 },)+
@@ -171,7 +171,7 @@ impl Scope {
     }
 
     /// The value of its kind, or the default's.
-    pub fn value<T: Value>(&self, name: &str, default: &str) -> Result<T, SettingsError> {
+    pub fn value<T: OptionValue>(&self, name: &str, default: &str) -> Result<T, SettingsError> {
         let text = self.text(name).unwrap_or(default);
         T::parse(text).ok_or_else(|| self.wrong(name, T::EXPECTS))
     }

@@ -11,7 +11,7 @@ options! {
     pub struct DispersionSettings {
         /// Where a token is to be had: TempAuth's address, or Keystone's.
         auth_url: String = "http://localhost:8080/auth/v1.0",
-        /// Who asks: account:user for TempAuth, tenant:user for Keystone 2.0, user for Keystone 3.
+        /// User of the requests: account:user for TempAuth, tenant:user for Keystone 2.0, user for Keystone 3.
         auth_user: String = "",
         /// The password.
         auth_key: Secret = "",

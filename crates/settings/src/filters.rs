@@ -2,8 +2,8 @@
 //!
 //! Comes in: `[pipeline:main]` and the sections it names. Goes out: [`Pipeline`].
 //! A filter that OpenStack Swift has and Martlet does not serve yet is a named warning, and an
-//! [`Severity::Unsafe`] one where leaving it out would weaken what protects data or accounts; a filter
-//! nobody knows is an error. Names of filters come from the entry points of OpenStack Swift 2.38.
+//! [`Severity::Unsafe`] one where leaving it out would weaken what protects data or accounts; an
+//! unknown filter is an error. Names of filters come from the entry points of OpenStack Swift 2.38.
 
 use crate::declare::{OptionDecl, Options, Scope};
 use crate::gateway_filters::{
@@ -128,8 +128,8 @@ pub const FILTERS: &[Filter] = &[
 /// The filters of a gateway that has all that needs nothing from elsewhere, in Swift's order: the name in the
 /// pipeline, and the entry point. What is left out, and why: `authtoken` and `keystoneauth` (a Keystone),
 /// `keymaster` and `encryption` (a secret that must not be lost), `cname_lookup` (would ask DNS about
-/// every host name it does not know), `list-endpoints` (tells anybody where things lie), `name_check` (would refuse names
-/// with quotes).
+/// every host name it does not know), `list-endpoints` (shows every client where objects are stored), `name_check`
+/// (would refuse names with quotes).
 pub const FULL_PIPELINE: &[(&str, &str)] = &[
     ("catch_errors", "catch_errors"),
     ("gatekeeper", "gatekeeper"),
@@ -186,7 +186,7 @@ pub struct FilterSpec {
 
 /// `[pipeline:main]`: filters in the order a request meets them, and the app behind them.
 #[derive(Debug, Clone)]
-pub struct Pipeline {
+pub struct PipelineConf {
     /// In order.
     pub filters: Vec<FilterSpec>,
     /// As the pipeline calls it: `proxy-server`.
@@ -195,7 +195,7 @@ pub struct Pipeline {
     pub app: String,
 }
 
-impl Pipeline {
+impl PipelineConf {
     /// Reads the pipeline of a server's configuration.
     pub fn read(document: &Document) -> Result<Self, SettingsError> {
         let main = document
@@ -355,9 +355,9 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn read(text: &str) -> (Document, Result<Pipeline, SettingsError>) {
+    fn read(text: &str) -> (Document, Result<PipelineConf, SettingsError>) {
         let document = Document::parse(Path::new("p.conf"), text).unwrap();
-        let pipeline = Pipeline::read(&document);
+        let pipeline = PipelineConf::read(&document);
         (document, pipeline)
     }
 

@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
     fn option(&mut self, content: &str, line: usize) -> Result<(), SettingsError> {
         let (name, value) = match content.find(['=', ':']) {
             Some(at) if at > 0 => (content[..at].trim_end(), content[at + 1..].trim_start()),
-            // What stands there instead is not told: it may be half of a key.
+            // The message does not quote the line: it may be half of a key.
             _ => return Err(self.error(line, "expected `name = value` or `[section]`".into())),
         };
         let path = self.path;
@@ -270,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_key_is_not_told() {
-        let said = parse("[US]\nkey 9ff3\n").unwrap_err().to_string();
-        assert!(!said.contains("9ff3"), "{said}");
+    fn half_of_a_key_is_not_quoted() {
+        let message = parse("[US]\nkey 9ff3\n").unwrap_err().to_string();
+        assert!(!message.contains("9ff3"), "{message}");
     }
 
     #[test]

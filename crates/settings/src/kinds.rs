@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// A kind of value.
-pub trait Value: Sized {
+pub trait OptionValue: Sized {
     /// Completes "expected …".
     const EXPECTS: &'static str;
 
@@ -19,7 +19,7 @@ pub trait Value: Sized {
 
 macro_rules! numbers {
     ($($kind:ty => $expects:literal),+ $(,)?) => {
-        $(impl Value for $kind {
+        $(impl OptionValue for $kind {
             const EXPECTS: &'static str = $expects;
             fn parse(text: &str) -> Option<Self> {
                 text.parse().ok()
@@ -36,7 +36,7 @@ numbers! {
     i64 => "a whole number",
 }
 
-impl Value for f64 {
+impl OptionValue for f64 {
     const EXPECTS: &'static str = "a number, zero or more";
 
     fn parse(text: &str) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Value for f64 {
     }
 }
 
-impl Value for Duration {
+impl OptionValue for Duration {
     const EXPECTS: &'static str = "seconds, zero or more";
 
     fn parse(text: &str) -> Option<Self> {
@@ -52,7 +52,7 @@ impl Value for Duration {
     }
 }
 
-impl Value for bool {
+impl OptionValue for bool {
     const EXPECTS: &'static str = "true or false (also yes, on, t, y, 1 and no, off, f, n, 0)";
 
     fn parse(text: &str) -> Option<Self> {
@@ -64,7 +64,7 @@ impl Value for bool {
     }
 }
 
-impl Value for String {
+impl OptionValue for String {
     const EXPECTS: &'static str = "text";
 
     fn parse(text: &str) -> Option<Self> {
@@ -76,7 +76,7 @@ impl Value for String {
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(pub String);
 
-impl Value for Secret {
+impl OptionValue for Secret {
     const EXPECTS: &'static str = "text";
     fn parse(text: &str) -> Option<Self> {
         Some(Self(text.into()))
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-impl Value for PathBuf {
+impl OptionValue for PathBuf {
     const EXPECTS: &'static str = "a path";
 
     fn parse(text: &str) -> Option<Self> {
@@ -97,7 +97,7 @@ impl Value for PathBuf {
     }
 }
 
-impl<T: Value> Value for Option<T> {
+impl<T: OptionValue> OptionValue for Option<T> {
     const EXPECTS: &'static str = T::EXPECTS;
 
     fn parse(text: &str) -> Option<Self> {
@@ -108,7 +108,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-impl Value for Vec<String> {
+impl OptionValue for Vec<String> {
     const EXPECTS: &'static str = "a list separated by commas";
 
     fn parse(text: &str) -> Option<Self> {
@@ -128,7 +128,7 @@ impl HeaderNames {
     }
 }
 
-impl Value for HeaderNames {
+impl OptionValue for HeaderNames {
     const EXPECTS: &'static str = "header names separated by commas";
 
     fn parse(text: &str) -> Option<Self> {
@@ -140,9 +140,9 @@ impl Value for HeaderNames {
 
 /// Words separated by white space.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Words(pub Vec<String>);
+pub struct WordList(pub Vec<String>);
 
-impl Value for Words {
+impl OptionValue for WordList {
     const EXPECTS: &'static str = "words separated by spaces";
 
     fn parse(text: &str) -> Option<Self> {
@@ -164,7 +164,7 @@ impl HeaderPatterns {
     }
 }
 
-impl Value for HeaderPatterns {
+impl OptionValue for HeaderPatterns {
     const EXPECTS: &'static str = "header names separated by spaces, each perhaps ending in *";
 
     fn parse(text: &str) -> Option<Self> {
@@ -175,7 +175,7 @@ impl Value for HeaderPatterns {
 
 /// A digest that a signature is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Digest {
+pub enum DigestKind {
     /// Deprecated.
     Sha1,
     /// What to use.
@@ -184,7 +184,7 @@ pub enum Digest {
     Sha512,
 }
 
-impl Digest {
+impl DigestKind {
     /// All there are.
     pub const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
 
@@ -207,16 +207,16 @@ impl Digest {
     }
 }
 
-/// Some digests, at least one, in the order of [`Digest::ALL`]. Names that are none are left out, as OpenStack does.
+/// Some digests, at least one, in the order of [`DigestKind::ALL`]. Names that are none are left out, as OpenStack does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Digests(pub Vec<Digest>);
+pub struct Digests(pub Vec<DigestKind>);
 
-impl Value for Digests {
+impl OptionValue for Digests {
     const EXPECTS: &'static str = "at least one of sha1, sha256 and sha512, separated by spaces";
 
     fn parse(text: &str) -> Option<Self> {
-        let named = |digest: &Digest| text.split_whitespace().any(|word| word == digest.name());
-        let digests: Vec<Digest> = Digest::ALL.into_iter().filter(named).collect();
+        let named = |digest: &DigestKind| text.split_whitespace().any(|word| word == digest.name());
+        let digests: Vec<DigestKind> = DigestKind::ALL.into_iter().filter(named).collect();
         (!digests.is_empty()).then_some(Self(digests))
     }
 }
@@ -225,7 +225,7 @@ impl Value for Digests {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concurrency(pub usize);
 
-impl Value for Concurrency {
+impl OptionValue for Concurrency {
     const EXPECTS: &'static str = "a whole number";
 
     fn parse(text: &str) -> Option<Self> {
@@ -238,7 +238,7 @@ impl Value for Concurrency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtLeastOne(pub usize);
 
-impl Value for AtLeastOne {
+impl OptionValue for AtLeastOne {
     const EXPECTS: &'static str = "a whole number, one or more";
 
     fn parse(text: &str) -> Option<Self> {
@@ -248,14 +248,14 @@ impl Value for AtLeastOne {
 
 /// `workers`: as many as there are processors, or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Workers {
+pub enum WorkerCount {
     /// One per processor.
     Auto,
     /// That many; zero and one mean one.
     Count(usize),
 }
 
-impl Value for Workers {
+impl OptionValue for WorkerCount {
     const EXPECTS: &'static str = "auto or a whole number";
 
     fn parse(text: &str) -> Option<Self> {
@@ -287,7 +287,7 @@ impl FallocateReserve {
     }
 }
 
-impl Value for FallocateReserve {
+impl OptionValue for FallocateReserve {
     const EXPECTS: &'static str = "bytes, or a percentage like 1%";
 
     fn parse(text: &str) -> Option<Self> {
@@ -317,7 +317,7 @@ impl NodeCount {
     }
 }
 
-impl Value for NodeCount {
+impl OptionValue for NodeCount {
     const EXPECTS: &'static str = "a whole number, or one times the replicas like `2 * replicas`";
 
     fn parse(text: &str) -> Option<Self> {
@@ -340,13 +340,13 @@ pub enum HandoffDeleteCount {
     Count(usize),
 }
 
-impl Value for HandoffDeleteCount {
+impl OptionValue for HandoffDeleteCount {
     const EXPECTS: &'static str = "auto or a whole number";
 
     fn parse(text: &str) -> Option<Self> {
-        match Workers::parse(text)? {
-            Workers::Auto => Some(Self::Auto),
-            Workers::Count(count) => Some(Self::Count(count)),
+        match WorkerCount::parse(text)? {
+            WorkerCount::Auto => Some(Self::Auto),
+            WorkerCount::Count(count) => Some(Self::Count(count)),
         }
     }
 }
@@ -362,7 +362,7 @@ pub enum SortingMethod {
     Affinity,
 }
 
-impl Value for SortingMethod {
+impl OptionValue for SortingMethod {
     const EXPECTS: &'static str = "shuffle, timing or affinity";
 
     fn parse(text: &str) -> Option<Self> {
@@ -377,14 +377,14 @@ impl Value for SortingMethod {
 
 /// A region, or a zone of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct AffinityPlace {
     /// `r<N>`.
     pub region: u32,
     /// `z<M>`, or every zone of the region.
     pub zone: Option<u32>,
 }
 
-impl Place {
+impl AffinityPlace {
     /// Whether a device in that region and zone is here.
     pub fn holds(&self, region: u32, zone: u32) -> bool {
         self.region == region && self.zone.is_none_or(|z| z == zone)
@@ -405,7 +405,7 @@ impl Place {
 
 /// `read_affinity`: which places to ask first; the smallest number first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ReadAffinity(pub Vec<(Place, u32)>);
+pub struct ReadAffinity(pub Vec<(AffinityPlace, u32)>);
 
 impl ReadAffinity {
     /// The priority of a device, `u32::MAX` where none is given. The first place that fits counts
@@ -416,13 +416,13 @@ impl ReadAffinity {
     }
 }
 
-impl Value for ReadAffinity {
+impl OptionValue for ReadAffinity {
     const EXPECTS: &'static str = "places with priorities like `r1z1=100, r1z2=200, r2=300`";
 
     fn parse(text: &str) -> Option<Self> {
         places(text, |item| {
             let (place, priority) = item.split_once('=')?;
-            Some((Place::parse(place.trim())?, priority.trim().parse().ok()?))
+            Some((AffinityPlace::parse(place.trim())?, priority.trim().parse().ok()?))
         })
         .map(Self)
     }
@@ -430,7 +430,7 @@ impl Value for ReadAffinity {
 
 /// `write_affinity`: which places count as local.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WriteAffinity(pub Vec<Place>);
+pub struct WriteAffinity(pub Vec<AffinityPlace>);
 
 impl WriteAffinity {
     /// Whether the device is local; every device is when nothing is given.
@@ -439,11 +439,11 @@ impl WriteAffinity {
     }
 }
 
-impl Value for WriteAffinity {
+impl OptionValue for WriteAffinity {
     const EXPECTS: &'static str = "places like `r1, r2z2`";
 
     fn parse(text: &str) -> Option<Self> {
-        places(text, Place::parse).map(Self)
+        places(text, AffinityPlace::parse).map(Self)
     }
 }
 
@@ -466,7 +466,7 @@ pub enum LogLevel {
     Critical,
 }
 
-impl Value for LogLevel {
+impl OptionValue for LogLevel {
     const EXPECTS: &'static str = "DEBUG, INFO, NOTICE, WARNING, ERROR or CRITICAL";
 
     fn parse(text: &str) -> Option<Self> {
@@ -492,7 +492,7 @@ const FACILITIES: [&str; 24] = [
     "", "LOCAL0", "LOCAL1", "LOCAL2", "LOCAL3", "LOCAL4", "LOCAL5", "LOCAL6", "LOCAL7",
 ];
 
-impl Value for LogFacility {
+impl OptionValue for LogFacility {
     const EXPECTS: &'static str = "a facility of syslog such as LOG_LOCAL0";
 
     fn parse(text: &str) -> Option<Self> {
@@ -514,7 +514,7 @@ pub enum UrlScheme {
     Https,
 }
 
-impl Value for UrlScheme {
+impl OptionValue for UrlScheme {
     const EXPECTS: &'static str = "default, http or https";
 
     fn parse(text: &str) -> Option<Self> {
@@ -542,7 +542,7 @@ mod tests {
         for bad in ["2* replicas", "* replicas", "replicas", "1.5 * replicas", "-1"] {
             assert_eq!(NodeCount::parse(bad), None, "{bad}");
         }
-        assert_eq!(Workers::parse("AUTO"), Some(Workers::Auto));
+        assert_eq!(WorkerCount::parse("AUTO"), Some(WorkerCount::Auto));
         assert_eq!(bool::parse("Yes"), Some(true));
         assert_eq!(bool::parse("maybe"), None);
         assert_eq!(Duration::parse("0.3"), Some(Duration::from_millis(300)));

@@ -54,14 +54,16 @@ pub mod tempauth;
 pub mod upkeep;
 pub mod write;
 
-pub use filters::{Filter, FilterSpec, Pipeline, Support};
+pub use filters::{Filter, FilterSpec, PipelineConf, Support};
 pub use gateway_filters::{
     AuthTokenSettings, CacheSettings, CopySettings, DloSettings, EncryptionSettings, GatekeeperSettings,
     HealthcheckSettings, KeymasterOptions, KeymasterSettings, KeystoneAuthSettings, PrefixRoles, ProxyLoggingSettings,
     RootSecret, SloSettings, SymlinkSettings, VersionedWritesSettings,
 };
 pub use ini::Document;
-pub use kinds::{FallocateReserve, HeaderNames, LogFacility, LogLevel, NodeCount, SortingMethod, UrlScheme, Workers};
+pub use kinds::{
+    FallocateReserve, HeaderNames, LogFacility, LogLevel, NodeCount, SortingMethod, UrlScheme, WorkerCount,
+};
 pub use load::{AccountConf, ContainerConf, ObjectConf, ProxyConf, StorageConf, unsafe_to_start};
 pub use priority::{IoClass, IoPriority, Niceness};
 pub use proxy::{PolicyRouting, ProxySettings, Routing};
@@ -72,6 +74,6 @@ pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSe
 pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
 pub use upkeep::{
-    AccountReaperSettings, Beginning, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
-    ContainerUpdaterSettings, DELAY_REAPING, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+    AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
+    DELAY_REAPING, DaemonConf, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
 };

@@ -8,7 +8,7 @@
 
 use crate::check;
 use crate::declare::{OptionDecl, Options, Scope};
-use crate::filters::{FILTERS, Filter, Pipeline, Support};
+use crate::filters::{FILTERS, Filter, PipelineConf, Support};
 use crate::gateway_filters::{
     CacheSettings, GatekeeperSettings, HealthcheckSettings, KeymasterSettings, KeystoneAuthSettings,
     ProxyLoggingSettings, RatelimitSettings, ReconSettings,
@@ -29,14 +29,14 @@ use vocabulary::PolicyIndex;
 pub struct ProxyConf {
     /// Where to listen, how to log.
     pub common: ServerCommon,
-    /// Who takes metrics.
+    /// Where metrics are sent.
     pub statsd: StatsdSettings,
     /// `[app:proxy-server]`.
     pub proxy: ProxySettings,
     /// How servers are chosen, per policy.
     pub routing: PolicyRouting,
     /// The filters in order.
-    pub pipeline: Pipeline,
+    pub pipeline: PipelineConf,
     /// `[filter:tempauth]`, when it is in the pipeline.
     pub tempauth: Option<TempAuthSettings>,
     /// `[filter:cache]` over `memcache.conf`, when it is in the pipeline.
@@ -56,14 +56,14 @@ pub struct ProxyConf {
 pub struct StorageConf<S> {
     /// Where to listen, how to log.
     pub common: ServerCommon,
-    /// Who takes metrics.
+    /// Where metrics are sent.
     pub statsd: StatsdSettings,
     /// Where the devices are.
     pub storage: StorageCommon,
     /// The server's own options.
     pub settings: S,
     /// The filters in order.
-    pub pipeline: Pipeline,
+    pub pipeline: PipelineConf,
     /// `[filter:healthcheck]`, when it is in the pipeline.
     pub healthcheck: Option<HealthcheckSettings>,
     /// `[filter:recon]`, when it is in the pipeline.
@@ -108,11 +108,11 @@ impl ProxyConf {
     /// Reads the gateway that upkeep has for itself: `internal-client.conf`, or the pipeline in a daemon's own
     /// file. Where there is no file, or no pipeline in it, OpenStack's holds.
     pub fn load_internal(path: &Path) -> Result<Self, SettingsError> {
-        let said = match path.exists() {
+        let document = match path.exists() {
             true => Some(Document::load(path)?),
             false => None,
         };
-        let document = match said.filter(|document| document.section("pipeline:main").is_some()) {
+        let document = match document.filter(|document| document.section("pipeline:main").is_some()) {
             Some(document) => document,
             None => Document::parse(path, crate::write::INTERNAL_CLIENT)?,
         };
@@ -241,12 +241,12 @@ const KNOWN_SECTIONS: &[&str] = &[
 
 struct Server {
     scope: Scope,
-    pipeline: Pipeline,
+    pipeline: PipelineConf,
 }
 
 impl Server {
     fn read(document: &Document, apps: &[&str]) -> Result<Self, SettingsError> {
-        let pipeline = Pipeline::read(document)?;
+        let pipeline = PipelineConf::read(document)?;
         if !apps.contains(&pipeline.app.as_str()) {
             return Err(SettingsError::Pipeline {
                 file: document.path.clone(),
@@ -363,7 +363,7 @@ fn policy_of(section: &str) -> Option<&str> {
     section.strip_prefix("proxy-server:policy:")
 }
 
-fn read_filter<T: Options>(pipeline: &Pipeline, egg: &str) -> Result<Option<T>, SettingsError> {
+fn read_filter<T: Options>(pipeline: &PipelineConf, egg: &str) -> Result<Option<T>, SettingsError> {
     pipeline.filter(egg).map(|f| T::read(&f.options)).transpose()
 }
 

@@ -3,13 +3,13 @@
 //! Only values; who puts them in force knows what they mean to its threads. Stricter than OpenStack in one point: what
 //! is out of range is refused at the start, where OpenStack says so in the log and keeps what it has.
 
-use crate::kinds::Value;
+use crate::kinds::OptionValue;
 
 /// `nice_priority`: from -20, the most favoured, to 19, the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Niceness(pub i32);
 
-impl Value for Niceness {
+impl OptionValue for Niceness {
     const EXPECTS: &'static str = "a whole number from -20 (most favoured) to 19 (least favoured)";
 
     fn parse(text: &str) -> Option<Self> {
@@ -24,11 +24,11 @@ pub enum IoClass {
     Realtime,
     /// By priority among the others.
     BestEffort,
-    /// When nobody else wants the disk.
+    /// Only while no other process uses the disk.
     Idle,
 }
 
-impl Value for IoClass {
+impl OptionValue for IoClass {
     const EXPECTS: &'static str = "IOPRIO_CLASS_RT, IOPRIO_CLASS_BE or IOPRIO_CLASS_IDLE";
 
     fn parse(text: &str) -> Option<Self> {
@@ -56,7 +56,7 @@ impl IoClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoPriority(pub u8);
 
-impl Value for IoPriority {
+impl OptionValue for IoPriority {
     const EXPECTS: &'static str = "a whole number from 0 (most favoured) to 7 (least favoured)";
 
     fn parse(text: &str) -> Option<Self> {
@@ -129,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(text in "\\PC*") {
-            use crate::kinds::Value;
+            use crate::kinds::OptionValue;
             let _ = (Niceness::parse(&text), IoClass::parse(&text), IoPriority::parse(&text));
         }
     }

@@ -18,8 +18,8 @@ options! {
         trans_id_suffix: String = "",
         /// Serve GET /info.
         expose_info: bool = "true",
-        /// Addresses and networks (10.0.0.0/8) that may scrape the figures for Prometheus from /metrics, for themselves: requests
-        /// that somebody passes on (X-Forwarded-For) may not. For all others there is no such page.
+        /// Addresses and networks (10.0.0.0/8) that may scrape the figures for Prometheus from /metrics directly:
+        /// forwarded requests (X-Forwarded-For) may not. For all others there is no such page.
         metrics_clients: Vec<String> = "127.0.0.1, ::1",
         /// Key that signs administrators' requests to /info; empty refuses them.
         admin_key: String = "",

@@ -26,7 +26,8 @@ options! {
 options! {
     /// The keys of a realm, in the section of its name.
     pub struct RealmKeys {
-        /// Signs the requests between the realm's clusters, besides the key that each container has. Nothing is synced without one.
+        /// Signs the requests between the realm's clusters, besides the key that each container has. Nothing is
+        /// synced without one.
         key: Secret = "",
         /// Also good for requests that come in, so that keys can be exchanged one cluster at a time.
         key2: Secret = "",
@@ -94,14 +95,14 @@ impl Realms {
 impl Realm {
     fn read(scope: &Scope) -> Result<Self, SettingsError> {
         let keys = RealmKeys::read(scope)?;
-        let said = |key: Secret| Some(key.0).filter(|text| !text.is_empty());
+        let present = |key: Secret| Some(key.0).filter(|text| !text.is_empty());
         let cluster = |(name, place): (&str, &str)| {
             let name = name.to_lowercase();
             Some((name.strip_prefix("cluster_")?.to_uppercase(), place.to_owned()))
         };
         Ok(Self {
-            key: said(keys.key),
-            key2: said(keys.key2),
+            key: present(keys.key),
+            key2: present(keys.key2),
             clusters: scope.iter().filter_map(cluster).collect(),
         })
     }

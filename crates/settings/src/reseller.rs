@@ -31,8 +31,8 @@ pub fn option_of<'a>(scope: &'a Scope, prefix: &str, option: &str) -> Option<&'a
         "" => format!("''{option}"),
         prefix => format!("{prefix}{option}"),
     };
-    let said = |name: &str| scope.text(name).map(str::trim).filter(|value| !value.is_empty());
-    said(&own).or_else(|| said(option))
+    let value = |name: &str| scope.text(name).map(str::trim).filter(|value| !value.is_empty());
+    value(&own).or_else(|| value(option))
 }
 
 /// The words of a list.

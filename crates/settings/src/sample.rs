@@ -9,7 +9,7 @@ mod parts;
 
 /// One kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SampleKind {
     /// `swift.conf`.
     Swift,
     /// `proxy-server.conf`.
@@ -36,46 +36,46 @@ pub enum Kind {
     Realms,
 }
 
-impl Kind {
+impl SampleKind {
     /// All of them.
-    pub const ALL: [Kind; 12] = [
-        Kind::Swift,
-        Kind::Proxy,
-        Kind::Object,
-        Kind::Container,
-        Kind::Account,
-        Kind::Reconciler,
-        Kind::Dispersion,
-        Kind::DriveAudit,
-        Kind::Expirer,
-        Kind::InternalClient,
-        Kind::Memcache,
-        Kind::Realms,
+    pub const ALL: [SampleKind; 12] = [
+        SampleKind::Swift,
+        SampleKind::Proxy,
+        SampleKind::Object,
+        SampleKind::Container,
+        SampleKind::Account,
+        SampleKind::Reconciler,
+        SampleKind::Dispersion,
+        SampleKind::DriveAudit,
+        SampleKind::Expirer,
+        SampleKind::InternalClient,
+        SampleKind::Memcache,
+        SampleKind::Realms,
     ];
 
     /// The usual file name.
     pub fn file_name(self) -> &'static str {
         match self {
-            Kind::Swift => "swift.conf",
-            Kind::Proxy => "proxy-server.conf",
-            Kind::Object => "object-server.conf",
-            Kind::Container => "container-server.conf",
-            Kind::Account => "account-server.conf",
-            Kind::Reconciler => "container-reconciler.conf",
-            Kind::Dispersion => dispersion::FILE,
-            Kind::DriveAudit => drive_audit::FILE,
-            Kind::Expirer => "object-expirer.conf",
-            Kind::InternalClient => "internal-client.conf",
-            Kind::Memcache => "memcache.conf",
-            Kind::Realms => realms::FILE,
+            SampleKind::Swift => "swift.conf",
+            SampleKind::Proxy => "proxy-server.conf",
+            SampleKind::Object => "object-server.conf",
+            SampleKind::Container => "container-server.conf",
+            SampleKind::Account => "account-server.conf",
+            SampleKind::Reconciler => "container-reconciler.conf",
+            SampleKind::Dispersion => dispersion::FILE,
+            SampleKind::DriveAudit => drive_audit::FILE,
+            SampleKind::Expirer => "object-expirer.conf",
+            SampleKind::InternalClient => "internal-client.conf",
+            SampleKind::Memcache => "memcache.conf",
+            SampleKind::Realms => realms::FILE,
         }
     }
 }
 
 /// The sample file of a kind.
-pub fn sample(kind: Kind) -> String {
+pub fn sample(kind: SampleKind) -> String {
     let what = match kind {
-        Kind::InternalClient => "the gateway of daemons that have none of their own",
+        SampleKind::InternalClient => "the gateway of daemons that have none of their own",
         _ => "with every option Martlet reads and its default",
     };
     let mut out = format!("# {}, {what}.\n", kind.file_name());
@@ -100,7 +100,7 @@ pub fn sample(kind: Kind) -> String {
 /// The reference page: every file, section and option, in Markdown.
 pub fn reference() -> String {
     let mut out = String::from("# Configuration\n\nGenerated from the option tables of `crates/settings`.\n");
-    for kind in Kind::ALL {
+    for kind in SampleKind::ALL {
         out.push_str(&format!("\n## {}\n", kind.file_name()));
         for part in parts::of(kind)
             .iter()
@@ -148,15 +148,15 @@ mod tests {
     };
     use std::path::Path;
 
-    fn warnings(kind: Kind, text: &str) -> Vec<String> {
+    fn warnings(kind: SampleKind, text: &str) -> Vec<String> {
         let document = Document::parse(Path::new(kind.file_name()), text).unwrap();
         let warnings = match kind {
-            Kind::Swift => SwiftConf::from_document(&document).unwrap().warnings,
-            Kind::Proxy => ProxyConf::from_documents(&document, None).unwrap().warnings,
-            Kind::Object => ObjectConf::from_document(&document).unwrap().warnings,
-            Kind::Container => ContainerConf::from_document(&document).unwrap().warnings,
-            Kind::Account => AccountConf::from_document(&document).unwrap().warnings,
-            Kind::Reconciler => {
+            SampleKind::Swift => SwiftConf::from_document(&document).unwrap().warnings,
+            SampleKind::Proxy => ProxyConf::from_documents(&document, None).unwrap().warnings,
+            SampleKind::Object => ObjectConf::from_document(&document).unwrap().warnings,
+            SampleKind::Container => ContainerConf::from_document(&document).unwrap().warnings,
+            SampleKind::Account => AccountConf::from_document(&document).unwrap().warnings,
+            SampleKind::Reconciler => {
                 let conf = UpkeepConf::<ContainerReconcilerSettings>::from_document(&document, "container-reconciler");
                 [
                     conf.unwrap().warnings,
@@ -164,7 +164,7 @@ mod tests {
                 ]
                 .concat()
             }
-            Kind::Expirer => {
+            SampleKind::Expirer => {
                 let conf = UpkeepConf::<ObjectExpirerSettings>::from_document(&document, "object-expirer").unwrap();
                 assert_eq!(conf.settings, ObjectExpirerSettings::default());
                 [
@@ -173,17 +173,17 @@ mod tests {
                 ]
                 .concat()
             }
-            Kind::InternalClient => {
+            SampleKind::InternalClient => {
                 let conf = ProxyConf::internal_from_documents(&document, None).unwrap();
                 assert!(conf.proxy.account_autocreate && conf.cache.is_some());
                 conf.warnings
             }
-            Kind::Memcache => {
+            SampleKind::Memcache => {
                 let scope = Scope::plain(&document, "memcache").unwrap();
                 assert_eq!(CacheSettings::read(&scope).unwrap(), CacheSettings::default());
                 vec![]
             }
-            Kind::Realms => {
+            SampleKind::Realms => {
                 let realms = Realms::parse(Path::new(kind.file_name()), text).unwrap();
                 assert_eq!(realms.check_interval, RealmsFile::default().mtime_check_interval);
                 let realm = realms
@@ -192,12 +192,12 @@ mod tests {
                 assert!(matches!(realm, None | Some((2, None))));
                 vec![]
             }
-            Kind::Dispersion => {
+            SampleKind::Dispersion => {
                 let scope = Scope::plain(&document, dispersion::SECTION).unwrap();
                 assert_eq!(DispersionSettings::read(&scope).unwrap(), DispersionSettings::default());
                 vec![]
             }
-            Kind::DriveAudit => {
+            SampleKind::DriveAudit => {
                 let read = DriveAuditSettings::from_document(&document).unwrap();
                 assert_eq!(read, DriveAuditSettings::default());
                 assert!(drive_audit::patterns(&document).unwrap().is_empty());
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn samples_load_without_a_word() {
-        for kind in Kind::ALL {
+        for kind in SampleKind::ALL {
             let text = sample(kind);
             assert_eq!(warnings(kind, &text), [""; 0], "{kind:?}");
             assert_eq!(warnings(kind, &uncommented(&text)), [""; 0], "{kind:?}");

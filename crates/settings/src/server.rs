@@ -3,7 +3,7 @@
 //! These options may stand in `[DEFAULT]` or, with `set`, in the server's own `[app:…]`.
 
 use crate::declare::options;
-use crate::kinds::{AtLeastOne, FallocateReserve, LogFacility, LogLevel, Workers};
+use crate::kinds::{AtLeastOne, FallocateReserve, LogFacility, LogLevel, WorkerCount};
 use crate::priority::{IoClass, IoPriority, Niceness};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,14 +30,14 @@ options! {
         /// User the server runs as when it is started by root.
         user: Option<String> = "",
         /// Threads that serve requests, or auto for one per processor.
-        workers: Workers = "auto",
+        workers: WorkerCount = "auto",
         /// Requests that may be served at the same time, per worker.
         max_clients: AtLeastOne = "1024",
         /// Name on every log line.
         log_name: String = "swift",
         /// Least level that is logged.
         log_level: LogLevel = "INFO",
-        /// Socket of the system's log. It is used by servers and daemons called swift-…, unless told to be verbose.
+        /// Socket of the system's log. It is used by servers and daemons called swift-…, unless they run with --verbose.
         log_address: PathBuf = "/dev/log",
         /// Facility of lines in the system's log.
         log_facility: LogFacility = "LOG_LOCAL0",
@@ -47,8 +47,8 @@ options! {
         log_udp_port: u16 = "514",
         /// Seconds a worker may take to finish its requests after a reload.
         stale_worker_timeout: Duration = "86400",
-        /// How nice the process is, from -20 to 19; a daemon's own section may say otherwise for the daemon. When empty it is as
-        /// nice as it is started, the object-auditor at least 10.
+        /// Nice value of the process, from -20 to 19; a daemon's own section may set another one for the daemon. When
+        /// empty, the process keeps the value it was started with, the object-auditor at least 10.
         nice_priority: Option<Niceness> = "",
         /// Class of the process among those that want a disk; as it is started with when empty.
         ionice_class: Option<IoClass> = "",
@@ -56,8 +56,9 @@ options! {
         ionice_priority: Option<IoPriority> = "",
         /// Longest log line in characters; 0 for no limit.
         log_max_line_length: usize = "0",
-        /// Port with nothing but the figures for Prometheus (/metrics) of this process; none when empty. Processes that share a
-        /// file need ports of their own: say it in their sections. A storage server has them at its bind_port, too.
+        /// Port with nothing but the figures for Prometheus (/metrics) of this process; none when empty. Processes that
+        /// share a file need ports of their own: set it in their sections. A storage server has them at its
+        /// bind_port, too.
         metrics_port: Option<u16> = "",
         /// Address of metrics_port.
         metrics_ip: String = "127.0.0.1",

@@ -1,4 +1,4 @@
-//! Who takes metrics, by StatsD's protocol: options of every server, daemon and filter.
+//! Where metrics are sent, by StatsD's protocol: options of every server, daemon and filter.
 //!
 //! Deliberately absent: `access_log_statsd_…`, which `[filter:proxy-logging]` alone has.
 

@@ -41,7 +41,7 @@ options! {
         node_timeout: Duration = "3",
         /// Seconds to wait for a connection to an account server.
         conn_timeout: Duration = "0.5",
-        /// Seconds for which an account is left in peace that could not be told.
+        /// Seconds without further updates to an account whose update failed.
         account_suppression_time: Duration = "60",
     }
 }
@@ -52,7 +52,7 @@ options! {
     pub struct ObjectExpirerSettings {
         /// Seconds from the beginning of one pass to that of the next.
         interval: Duration = "300",
-        /// Seconds after which the log is told how far a long pass has got.
+        /// Seconds between log lines about the progress of a long pass.
         report_interval: Duration = "300",
         /// How often a request that fails is tried.
         request_tries: u32 = "3",
@@ -85,7 +85,7 @@ options! {
         concurrency: usize = "25",
         /// Seconds for which a deleted account is left as it is.
         delay_reaping: Duration = "0",
-        /// Seconds, besides those of delay_reaping, after which the log is told of what could not be deleted.
+        /// Seconds, besides those of delay_reaping, after which the log names what could not be deleted.
         reap_warn_after: Duration = "2592000",
         /// Seconds to wait for an answer of a container or object server.
         node_timeout: Duration = "10",
@@ -139,17 +139,17 @@ options! {
 pub struct UpkeepConf<S> {
     /// How to log, where `swift.conf` and the rings are.
     pub common: ServerCommon,
-    /// Who takes metrics.
+    /// Where metrics are sent.
     pub statsd: StatsdSettings,
     /// Where the devices are.
     pub storage: StorageCommon,
     /// Its own options.
     pub settings: S,
     /// Names of its own options that the file sets.
-    pub said: Vec<String>,
+    pub own_options: Vec<String>,
     /// Everything that holds in its section, for options whose names are the operator's.
     pub scope: Scope,
-    /// Options of its section that nobody reads. Of `[DEFAULT]` the server speaks that shares the file.
+    /// Options of its section that nothing reads. The server that shares the file reports those of `[DEFAULT]`.
     pub warnings: Vec<Warning>,
     file: PathBuf,
     section: String,
@@ -157,7 +157,7 @@ pub struct UpkeepConf<S> {
 
 /// What every kind of upkeep starts with.
 #[derive(Debug, Clone, Copy)]
-pub struct Beginning<'a> {
+pub struct DaemonConf<'a> {
     /// How to log, where `swift.conf` and the rings are.
     pub common: &'a ServerCommon,
     /// What to tell the operator first.
@@ -179,7 +179,7 @@ impl<S: Options> UpkeepConf<S> {
             statsd: StatsdSettings::read(&scope)?,
             storage: StorageCommon::read(&scope)?,
             settings: S::read(&scope)?,
-            said: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
+            own_options: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
             scope,
             warnings: warnings::<S>(document, section),
             file: document.path.clone(),
@@ -187,7 +187,7 @@ impl<S: Options> UpkeepConf<S> {
         })
     }
 
-    /// Has the operator told of something else that its section asks for in vain.
+    /// Adds a warning about another option of its section that has no effect.
     pub fn warn(&mut self, option: &str, message: String) {
         self.warnings.push(Warning {
             file: self.file.clone(),
@@ -199,8 +199,8 @@ impl<S: Options> UpkeepConf<S> {
     }
 
     /// What a process that does this upkeep starts with.
-    pub fn beginning(&self) -> Beginning<'_> {
-        Beginning {
+    pub fn beginning(&self) -> DaemonConf<'_> {
+        DaemonConf {
             common: &self.common,
             warnings: &self.warnings,
         }
@@ -208,7 +208,7 @@ impl<S: Options> UpkeepConf<S> {
 
     /// Whether the file sets this option, rather than leaving it to its default.
     pub fn says(&self, option: &str) -> bool {
-        self.said.iter().any(|said| said == option)
+        self.own_options.iter().any(|name| name == option)
     }
 }
 

@@ -35,7 +35,7 @@ pub struct NewCluster<'a> {
     pub hash_prefix: &'a str,
     /// Secret of placement, letters and digits.
     pub hash_suffix: &'a str,
-    /// Who exists.
+    /// The users of TempAuth.
     pub users: &'a [TempAuthUser],
     /// Servers of memcached; none leaves the cache in the process.
     pub memcache_servers: &'a [String],

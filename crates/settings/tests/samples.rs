@@ -2,14 +2,14 @@
 //!
 //! After changing an option: `MARTLET_WRITE_REFERENCE=1 cargo test -p settings`.
 
-use settings::sample::{Kind, sample};
+use settings::sample::{SampleKind, sample};
 use std::path::Path;
 
 #[test]
 fn the_samples_are_current() {
     let etc = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../etc");
     let mut old = vec![];
-    for kind in Kind::ALL {
+    for kind in SampleKind::ALL {
         let (path, current) = (etc.join(format!("{}-sample", kind.file_name())), sample(kind));
         if std::env::var_os("MARTLET_WRITE_REFERENCE").is_some() {
             std::fs::create_dir_all(&etc).expect("etc can be made");

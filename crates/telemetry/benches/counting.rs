@@ -1,7 +1,8 @@
 //! What counting costs a request: `make bench-metrics`.
 //!
-//! Each round does what a server does for a request whose bodies pass whole: begins it, looks at the clock twice, counts the
-//! bytes of both bodies and the answer. By one thread, then by as many as there are processors, all counting in the same place.
+//! Each round does what a server does for a request whose bodies pass whole: begins it, looks at the clock twice,
+//! counts the bytes of both bodies and the answer. By one thread, then by as many as there are processors, all
+//! counting in the same place.
 //! Always holds: with optimisation, a request that costs [`LIMIT`] or more fails the run.
 
 #![allow(clippy::print_stdout, reason = "a bench prints")]

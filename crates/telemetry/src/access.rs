@@ -10,7 +10,7 @@
 //! One difference from OpenStack, on purpose: it encodes the bytes of headers beyond ASCII twice over
 //! (`ü` becomes `%C3%83%C2%BC`); here they are encoded once (`%C3%BC`).
 
-use crate::fields::{Count, Moment, Nanoseconds, Obscured, Policy, Quoted, TwiceQuoted};
+use crate::fields::{Count, LogMoment, Nanoseconds, Obscured, PolicyField, QuotedField, TwiceQuoted};
 use crate::template::{Anonymizer, Template, Templated};
 use http::header::{AUTHORIZATION, ETAG, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName};
@@ -37,7 +37,7 @@ const SECRET_HEADERS: &[&str] = &[
 /// A request that is over. [`Display`] is its line.
 #[derive(Clone, Copy)]
 pub struct AccessLine<'a> {
-    /// Who the connection is from, without port; empty when unknown.
+    /// Address of the other end of the connection, without port; empty when unknown.
     pub remote: &'a str,
     /// The verb.
     pub method: &'a str,
@@ -73,7 +73,7 @@ pub struct AccessLine<'a> {
     pub wire_status: u16,
     /// What the path names, when it names something.
     pub entity: Option<&'a EntityPath>,
-    /// `account:user`, empty for nobody.
+    /// `account:user`, empty without a user.
     pub user: &'a str,
     /// How it is written.
     pub style: &'a Style,
@@ -134,7 +134,7 @@ impl Style {
 
 /// The names of an account, a container and an object, empty where there are none.
 #[derive(Default)]
-pub(crate) struct Names<'a> {
+pub(crate) struct EntityNames<'a> {
     pub(crate) account: &'a str,
     pub(crate) container: &'a str,
     pub(crate) object: &'a str,
@@ -145,19 +145,19 @@ impl Display for AccessLine<'_> {
         if let Some(template) = &self.style.template {
             return Display::fmt(&Templated(self, template), f);
         }
-        let ended = Moment {
+        let ended = LogMoment {
             seconds: self.end.as_secs(),
             separators: ('/', '/'),
         };
         write!(
             f,
             "{} {} {ended} {} ",
-            Quoted(self.client()),
-            Quoted(self.remote.as_bytes()),
-            Quoted(self.method.as_bytes()),
+            QuotedField(self.client()),
+            QuotedField(self.remote.as_bytes()),
+            QuotedField(self.method.as_bytes()),
         )?;
         self.write_path(f)?;
-        let header = |name: &HeaderName| Quoted(self.headers.get(name).map_or(b"", |v| v.as_bytes()));
+        let header = |name: &HeaderName| QuotedField(self.headers.get(name).map_or(b"", |v| v.as_bytes()));
         write!(
             f,
             " {} {} {} {} ",
@@ -173,19 +173,19 @@ impl Display for AccessLine<'_> {
             Count(self.received),
             Count(self.sent),
             header(&ETAG),
-            Quoted(self.transaction_id.as_bytes())
+            QuotedField(self.transaction_id.as_bytes())
         )?;
         self.write_headers(f)?;
         write!(
             f,
             " {:.4} {} {} {} {} {} {}",
             self.end.saturating_sub(self.start).as_secs_f64(),
-            Quoted(self.source.as_bytes()),
-            Quoted(self.info.as_bytes()),
+            QuotedField(self.source.as_bytes()),
+            QuotedField(self.info.as_bytes()),
             Nanoseconds(self.start),
             Nanoseconds(self.end),
-            Policy(self.policy),
-            Quoted(self.user.as_bytes()),
+            PolicyField(self.policy),
+            QuotedField(self.user.as_bytes()),
         )
     }
 }
@@ -202,8 +202,8 @@ impl AccessLine<'_> {
         }
     }
 
-    pub(crate) fn entity(&self) -> Names<'_> {
-        self.entity.map_or_else(Names::default, |entity| Names {
+    pub(crate) fn entity(&self) -> EntityNames<'_> {
+        self.entity.map_or_else(EntityNames::default, |entity| EntityNames {
             account: &entity.account,
             container: entity.container.as_deref().unwrap_or_default(),
             object: entity.object.as_deref().unwrap_or_default(),
@@ -248,7 +248,7 @@ impl AccessLine<'_> {
                     write!(f, "{name}%3D{}", self.obscured(value.as_bytes()))?;
                 }
                 _ if pair.is_empty() => {}
-                _ => write!(f, "{}", Quoted(pair.as_bytes()))?,
+                _ => write!(f, "{}", QuotedField(pair.as_bytes()))?,
             }
         }
         Ok(())
@@ -263,7 +263,7 @@ impl AccessLine<'_> {
 
     fn write_headers(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.style.headers {
-            true => Display::fmt(&Quoted(&self.header_lines()), f),
+            true => Display::fmt(&QuotedField(&self.header_lines()), f),
             false => f.write_str("-"),
         }
     }

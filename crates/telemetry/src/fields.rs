@@ -15,9 +15,9 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':');
 
 /// Percent-encoded bytes, `-` for none.
-pub(crate) struct Quoted<'a>(pub(crate) &'a [u8]);
+pub(crate) struct QuotedField<'a>(pub(crate) &'a [u8]);
 
-impl Display for Quoted<'_> {
+impl Display for QuotedField<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             b"" => f.write_char('-'),
@@ -81,9 +81,9 @@ impl Display for Count {
 }
 
 /// Text as it is, `-` for none.
-pub(crate) struct Plain<'a>(pub(crate) &'a [u8]);
+pub(crate) struct PlainField<'a>(pub(crate) &'a [u8]);
 
-impl Display for Plain<'_> {
+impl Display for PlainField<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_char('-');
@@ -101,9 +101,9 @@ impl Display for Plain<'_> {
 }
 
 /// A storage policy's index, `-` for none.
-pub(crate) struct Policy(pub(crate) Option<u32>);
+pub(crate) struct PolicyField(pub(crate) Option<u32>);
 
-impl Display for Policy {
+impl Display for PolicyField {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             None => f.write_char('-'),
@@ -122,13 +122,13 @@ impl Display for Nanoseconds {
 }
 
 /// A moment, its parts set apart as the two kinds of line do.
-pub(crate) struct Moment {
+pub(crate) struct LogMoment {
     pub(crate) seconds: u64,
     /// Between date and time, and within the time.
     pub(crate) separators: (char, char),
 }
 
-impl Display for Moment {
+impl Display for LogMoment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         const MONTHS: [&str; 12] = [
             "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -151,9 +151,9 @@ mod tests {
     #[test]
     fn fields_as_openstack_writes_them() {
         let show = |d: &dyn Display| d.to_string();
-        assert_eq!(show(&Quoted(b"")), "-");
+        assert_eq!(show(&QuotedField(b"")), "-");
         assert_eq!(
-            show(&Quoted("curl 1.0 \"q\" ü%".as_bytes())),
+            show(&QuotedField("curl 1.0 \"q\" ü%".as_bytes())),
             "curl%201.0%20%22q%22%20%C3%BC%25"
         );
         assert_eq!(show(&TwiceQuoted("/v1/a:b/ü o")), "/v1/a%253Ab/%25C3%25BC%2520o");
@@ -167,9 +167,9 @@ mod tests {
         assert_eq!(obscured("AUTH_tk0123456789abcdef", 16), "AUTH_tk012345678...");
         assert_eq!(obscured("exactly16chars..", 16), "exactly16chars..");
         assert_eq!(obscured("x", 0), "...");
-        assert_eq!(show(&Plain(b"a\xffb\tc")), "a?b?c");
+        assert_eq!(show(&PlainField(b"a\xffb\tc")), "a?b?c");
         assert_eq!(show(&Nanoseconds(Duration::new(12, 34))), "12.000000034");
-        let moment = Moment {
+        let moment = LogMoment {
             seconds: 1_795_177_426,
             separators: ('/', '/'),
         };

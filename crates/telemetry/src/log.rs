@@ -32,7 +32,7 @@ pub fn start(level: LogLevel) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// The system's log, as somebody in it.
+/// The system's log, and under which name lines appear in it.
 pub struct SystemLog {
     /// The way there.
     pub socket: Box<dyn Datagrams>,
@@ -179,7 +179,7 @@ where
 }
 
 /// Takes an event for one line whatever names are in it: line ends and other control characters become `#012` and its
-/// like, as in OpenStack's logs, so that nobody can write lines of his own by the name of a file.
+/// like, as in OpenStack's logs, so that the name of a file cannot forge log lines.
 struct OneLine<'w> {
     writer: Writer<'w>,
     /// A line end came last: that of the event, unless something follows.

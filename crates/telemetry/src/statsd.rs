@@ -1,11 +1,11 @@
-//! Metrics for StatsD: one message each, over UDP, lost when nobody takes it.
+//! Metrics for StatsD: one message each, over UDP, lost without a receiver.
 //!
 //! ```text
 //! prefix.proxy-server.object.GET.200.timing:23.4845|ms
 //! prefix.object-server.REPLICATE.timing:0.2|ms|@0.1
 //! ```
-//! Whoever counts something has a [`Statsd`], as cheap to clone as a pointer; without a host it is nothing, and counting
-//! costs one comparison.
+//! Each component that counts has a [`Statsd`], as cheap to clone as a pointer; without a host it sends nothing, and
+//! counting costs one comparison.
 //! Always holds: names are OpenStack's; sending waits for nothing and cannot fail; a host that cannot be found keeps
 //! nothing from starting and is looked for again.
 //! Deliberately absent: what is counted where; totals, which are StatsD's to make.
@@ -39,7 +39,7 @@ struct Sender {
 }
 
 impl Statsd {
-    /// For what `tail` names: a server, a daemon, a filter. Nothing when nobody takes metrics.
+    /// For what `tail` names: a server, a daemon, a filter. Sends nothing when no host is configured.
     pub fn open(settings: &StatsdSettings, tail: &str, world: &World) -> Self {
         let Some(host) = settings
             .log_statsd_host
@@ -181,7 +181,7 @@ async fn find_later(world: World, host: String, port: u16, target: Target) {
         let (network, its, target) = (world.network.clone(), host.clone(), target.clone());
         let look = move || {
             if let Ok(found) = network.datagrams(&its, port) {
-                // Nobody else sets it.
+                // No other thread sets it.
                 let _ = target.set(found);
             }
         };

@@ -1,17 +1,17 @@
 //! A storage server's line about a request, in OpenStack's default `log_format`.
 //!
 //! ```text
-//! remote_addr - - [20/Nov/2026:12:23:19 +0000] "PUT /sda1/7/a/c/o" 201 - "referer" "txn" "agent" 0.0123 "info" pid policy
+//! remote_addr - - [20/Nov/2026:12:23:19 +0000] "PUT /sda1/7/a/c/o" 201 - "referer" "txn" "agent" 0.01 "info" pid policy
 //! ```
 
-use crate::fields::{Count, Moment, Plain, Policy};
+use crate::fields::{Count, LogMoment, PlainField, PolicyField};
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 /// A request that is over. [`Display`] is its line.
 #[derive(Clone, Copy)]
 pub struct StorageLine<'a> {
-    /// Who the connection is from, without port; empty when unknown.
+    /// Address of the other end of the connection, without port; empty when unknown.
     pub remote: &'a str,
     /// The verb.
     pub method: &'a str,
@@ -41,25 +41,25 @@ pub struct StorageLine<'a> {
 
 impl Display for StorageLine<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let ended = Moment {
+        let ended = LogMoment {
             seconds: self.ended,
             separators: (':', ':'),
         };
         write!(
             f,
             "{} - - [{ended} +0000] \"{} {}\" {} {} \"{}\" \"{}\" \"{}\" {:.4} \"{}\" {} {}",
-            Plain(self.remote.as_bytes()),
+            PlainField(self.remote.as_bytes()),
             self.method,
-            Plain(self.path.as_bytes()),
+            PlainField(self.path.as_bytes()),
             self.status,
             Count(self.length),
-            Plain(self.referer),
-            Plain(self.trans_id),
-            Plain(self.user_agent),
+            PlainField(self.referer),
+            PlainField(self.trans_id),
+            PlainField(self.user_agent),
             self.took.as_secs_f64(),
-            Plain(self.info.as_bytes()),
+            PlainField(self.info.as_bytes()),
             self.pid,
-            Policy(self.policy),
+            PolicyField(self.policy),
         )
     }
 }

@@ -6,7 +6,7 @@
 //! anonymized shows nothing of itself but a hash.
 
 use crate::access::AccessLine;
-use crate::fields::{Count, Moment, Nanoseconds, Policy, Quoted};
+use crate::fields::{Count, LogMoment, Nanoseconds, PolicyField, QuotedField};
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
@@ -208,7 +208,7 @@ impl Display for Templated<'_> {
                 Part::Plain(field) => plain(*field, line, f)?,
                 Part::Telling(field, true) => line.style.anonymizer.write(&telling(*field, line), f)?,
                 Part::Telling(Telling::Path, false) => line.write_path(f)?,
-                Part::Telling(field, false) => Display::fmt(&Quoted(&telling(*field, line)), f)?,
+                Part::Telling(field, false) => Display::fmt(&QuotedField(&telling(*field, line)), f)?,
                 Part::Time(time, form) => {
                     let moment = match time {
                         Time::Start => line.start,
@@ -227,24 +227,24 @@ impl Display for Templated<'_> {
 
 fn plain(field: Plain, line: &AccessLine<'_>, f: &mut Formatter<'_>) -> fmt::Result {
     match field {
-        Plain::Method => Display::fmt(&Quoted(line.method.as_bytes()), f),
+        Plain::Method => Display::fmt(&QuotedField(line.method.as_bytes()), f),
         Plain::Protocol => f.write_str(line.protocol),
         Plain::Status => Display::fmt(&line.status, f),
         Plain::Token => line.write_token(f),
         Plain::Received => Display::fmt(&Count(line.received), f),
         Plain::Sent => Display::fmt(&Count(line.sent), f),
-        Plain::Transaction => Display::fmt(&Quoted(line.transaction_id.as_bytes()), f),
+        Plain::Transaction => Display::fmt(&QuotedField(line.transaction_id.as_bytes()), f),
         Plain::Took => write!(f, "{:.4}", line.end.saturating_sub(line.start).as_secs_f64()),
-        Plain::Source => Display::fmt(&Quoted(line.source.as_bytes()), f),
-        Plain::Info => Display::fmt(&Quoted(line.info.as_bytes()), f),
+        Plain::Source => Display::fmt(&QuotedField(line.source.as_bytes()), f),
+        Plain::Info => Display::fmt(&QuotedField(line.info.as_bytes()), f),
         Plain::FirstByte => match line.first_byte {
             Some(after) => Display::fmt(&after.as_secs_f64(), f),
             None => f.write_char('-'),
         },
-        Plain::Policy => Display::fmt(&Policy(line.policy), f),
+        Plain::Policy => Display::fmt(&PolicyField(line.policy), f),
         Plain::Pid => Display::fmt(&std::process::id(), f),
         Plain::WireStatus => Display::fmt(&line.wire_status, f),
-        Plain::User => Display::fmt(&Quoted(line.user.as_bytes()), f),
+        Plain::User => Display::fmt(&QuotedField(line.user.as_bytes()), f),
     }
 }
 
@@ -314,7 +314,7 @@ fn write_moment(form: TimeForm, moment: Duration, f: &mut Formatter<'_>) -> fmt:
     match form {
         TimeForm::Datetime => {
             let separators = ('/', '/');
-            Display::fmt(&Moment { seconds, separators }, f)
+            Display::fmt(&LogMoment { seconds, separators }, f)
         }
         TimeForm::Asctime | TimeForm::Locale => write!(
             f,

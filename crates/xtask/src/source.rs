@@ -12,7 +12,7 @@ pub struct Source {
     /// The lines of the file.
     pub lines: Vec<String>,
     /// Every token, delimiters left out.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<SourceToken>,
     /// Every line of a comment, doc comments included.
     pub comments: Vec<Comment>,
     /// The syntax tree.
@@ -24,7 +24,7 @@ pub struct Source {
 }
 
 /// An identifier, a literal or a punctuation mark.
-pub struct Token {
+pub struct SourceToken {
     pub text: String,
     pub line: usize,
     pub end: usize,
@@ -119,7 +119,7 @@ impl Source {
 }
 
 /// All leaves of `stream` but those that doc comments became, and the byte ranges of all its tokens.
-fn flatten(text: &str, stream: TokenStream, tokens: &mut Vec<Token>, ranges: &mut Vec<(usize, usize)>) {
+fn flatten(text: &str, stream: TokenStream, tokens: &mut Vec<SourceToken>, ranges: &mut Vec<(usize, usize)>) {
     for tree in stream {
         let span = tree.span();
         let range = span.byte_range();
@@ -139,7 +139,7 @@ fn flatten(text: &str, stream: TokenStream, tokens: &mut Vec<Token>, ranges: &mu
         };
         ranges.push((range.start, range.end));
         let (line, end) = (span.start().line, span.end().line);
-        tokens.push(Token {
+        tokens.push(SourceToken {
             text: words,
             kind,
             line,

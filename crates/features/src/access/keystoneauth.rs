@@ -12,7 +12,7 @@ use crate::access::auth_shared::{facts, is_container_sync, tidy_container_acls, 
 use http::header::HeaderName;
 use http::{Method, StatusCode};
 use identity::keystone::{
-    AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneAuth as Rules, UNKNOWN_DOMAIN, Verdict,
+    AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneRules as Rules, UNKNOWN_DOMAIN, Verdict,
 };
 use identity::www_authenticate;
 use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};

@@ -12,7 +12,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::header::WWW_AUTHENTICATE;
 use identity::www_authenticate;
 use request_pipeline::{Authorizer, ClientRequest, InfoSource, Response, reply};
-use settings::kinds::{Digest, Digests};
+use settings::kinds::{DigestKind, Digests};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// A signature as a client sent it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Signature {
-    digest: Digest,
+    digest: DigestKind,
     bytes: Vec<u8>,
 }
 
@@ -39,13 +39,15 @@ impl Signature {
     pub fn parse(text: &str) -> Option<Self> {
         let (digest, bytes) = match text.split_once(':') {
             Some((name, encoded)) => {
-                let digest = Digest::ALL.into_iter().find(|digest| digest.name() == name)?;
+                let digest = DigestKind::ALL.into_iter().find(|digest| digest.name() == name)?;
                 let encoded = encoded.replace('+', "-").replace('/', "_");
                 (digest, LENIENT.decode(encoded).ok()?)
             }
             None => {
                 let bytes = from_hex(text)?;
-                let digest = Digest::ALL.into_iter().find(|digest| digest.length() == bytes.len())?;
+                let digest = DigestKind::ALL
+                    .into_iter()
+                    .find(|digest| digest.length() == bytes.len())?;
                 (digest, bytes)
             }
         };
@@ -84,9 +86,9 @@ impl Signature {
 
     fn is_of(&self, key: &[u8], text: &[u8]) -> Choice {
         let expected = match self.digest {
-            Digest::Sha1 => mac::<Hmac<Sha1>>(key, text),
-            Digest::Sha256 => mac::<Hmac<Sha256>>(key, text),
-            Digest::Sha512 => mac::<Hmac<Sha512>>(key, text),
+            DigestKind::Sha1 => mac::<Hmac<Sha1>>(key, text),
+            DigestKind::Sha256 => mac::<Hmac<Sha256>>(key, text),
+            DigestKind::Sha512 => mac::<Hmac<Sha512>>(key, text),
         };
         expected.ct_eq(&self.bytes)
     }
@@ -193,18 +195,18 @@ pub fn info_of(digests: &Digests) -> serde_json::Map<String, serde_json::Value> 
 
 /// Hexadecimal, for tests of what is signed.
 #[cfg(test)]
-pub(crate) fn sign(digest: Digest, key: &str, text: &str) -> String {
+pub(crate) fn sign(digest: DigestKind, key: &str, text: &str) -> String {
     let bytes = match digest {
-        Digest::Sha1 => mac::<Hmac<Sha1>>(key.as_bytes(), text.as_bytes()),
-        Digest::Sha256 => mac::<Hmac<Sha256>>(key.as_bytes(), text.as_bytes()),
-        Digest::Sha512 => mac::<Hmac<Sha512>>(key.as_bytes(), text.as_bytes()),
+        DigestKind::Sha1 => mac::<Hmac<Sha1>>(key.as_bytes(), text.as_bytes()),
+        DigestKind::Sha256 => mac::<Hmac<Sha256>>(key.as_bytes(), text.as_bytes()),
+        DigestKind::Sha512 => mac::<Hmac<Sha512>>(key.as_bytes(), text.as_bytes()),
     };
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// [`sign`], in base64 behind the digest's name.
 #[cfg(test)]
-pub(crate) fn sign_base64(digest: Digest, key: &str, text: &str) -> String {
+pub(crate) fn sign_base64(digest: DigestKind, key: &str, text: &str) -> String {
     let bytes = from_hex(&sign(digest, key, text)).unwrap();
     format!(
         "{}:{}",
@@ -232,17 +234,17 @@ mod tests {
     fn as_python_signs() {
         let text = "GET\n1\n/v1/a/c/o";
         assert_eq!(
-            sign(Digest::Sha1, "abc", text),
+            sign(DigestKind::Sha1, "abc", text),
             "026d7f7cc25256450423c7ad03fc9f5ffc1dab6d"
         );
-        assert!(sign(Digest::Sha512, "abc", text).starts_with("240866478d94bbe683ab1d25fba52c7d0df21a60951"));
+        assert!(sign(DigestKind::Sha512, "abc", text).starts_with("240866478d94bbe683ab1d25fba52c7d0df21a60951"));
     }
 
     #[test]
     fn every_form_of_every_digest() {
         let keys = keys(&["other", "abc"], &[]);
         let texts = [b"x".to_vec(), b"GET\n1\n/v1/a/c/o".to_vec()];
-        for digest in Digest::ALL {
+        for digest in DigestKind::ALL {
             let hex = sign(digest, "abc", "GET\n1\n/v1/a/c/o");
             let base64 = sign_base64(digest, "abc", "GET\n1\n/v1/a/c/o");
             let url_safe = base64.replace('+', "-").replace('/', "_");
@@ -271,7 +273,7 @@ mod tests {
     #[test]
     fn the_widest_key_decides() {
         let text = [b"t".to_vec()];
-        let signature = Signature::parse(&sign(Digest::Sha256, "k", "t")).unwrap();
+        let signature = Signature::parse(&sign(DigestKind::Sha256, "k", "t")).unwrap();
         for (account, container, scope) in [
             (&["k"][..], &[][..], Some(KeyScope::Account)),
             (&["x"], &["y", "k"], Some(KeyScope::Container)),

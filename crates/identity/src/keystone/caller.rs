@@ -1,8 +1,8 @@
-//! Who asks, read from the headers that `authtoken` left on the request.
+//! The user of a request, read from the headers that `authtoken` left on the request.
 
 use http::HeaderMap;
 
-/// Someone whose token Keystone confirmed.
+/// A user whose token Keystone confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Caller {
     /// The user's id.
@@ -24,7 +24,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Who asks; nobody when there is no confirmed token, or a service token that is not good.
+    /// The user of the request; `None` without a confirmed token, or with an invalid service token.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         if text(headers, "x-identity-status") != Some("Confirmed") {
             return None;

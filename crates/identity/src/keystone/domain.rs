@@ -8,7 +8,7 @@ use super::Caller;
 /// The system metadata it is stored in.
 pub const STORED_HEADER: &str = "x-account-sysmeta-project-domain-id";
 
-/// Stored when the account was made by someone of another project.
+/// Stored when the account was made by a user of another project.
 pub const UNKNOWN: &str = "_unknown";
 
 /// An account, as far as its domain goes.

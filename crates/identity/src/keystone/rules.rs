@@ -1,7 +1,7 @@
-//! May they? One decision, as OpenStack's `keystoneauth` makes it.
+//! Whether a request is allowed: one decision, as OpenStack's `keystoneauth` makes it.
 //!
-//! In order: `OPTIONS`; reseller administrators; readers of the whole system; nobody deletes their own account;
-//! ACLs that name someone (`project:user`, either may be `*`); referrers; operators of the project, with a service
+//! In order: `OPTIONS`; reseller administrators; readers of the whole system; users may not delete their own account;
+//! ACLs that name a user (`project:user`, either may be `*`); referrers; operators of the project, with a service
 //! token where one is asked for; readers of the project; roles named in the container's ACL.
 //! Always holds: pure. `tests/openstack_keystone.rs` compares it with the real filter over thousands of cases.
 
@@ -15,7 +15,7 @@ use settings::{KeystoneAuthSettings, PrefixRoles};
 
 /// The rules of one configuration.
 #[derive(Debug, Clone)]
-pub struct KeystoneAuth {
+pub struct KeystoneRules {
     settings: KeystoneAuthSettings,
 }
 
@@ -42,7 +42,7 @@ pub enum Verdict {
     NeedsDomain,
 }
 
-impl KeystoneAuth {
+impl KeystoneRules {
     /// As configured.
     pub fn new(settings: KeystoneAuthSettings) -> Self {
         Self { settings }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use telemetry::metrics::catalogue::{
     DEVICE_BYTES, DEVICE_FILES, DEVICE_FREE_BYTES, DEVICE_FREE_FILES, DEVICE_IN_SERVICE, QUARANTINED,
 };
-use telemetry::metrics::{Page, Source};
+use telemetry::metrics::{MetricsPage, MetricsSource};
 use world::files::{FileSystem, Space};
 use world::{Workers, World};
 
@@ -72,7 +72,7 @@ impl Devices {
     }
 
     /// For the page.
-    pub(super) fn source(&self) -> Arc<dyn Source> {
+    pub(super) fn source(&self) -> Arc<dyn MetricsSource> {
         Arc::new(OfDevices {
             drives: self.drives.clone(),
             known: self.known.clone(),
@@ -103,7 +103,7 @@ impl Survey {
         Ok(Self { space, quarantined })
     }
 
-    fn tell(&self, device: &str, page: &mut Page) {
+    fn report(&self, device: &str, page: &mut MetricsPage) {
         page.whole(&DEVICE_BYTES, &[device], self.space.total);
         page.whole(&DEVICE_FREE_BYTES, &[device], self.space.available);
         if self.space.files > 0 {
@@ -133,8 +133,8 @@ struct OfDevices {
     known: Arc<Mutex<BTreeMap<PathBuf, Survey>>>,
 }
 
-impl Source for OfDevices {
-    fn tell(&self, page: &mut Page) {
+impl MetricsSource for OfDevices {
+    fn report(&self, page: &mut MetricsPage) {
         let known = self.known.lock();
         let mut told = HashMap::new();
         for health in self.drives.all() {
@@ -149,7 +149,7 @@ impl Source for OfDevices {
             };
             page.real(&DEVICE_IN_SERVICE, &[&device], service);
             if let Some(survey) = known.get(health.root()) {
-                survey.tell(&device, page);
+                survey.report(&device, page);
             }
         }
     }
@@ -179,8 +179,8 @@ mod tests {
             std::fs::create_dir_all(root.path().join(QUARANTINE).join(aside)).unwrap();
         }
         let survey = Survey::of(&*World::real().files, root.path()).unwrap();
-        let mut page = Page::default();
-        survey.tell("sdb1", &mut page);
+        let mut page = MetricsPage::default();
+        survey.report("sdb1", &mut page);
         let text = page.write();
         for (kind, count) in [("objects", 2), ("objects-12", 1), ("accounts", 1), ("containers", 0)] {
             let line = format!("martlet_quarantined{{device=\"sdb1\",kind=\"{kind}\"}} {count}");

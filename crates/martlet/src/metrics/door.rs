@@ -11,7 +11,7 @@ use settings::server::ServerCommon;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::metrics::Format;
+use telemetry::metrics::MetricsFormat;
 use tokio::sync::watch;
 use world::{Listener, World};
 
@@ -66,12 +66,12 @@ impl HttpService for MetricsDoor {
     }
 }
 
-fn format(headers: &HeaderMap) -> Format {
+fn format(headers: &HeaderMap) -> MetricsFormat {
     let accept = headers.get_all(header::ACCEPT).iter();
-    Format::accepted(accept.filter_map(|value| value.to_str().ok()))
+    MetricsFormat::accepted(accept.filter_map(|value| value.to_str().ok()))
 }
 
-async fn answer(telling: &Arc<Telling>, format: Format) -> Response {
+async fn answer(telling: &Arc<Telling>, format: MetricsFormat) -> Response {
     match telling.page(format).await {
         Ok(page) => {
             let mut response = Response::new(Body::whole(page));

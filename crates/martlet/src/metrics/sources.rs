@@ -12,7 +12,7 @@ use telemetry::metrics::catalogue::{
     POOL_WAITING, RECON_AGE, RECON_SECONDS, UPKEEP_DONE, UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES, UPKEEP_SECONDS,
     UPKEEP_UNDER_WAY,
 };
-use telemetry::metrics::{Page, Role, Source};
+use telemetry::metrics::{MetricsPage, MetricsSource, Role};
 use upkeep::{Daemon, DaemonStatus};
 use world::workers::Load;
 use world::{Clock, WatchedThreads, World};
@@ -23,8 +23,8 @@ const LIMIT: u64 = 16 << 20;
 /// Threads for what blocks.
 pub(super) struct Pools(pub(super) Arc<WatchedThreads>);
 
-impl Source for Pools {
-    fn tell(&self, page: &mut Page) {
+impl MetricsSource for Pools {
+    fn report(&self, page: &mut MetricsPage) {
         let mut by_name: BTreeMap<String, Load> = BTreeMap::new();
         for load in self.0.loads() {
             match by_name.get_mut(&load.name) {
@@ -54,8 +54,8 @@ pub struct Connections {
     pub limit: usize,
 }
 
-impl Source for Connections {
-    fn tell(&self, page: &mut Page) {
+impl MetricsSource for Connections {
+    fn report(&self, page: &mut MetricsPage) {
         page.whole(&CONNECTIONS, &[self.role.word()], self.open.count());
         page.whole(&CONNECTIONS_LIMIT, &[self.role.word()], self.limit as u64);
     }
@@ -87,8 +87,8 @@ impl Daemons {
     }
 }
 
-impl Source for Daemons {
-    fn tell(&self, page: &mut Page) {
+impl MetricsSource for Daemons {
+    fn report(&self, page: &mut MetricsPage) {
         let now = self.clock.now().as_f64();
         for (name, status) in &self.all {
             let progress = status.progress();
@@ -173,8 +173,8 @@ impl ReconFigures {
     }
 }
 
-impl Source for ReconFigures {
-    fn tell(&self, page: &mut Page) {
+impl MetricsSource for ReconFigures {
+    fn report(&self, page: &mut MetricsPage) {
         let now = self.world.clock.now().as_f64();
         for file in &self.files {
             let figures = self.read(file);
@@ -222,8 +222,8 @@ mod tests {
             directory: root.path().to_owned(),
             files: vec!["object.recon", "container.recon", "account.recon"],
         };
-        let mut page = Page::default();
-        source.tell(&mut page);
+        let mut page = MetricsPage::default();
+        source.report(&mut page);
         let text = page.write();
         for line in [
             "martlet_async_pending_oldest_seconds 5",

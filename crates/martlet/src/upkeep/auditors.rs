@@ -7,7 +7,7 @@ use crate::{logging, priority};
 use listing_engine::Kind;
 use settings::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use settings::declare::Scope;
-use settings::{Beginning, Document, StatsdSettings, StorageCommon, UpkeepConf};
+use settings::{DaemonConf, Document, StatsdSettings, StorageCommon, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ fn accounts(conf: &UpkeepConf<AccountAuditorSettings>) -> UpkeepPace {
 }
 
 fn database_auditor(
-    beginning: Beginning<'_>,
+    beginning: DaemonConf<'_>,
     (storage, statsd): (&StorageCommon, &StatsdSettings),
     once: bool,
     kind: Kind,

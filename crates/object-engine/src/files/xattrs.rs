@@ -13,7 +13,7 @@ use crate::metadata::Metadata;
 use durable_fs::{FsError, Staged};
 use errors::{is_missing, is_too_small};
 use md5::{Digest, Md5};
-use pickle::{BytesEntry, DictWriter, Limits, Value};
+use pickle::{BytesEntry, DictWriter, PickleLimits, Value};
 use std::borrow::Cow;
 use std::io;
 use vocabulary::{PathHash, header_name};
@@ -65,9 +65,9 @@ pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
     if python3 && let Some(entries) = usual(bytes) {
         return Ok(entries.iter().map(|(name, value)| item(name, value, true)).collect());
     }
-    let limits = Limits {
+    let limits = PickleLimits {
         max_bytes: LONGEST,
-        ..Limits::default()
+        ..PickleLimits::default()
     };
     let value = pickle::loads(bytes, &limits).map_err(|error| format!("its metadata cannot be read: {error}"))?;
     let entries = value.entries().ok_or("its metadata are not a dictionary")?;

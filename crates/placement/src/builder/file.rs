@@ -3,7 +3,7 @@
 //! Reading takes what 2.38 and its forebears wrote; writing gives all fields of 2.38.
 
 use md5::{Digest, Md5};
-use pickle::{ArrayCode, Limits, Value};
+use pickle::{ArrayCode, PickleLimits, Value};
 
 use crate::device::Device;
 use crate::error::BuilderError;
@@ -32,7 +32,7 @@ impl RingBuilder {
     /// # Errors
     /// When it is no pickle of plain data, or no builder.
     pub fn from_bytes(file: &[u8]) -> Result<RingBuilder, BuilderError> {
-        let value = pickle::loads(file, &Limits::for_builder())?;
+        let value = pickle::loads(file, &PickleLimits::for_builder())?;
         let fields = Fields(&value);
         let part_power = fields.number("part_power")?;
         let min_part_hours = fields.number("min_part_hours")?;

@@ -17,7 +17,8 @@ options! {
         max_failed_deletes: usize = "1000",
         /// Seconds between the spaces that keep a connection alive while a request is worked on.
         yield_frequency: Duration = "10",
-        /// How often deleting a container that is not empty yet is tried again, after 1.5 to the power of the try seconds.
+        /// How often deleting a container that is not empty yet is tried again, after 1.5 to the power of the try
+        /// seconds.
         delete_container_retry_count: u32 = "0",
         /// Deletes of one request at the same time, at most 1000.
         delete_concurrency: Concurrency = "2",

@@ -1,7 +1,7 @@
 //! The options of `cname_lookup`.
 
 use crate::declare::options;
-use crate::kinds::{AtLeastOne, Value};
+use crate::kinds::{AtLeastOne, OptionValue};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 options! {
@@ -22,7 +22,7 @@ const PORT: u16 = 53;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Nameservers(pub Vec<SocketAddr>);
 
-impl Value for Nameservers {
+impl OptionValue for Nameservers {
     const EXPECTS: &'static str =
         "IP addresses separated by commas, each perhaps with a port (127.0.0.1:5353, [::1]:5353)";
 

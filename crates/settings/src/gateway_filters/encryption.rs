@@ -7,7 +7,7 @@
 
 use crate::declare::{Options, Scope, options};
 use crate::ini::Document;
-use crate::kinds::Value;
+use crate::kinds::OptionValue;
 use crate::report::SettingsError;
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -50,7 +50,7 @@ options! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetaVersion(pub u8);
 
-impl Value for MetaVersion {
+impl OptionValue for MetaVersion {
     const EXPECTS: &'static str = "1, 2 or 3";
 
     fn parse(text: &str) -> Option<Self> {
@@ -81,7 +81,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-impl Value for RootSecret {
+impl OptionValue for RootSecret {
     const EXPECTS: &'static str = "the base64 of at least 32 random bytes";
 
     fn parse(text: &str) -> Option<Self> {

@@ -101,8 +101,11 @@ pub const AUTHTOKEN_KNOWN: &[&str] = &[
 impl AuthTokenSettings {
     /// What a 401 names: where tokens come from.
     pub fn where_tokens_come_from(&self) -> &str {
-        let told = [&self.www_authenticate_uri, &self.auth_uri, &self.auth_url];
-        told.into_iter().find(|uri| !uri.is_empty()).map_or("", String::as_str)
+        let configured = [&self.www_authenticate_uri, &self.auth_uri, &self.auth_url];
+        configured
+            .into_iter()
+            .find(|uri| !uri.is_empty())
+            .map_or("", String::as_str)
     }
 
     /// Reads the filter's options; what the gateway cannot log in with is refused.

@@ -10,7 +10,7 @@ options! {
         recon_cache_path: PathBuf = "/var/cache/swift",
         /// Directory that holds the devices to tell about.
         devices: PathBuf = "/srv/node",
-        /// Directory of swift.conf and the rings whose checksums are told.
+        /// Directory of swift.conf and the rings whose checksums are reported.
         swift_dir: PathBuf = "/etc/swift",
     }
 }

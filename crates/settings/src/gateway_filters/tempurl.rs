@@ -1,13 +1,13 @@
 //! The options of `tempurl` and `formpost`: signed addresses and signed forms.
 
 use crate::declare::options;
-use crate::kinds::{Digests, HeaderPatterns, Words};
+use crate::kinds::{Digests, HeaderPatterns, WordList};
 
 options! {
     /// `[filter:tempurl]`.
     pub struct TempUrlSettings {
         /// The methods that an address may be signed for.
-        methods: Words = "GET HEAD PUT POST DELETE",
+        methods: WordList = "GET HEAD PUT POST DELETE",
         /// Headers taken off requests; a name may end in * and then stands for all that begin so.
         incoming_remove_headers: HeaderPatterns = "x-timestamp x-open-expired",
         /// Exceptions from incoming_remove_headers.

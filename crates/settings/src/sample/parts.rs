@@ -1,6 +1,6 @@
 //! What stands in each sample: its sections, the lines they begin with, their tables.
 
-use super::Kind;
+use super::SampleKind;
 use crate::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
 use crate::database_replicators::DatabaseReplicatorSettings;
 use crate::declare::{OptionDecl, Options};
@@ -23,7 +23,7 @@ use std::borrow::Cow;
 
 /// A section of a sample: its name, lines that must be there, its options.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct SampleSection {
     pub(super) section: Cow<'static, str>,
     /// Its name is the operator's: the section as a whole is commented out.
     pub(super) example: bool,
@@ -32,28 +32,28 @@ pub(super) struct Part {
 }
 
 /// The sections of a file, in order.
-pub(super) fn of(kind: Kind) -> Vec<Part> {
+pub(super) fn of(kind: SampleKind) -> Vec<SampleSection> {
     match kind {
-        Kind::Swift => swift(),
-        Kind::Proxy => proxy(),
-        Kind::Object => with_upkeep(storage("6200", "object", ObjectServerSettings::TABLE), OBJECT_UPKEEP),
-        Kind::Container => {
+        SampleKind::Swift => swift(),
+        SampleKind::Proxy => proxy(),
+        SampleKind::Object => with_upkeep(storage("6200", "object", ObjectServerSettings::TABLE), OBJECT_UPKEEP),
+        SampleKind::Container => {
             let server = storage("6201", "container", ContainerServerSettings::TABLE);
             with_upkeep(server, CONTAINER_UPKEEP)
         }
-        Kind::Account => with_upkeep(storage("6202", "account", AccountServerSettings::TABLE), ACCOUNT_UPKEEP),
-        Kind::Reconciler => {
+        SampleKind::Account => with_upkeep(storage("6202", "account", AccountServerSettings::TABLE), ACCOUNT_UPKEEP),
+        SampleKind::Reconciler => {
             let own = part("container-reconciler", &[], &[ContainerReconcilerSettings::TABLE]);
             with_gateway(vec![daemon(), own], &["catch_errors", "proxy-logging", "cache"], &[])
         }
-        Kind::Dispersion => vec![part(dispersion::SECTION, &[], &[DispersionSettings::TABLE])],
-        Kind::DriveAudit => drive_audit(),
-        Kind::Expirer => {
+        SampleKind::Dispersion => vec![part(dispersion::SECTION, &[], &[DispersionSettings::TABLE])],
+        SampleKind::DriveAudit => drive_audit(),
+        SampleKind::Expirer => {
             let mut own = with_upkeep(vec![daemon()], EXPIRER_UPKEEP);
             own[1].tables.push(only(StorageCommon::TABLE, "recon_cache_path"));
             with_gateway(own, &["catch_errors", "proxy-logging", "cache"], &[])
         }
-        Kind::InternalClient => {
+        SampleKind::InternalClient => {
             let whole = ["account_autocreate = true", "allow_account_management = true"];
             let filters = ["catch_errors", "proxy-logging", "cache", "symlink"];
             with_gateway(
@@ -62,8 +62,8 @@ pub(super) fn of(kind: Kind) -> Vec<Part> {
                 &whole,
             )
         }
-        Kind::Memcache => vec![part("memcache", &[], &[CacheSettings::TABLE])],
-        Kind::Realms => realms(),
+        SampleKind::Memcache => vec![part("memcache", &[], &[CacheSettings::TABLE])],
+        SampleKind::Realms => realms(),
     }
 }
 
@@ -93,15 +93,15 @@ const ACCOUNT_UPKEEP: Upkeep = &[
 /// A watcher of the object-auditor.
 const DARK_DATA: &str = "object-auditor:watcher:swift#dark_data";
 
-fn with_upkeep(mut parts: Vec<Part>, upkeep: Upkeep) -> Vec<Part> {
-    parts.extend(upkeep.iter().map(|(section, table)| Part {
+fn with_upkeep(mut parts: Vec<SampleSection>, upkeep: Upkeep) -> Vec<SampleSection> {
+    parts.extend(upkeep.iter().map(|(section, table)| SampleSection {
         section: (*section).into(),
         lines: match *section {
             EXPIRER => delays(),
             _ => Vec::new(),
         },
         tables: vec![table],
-        ..Part::default()
+        ..SampleSection::default()
     }));
     parts
 }
@@ -131,7 +131,7 @@ const LISTENING: &[&str] = &[
 ];
 
 /// What a daemon with a file of its own has in common with servers.
-fn daemon() -> Part {
+fn daemon() -> SampleSection {
     let common = ServerCommon::TABLE.chunks(1);
     let mut tables: Vec<_> = common.filter(|option| !LISTENING.contains(&option[0].name)).collect();
     tables.push(StatsdSettings::TABLE);
@@ -139,15 +139,15 @@ fn daemon() -> Part {
 }
 
 /// The gateway through which a daemon speaks; `app` are lines of the application.
-fn with_gateway(mut parts: Vec<Part>, filters: &[&str], app: &[&str]) -> Vec<Part> {
-    let section = |name: String, first: String, more: &[&str]| Part {
+fn with_gateway(mut parts: Vec<SampleSection>, filters: &[&str], app: &[&str]) -> Vec<SampleSection> {
+    let section = |name: String, first: String, more: &[&str]| SampleSection {
         section: name.into(),
         lines: [first]
             .into_iter()
             .chain(more.iter().map(|&line| line.to_owned()))
             .map(Cow::from)
             .collect(),
-        ..Part::default()
+        ..SampleSection::default()
     };
     parts.push(section(
         "pipeline:main".into(),
@@ -170,14 +170,14 @@ fn with_gateway(mut parts: Vec<Part>, filters: &[&str], app: &[&str]) -> Vec<Par
     parts
 }
 
-fn realms() -> Vec<Part> {
+fn realms() -> Vec<SampleSection> {
     let lines = [
         "# Clusters that trust each other, by a name that all of them use; as many such sections as there are realms.",
         "# Each cluster's place, as container servers of the others reach it:",
         "cluster_here = https://swift.here.example/v1/",
         "cluster_there = https://swift.there.example/v1/",
     ];
-    let realm = Part {
+    let realm = SampleSection {
         example: true,
         ..part("REALM", &lines, &[RealmKeys::TABLE])
     };
@@ -190,7 +190,7 @@ fn only(table: &'static [OptionDecl], name: &str) -> &'static [OptionDecl] {
     found.map_or(&[], std::slice::from_ref)
 }
 
-fn swift() -> Vec<Part> {
+fn swift() -> Vec<SampleSection> {
     let secrets = ["swift_hash_path_prefix = changeme", "swift_hash_path_suffix = changeme"];
     vec![
         part("swift-hash", &secrets, &[HashOptions::TABLE]),
@@ -203,21 +203,21 @@ fn swift() -> Vec<Part> {
     ]
 }
 
-fn drive_audit() -> Vec<Part> {
+fn drive_audit() -> Vec<SampleSection> {
     let mut lines = vec![Cow::from(
         "# What in the log is an error, the device's name in parentheses; unless told:",
     )];
     let usual = drive_audit::USUAL_PATTERNS.iter();
     lines.extend(usual.map(|pattern| format!("# {}<n> = {pattern}", drive_audit::PATTERN).into()));
-    vec![Part {
+    vec![SampleSection {
         section: drive_audit::SECTION.into(),
         lines,
         tables: vec![DriveAuditSettings::TABLE],
-        ..Part::default()
+        ..SampleSection::default()
     }]
 }
 
-fn proxy() -> Vec<Part> {
+fn proxy() -> Vec<SampleSection> {
     let names: Vec<&str> = full_pipeline().map(|(name, _)| name).collect();
     let pipeline = format!("pipeline = {} proxy-server", names.join(" "));
     let app = [ProxySettings::TABLE, Routing::TABLE];
@@ -227,10 +227,10 @@ fn proxy() -> Vec<Part> {
             &["bind_port = 8080"],
             &[ServerCommon::TABLE, StatsdSettings::TABLE],
         ),
-        Part {
+        SampleSection {
             section: "pipeline:main".into(),
             lines: vec![pipeline.into()],
-            ..Part::default()
+            ..SampleSection::default()
         },
         part("app:proxy-server", &["use = egg:swift#proxy"], &app),
     ];
@@ -244,35 +244,35 @@ fn proxy() -> Vec<Part> {
         if filter.egg == "tempauth" {
             lines.push("# user_<account>_<user> = <key> [group] [group] [...] [storage_url]".into());
         }
-        parts.push(Part {
+        parts.push(SampleSection {
             section: format!("filter:{name}").into(),
             lines,
             tables: vec![filter.table],
-            ..Part::default()
+            ..SampleSection::default()
         });
     }
     parts
 }
 
-fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<Part> {
+fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<SampleSection> {
     let line = |text: String| vec![Cow::from(text)];
     vec![
-        Part {
+        SampleSection {
             section: "DEFAULT".into(),
             lines: line(format!("bind_port = {port}")),
             tables: vec![ServerCommon::TABLE, StatsdSettings::TABLE, StorageCommon::TABLE],
-            ..Part::default()
+            ..SampleSection::default()
         },
-        Part {
+        SampleSection {
             section: "pipeline:main".into(),
             lines: line(format!("pipeline = healthcheck recon {name}-server")),
-            ..Part::default()
+            ..SampleSection::default()
         },
-        Part {
+        SampleSection {
             section: format!("app:{name}-server").into(),
             lines: line(format!("use = egg:swift#{name}")),
             tables: vec![table],
-            ..Part::default()
+            ..SampleSection::default()
         },
         part(
             "filter:healthcheck",
@@ -283,11 +283,11 @@ fn storage(port: &str, name: &str, table: &'static [OptionDecl]) -> Vec<Part> {
     ]
 }
 
-fn part(section: &'static str, lines: &[&'static str], tables: &[&'static [OptionDecl]]) -> Part {
-    Part {
+fn part(section: &'static str, lines: &[&'static str], tables: &[&'static [OptionDecl]]) -> SampleSection {
+    SampleSection {
         section: section.into(),
         lines: lines.iter().map(|line| Cow::from(*line)).collect(),
         tables: tables.to_vec(),
-        ..Part::default()
+        ..SampleSection::default()
     }
 }

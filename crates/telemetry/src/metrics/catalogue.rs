@@ -1,4 +1,4 @@
-//! The catalogue: every metric that Martlet tells Prometheus, declared once.
+//! The catalogue: every metric that Martlet exports to Prometheus, declared once.
 //!
 //! Always holds: names follow Prometheus' rules (base units, `_total` on what only grows); docs/reference/metrics.md
 //! is written from here, and a test compares the two.
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// How a metric behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It only grows while the process lives.
     Counter,
     /// It is what it is now.
@@ -16,13 +16,13 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     /// As the page has it.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         }
     }
 }
@@ -33,7 +33,7 @@ pub struct Metric {
     /// As it is scraped; a histogram's without `_bucket`, `_sum` and `_count`.
     pub name: &'static str,
     /// How it behaves.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its labels, in their order.
     pub labels: &'static [&'static str],
     /// What it says.
@@ -44,7 +44,8 @@ macro_rules! catalogue {
     ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
         $(
             #[doc = $help]
-            pub static $constant: Metric = Metric { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help };
+            pub static $constant: Metric =
+                Metric { name: $name, kind: MetricKind::$kind, labels: &[$($label),*], help: $help };
         )*
         /// All of them, in the order of the page.
         pub static ALL: &[&Metric] = &[$(&$constant),*];
@@ -114,7 +115,7 @@ mod tests {
                 name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
                 "{name}"
             );
-            assert_eq!(name.ends_with("_total"), metric.kind == Kind::Counter, "{name}");
+            assert_eq!(name.ends_with("_total"), metric.kind == MetricKind::Counter, "{name}");
             assert!(
                 ALL.iter().skip(index + 1).all(|other| other.name != name),
                 "{name} twice"

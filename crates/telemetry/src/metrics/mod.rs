@@ -1,10 +1,10 @@
-//! Figures for Prometheus: what a process tells whoever scrapes `/metrics`.
+//! Figures for Prometheus: what a process exports at `/metrics`.
 //!
-//! Whoever has figures is a [`Source`]; [`Metrics`] asks all of them when somebody scrapes and writes the page.
-//! Always holds: every metric is declared once, in the [`catalogue`], and none is told that is not; no label holds a
+//! A component with figures is a [`MetricsSource`]; [`Metrics`] asks all sources at each scrape and writes the page.
+//! Always holds: every metric is declared once, in the [`catalogue`], and no other is exported; no label holds a
 //! name of a client's (account, container, object, user); counting costs a request a few atomic additions that
-//! threads do not share; nothing is put together before somebody asks.
-//! Deliberately absent: sockets, who may ask, what the figures mean for whom.
+//! threads do not share; nothing is put together before a scrape.
+//! Deliberately absent: sockets, access control, what the figures mean.
 //!
 //! | question | file |
 //! |---|---|
@@ -18,35 +18,35 @@ pub mod page;
 pub mod process;
 pub mod requests;
 
-pub use catalogue::{Kind, Metric};
-pub use page::{Format, Page, Value};
+pub use catalogue::{Metric, MetricKind};
+pub use page::{MetricValue, MetricsFormat, MetricsPage};
 pub use requests::{Requests, Role, Under};
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Somebody who has figures.
-pub trait Source: Send + Sync {
+/// A component that has figures.
+pub trait MetricsSource: Send + Sync {
     /// Puts them on the page. It may read files of the machine, and is called where that may take a moment.
-    fn tell(&self, page: &mut Page);
+    fn report(&self, page: &mut MetricsPage);
 }
 
 /// All figures of a process.
 #[derive(Default)]
-pub struct Metrics(Mutex<Vec<Arc<dyn Source>>>);
+pub struct Metrics(Mutex<Vec<Arc<dyn MetricsSource>>>);
 
 impl Metrics {
     /// From now on `source` is asked, too.
-    pub fn add(&self, source: Arc<dyn Source>) {
+    pub fn add(&self, source: Arc<dyn MetricsSource>) {
         self.0.lock().push(source);
     }
 
     /// The page as of now.
-    pub fn page(&self, format: Format) -> String {
+    pub fn page(&self, format: MetricsFormat) -> String {
         let sources = self.0.lock().clone();
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         for source in sources {
-            source.tell(&mut page);
+            source.report(&mut page);
         }
         page.write_as(format)
     }

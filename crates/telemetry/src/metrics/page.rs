@@ -1,11 +1,12 @@
-//! The page that Prometheus scrapes, in the OpenMetrics text format, or in the one before it for those who do not ask for that.
+//! The page that Prometheus scrapes, in the OpenMetrics text format, or in the older one for scrapers that do not
+//! accept OpenMetrics.
 //!
-//! Always holds: what belongs to one metric stands together, whoever told it; labels are escaped; a value for a metric
+//! Always holds: what belongs to one metric stands together, whichever source reports it; labels are escaped; a value for a metric
 //! with the wrong number of labels is left out.
-//! The text itself is `prometheus-client`'s; its own counters are not used, as its histograms take a lock and its families
-//! look a label up for each request.
+//! The text itself is `prometheus-client`'s; its own counters are not used, as its histograms take a lock and its
+//! families look a label up for each request.
 
-use super::catalogue::{ALL, Kind, Metric};
+use super::catalogue::{ALL, Metric, MetricKind};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -15,7 +16,7 @@ use std::fmt;
 
 /// How the page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum MetricsFormat {
     /// What Prometheus asks for.
     OpenMetrics,
     /// What everybody reads.
@@ -24,27 +25,27 @@ pub enum Format {
 
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
-impl Format {
+impl MetricsFormat {
     /// The one that a request's `Accept` headers ask for.
     pub fn accepted<'a>(mut accept: impl Iterator<Item = &'a str>) -> Self {
-        match accept.any(|said| said.contains(OPEN_METRICS)) {
-            true => Format::OpenMetrics,
-            false => Format::Text,
+        match accept.any(|value| value.contains(OPEN_METRICS)) {
+            true => MetricsFormat::OpenMetrics,
+            false => MetricsFormat::Text,
         }
     }
 
     /// Of the page.
     pub fn content_type(self) -> &'static str {
         match self {
-            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+            MetricsFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            MetricsFormat::Text => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
 }
 
 /// What a metric says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum MetricValue {
     /// Of a counter or a gauge that counts.
     Whole(u64),
     /// Of one that measures.
@@ -60,13 +61,13 @@ pub enum Value {
 
 /// What will be on the page.
 #[derive(Debug, Default)]
-pub struct Page(Vec<Row>);
+pub struct MetricsPage(Vec<Row>);
 
-type Row = (&'static Metric, Vec<String>, Value);
+type Row = (&'static Metric, Vec<String>, MetricValue);
 
-impl Page {
+impl MetricsPage {
     /// Says a value of a metric, with the values of its labels in their order.
-    pub fn put(&mut self, metric: &'static Metric, labels: &[&str], value: Value) {
+    pub fn put(&mut self, metric: &'static Metric, labels: &[&str], value: MetricValue) {
         debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
         if metric.labels.len() == labels.len() {
             let labels = labels.iter().map(|label| (*label).to_owned()).collect();
@@ -76,20 +77,20 @@ impl Page {
 
     /// A number.
     pub fn whole(&mut self, metric: &'static Metric, labels: &[&str], value: u64) {
-        self.put(metric, labels, Value::Whole(value));
+        self.put(metric, labels, MetricValue::Whole(value));
     }
 
     /// A measure.
     pub fn real(&mut self, metric: &'static Metric, labels: &[&str], value: f64) {
-        self.put(metric, labels, Value::Real(value));
+        self.put(metric, labels, MetricValue::Real(value));
     }
 
     /// Its text.
-    pub fn write_as(self, format: Format) -> String {
+    pub fn write_as(self, format: MetricsFormat) -> String {
         let text = self.write();
         match format {
-            Format::OpenMetrics => text,
-            Format::Text => older(&text),
+            MetricsFormat::OpenMetrics => text,
+            MetricsFormat::Text => older(&text),
         }
     }
 
@@ -126,10 +127,10 @@ fn is_counter(name: &str) -> bool {
     let is_its = |metric: &&&Metric| metric.name.strip_suffix("_total") == Some(name);
     ALL.iter()
         .find(is_its)
-        .is_some_and(|metric| metric.kind == Kind::Counter)
+        .is_some_and(|metric| metric.kind == MetricKind::Counter)
 }
 
-impl Collector for Page {
+impl Collector for MetricsPage {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for metric in ALL {
             let mut rows = self.0.iter().filter(|row| std::ptr::eq(row.0, *metric)).peekable();
@@ -137,9 +138,9 @@ impl Collector for Page {
                 continue;
             }
             let (name, kind) = match metric.kind {
-                Kind::Counter => (metric.name.trim_end_matches("_total"), MetricType::Counter),
-                Kind::Gauge => (metric.name, MetricType::Gauge),
-                Kind::Histogram => (metric.name, MetricType::Histogram),
+                MetricKind::Counter => (metric.name.trim_end_matches("_total"), MetricType::Counter),
+                MetricKind::Gauge => (metric.name, MetricType::Gauge),
+                MetricKind::Histogram => (metric.name, MetricType::Histogram),
             };
             let help = format!("{}.", metric.help);
             let mut family = encoder.encode_descriptor(name, &help, None, kind)?;
@@ -160,17 +161,17 @@ impl Collector for Page {
     }
 }
 
-fn encode_value(encoder: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> fmt::Result {
+fn encode_value(encoder: &mut MetricEncoder<'_>, kind: MetricKind, value: &MetricValue) -> fmt::Result {
     match (kind, value) {
-        (Kind::Counter, Value::Whole(count)) => encoder.encode_counter::<NoLabelSet, _, u64>(count, None),
-        (Kind::Counter, Value::Real(count)) => encoder.encode_counter::<NoLabelSet, _, u64>(count, None),
-        (Kind::Gauge, Value::Whole(now)) => encoder.encode_gauge(now),
-        (Kind::Gauge, Value::Real(now)) => encoder.encode_gauge(now),
-        (_, Value::Spread { sum, buckets }) => {
+        (MetricKind::Counter, MetricValue::Whole(count)) => encoder.encode_counter::<NoLabelSet, _, u64>(count, None),
+        (MetricKind::Counter, MetricValue::Real(count)) => encoder.encode_counter::<NoLabelSet, _, u64>(count, None),
+        (MetricKind::Gauge, MetricValue::Whole(now)) => encoder.encode_gauge(now),
+        (MetricKind::Gauge, MetricValue::Real(now)) => encoder.encode_gauge(now),
+        (_, MetricValue::Spread { sum, buckets }) => {
             let count = buckets.iter().map(|bucket| bucket.1).sum();
             encoder.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
         }
-        (Kind::Histogram, _) => Ok(()),
+        (MetricKind::Histogram, _) => Ok(()),
     }
 }
 
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_whole_page() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.whole(&REQUESTS, &["proxy", "GET", "2xx"], 7);
         page.real(&DEVICE_BYTES, &["sda"], 1.5);
         page.whole(&THREADS, &[], 9);
@@ -191,7 +192,7 @@ mod tests {
         page.put(
             &REQUEST_SECONDS,
             &["proxy", "GET"],
-            Value::Spread { sum: 0.75, buckets },
+            MetricValue::Spread { sum: 0.75, buckets },
         );
         assert_eq!(
             page.write(),
@@ -219,14 +220,20 @@ mod tests {
     #[test]
     fn the_older_format_is_for_those_who_ask_for_nothing_else() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
-        assert_eq!(Format::accepted([prometheus].into_iter()), Format::OpenMetrics);
-        assert_eq!(Format::accepted(["text/plain", "*/*"].into_iter()), Format::Text);
-        assert_eq!(Format::accepted(std::iter::empty()), Format::Text);
-        let mut page = Page::default();
+        assert_eq!(
+            MetricsFormat::accepted([prometheus].into_iter()),
+            MetricsFormat::OpenMetrics
+        );
+        assert_eq!(
+            MetricsFormat::accepted(["text/plain", "*/*"].into_iter()),
+            MetricsFormat::Text
+        );
+        assert_eq!(MetricsFormat::accepted(std::iter::empty()), MetricsFormat::Text);
+        let mut page = MetricsPage::default();
         page.whole(&REQUESTS, &["proxy # HELP", "GET", "2xx"], 7);
         page.whole(&THREADS, &[], 9);
         assert_eq!(
-            page.write_as(Format::Text),
+            page.write_as(MetricsFormat::Text),
             "# HELP martlet_requests_total Requests that are over, by the class of their status (2xx); gone: whoever asked \
              did not wait for an answer.\n\
              # TYPE martlet_requests_total counter\n\
@@ -245,7 +252,7 @@ mod tests {
 
         #[test]
         fn a_label_is_one_line_whatever_it_holds(label in "\\PC*|[\\n\"\\\\a]*") {
-            let mut page = Page::default();
+            let mut page = MetricsPage::default();
             page.whole(&BUILD, &[&label], 1);
             let text = page.write();
             prop_assert_eq!(text.lines().count(), 4, "{}", text);

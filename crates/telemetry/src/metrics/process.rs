@@ -3,7 +3,7 @@
 //! Always holds: what cannot be read is left out.
 
 use super::catalogue::{BUILD, CPU, MOST_FILES, OPEN_FILES, RESIDENT, STARTED, THREADS};
-use super::{Page, Source};
+use super::{MetricsPage, MetricsSource};
 use std::path::Path;
 use std::sync::Arc;
 use world::World;
@@ -15,13 +15,13 @@ const LIMIT: usize = 64 << 10;
 const TICKS: f64 = 100.0;
 
 /// This process.
-pub struct Process {
+pub struct ProcessMetrics {
     files: Arc<dyn FileSystem>,
     version: String,
     started: f64,
 }
 
-impl Process {
+impl ProcessMetrics {
     /// It began now.
     pub fn new(world: &World, version: &str) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl Process {
     }
 }
 
-impl Source for Process {
-    fn tell(&self, page: &mut Page) {
+impl MetricsSource for ProcessMetrics {
+    fn report(&self, page: &mut MetricsPage) {
         page.whole(&BUILD, &[&self.version], 1);
         page.real(&STARTED, &[], self.started);
         let status = self.text("/proc/self/status").unwrap_or_default();
@@ -93,9 +93,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn this_process_is_told_of() {
-        let mut page = Page::default();
-        Process::new(&World::real(), "1.2").tell(&mut page);
+    fn this_process_is_reported() {
+        let mut page = MetricsPage::default();
+        ProcessMetrics::new(&World::real(), "1.2").report(&mut page);
         let text = page.write();
         for name in [
             "martlet_build{version=\"1.2\"} 1",

@@ -1,17 +1,17 @@
 //! Requests of one role, counted where they pass.
 //!
 //! Always holds: a request that began is counted once, with its answer or as gone; counting is a handful of relaxed
-//! additions to a shard that few threads use. Shards are added up when somebody scrapes, so that a page taken meanwhile
+//! additions to a shard that few threads use. Shards are added up at a scrape, so that a page taken meanwhile
 //! may have a request in one figure and not yet in another.
 
 use super::catalogue::{BODY_BYTES, REQUEST_SECONDS, REQUESTS, REQUESTS_UNDER_WAY};
-use super::{Page, Source, Value};
+use super::{MetricValue, MetricsPage, MetricsSource};
 use crate::Statsd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Who answers requests.
+/// The server that answers requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The gateway.
@@ -110,8 +110,8 @@ pub struct Under {
 }
 
 impl Requests {
-    /// None yet. Those of a storage server are told `statsd`, too, whose name is the server's; a proxy's are the access
-    /// log's to tell.
+    /// No request yet. A storage server also sends its requests to `statsd`, which carries the server's name; for a
+    /// proxy the access log sends them.
     pub fn new(role: Role, statsd: Statsd) -> Arc<Self> {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         Arc::new(Self { role, shards, statsd })
@@ -156,7 +156,7 @@ impl Requests {
         self.shards.iter().map(|shard| of(shard).load(Ordering::Relaxed)).sum()
     }
 
-    fn tell_verb(&self, page: &mut Page, verb: usize) {
+    fn report_verb(&self, page: &mut MetricsPage, verb: usize) {
         let name = VERBS[verb];
         let role = self.role.word();
         for (end, word) in ENDS.iter().enumerate() {
@@ -170,15 +170,15 @@ impl Requests {
         let buckets: Vec<(f64, u64)> = (0..BUCKETS).map(|bucket| (bound(bucket), count(bucket))).collect();
         if buckets.iter().any(|bucket| bucket.1 > 0) {
             let sum = self.sum(|shard| &shard.verbs[verb].nanoseconds) as f64 / 1e9;
-            page.put(&REQUEST_SECONDS, &[role, name], Value::Spread { sum, buckets });
+            page.put(&REQUEST_SECONDS, &[role, name], MetricValue::Spread { sum, buckets });
         }
     }
 }
 
-impl Source for Requests {
-    fn tell(&self, page: &mut Page) {
+impl MetricsSource for Requests {
+    fn report(&self, page: &mut MetricsPage) {
         for verb in 0..VERBS.len() {
-            self.tell_verb(page, verb);
+            self.report_verb(page, verb);
         }
         let role = self.role.word();
         // What is over is asked first: it must not be more than what began.
@@ -244,8 +244,8 @@ mod tests {
     use super::*;
 
     fn page(requests: &Requests) -> String {
-        let mut page = Page::default();
-        requests.tell(&mut page);
+        let mut page = MetricsPage::default();
+        requests.report(&mut page);
         page.write()
     }
 

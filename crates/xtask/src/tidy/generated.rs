@@ -2,7 +2,7 @@
 
 use crate::finding::Finding;
 use crate::tree::Tree;
-use settings::sample::{Kind, reference, sample};
+use settings::sample::{SampleKind, reference, sample};
 
 const REMEDY: &str = "is out of step with the declarations: run MARTLET_WRITE_REFERENCE=1 cargo test -p settings";
 
@@ -10,7 +10,7 @@ const REMEDY: &str = "is out of step with the declarations: run MARTLET_WRITE_RE
 /// telemetry depends on would make this crate slow to build.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = vec![];
-    let samples = Kind::ALL.map(|kind| (format!("etc/{}-sample", kind.file_name()), sample(kind)));
+    let samples = SampleKind::ALL.map(|kind| (format!("etc/{}-sample", kind.file_name()), sample(kind)));
     let page = ("docs/reference/configuration.md".to_owned(), reference());
     for (path, current) in samples.into_iter().chain([page]) {
         let written = tree.generated.get(&path).map(String::as_str).unwrap_or_default();
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn an_edited_page_is_found() {
         let mut tree = Tree::default();
-        let pages = Kind::ALL.map(|kind| (format!("etc/{}-sample", kind.file_name()), sample(kind)));
+        let pages = SampleKind::ALL.map(|kind| (format!("etc/{}-sample", kind.file_name()), sample(kind)));
         tree.generated.extend(pages);
         tree.generated
             .insert("docs/reference/configuration.md".to_owned(), reference());

@@ -22,8 +22,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 
 /// Whether a string literal reaches the line, and no comment does.
 fn is_text(source: &Source, line: usize) -> bool {
-    let text = |token: &&crate::source::Token| token.kind == TokenKind::Literal && token.text.contains('"');
-    let reaches = |token: &crate::source::Token| (token.line..=token.end).contains(&line);
+    let text = |token: &&crate::source::SourceToken| token.kind == TokenKind::Literal && token.text.contains('"');
+    let reaches = |token: &crate::source::SourceToken| (token.line..=token.end).contains(&line);
     source.tokens.iter().filter(text).any(reaches) && !source.comments.iter().any(|comment| comment.line == line)
 }
 

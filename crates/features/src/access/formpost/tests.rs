@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
 use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, Pipeline};
-use settings::kinds::Digest;
+use settings::kinds::DigestKind;
 use world::clock::RealClock;
 
 /// Stores objects as lines.
@@ -58,7 +58,7 @@ const LATER: &str = "9000000000";
 
 fn signed(path: &str, redirect: &str, size: &str, count: &str) -> Vec<(&'static str, String)> {
     let signature = sign(
-        Digest::Sha256,
+        DigestKind::Sha256,
         "key",
         &format!("{path}\n{redirect}\n{size}\n{count}\n{LATER}"),
     );

@@ -4,7 +4,7 @@ use super::*;
 use crate::access::signatures::sign;
 use crate::testing::{request, shown_headers, with_headers};
 use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, Pipeline};
-use settings::kinds::Digest;
+use settings::kinds::DigestKind;
 use world::clock::RealClock;
 
 /// An account with the key `akey`, with containers whose key is `ckey`.
@@ -54,7 +54,7 @@ impl InfoSource for Told {
 const LATER: u64 = 9_000_000_000;
 
 fn target(key: &str, method: &str, path: &str) -> String {
-    let signature = sign(Digest::Sha256, key, &format!("{method}\n{LATER}\n{path}"));
+    let signature = sign(DigestKind::Sha256, key, &format!("{method}\n{LATER}\n{path}"));
     format!("{path}?temp_url_sig={signature}&temp_url_expires={LATER}")
 }
 
@@ -135,7 +135,7 @@ async fn who_may_use_an_object_may_look_at_it() {
 
 #[tokio::test]
 async fn prefixes_and_ranges_are_signed_too() {
-    let signed = |text: &str| sign(Digest::Sha1, "akey", text);
+    let signed = |text: &str| sign(DigestKind::Sha1, "akey", text);
     let by_prefix = signed("GET\n9000000000\nprefix:/v1/a/c/p/");
     let query = format!("temp_url_sig={by_prefix}&temp_url_expires={LATER}&temp_url_prefix=p/");
     assert_eq!(status("GET", &format!("/v1/a/c/p/q/o?{query}")).await, 200);
@@ -154,7 +154,7 @@ async fn prefixes_and_ranges_are_signed_too() {
 
 #[tokio::test]
 async fn containers_are_shown_as_pages_only() {
-    let signature = sign(Digest::Sha1, "akey", "GET\n9000000000\nprefix:/v1/a/c/");
+    let signature = sign(DigestKind::Sha1, "akey", "GET\n9000000000\nprefix:/v1/a/c/");
     let target = format!("/v1/a/c/?temp_url_sig={signature}&temp_url_expires={LATER}&temp_url_prefix=");
     assert_eq!(status("GET", &target).await, 401);
     let page = with_headers(request("GET", &target), &[("x-backend-content-generator", "staticweb")]);

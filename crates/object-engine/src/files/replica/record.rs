@@ -6,7 +6,7 @@
 //! Always holds: any bytes are read or refused.
 
 use crate::suffixes::{Hashes, Suffix, SuffixHash, write_entry};
-use pickle::{DictWriter, Flat, Limits, Value, loads_flat};
+use pickle::{DictWriter, Flat, PickleLimits, Value, loads_flat};
 use std::collections::BTreeMap;
 use vocabulary::Timestamp;
 
@@ -45,7 +45,7 @@ impl Record {
                 other => Ok((name, other == Flat::Bool(true), None)),
             }));
         }
-        let value = pickle::loads(bytes, &Limits::default()).map_err(|error| error.to_string())?;
+        let value = pickle::loads(bytes, &PickleLimits::default()).map_err(|error| error.to_string())?;
         let entries = value.entries().ok_or("it is not a dictionary")?;
         Self::of(entries.iter().map(|(name, value)| {
             let Value::Str(name) = name else {
