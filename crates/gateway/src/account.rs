@@ -4,15 +4,16 @@
 //! comes into being with its first write.
 
 use crate::authorise::{authorise, drop_owners_headers, hide_from_others};
-use crate::backend::{Question, base_headers, copy_headers, headers_for, text};
+use crate::backend::{Question, context_of, copy_headers, features_headers, own_context, target, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
-use crate::gateway::{Shared, VERBS, method_not_allowed};
 use crate::read;
+use crate::shared::{Shared, VERBS, method_not_allowed};
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
-use peer::Body;
+use peer::message::{DeleteAccount, Message, PostAccount, PutAccount, ReadAccount};
+use peer::{Body, Target};
 use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -50,14 +51,15 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, acc
 }
 
 async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &str) -> Response {
-    let headers = headers_for(request, request.began.1);
-    let path = Arc::new(EntityPath::account(account));
-    let question = Question {
-        method: request.method.clone(),
-        path,
-        headers,
+    let mut headers = features_headers(request);
+    let context = context_of(request, &mut headers);
+    let message = ReadAccount {
+        head_only: request.method == Method::HEAD,
         query: request.query.clone(),
+        timestamp: request.began.1.into(),
+        ..ReadAccount::decode(account_target(account), headers)
     };
+    let question = Question::new(context, Message::ReadAccount(message));
     let since = shared.cache.moment();
     let mut candidates = Candidates::new(shared, shared.rings.account_route(account));
     let found = read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await;
@@ -128,15 +130,19 @@ fn empty_account(request: &ClientRequest) -> Response {
     response
 }
 
-/// The headers of a client's write that the account servers keep.
-fn kept_headers(shared: &Shared, request: &ClientRequest) -> Result<HeaderMap, Response> {
-    let mut headers = headers_for(request, shared.timestamp_of(request)?);
+fn account_target(account: &str) -> Target {
+    target(Arc::new(EntityPath::account(account)))
+}
+
+/// The headers of a client's write that the account servers keep, and those of features.
+fn kept_headers(request: &ClientRequest) -> HeaderMap {
+    let mut headers = features_headers(request);
     copy_headers(&request.headers, &mut headers, |name| {
         let name = name.as_str();
         Entity::Account.is_user_or_system_meta(name) || name.starts_with(Entity::Account.remove_prefix())
     });
     translate_removals(&request.headers, &mut headers, Entity::Account);
-    Ok(headers)
+    headers
 }
 
 /// `X-Remove-Account-Meta-Colour: x` asks for what `X-Account-Meta-Colour:` with nothing says.
@@ -154,16 +160,9 @@ pub(crate) fn translate_removals(from: &HeaderMap, to: &mut HeaderMap, entity: E
     }
 }
 
-async fn send(shared: &Arc<Shared>, method: Method, headers: HeaderMap, account: &str, query: &str) -> Response {
+async fn send(shared: &Arc<Shared>, question: Question, account: &str) -> Response {
     let route = shared.rings.account_route(account);
-    let path = Arc::new(EntityPath::account(account));
-    let question = Question {
-        method: method.clone(),
-        path,
-        headers,
-        query: query.to_owned(),
-    };
-    let at = route.clone();
+    let (method, at) = (question.message.method(), route.clone());
     let make_call: MakeCall = Arc::new(move |_, node| question.call(&at, node));
     let work = {
         let (shared, route, account) = (shared.clone(), route.clone(), account.to_owned());
@@ -182,13 +181,18 @@ async fn send(shared: &Arc<Shared>, method: Method, headers: HeaderMap, account:
 /// it is made has for accounts. Answers whether it worked.
 pub(crate) async fn autocreate(shared: &Arc<Shared>, request: &ClientRequest, account: &str) -> bool {
     let trans_id = &request.trans_id;
-    let mut headers = base_headers(trans_id, shared.new_timestamp());
+    let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
         if name.as_str().starts_with(Entity::Account.system_prefix()) {
             headers.insert(name.clone(), value.clone());
         }
     }
-    let response = send(shared, Method::PUT, headers, account, "").await;
+    let message = PutAccount {
+        timestamp: shared.new_timestamp().into(),
+        headers: Arc::new(headers),
+        ..PutAccount::new(account_target(account))
+    };
+    let response = send(shared, Question::new(own_context(trans_id), message), account).await;
     if !response.status().is_success() {
         tracing::warn!(trans_id, account, status = %response.status(), "could not create the account");
     }
@@ -218,11 +222,17 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) ->
         return refusal;
     }
     drop_owners_headers(shared, &mut request);
-    let headers = match kept_headers(shared, &request) {
-        Ok(headers) => headers,
+    let timestamp = match shared.timestamp_of(&request) {
+        Ok(timestamp) => timestamp,
         Err(refusal) => return refusal,
     };
-    tidy(send(shared, Method::PUT, headers, account, "").await)
+    let mut headers = kept_headers(&request);
+    let context = context_of(&request, &mut headers);
+    let message = PutAccount {
+        timestamp: timestamp.into(),
+        ..PutAccount::decode(account_target(account), headers)
+    };
+    tidy(send(shared, Question::new(context, message), account).await)
 }
 
 async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
@@ -230,16 +240,23 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -
         return refusal;
     }
     drop_owners_headers(shared, &mut request);
-    let headers = match kept_headers(shared, &request) {
-        Ok(headers) => headers,
+    let timestamp = match shared.timestamp_of(&request) {
+        Ok(timestamp) => timestamp,
         Err(refusal) => return refusal,
     };
-    let response = send(shared, Method::POST, headers.clone(), account, "").await;
+    let mut headers = kept_headers(&request);
+    let context = context_of(&request, &mut headers);
+    let message = PostAccount {
+        timestamp: timestamp.into(),
+        ..PostAccount::decode(account_target(account), headers)
+    };
+    let question = Question::new(context, message);
+    let response = send(shared, question.clone(), account).await;
     if response.status() != StatusCode::NOT_FOUND || !shared.options.account_autocreate {
         return tidy(response);
     }
     match autocreate(shared, &request, account).await {
-        true => tidy(send(shared, Method::POST, headers, account, "").await),
+        true => tidy(send(shared, question, account).await),
         false => reply::status(503),
     }
 }
@@ -248,8 +265,13 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str) ->
     if !request.query.is_empty() {
         return reply::status(400);
     }
-    let headers = headers_for(request, shared.new_timestamp());
-    let response = tidy(send(shared, Method::DELETE, headers, account, "").await);
+    let mut headers = features_headers(request);
+    let context = context_of(request, &mut headers);
+    let message = DeleteAccount {
+        timestamp: shared.new_timestamp().into(),
+        ..DeleteAccount::decode(account_target(account), headers)
+    };
+    let response = tidy(send(shared, Question::new(context, message), account).await);
     match response.status() {
         StatusCode::NOT_FOUND if !response.headers().contains_key("x-account-status") => {
             reply::html(404, String::new())

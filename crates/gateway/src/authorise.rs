@@ -3,7 +3,7 @@
 //! Always holds: without an authoriser in the pipeline everything is allowed, as in Swift; what only
 //! owners may see or set is taken off for everybody else.
 
-use crate::gateway::Shared;
+use crate::shared::Shared;
 use http::HeaderMap;
 use request_pipeline::{ClientRequest, Response};
 

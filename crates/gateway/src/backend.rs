@@ -1,21 +1,24 @@
-//! One question to one storage node: headers every call carries, time-outs, and what its answer
+//! One question to one storage node: what every call carries, time-outs, and what its answer
 //! says about the node.
 //!
 //! Always holds: every call names the transaction; a node that gives no answer, or a 5xx, is
-//! counted against it ([`crate::nodes::Suppression`]); a 507 takes it out at once, but for a PUT, which
+//! counted against it (`suppression.rs`); a 507 takes it out at once, but for a PUT, which
 //! may only have been too large for the room that is left.
 
-use crate::gateway::Shared;
-use crate::nodes::{Node, Route};
+use crate::nodes::Node;
+use crate::route::Route;
+use crate::shared::Shared;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use peer::{Body, PeerError, RawCall, Response, Target, Timeouts};
+use peer::message::header_names::BACKEND_PREFIX;
+use peer::message::{Message, RequestContext};
+use peer::{Body, Call, PeerError, Response, Target, Timeouts};
 use request_pipeline::ClientRequest;
 pub(crate) use request_pipeline::constraints::joined;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{EntityPath, Timestamp};
+use vocabulary::{EntityPath, Partition, Timestamp};
 
 /// Bytes of an answer to a write that are kept; those are error pages.
 const MAX_REPLY: u64 = 64 * 1024;
@@ -31,42 +34,47 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// What a call is made of, whichever node it goes to.
+/// What is asked, whichever node it goes to.
 #[derive(Clone)]
-pub struct Question {
-    /// The verb.
-    pub method: Method,
-    /// About what.
-    pub path: Arc<EntityPath>,
-    /// With these headers.
-    pub headers: HeaderMap,
-    /// And this query string (encoded).
-    pub query: String,
+pub(crate) struct Question {
+    pub(crate) context: RequestContext,
+    pub(crate) message: Message,
 }
 
 impl Question {
+    /// On whose behalf, and what.
+    pub(crate) fn new(context: RequestContext, message: impl Into<Message>) -> Self {
+        let message = message.into();
+        Self { context, message }
+    }
+
     /// As a call for `node`.
-    pub fn call(&self, route: &Route, node: &Node) -> RawCall {
-        let target = Target {
-            device: node.device.as_str().into(),
-            partition: vocabulary::Partition(route.partition),
-            path: self.path.clone(),
-        };
-        RawCall::new(self.method.clone(), target, self.headers.clone()).with_query(self.query.clone())
+    pub(crate) fn call(&self, route: &Route, node: &Node) -> Call {
+        let message = self.message.sent_to(&node.device, route.partition);
+        Call::new(self.context.clone(), message)
+    }
+}
+
+/// The entity of `path`, on a device that is not chosen yet.
+pub(crate) fn target(path: Arc<EntityPath>) -> Target {
+    Target {
+        device: Arc::default(),
+        partition: Partition::default(),
+        path,
     }
 }
 
 impl Shared {
     /// Sends `call` to `node`. `None` when the node could not answer properly (it is then counted
     /// against it); 5xx answers count too, but are handed on.
-    pub(crate) async fn ask(&self, node: &Node, call: RawCall, limit: Duration) -> Option<Response> {
+    pub(crate) async fn ask(&self, node: &Node, call: Call, limit: Duration) -> Option<Response> {
         let timeouts = Timeouts {
             connect: self.options.conn_timeout,
             response: limit,
         };
-        let method = call.method.clone();
+        let method = call.message.method();
         let began = self.measures.then(|| self.world.clock.elapsed());
-        let (ip, port) = node.address(&call.headers);
+        let (ip, port) = node.address(&call.context);
         match self.peers.send(ip, port, call, timeouts).await {
             Ok(response) => {
                 if let Some(began) = began {
@@ -129,21 +137,30 @@ impl Shared {
     }
 }
 
-/// Headers every call carries.
-pub(crate) fn base_headers(trans_id: &str, timestamp: Timestamp) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(24);
-    headers.insert("x-timestamp", text(&timestamp.internal()));
-    headers.insert("x-trans-id", text(trans_id));
-    headers.insert("user-agent", HeaderValue::from_static("proxy-server martlet"));
-    headers
+/// The context of a message of this gateway.
+pub(crate) fn own_context(trans_id: &str) -> RequestContext {
+    RequestContext {
+        trans_id: Some(trans_id.into()),
+        user_agent: Some(HeaderValue::from_static("proxy-server martlet")),
+        ..RequestContext::default()
+    }
 }
 
-/// Headers every call carries that answers `request`, with those that features say to storage (clients'
-/// own `X-Backend-*` never come this far).
-pub(crate) fn headers_for(request: &ClientRequest, timestamp: Timestamp) -> HeaderMap {
-    let mut headers = base_headers(&request.trans_id, timestamp);
+/// The context of messages that answer `request`; what it carries is taken out of `headers`.
+pub(crate) fn context_of(request: &ClientRequest, headers: &mut HeaderMap) -> RequestContext {
+    let own = own_context(&request.trans_id);
+    RequestContext {
+        trans_id: own.trans_id,
+        user_agent: own.user_agent,
+        ..RequestContext::decode(headers)
+    }
+}
+
+/// What features say to storage (clients' own `X-Backend-*` never come this far).
+pub(crate) fn features_headers(request: &ClientRequest) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     copy_headers(&request.headers, &mut headers, |name| {
-        name.as_str().starts_with("x-backend-")
+        name.as_str().starts_with(BACKEND_PREFIX)
     });
     headers
 }

@@ -3,9 +3,10 @@
 //! What is nearest, `routing.rs` knows.
 //! Always holds: at most `request_node_count` nodes are offered; suppressed ones are passed over.
 
-use crate::gateway::Shared;
-use crate::nodes::{HandoffCount, Node, Route};
+use crate::nodes::Node;
+use crate::route::{HandoffCount, Route};
 use crate::routing;
+use crate::shared::Shared;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ impl Candidates {
     /// For a read of what `route` leads to.
     pub(crate) fn new(shared: &Shared, route: Route) -> Self {
         let routing = route.routing(&shared.options.routing);
-        let primaries = routing::order(shared, routing, route.primaries.clone());
+        let primaries = routing::order(shared, routing, route.primaries.to_vec());
         let left = shared.options.request_node_count.for_replicas(route.replicas()).max(1);
         let wait = routing.concurrency_timeout.unwrap_or(shared.options.conn_timeout);
         Self {

@@ -5,16 +5,20 @@
 
 use crate::account::{self, MAX_LISTING, tidy, translate_removals};
 use crate::authorise::{authorise, drop_owners_headers, hide_from_others};
-use crate::backend::{Question, copy_headers, header, headers_for, text};
+use crate::backend::{Question, context_of, copy_headers, features_headers, header, target, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
-use crate::gateway::{Shared, VERBS, method_not_allowed};
-use crate::nodes::Route;
 use crate::read;
+use crate::route::Route;
+use crate::shared::{Shared, VERBS, method_not_allowed};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
-use peer::Body;
+use peer::message::header_names::{X_ALLOW_PRIVATE_METHODS, X_POLICY_INDEX};
+use peer::message::{
+    DeleteContainer, Message, PostContainer, PutContainer, ReadContainer, RequestContext, RowChange, UpdateContainer,
+};
+use peer::{Body, Target};
 use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
@@ -57,7 +61,7 @@ pub(crate) async fn handle(
 
 /// `UPDATE`, by which features put rows into a container of the cluster's own. Clients cannot send the header.
 fn is_update(request: &ClientRequest) -> bool {
-    request.method.as_str() == "UPDATE" && request.headers.contains_key("x-backend-allow-private-methods")
+    request.method.as_str() == "UPDATE" && request.headers.contains_key(X_ALLOW_PRIVATE_METHODS)
 }
 
 /// Rows of a queue, in one go.
@@ -68,39 +72,34 @@ async fn update(shared: &Arc<Shared>, mut request: ClientRequest, account: &str,
     let Ok(rows) = body.collect(MAX_UPDATE).await else {
         return reply::status(400);
     };
-    let mut headers = headers_for(&request, shared.new_timestamp());
+    let mut headers = features_headers(&request);
     headers.insert("content-type", HeaderValue::from_static("application/json"));
-    let route = shared.rings.container_route(account, container);
-    let path = Arc::new(EntityPath::account(account).with_container(container));
-    let method = request.method;
-    let question = Question {
-        method: method.clone(),
-        path,
-        headers,
-        query: String::new(),
+    let context = context_of(&request, &mut headers);
+    let message = UpdateContainer {
+        change: RowChange::Batch,
+        timestamp: shared.new_timestamp().into(),
+        ..UpdateContainer::decode(container_target(account, container), headers)
     };
-    let at = route.clone();
-    let make_call: MakeCall = Arc::new(move |_, node| {
-        let mut call = question.call(&at, node);
-        call.headers.insert("content-length", HeaderValue::from(rows.len()));
-        call.with_body(Body::whole(rows.clone()))
-    });
+    let route = shared.rings.container_route(account, container);
+    let (question, at) = (Question::new(context, message), route.clone());
+    let make_call: MakeCall = Arc::new(move |_, node| question.call(&at, node).with_body(Body::whole(rows.clone())));
     let replies = fan_out::write(shared, &route, make_call).await;
-    tidy(read::agreed(&method, replies, quorum::size(route.replicas())))
+    tidy(read::agreed(&request.method, replies, quorum::size(route.replicas())))
 }
 
 async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &str, container: &str) -> Response {
     if !shared.account(account).await.exists() {
         return reply::status_for(&request.method, 404);
     }
-    let headers = headers_for(request, request.began.1);
-    let path = Arc::new(EntityPath::account(account).with_container(container));
-    let question = Question {
-        method: request.method.clone(),
-        path,
-        headers,
+    let mut headers = features_headers(request);
+    let context = context_of(request, &mut headers);
+    let message = ReadContainer {
+        head_only: request.method == Method::HEAD,
         query: request.query.clone(),
+        timestamp: request.began.1.into(),
+        ..ReadContainer::decode(container_target(account, container), headers)
     };
+    let question = Question::new(context, Message::ReadContainer(message));
     let since = shared.cache.moment();
     let mut candidates = Candidates::new(shared, shared.rings.container_route(account, container));
     let found = read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await;
@@ -120,7 +119,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
 fn show(shared: &Shared, request: &ClientRequest, headers: &mut HeaderMap) {
     headers.insert("accept-ranges", HeaderValue::from_static("bytes"));
     headers.remove("x-put-timestamp");
-    let policy = header(headers, "x-backend-storage-policy-index").and_then(|index| index.parse().ok());
+    let policy = header(headers, X_POLICY_INDEX.as_str()).and_then(|index| index.parse().ok());
     if let Some(policy) = policy.and_then(|index| shared.rings.policies.get(PolicyIndex(index))) {
         headers.insert("x-storage-policy", text(&policy.name));
     }
@@ -134,8 +133,13 @@ fn show(shared: &Shared, request: &ClientRequest, headers: &mut HeaderMap) {
     hide_from_others(shared, request, headers);
 }
 
-fn kept_headers(shared: &Shared, request: &ClientRequest) -> Result<HeaderMap, Response> {
-    let mut headers = headers_for(request, shared.timestamp_of(request)?);
+fn container_target(account: &str, container: &str) -> Target {
+    target(Arc::new(EntityPath::account(account).with_container(container)))
+}
+
+/// The headers of a client's write that the container servers keep, and those of features.
+fn kept_headers(request: &ClientRequest) -> HeaderMap {
+    let mut headers = features_headers(request);
     copy_headers(&request.headers, &mut headers, |name| {
         Entity::Container.is_user_or_system_meta(name.as_str()) || KEPT.contains(&name.as_str())
     });
@@ -146,32 +150,28 @@ fn kept_headers(shared: &Shared, request: &ClientRequest) -> Result<HeaderMap, R
             headers.insert(name, HeaderValue::from_static(""));
         }
     }
-    Ok(headers)
+    headers
 }
 
 /// Sends a write to all servers of the container, each told of the account servers it should inform.
 async fn send(
     shared: &Arc<Shared>,
-    method: Method,
-    headers: HeaderMap,
+    question: Question,
     account: &str,
     container: &str,
 ) -> (Route, Vec<crate::backend::Reply>) {
     let route = shared.rings.container_route(account, container);
     let accounts = shared.rings.account_route(account);
-    let path = Arc::new(EntityPath::account(account).with_container(container));
-    let question = Question {
-        method: method.clone(),
-        path,
-        headers,
-        query: String::new(),
-    };
-    let informs = matches!(method, Method::PUT | Method::DELETE);
     let (at, replicas) = (route.clone(), route.replicas());
+    // Accounts are sent rows over the clients' network in any case, as by OpenStack's servers.
+    let clients_network = RequestContext::default();
     let make_call: MakeCall = Arc::new(move |replica, node| {
         let mut call = question.call(&at, node);
-        if informs {
-            add_update_targets(&mut call.headers, "account", &accounts, replica, replicas);
+        let targets = || accounts.update_targets(replica, replicas, &clients_network);
+        match &mut call.message {
+            Message::PutContainer(put) => put.accounts = targets(),
+            Message::DeleteContainer(delete) => delete.accounts = targets(),
+            _ => {}
         }
         call
     });
@@ -187,32 +187,6 @@ async fn send(
     // A client that hangs up must not leave an old ACL in the caches.
     let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
     (route, replies)
-}
-
-/// Tells replica number `replica` of `replicas` which servers of the parent it should inform.
-pub(crate) fn add_update_targets(
-    headers: &mut HeaderMap,
-    parent: &str,
-    route: &Route,
-    replica: usize,
-    replicas: usize,
-) {
-    let mine = || route.primaries.iter().skip(replica).step_by(replicas.max(1));
-    // Accounts are told over the clients' network in any case, as by OpenStack's servers.
-    let own = HeaderMap::new();
-    let network = if parent == "account" { &own } else { &*headers };
-    let hosts: Vec<String> = mine().map(|node| node.host(network)).collect();
-    if hosts.is_empty() {
-        return;
-    }
-    let devices: Vec<&str> = mine().map(|n| n.device.as_str()).collect();
-    let names = match parent {
-        "account" => ["x-account-host", "x-account-device", "x-account-partition"],
-        _ => ["x-container-host", "x-container-device", "x-container-partition"],
-    };
-    headers.insert(names[0], text(&hosts.join(",")));
-    headers.insert(names[1], text(&devices.join(",")));
-    headers.insert(names[2], text(&route.partition.to_string()));
 }
 
 async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, container: &str) -> Response {
@@ -246,18 +220,19 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, co
     {
         return reply::html(403, format!("Reached container limit of {most}"));
     }
-    let mut headers = match kept_headers(shared, &request) {
-        Ok(headers) => headers,
+    let timestamp = match shared.timestamp_of(&request) {
+        Ok(timestamp) => timestamp,
         Err(refusal) => return refusal,
     };
+    let mut headers = kept_headers(&request);
+    let context = context_of(&request, &mut headers);
+    let mut message = PutContainer::decode(container_target(account, container), headers);
+    message.timestamp = timestamp.into();
     match policy {
-        Some(index) => headers.insert("x-backend-storage-policy-index", text(&index.to_string())),
-        None => {
-            let default = shared.rings.policies.default_policy().index;
-            headers.insert("x-backend-storage-policy-default", text(&default.to_string()))
-        }
-    };
-    let (route, replies) = send(shared, Method::PUT, headers, account, container).await;
+        Some(index) => message.policy = index.into(),
+        None => message.default_policy = shared.rings.policies.default_policy().index.into(),
+    }
+    let (route, replies) = send(shared, Question::new(context, message), account, container).await;
     tidy(read::agreed(&Method::PUT, replies, quorum::size(route.replicas())))
 }
 
@@ -281,11 +256,17 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, c
     if !shared.account(account).await.exists() {
         return reply::status(404);
     }
-    let headers = match kept_headers(shared, &request) {
-        Ok(headers) => headers,
+    let timestamp = match shared.timestamp_of(&request) {
+        Ok(timestamp) => timestamp,
         Err(refusal) => return refusal,
     };
-    let (route, replies) = send(shared, Method::POST, headers, account, container).await;
+    let mut headers = kept_headers(&request);
+    let context = context_of(&request, &mut headers);
+    let message = PostContainer {
+        timestamp: timestamp.into(),
+        ..PostContainer::decode(container_target(account, container), headers)
+    };
+    let (route, replies) = send(shared, Question::new(context, message), account, container).await;
     tidy(read::agreed(&Method::POST, replies, quorum::size(route.replicas())))
 }
 
@@ -293,8 +274,13 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str, co
     if !shared.account(account).await.exists() {
         return reply::status(404);
     }
-    let headers = headers_for(request, shared.new_timestamp());
-    let (route, replies) = send(shared, Method::DELETE, headers, account, container).await;
+    let mut headers = features_headers(request);
+    let context = context_of(request, &mut headers);
+    let message = DeleteContainer {
+        timestamp: shared.new_timestamp().into(),
+        ..DeleteContainer::decode(container_target(account, container), headers)
+    };
+    let (route, replies) = send(shared, Question::new(context, message), account, container).await;
     let response = read::agreed(&Method::DELETE, replies, quorum::size(route.replicas()));
     // The servers agree that it was deleted before.
     if response.status() == http::StatusCode::ACCEPTED {

@@ -4,9 +4,8 @@
 //! Always holds: a deletion time that reaches the object servers is in the future.
 
 use crate::backend::{header, text};
-use crate::gateway::Shared;
-use crate::nodes::Route;
-use http::HeaderMap;
+use crate::route::Route;
+use crate::shared::Shared;
 use request_pipeline::{ClientRequest, Response, reply};
 use vocabulary::{EntityPath, PathHash, Timestamp};
 
@@ -78,19 +77,6 @@ impl Queue {
         let account = format!("{prefix}{}", shared.options.expiring_objects_account_name);
         let route = shared.rings.container_route(&account, &name);
         Self { container: name, route }
-    }
-
-    /// Names the queue to replica number `replica` of `replicas`.
-    pub(crate) fn add_to(&self, headers: &mut HeaderMap, replica: usize, replicas: usize) {
-        headers.insert("x-delete-at-container", text(&self.container));
-        headers.insert("x-delete-at-partition", text(&self.route.partition.to_string()));
-        let mine = || self.route.primaries.iter().skip(replica).step_by(replicas.max(1));
-        let hosts: Vec<String> = mine().map(|node| node.host(headers)).collect();
-        let devices: Vec<&str> = mine().map(|n| n.device.as_str()).collect();
-        if !hosts.is_empty() {
-            headers.insert("x-delete-at-host", text(&hosts.join(",")));
-            headers.insert("x-delete-at-device", text(&devices.join(",")));
-        }
     }
 }
 

@@ -7,8 +7,8 @@
 
 use crate::backend::Reply;
 use crate::fan_out;
-use crate::gateway::Shared;
 use crate::nodes::Node;
+use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::FuturesUnordered;
 use md5::{Digest as _, Md5};
@@ -16,6 +16,7 @@ use peer::{Body, BodyError, Digest, Feed, Footer};
 use request_pipeline::{Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
+use vocabulary::hex;
 use world::BoxFuture;
 
 /// Chunks that may wait for a slow replica.
@@ -68,7 +69,7 @@ impl Fan<'_> {
         }
         match length {
             Some(length) if length != received => Err(self.shared.client_left()),
-            _ => Ok(hex(&md5.finalize())),
+            _ => Ok(hex::encode(md5.finalize())),
         }
     }
 
@@ -157,14 +158,4 @@ impl Fan<'_> {
         }
         fan_out::gather(&shared, answers, self.quorum).await
     }
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
-        .map(char::from)
-        .collect()
 }

@@ -7,19 +7,20 @@
 //! or not anybody waits for it.
 
 use crate::backend::Reply;
-use crate::gateway::Shared;
-use crate::nodes::{HandoffCount, Node, Route};
+use crate::nodes::Node;
+use crate::route::{HandoffCount, Route};
+use crate::shared::Shared;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use peer::RawCall;
+use peer::Call;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use world::BoxFuture;
 
 /// Makes the call for replica number `n` to a node.
-pub(crate) type MakeCall = Arc<dyn Fn(usize, &Node) -> RawCall + Send + Sync>;
+pub(crate) type MakeCall = Arc<dyn Fn(usize, &Node) -> Call + Send + Sync>;
 
 /// The handoffs of one write, shared by its replicas.
 pub(crate) struct Spares {

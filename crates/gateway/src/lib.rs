@@ -11,12 +11,13 @@
 //! |---|---|
 //! | how does a request travel | `gateway.rs`, `recognise.rs` |
 //! | who may | `authorise.rs` |
-//! | which nodes, in which order | `rings.rs`, `nodes.rs`, `routing.rs`, `candidates.rs` |
+//! | which nodes, in which order | `rings.rs`, `nodes.rs`, `route.rs`, `routing.rs`, `candidates.rs`, `suppression.rs` |
+//! | what do all requests share | `shared.rs` |
 //! | how is one node asked | `backend.rs` |
 //! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `fan.rs` |
 //! | reads from one of them | `read.rs`, `resume.rs`, `multi_range.rs` |
-//! | the verbs | `account.rs`, `container.rs`, `object.rs` |
-//! | what is remembered | `info_cache.rs`, `info_json.rs` |
+//! | the verbs | `account.rs`, `container.rs`, `object.rs`; where an object lives: `located.rs` |
+//! | what is known of accounts and containers | `info.rs`, `info_cache.rs`, `info_json.rs` |
 //! | what clients must not send | `constraints.rs`, `content_type.rs`, `expiry.rs` |
 
 mod account;
@@ -30,8 +31,10 @@ mod expiry;
 mod fan;
 mod fan_out;
 pub mod gateway;
+mod info;
 mod info_cache;
 mod info_json;
+mod located;
 mod multi_range;
 pub mod nodes;
 mod object;
@@ -41,8 +44,13 @@ mod read;
 mod recognise;
 mod resume;
 pub mod rings;
+mod route;
 mod routing;
+mod shared;
+mod suppression;
+mod timings;
 
-pub use gateway::{CoreVerbs, Gateway, Shared};
+pub use gateway::{CoreVerbs, Gateway};
 pub use options::GatewayOptions;
 pub use rings::{LiveRing, Rings};
+pub use shared::Shared;

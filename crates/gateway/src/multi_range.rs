@@ -5,13 +5,15 @@
 //! Always holds: all parts come from the same write (`If-Match` on its entity tag), or the download
 //! breaks off; the declared length is exact.
 
-use crate::backend::{Question, header, text};
-use crate::gateway::Shared;
-use crate::nodes::Route;
-use crate::{content_type, object};
+use crate::backend::{header, text};
+use crate::content_type;
+use crate::resume::{self, Reading};
+use crate::route::Route;
+use crate::shared::Shared;
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderValue};
-use http::{Method, StatusCode};
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+use peer::message::ReadObject;
 use peer::{Body, BodyError};
 use request_pipeline::{ClientRequest, Response};
 use std::collections::VecDeque;
@@ -24,28 +26,21 @@ pub(crate) fn asks_for_several(headers: &HeaderMap) -> bool {
 }
 
 /// Answers such a GET.
-pub(crate) async fn get(shared: &Arc<Shared>, request: &ClientRequest, route: Route, question: Question) -> Response {
+pub(crate) async fn get(shared: &Arc<Shared>, request: &ClientRequest, route: Route, reading: Reading) -> Response {
     let newest = request.is_true("x-newest");
-    let ranges = header(&question.headers, "range").and_then(RangeSet::parse);
+    let ranges = header(&reading.read.headers, "range").and_then(RangeSet::parse);
     let Some(ranges) = ranges else {
-        let mut whole = question;
-        whole.headers.remove("range");
-        return object::get(shared, route, whole, newest).await;
+        return resume::get(shared, route, reading.of_range(None), newest).await;
     };
-    let mut head = question.clone();
-    head.method = Method::HEAD;
-    head.headers.remove("range");
-    let response = object::get(shared, route.clone(), head, newest).await;
+    let mut head = reading.clone().of_range(None);
+    head.read.head_only = true;
+    let response = resume::get(shared, route.clone(), head, newest).await;
     if response.status() != StatusCode::OK {
         // Asked again, since a refusal of a GET has words in it.
-        let mut whole = question;
-        whole.headers.remove("range");
-        return object::get(shared, route, whole, newest).await;
+        return resume::get(shared, route, reading.of_range(None), newest).await;
     }
-    if ignores_ranges(&question.headers, response.headers()) {
-        let mut whole = question;
-        whole.headers.remove("range");
-        return object::get(shared, route, whole, newest).await;
+    if ignores_ranges(&reading.read, response.headers()) {
+        return resume::get(shared, route, reading.of_range(None), newest).await;
     }
     let length = header(response.headers(), "content-length")
         .and_then(|l| l.parse().ok())
@@ -53,28 +48,27 @@ pub(crate) async fn get(shared: &Arc<Shared>, request: &ClientRequest, route: Ro
     let wanted = ranges.resolve(length);
     match wanted[..] {
         // Refusing them is the object server's to word.
-        [] => object::get(shared, route, question, newest).await,
-        [only] => object::get(shared, route, with_range(question, &only), newest).await,
-        _ => several(shared, route, question, response, length, wanted),
+        [] => resume::get(shared, route, reading, newest).await,
+        [only] => resume::get(shared, route, with_range(reading, &only), newest).await,
+        _ => several(shared, route, reading, response, length, wanted),
     }
 }
 
 /// A feature wants objects with certain metadata whole, whatever range the client asked for.
-fn ignores_ranges(asked: &HeaderMap, found: &HeaderMap) -> bool {
-    let names = header(asked, "x-backend-ignore-range-if-metadata-present").unwrap_or_default();
+fn ignores_ranges(asked: &ReadObject, found: &HeaderMap) -> bool {
+    let names = asked.ignores_range_if.as_ref().and_then(|names| names.to_str().ok());
+    let names = names.unwrap_or_default();
     names.split(',').any(|name| found.contains_key(name.trim()))
 }
 
-fn with_range(mut question: Question, range: &ByteRange) -> Question {
-    let value = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
-    question.headers.insert("range", text(&value));
-    question
+fn with_range(reading: Reading, range: &ByteRange) -> Reading {
+    reading.of_range(Some(&format!("bytes={}-{}", range.start, range.end.saturating_sub(1))))
 }
 
 struct Parts {
     shared: Arc<Shared>,
     route: Route,
-    question: Question,
+    reading: Reading,
     total: u64,
     content_type: Bytes,
     boundary: String,
@@ -86,7 +80,7 @@ struct Parts {
 fn several(
     shared: &Arc<Shared>,
     route: Route,
-    mut question: Question,
+    mut reading: Reading,
     head: Response,
     total: u64,
     ranges: Vec<ByteRange>,
@@ -94,17 +88,13 @@ fn several(
     let (mut head, _) = head.into_parts();
     content_type::show(&mut head.headers);
     // They have held; what the parts are held to is the entity tag that is stored.
-    for condition in [
-        "if-none-match",
-        "if-modified-since",
-        "if-unmodified-since",
-        "if-match",
-        "x-backend-etag-is-at",
-    ] {
-        question.headers.remove(condition);
+    reading.read.etag_is_at = None;
+    let headers = Arc::make_mut(&mut reading.read.headers);
+    for condition in [IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_MATCH] {
+        headers.remove(condition);
     }
     if let Some(etag) = head.headers.get("etag") {
-        question.headers.insert("if-match", etag.clone());
+        headers.insert(IF_MATCH, etag.clone());
     }
     let boundary = format!(
         "{:016x}{:016x}",
@@ -115,7 +105,7 @@ fn several(
     let parts = Parts {
         shared: shared.clone(),
         route,
-        question,
+        reading,
         total,
         content_type,
         boundary,
@@ -174,8 +164,8 @@ impl Parts {
             self.ended = true;
             return Some(Ok(self.end()));
         };
-        let question = with_range(self.question.clone(), &range);
-        let part = object::get(&self.shared, self.route.clone(), question, false).await;
+        let reading = with_range(self.reading.clone(), &range);
+        let part = resume::get(&self.shared, self.route.clone(), reading, false).await;
         // A range that covers everything may be answered as a whole.
         if !part.status().is_success() || part.body().length().is_some_and(|length| length != range.len()) {
             self.ended = true;

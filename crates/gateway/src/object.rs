@@ -1,57 +1,25 @@
 //! The object verbs but PUT (`put_object.rs`).
 //!
-//! Always holds: an object verb on a container that does not exist is 404; the policy of an object is
-//! its container's, unless a feature has said otherwise.
+//! Always holds: a write is sent to every replica with the listing servers that this replica is to inform.
 
 use crate::authorise::authorise;
-use crate::backend::{Question, Reply, base_headers, copy_headers, header, joined, response_of, text};
-use crate::candidates::Candidates;
+use crate::backend::{Question, Reply, context_of, copy_headers, header, target, text};
 use crate::constraints::check_metadata;
-use crate::container::add_update_targets;
-use crate::expiry::{Queue, deletion_time};
+use crate::expiry::deletion_time;
 use crate::fan_out::{self, MakeCall};
-use crate::gateway::{Shared, VERBS, method_not_allowed};
-use crate::multi_range;
-use crate::nodes::{Node, Route};
-use crate::{content_type, put_object, read, resume};
+use crate::located::{LocatedObject, Updates, forwarded_headers, locate};
+use crate::resume::Reading;
+use crate::shared::{Shared, VERBS, method_not_allowed};
+use crate::{content_type, multi_range, put_object, resume};
 use http::Method;
-use http::header::{HeaderMap, HeaderValue};
-use request_pipeline::{ClientRequest, ContainerInfo, InfoSource, Response, reply};
-use settings::kinds::HandoffDeleteCount;
+use http::header::HeaderValue;
+use peer::message::header_names::X_OPEN_EXPIRED;
+use peer::message::{DeleteObject, Message, PostObject, ReadObject};
+use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use std::sync::Arc;
+use vocabulary::EntityPath;
 use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::Entity;
-use vocabulary::{EntityPath, PolicyIndex};
-
-/// Client headers that never travel to storage: credentials, what belongs to the connection, and
-/// what this gateway says itself.
-const NOT_FORWARDED: [&str; 17] = [
-    "authorization",
-    "x-auth-token",
-    "x-storage-token",
-    "x-service-token",
-    "cookie",
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "expect",
-    "trailer",
-    "user-agent",
-    "x-timestamp",
-    "x-trans-id",
-    "x-delete-at-container",
-    "x-delete-at-partition",
-    "x-delete-at-host",
-    "x-delete-at-device",
-];
-
-/// An object, its container as it is known, and where the object lives.
-pub(crate) struct Place {
-    pub(crate) path: Arc<EntityPath>,
-    pub(crate) policy: PolicyIndex,
-    pub(crate) route: Route,
-    pub(crate) container: Arc<ContainerInfo>,
-}
 
 /// Answers a request about an object.
 pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, path: Arc<EntityPath>) -> Response {
@@ -62,7 +30,7 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pat
     let opens = is_read || request.method == Method::POST;
     if opens && shared.options.allow_open_expired && request.is_true("x-open-expired") {
         let yes = HeaderValue::from_static("true");
-        request.headers.insert("x-backend-open-expired", yes);
+        request.headers.insert(X_OPEN_EXPIRED, yes);
     }
     let container = shared
         .container(&path.account, path.container.as_deref().unwrap_or(""))
@@ -75,113 +43,33 @@ pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, pat
     if let Err(refusal) = authorise(shared, &mut request, acl.as_deref()).await {
         return refusal;
     }
-    let place = match place(shared, &request, path, container) {
-        Ok(place) => place,
+    let object = match locate(shared, &request, path, container) {
+        Ok(object) => object,
         Err(refusal) => return refusal,
     };
     match request.method {
-        Method::GET | Method::HEAD => get_or_head(shared, &request, place).await,
-        Method::PUT => put_object::handle(shared, request, place).await,
-        Method::POST => post(shared, request, place).await,
-        _ => delete(shared, &request, place).await,
+        Method::GET | Method::HEAD => get_or_head(shared, &request, object).await,
+        Method::PUT => put_object::handle(shared, request, object).await,
+        Method::POST => post(shared, request, object).await,
+        _ => delete(shared, &request, object).await,
     }
 }
 
-fn place(
-    shared: &Shared,
-    request: &ClientRequest,
-    path: Arc<EntityPath>,
-    container: Arc<ContainerInfo>,
-) -> Result<Place, Response> {
-    match container.status {
-        200..=299 => {}
-        404 | 410 => return Err(reply::status_for(&request.method, 404)),
-        _ => return Err(reply::status_for(&request.method, 503)),
-    }
-    let chosen = request
-        .header("x-backend-storage-policy-index")
-        .and_then(|index| index.parse().ok());
-    let policy = chosen.map_or(container.policy, PolicyIndex);
-    request.notes.set_policy(policy);
-    let (name, object) = (
-        path.container.as_deref().unwrap_or(""),
-        path.object.as_deref().unwrap_or(""),
-    );
-    let Some(route) = shared.rings.object_route(policy, &path.account, name, object) else {
-        tracing::error!(
-            "container {}/{name} uses {policy:?}, which has no ring here: install it",
-            path.account
-        );
-        return Err(reply::status_for(&request.method, 503));
+async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, object: LocatedObject) -> Response {
+    let mut headers = forwarded_headers(request);
+    let context = context_of(request, &mut headers);
+    let read = ReadObject {
+        head_only: request.method == Method::HEAD,
+        timestamp: request.began.1.into(),
+        policy: object.policy.into(),
+        ..ReadObject::decode(target(object.path), headers)
     };
-    Ok(Place {
-        path,
-        policy,
-        route: near(shared, route, &request.method),
-        container,
-    })
-}
-
-/// A write of data goes to nearby nodes first, if so configured; replication takes it to where it belongs. Until then a
-/// deletion must reach it there, or a quorum of the primaries would say that there is nothing.
-fn near(shared: &Shared, route: Route, method: &Method) -> Route {
-    let routing = route.routing(&shared.options.routing);
-    let is_local = |node: &Node| routing.write_affinity.is_local(node.region, node.zone);
-    let replicas = route.replicas();
-    match *method {
-        _ if routing.write_affinity.0.is_empty() => route,
-        Method::PUT => route.local_first(is_local, routing.write_affinity_node_count.for_replicas(replicas)),
-        Method::DELETE => {
-            route.with_local_handoffs(is_local, |local| match routing.write_affinity_handoff_delete_count {
-                HandoffDeleteCount::Auto => replicas.saturating_sub(local),
-                HandoffDeleteCount::Count(count) => count,
-            })
-        }
-        _ => route,
-    }
-}
-
-/// The client's headers that storage should see, and those every call carries.
-pub(crate) fn storage_headers(request: &ClientRequest, place: &Place, timestamp: vocabulary::Timestamp) -> HeaderMap {
-    let mut headers = base_headers(&request.trans_id, timestamp);
-    for name in request.headers.keys() {
-        let word = name.as_str();
-        let is_update_target = word.starts_with("x-container-") && !Entity::Container.is_user_or_system_meta(word);
-        if !NOT_FORWARDED.contains(&word)
-            && !is_update_target
-            && let Some(value) = joined(&request.headers, name)
-        {
-            headers.insert(name.clone(), value);
-        }
-    }
-    headers.insert("x-backend-storage-policy-index", text(&place.policy.to_string()));
-    headers
-}
-
-async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, place: Place) -> Response {
-    let headers = storage_headers(request, &place, request.began.1);
-    let path = place.path.clone();
-    let question = Question {
-        method: request.method.clone(),
-        path,
-        headers,
-        query: String::new(),
-    };
-    if request.method == Method::GET && multi_range::asks_for_several(&question.headers) {
-        return shown(Box::pin(multi_range::get(shared, request, place.route, question)).await);
+    let reading = Reading { context, read };
+    if request.method == Method::GET && multi_range::asks_for_several(&reading.read.headers) {
+        return shown(Box::pin(multi_range::get(shared, request, object.route, reading)).await);
     }
     let newest = request.is_true("x-newest");
-    shown(get(shared, place.route, question, newest).await)
-}
-
-/// A GET or HEAD of one range or the whole, failing over even in the middle of the body.
-pub(crate) async fn get(shared: &Arc<Shared>, route: Route, question: Question, newest: bool) -> Response {
-    let mut candidates = Candidates::new(shared, route);
-    match read::find(shared, &mut candidates, &question, newest).await {
-        Err(refusal) => refusal,
-        Ok(source) if question.method == Method::HEAD || !source.response.status().is_success() => source.response,
-        Ok(source) => resume::download(shared, candidates, question, source),
-    }
+    shown(resume::get(shared, object.route, reading, newest).await)
 }
 
 /// As clients see it: without the connection's own headers.
@@ -213,7 +101,7 @@ fn shown(mut response: Response) -> Response {
     response
 }
 
-async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) -> Response {
+async fn post(shared: &Arc<Shared>, mut request: ClientRequest, object: LocatedObject) -> Response {
     if let Err(refusal) = check_metadata(&request, Entity::Object, &shared.options.limits) {
         return refusal;
     }
@@ -221,13 +109,13 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) ->
         Ok(deletion) => deletion,
         Err(refusal) => return refusal,
     };
-    let replies = match write(shared, &request, &place, deletion).await {
+    let replies = match write(shared, &request, &object, deletion).await {
         Ok(replies) => replies,
         Err(refusal) => return refusal,
     };
     let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
     let somewhere = statuses.iter().any(|status| matches!(status, 200..=299));
-    match quorum::best(&statuses, quorum::size(place.route.replicas())) {
+    match quorum::best(&statuses, quorum::size(object.route.replicas())) {
         // Some have changed it: that it is not there would be as wrong as that it has been changed.
         Some(index) if somewhere && replies[index].status == 404 => reply::status(503),
         Some(index) => {
@@ -242,13 +130,13 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) ->
     }
 }
 
-async fn delete(shared: &Arc<Shared>, request: &ClientRequest, place: Place) -> Response {
-    let replies = match write(shared, request, &place, None).await {
+async fn delete(shared: &Arc<Shared>, request: &ClientRequest, object: LocatedObject) -> Response {
+    let replies = match write(shared, request, &object, None).await {
         Ok(replies) => replies,
         Err(refusal) => return refusal,
     };
     let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
-    match quorum::best_reading_as(&statuses, quorum::size(place.route.replicas()), 404, 204) {
+    match quorum::best_reading_as(&statuses, quorum::size(object.route.replicas()), 404, 204) {
         Some((status, _)) => reply::status(status),
         None => reply::status(503),
     }
@@ -258,74 +146,36 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, place: Place) -> 
 async fn write(
     shared: &Arc<Shared>,
     request: &ClientRequest,
-    place: &Place,
+    object: &LocatedObject,
     deletion: Option<u64>,
 ) -> Result<Vec<Reply>, Response> {
-    let headers = storage_headers(request, place, shared.timestamp_of(request)?);
-    let question = Question {
-        method: request.method.clone(),
-        path: place.path.clone(),
-        headers,
-        query: String::new(),
+    let timestamp = shared.timestamp_of(request)?.into();
+    let mut headers = forwarded_headers(request);
+    let context = context_of(request, &mut headers);
+    let (policy, target) = (object.policy.into(), target(object.path.clone()));
+    let message: Message = match request.method {
+        Method::POST => PostObject {
+            timestamp,
+            policy,
+            ..PostObject::decode(target, headers)
+        }
+        .into(),
+        _ => DeleteObject {
+            timestamp,
+            policy,
+            ..DeleteObject::decode(target, headers)
+        }
+        .into(),
     };
-    let at = place.route.clone();
-    let updates = Updates::of(shared, place, deletion);
+    let (question, at) = (Question::new(context, message), object.route.clone());
+    let updates = Updates::of(shared, object, deletion);
     let make_call: MakeCall = Arc::new(move |replica, node| {
         let mut call = question.call(&at, node);
-        call.headers.insert("content-length", HeaderValue::from_static("0"));
-        updates.add_to(&mut call.headers, replica);
+        updates.add_to(&mut call.message, replica, &call.context);
         call
     });
     Ok(match request.method {
-        Method::POST => fan_out::change(shared, &place.route, make_call).await,
-        _ => fan_out::write(shared, &place.route, make_call).await,
+        Method::POST => fan_out::change(shared, &object.route, make_call).await,
+        _ => fan_out::write(shared, &object.route, make_call).await,
     })
-}
-
-/// Which servers the object servers should inform of a write.
-pub(crate) struct Updates {
-    containers: Route,
-    queue: Option<Queue>,
-    root_state: Option<String>,
-    replicas: usize,
-}
-
-impl Updates {
-    pub(crate) fn of(shared: &Shared, place: &Place, deletion: Option<u64>) -> Self {
-        let container = place.path.container.as_deref().unwrap_or("");
-        Self {
-            containers: shared.rings.container_route(&place.path.account, container),
-            queue: deletion.map(|at| Queue::of(shared, &place.path, at)),
-            root_state: place.container.sharding_state.clone(),
-            replicas: place.route.replicas(),
-        }
-    }
-
-    /// For replica number `replica`.
-    pub(crate) fn add_to(&self, headers: &mut HeaderMap, replica: usize) {
-        add_update_targets(headers, "container", &self.containers, replica, self.replicas);
-        if let Some(state) = &self.root_state {
-            headers.insert("x-container-root-db-state", text(state));
-        }
-        if let Some(queue) = &self.queue {
-            queue.add_to(headers, replica, self.replicas);
-        }
-    }
-}
-
-/// Refuses names that are too long, as Swift words it.
-pub(crate) fn check_name(shared: &Shared, path: &EntityPath) -> Result<(), Response> {
-    let checked = shared.options.limits.check_names(path);
-    checked.map_err(|error| reply::plain(400, error.to_string()))
-}
-
-/// A refusal of storage that speaks for itself, as the client gets it.
-pub(crate) fn refusal_of(reply: Reply) -> Response {
-    match reply.status {
-        // Words of the object server about what the client sent.
-        400 if header(&reply.headers, "content-type").is_some_and(|t| t.starts_with("text/plain")) => {
-            response_of(reply)
-        }
-        status => reply::status(status),
-    }
 }

@@ -1,84 +1,56 @@
 //! PUT of an object: to all replicas at once, streamed, answered at quorum.
 //!
-//! A small body (up to [`SMALL`]) is read first and then written like any other write, so that a
-//! failing node is simply replaced. A larger one streams: all replicas are asked first ("Expect"),
-//! those that refuse are replaced by handoffs, and the bytes flow once a quorum has agreed.
+//! check → describe → write → conclude. A body up to [`SMALL`] is written whole, like any other write, so that a failing
+//! node is simply replaced; a longer one streams: all replicas are asked first ("Expect"), those that refuse are replaced
+//! by handoffs, and the bytes flow once a quorum has agreed. There are two ways because each has what the other lacks: a
+//! streamed body cannot be sent again to a handoff, and costs an object server a second job on its device's workers.
 //! The body's MD5 is computed once, here; services of this process use it ([`peer::Digest`]).
 //! Features may have more to say once the body has been read ([`request_pipeline::Footers`]): a small body's
-//! request simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
+//! message simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
 //! Always holds: fewer than a quorum of whole replicas is no success; a body that ends early, or does not match
 //! the client's ETag, becomes no object on any replica.
 
-use crate::backend::{Reply, header, text};
+use crate::backend::{Reply, context_of, header, target, text};
 use crate::constraints::{check_metadata, declared_length};
 use crate::content_type;
 use crate::expiry::deletion_time;
-use crate::fan::{CHUNKS_AHEAD, End, Fan, Replica, hex};
+use crate::fan::{CHUNKS_AHEAD, End, Fan, Replica};
 use crate::fan_out::{self, MakeCall, Spares};
-use crate::gateway::Shared;
+use crate::located::{LocatedObject, Updates, check_name, forwarded_headers, refusal_of};
 use crate::nodes::Node;
-use crate::object::{Place, Updates, check_name, refusal_of, storage_headers};
+use crate::route::Route;
+use crate::shared::Shared;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{ETAG, HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
-use peer::{Body, Digest, Footer, RawCall, Target};
+use peer::message::{Message, PutObject, RequestContext};
+use peer::{Body, Call, Digest, Footer, Target};
 use request_pipeline::{ClientRequest, Footers, Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use vocabulary::Timestamp;
 use vocabulary::conditional::bare_etag;
 use vocabulary::metadata::Entity;
+use vocabulary::{Timestamp, hex};
 
 /// Bodies up to this size are read before the first replica is asked.
 const SMALL: u64 = 64 * 1024;
 
-/// One PUT under way.
-struct Upload {
-    shared: Arc<Shared>,
-    place: Place,
-    headers: HeaderMap,
-    updates: Arc<Updates>,
-    timestamp: Timestamp,
-    /// What the client says the MD5 is.
-    promised: Option<String>,
-    length: Option<u64>,
-    /// What features will say at the end.
-    footers: Option<Footers>,
+/// Answers the PUT of an object.
+pub(crate) async fn handle(shared: &Arc<Shared>, request: ClientRequest, object: LocatedObject) -> Response {
+    put(shared, request, object).await.unwrap_or_else(|refusal| refusal)
 }
 
-/// Answers the PUT of an object.
-pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, place: Place) -> Response {
-    let (length, deletion) = match check(shared, &mut request, &place) {
-        Ok(checked) => checked,
-        Err(refusal) => return refusal,
+async fn put(shared: &Arc<Shared>, mut request: ClientRequest, object: LocatedObject) -> Result<Response, Response> {
+    let (length, deletion) = check(shared, &mut request, &object)?;
+    let body = std::mem::replace(&mut request.body, Body::empty());
+    let mut upload = Upload::describe(shared, request, object, (length, deletion))?;
+    let written = match length {
+        Some(length) if upload.is_written_whole(length) => upload.write_whole(body, length).await?,
+        _ => upload.write_streamed(body).await?,
     };
-    if let Some(at) = deletion {
-        request.notes.remark(format!("x-delete-at:{at}"));
-    }
-    let timestamp = match shared.timestamp_of(&request) {
-        Ok(timestamp) => timestamp,
-        Err(refusal) => return refusal,
-    };
-    // Nobody may have written when one of the replicas turns out to have the object: all are asked before the body is sent.
-    let conditional = request.headers.contains_key("if-none-match");
-    let headers = storage_headers(&request, &place, timestamp);
-    let promised = promised_etag(&request.headers);
-    let updates = Arc::new(Updates::of(shared, &place, deletion));
-    let upload = Upload {
-        shared: shared.clone(),
-        place,
-        headers,
-        updates,
-        timestamp,
-        promised,
-        length,
-        footers: request.footers,
-    };
-    match length {
-        Some(length) if length <= SMALL && !conditional => upload.small(request.body, length).await,
-        _ => upload.streamed(request.body).await,
-    }
+    Ok(upload.conclude(written))
 }
 
 /// What headers say that the MD5 is.
@@ -88,7 +60,11 @@ fn promised_etag(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Refuses what must not be stored; answers with the declared length and the deletion time.
-fn check(shared: &Shared, request: &mut ClientRequest, place: &Place) -> Result<(Option<u64>, Option<u64>), Response> {
+fn check(
+    shared: &Shared,
+    request: &mut ClientRequest,
+    object: &LocatedObject,
+) -> Result<(Option<u64>, Option<u64>), Response> {
     if request.headers.contains_key("if-none-match") && request.header("if-none-match").is_none_or(|v| v.trim() != "*")
     {
         return Err(reply::plain(400, "If-None-Match only supports *"));
@@ -101,55 +77,141 @@ fn check(shared: &Shared, request: &mut ClientRequest, place: &Place) -> Result<
     if length.is_some_and(|length| length > limits.max_file_size) {
         return Err(reply::plain(413, "Your request is too large."));
     }
-    check_name(shared, &place.path)?;
-    content_type::settle(request, place.path.object.as_deref().unwrap_or(""))?;
+    check_name(shared, &object.path)?;
+    content_type::settle(request, object.path.object.as_deref().unwrap_or(""))?;
     let deletion = deletion_time(request, shared.world.clock.now())?;
     check_metadata(request, Entity::Object, limits)?;
     Ok((length, deletion))
 }
 
-impl Upload {
-    async fn small(mut self, body: Body, length: u64) -> Response {
-        let limit = self.shared.options.client_timeout;
-        let bytes = match self.shared.world.timeout(limit, body.collect(length)).await {
-            Ok(Ok(bytes)) if bytes.len() as u64 == length => bytes,
-            Ok(Ok(_) | Err(_)) => return self.shared.client_left(),
-            Err(_) => return self.shared.client_stalled(),
+/// The calls of one PUT to its replicas.
+#[derive(Clone)]
+struct PutCalls {
+    context: RequestContext,
+    message: PutObject,
+    route: Route,
+    updates: Arc<Updates>,
+}
+
+impl PutCalls {
+    /// The call for replica number `replica`, to `node`.
+    fn call(&self, replica: usize, node: &Node) -> Call {
+        let target = Target {
+            device: node.device.clone(),
+            partition: self.route.partition,
+            path: self.message.target.path.clone(),
         };
-        match self.footers.take().map(|footers| footers()) {
-            Some(Ok(footers)) => self.overlay(footers),
-            Some(Err(refusal)) => return refusal,
-            None => {}
-        }
-        let md5 = hex(&Md5::digest(&bytes));
-        if self.promised.as_ref().is_some_and(|promised| *promised != md5) {
-            return self.mismatch();
-        }
-        let digest = Digest::known(md5.as_str());
-        let (place, updates, headers) = (&self.place, self.updates.clone(), self.headers.clone());
-        let (partition, path) = (place.route.partition, place.path.clone());
-        let make_call: MakeCall = Arc::new(move |replica, node| {
-            let target = Target {
-                device: node.device.as_str().into(),
-                partition: vocabulary::Partition(partition),
-                path: path.clone(),
-            };
-            let mut call = RawCall::new(http::Method::PUT, target, headers.clone());
-            call.headers.insert("content-length", HeaderValue::from(bytes.len()));
-            updates.add_to(&mut call.headers, replica);
-            call.with_body(Body::whole(bytes.clone()).with_digest(digest.clone()))
+        let mut message = Message::PutObject(PutObject {
+            target,
+            ..self.message.clone()
         });
-        let replies = fan_out::write(&self.shared, &self.place.route, make_call).await;
-        self.conclude(replies, &md5)
+        self.updates.add_to(&mut message, replica, &self.context);
+        Call::new(self.context.clone(), message)
+    }
+}
+
+/// A PUT that has been checked.
+struct Upload {
+    shared: Arc<Shared>,
+    calls: PutCalls,
+    timestamp: Timestamp,
+    /// What the client says the MD5 is.
+    promised: Option<String>,
+    length: Option<u64>,
+    /// What features will say at the end.
+    footers: Option<Footers>,
+}
+
+/// What replicas have answered to a body that was sent to its end.
+struct Written {
+    replies: Vec<Reply>,
+    md5: String,
+}
+
+impl Upload {
+    /// What is to be written, and which servers are to be sent its rows.
+    fn describe(
+        shared: &Arc<Shared>,
+        request: ClientRequest,
+        object: LocatedObject,
+        (length, deletion): (Option<u64>, Option<u64>),
+    ) -> Result<Self, Response> {
+        if let Some(at) = deletion {
+            request.notes.remark(format!("x-delete-at:{at}"));
+        }
+        let timestamp = shared.timestamp_of(&request)?;
+        let updates = Arc::new(Updates::of(shared, &object, deletion));
+        let mut headers = forwarded_headers(&request);
+        let context = context_of(&request, &mut headers);
+        let message = PutObject {
+            timestamp: timestamp.into(),
+            policy: object.policy.into(),
+            ..PutObject::decode(target(object.path), headers)
+        };
+        Ok(Self {
+            shared: shared.clone(),
+            calls: PutCalls {
+                context,
+                message,
+                route: object.route,
+                updates,
+            },
+            timestamp,
+            promised: promised_etag(&request.headers),
+            length,
+            footers: request.footers,
+        })
+    }
+
+    /// Whether the body is received before the first replica is asked. A conditional write asks all of them first: one of
+    /// them may have the object already.
+    fn is_written_whole(&self, length: u64) -> bool {
+        length <= SMALL && self.calls.message.if_none_match.is_none()
+    }
+
+    async fn write_whole(&mut self, body: Body, length: u64) -> Result<Written, Response> {
+        let bytes = self.receive(body, length).await?;
+        if let Some(footers) = self.footers.take() {
+            self.overlay(footers()?);
+        }
+        let md5 = hex::encode(Md5::digest(&bytes));
+        self.check_promised(self.promised.as_deref(), &md5)?;
+        let (calls, digest) = (self.calls.clone(), Digest::known(md5.as_str()));
+        let make_call: MakeCall = Arc::new(move |replica, node| {
+            let body = Body::whole(bytes.clone()).with_digest(digest.clone());
+            calls.call(replica, node).with_body(body)
+        });
+        let replies = fan_out::write(&self.shared, &self.calls.route, make_call).await;
+        Ok(Written { replies, md5 })
+    }
+
+    /// A small body.
+    async fn receive(&self, body: Body, length: u64) -> Result<Bytes, Response> {
+        let limit = self.shared.options.client_timeout;
+        match self.shared.world.timeout(limit, body.collect(length)).await {
+            Ok(Ok(bytes)) if bytes.len() as u64 == length => Ok(bytes),
+            Ok(Ok(_) | Err(_)) => Err(self.shared.client_left()),
+            Err(_) => Err(self.shared.client_stalled()),
+        }
     }
 
     /// What features have said at the end wins over what came first.
     fn overlay(&mut self, footers: HeaderMap) {
         self.promised = promised_etag(&footers).or(self.promised.take());
+        let headers = Arc::make_mut(&mut self.calls.message.headers);
         for (name, value) in footers {
-            if let Some(name) = name {
-                self.headers.insert(name, value);
+            match name {
+                Some(ETAG) => self.calls.message.etag = Some(value),
+                Some(name) => drop(headers.insert(name, value)),
+                None => {}
             }
+        }
+    }
+
+    fn check_promised(&self, promised: Option<&str>, md5: &str) -> Result<(), Response> {
+        match promised {
+            Some(promised) if promised != md5 => Err(self.mismatch()),
+            _ => Ok(()),
         }
     }
 
@@ -162,15 +224,15 @@ impl Upload {
         response
     }
 
-    fn conclude(&self, replies: Vec<Reply>, md5: &str) -> Response {
+    fn conclude(&self, Written { replies, md5 }: Written) -> Response {
         let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
-        let Some(index) = quorum::best(&statuses, quorum::size(self.place.route.replicas())) else {
+        let Some(index) = quorum::best(&statuses, quorum::size(self.calls.route.replicas())) else {
             return reply::status(503);
         };
         match statuses[index] {
             201 => {
                 let mut response = reply::html(201, String::new());
-                response.headers_mut().insert("etag", text(md5));
+                response.headers_mut().insert("etag", text(&md5));
                 response
                     .headers_mut()
                     .insert("last-modified", text(&self.timestamp.last_modified()));
@@ -183,16 +245,16 @@ impl Upload {
         }
     }
 
-    async fn streamed(mut self, body: Body) -> Response {
+    async fn write_streamed(&mut self, body: Body) -> Result<Written, Response> {
         let footers = self.footers.take();
         let end = End {
             digest: Digest::default(),
             footer: footers.is_some().then(Footer::default),
         };
         let (replicas, early) = self.open_all(&end).await;
-        // Who is sent nothing may have stored it before he was seen to wait for more.
+        // A replica that is sent nothing may have stored the object before it was seen to wait for more.
         let stored = early.iter().filter(|reply| reply.status == 201).count();
-        let quorum = quorum::size(self.place.route.replicas()).saturating_sub(stored);
+        let quorum = quorum::size(self.calls.route.replicas()).saturating_sub(stored);
         let mut fan = Fan {
             shared: &self.shared,
             replicas,
@@ -202,29 +264,28 @@ impl Upload {
         let exists = early.iter().any(|reply| reply.status == 412);
         if exists || !quorum::is_possible(fan.replicas.len(), quorum) {
             fan.abort().await;
-            return self.refused(early);
+            return Err(Self::refused(&early));
         }
         let most = self.shared.options.limits.max_file_size;
         let pumped = fan.pump(body, self.length, most).await;
-        match pumped.and_then(|md5| self.settle(md5, footers, &end)) {
+        match pumped.and_then(|md5| self.end_body(md5, footers, &end)) {
             Ok(md5) => {
                 let replies = fan.finish(self.shared.clone()).await;
-                self.conclude(early.into_iter().chain(replies).collect(), &md5)
+                let replies = early.into_iter().chain(replies).collect();
+                Ok(Written { replies, md5 })
             }
             Err(failure) => {
                 fan.abort().await;
-                failure
+                Err(failure)
             }
         }
     }
 
     /// The body is whole: what is known only now is said to all replicas, unless the body must not stay.
-    fn settle(&self, md5: String, footers: Option<Footers>, end: &End) -> Result<String, Response> {
+    fn end_body(&self, md5: String, footers: Option<Footers>, end: &End) -> Result<String, Response> {
         let mut headers = footers.map(|footers| footers()).transpose()?.unwrap_or_default();
-        let promised = promised_etag(&headers).or_else(|| self.promised.clone());
-        if promised.is_some_and(|promised| promised != md5) {
-            return Err(self.mismatch());
-        }
+        let promised = promised_etag(&headers);
+        self.check_promised(promised.as_deref().or(self.promised.as_deref()), &md5)?;
         end.digest.set(md5.clone());
         if let Some(footer) = &end.footer {
             // Other nodes check by it what has reached them.
@@ -235,11 +296,10 @@ impl Upload {
     }
 
     /// Not enough replicas would take the body: what they said, if they agree.
-    fn refused(&self, early: Vec<Reply>) -> Response {
-        let statuses: Vec<u16> = early.iter().map(|r| r.status).collect();
-        match statuses {
-            ref s if s.contains(&412) => reply::status(412),
-            ref s if s.contains(&409) => reply::status(202),
+    fn refused(early: &[Reply]) -> Response {
+        match early {
+            early if early.iter().any(|reply| reply.status == 412) => reply::status(412),
+            early if early.iter().any(|reply| reply.status == 409) => reply::status(202),
             _ => reply::status(503),
         }
     }
@@ -251,9 +311,9 @@ impl Upload {
             .shared
             .options
             .request_node_count
-            .for_replicas(self.place.route.replicas());
-        let spares = Spares::new(self.place.route.clone(), wanted);
-        let mut opening: FuturesUnordered<_> = (self.place.route.primaries.iter().enumerate())
+            .for_replicas(self.calls.route.replicas());
+        let spares = Spares::new(self.calls.route.clone(), wanted);
+        let mut opening: FuturesUnordered<_> = (self.calls.route.primaries.iter().enumerate())
             .map(|(replica, primary)| self.open_one(replica, primary.clone(), &spares, end))
             .collect();
         let (mut replicas, mut early) = (Vec::new(), Vec::new());
@@ -286,21 +346,10 @@ impl Upload {
 
     async fn try_open(&self, replica: usize, node: &Node, end: &End) -> Option<Opened> {
         let (mut feed, body) = Body::channel(CHUNKS_AHEAD, self.length);
-        let target = Target {
-            device: node.device.as_str().into(),
-            partition: vocabulary::Partition(self.place.route.partition),
-            path: self.place.path.clone(),
-        };
-        let mut call = RawCall::new(http::Method::PUT, target, self.headers.clone());
-        call.headers.insert("expect", HeaderValue::from_static("100-continue"));
-        match self.length {
-            Some(length) => call.headers.insert("content-length", HeaderValue::from(length)),
-            None => call
-                .headers
-                .insert("transfer-encoding", HeaderValue::from_static("chunked")),
-        };
-        self.updates.add_to(&mut call.headers, replica);
-        let call = call.with_body(end.belongs_to(body));
+        let mut call = self.calls.call(replica, node).with_body(end.belongs_to(body));
+        if let Message::PutObject(put) = &mut call.message {
+            put.expect = Some(HeaderValue::from_static("100-continue"));
+        }
         let answer = self.send_in_background(node.clone(), call);
         let limit = self.shared.options.node_timeout;
         match self.shared.world.timeout(limit, feed.started()).await {
@@ -323,7 +372,7 @@ impl Upload {
     }
 
     /// The call runs by itself while its body is fed; its answer comes through the receiver.
-    fn send_in_background(&self, node: Node, call: RawCall) -> oneshot::Receiver<Option<Reply>> {
+    fn send_in_background(&self, node: Node, call: Call) -> oneshot::Receiver<Option<Reply>> {
         let (answer, receiver) = oneshot::channel();
         let shared = self.shared.clone();
         self.shared.world.clone().spawn(async move {

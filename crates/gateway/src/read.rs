@@ -8,12 +8,12 @@
 
 use crate::backend::{Question, header_timestamp, response_of, text};
 use crate::candidates::{Candidate, Candidates};
-use crate::gateway::Shared;
 use crate::nodes::Node;
+use crate::shared::Shared;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderMap, Method};
-use peer::{Body, RawCall};
+use peer::{Body, Call};
 use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
 use world::BoxFuture;
@@ -93,7 +93,9 @@ pub(crate) async fn find(
     }
     match best {
         Some(source) if written_at(&source.response) >= ballot.deleted_at => Ok(source),
-        stale => Err(ballot.knowing(stale.is_some()).verdict(&question.method, quorum)),
+        stale => Err(ballot
+            .knowing(stale.is_some())
+            .verdict(&question.message.method(), quorum)),
     }
 }
 
@@ -151,7 +153,7 @@ impl<'a> Asking<'a> {
     }
 
     /// The next one to ask, and the call to make.
-    fn choose(&mut self) -> Option<(Candidate, RawCall)> {
+    fn choose(&mut self) -> Option<(Candidate, Call)> {
         let candidate = self.candidates.next(self.shared)?;
         let call = self.question.call(self.candidates.route(), &candidate.node);
         Some((candidate, call))

@@ -3,7 +3,7 @@
 //! Always holds: a path that is not UTF-8 is refused here (412); one with a NUL, which belongs to Swift
 //! itself, is refused by the core unless a feature vouches for it; hop-by-hop headers go no further.
 
-use crate::gateway::Shared;
+use crate::shared::Shared;
 use peer::{Body, Https};
 use request_pipeline::{ClientRequest, Request, Response, reply};
 use std::net::SocketAddr;

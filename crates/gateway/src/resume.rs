@@ -7,12 +7,14 @@
 //! ([`BodyError::Corrupt`]); then the client's download fails, as it must.
 //! Always holds: the client gets exactly the promised bytes, or a broken connection.
 
-use crate::backend::{Question, header};
+use crate::backend::{Question, header, text};
 use crate::candidates::Candidates;
-use crate::gateway::Shared;
-use crate::read::Source;
+use crate::read::{self, Source};
+use crate::route::Route;
+use crate::shared::Shared;
 use bytes::Bytes;
-use http::header::HeaderValue;
+use http::header::{HeaderValue, RANGE};
+use peer::message::{Message, ReadObject, RequestContext};
 use peer::{Body, BodyError};
 use request_pipeline::Response;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use xxhash_rust::xxh3::Xxh3;
 struct Download {
     shared: Arc<Shared>,
     candidates: Candidates,
-    question: Question,
+    reading: Reading,
     /// What identifies the write that is being read.
     etag: Option<HeaderValue>,
     timestamp: Option<HeaderValue>,
@@ -40,16 +42,44 @@ struct Current {
     hash: Option<Box<Xxh3>>,
 }
 
+/// What is read of an object, whichever node it is read from.
+#[derive(Clone)]
+pub(crate) struct Reading {
+    pub(crate) context: RequestContext,
+    pub(crate) read: ReadObject,
+}
+
+impl Reading {
+    fn question(&self) -> Question {
+        Question::new(self.context.clone(), Message::ReadObject(self.read.clone()))
+    }
+
+    /// The same of another range; of everything without one.
+    pub(crate) fn of_range(mut self, range: Option<&str>) -> Self {
+        let headers = Arc::make_mut(&mut self.read.headers);
+        match range {
+            Some(range) => drop(headers.insert(RANGE, text(range))),
+            None => drop(headers.remove(RANGE)),
+        }
+        self
+    }
+}
+
+/// A GET or HEAD of one range or the whole, failing over even in the middle of the body.
+pub(crate) async fn get(shared: &Arc<Shared>, route: Route, reading: Reading, newest: bool) -> Response {
+    let mut candidates = Candidates::new(shared, route);
+    match read::find(shared, &mut candidates, &reading.question(), newest).await {
+        Err(refusal) => refusal,
+        Ok(source) if reading.read.head_only || !source.response.status().is_success() => source.response,
+        Ok(source) => download(shared, candidates, reading, source),
+    }
+}
+
 /// The client's response to a GET answered by `source`; `candidates` are the nodes not tried yet.
-pub(crate) fn download(
-    shared: &Arc<Shared>,
-    candidates: Candidates,
-    mut question: Question,
-    source: Source,
-) -> Response {
+fn download(shared: &Arc<Shared>, candidates: Candidates, mut reading: Reading, source: Source) -> Response {
     let (head, body) = source.response.into_parts();
     // The rest is asked for as a range, which must not be ignored.
-    question.headers.remove("x-backend-ignore-range-if-metadata-present");
+    reading.read.ignores_range_if = None;
     let length = body
         .length()
         .or_else(|| header(&head.headers, "content-length")?.parse().ok());
@@ -62,7 +92,7 @@ pub(crate) fn download(
     let download = Download {
         shared: shared.clone(),
         candidates,
-        question,
+        reading,
         etag: head.headers.get("etag").cloned(),
         timestamp: head.headers.get("x-timestamp").cloned(),
         start,
@@ -132,9 +162,9 @@ impl Download {
         let skip = if self.source.hash.is_some() { self.sent } else { 0 };
         let from = self.start + self.sent - skip;
         let range = format!("bytes={from}-{}", self.start + self.length - 1);
-        self.question.headers.insert("range", crate::backend::text(&range));
+        let question = self.reading.clone().of_range(Some(&range)).question();
         while let Some(candidate) = self.candidates.next(&self.shared) {
-            let call = self.question.call(self.candidates.route(), &candidate.node);
+            let call = question.call(self.candidates.route(), &candidate.node);
             let limit = self.shared.options.recoverable_node_timeout;
             let Some(response) = self.shared.ask(&candidate.node, call, limit).await else {
                 continue;

@@ -3,7 +3,8 @@
 //! Always holds: a request uses the ring it began with; a ring file that cannot be read leaves the
 //! one before in place (whoever reloads it says so).
 
-use crate::nodes::{Node, Route};
+use crate::nodes::NodeTables;
+use crate::route::Route;
 use arc_swap::ArcSwap;
 use placement::Ring;
 use std::collections::BTreeMap;
@@ -26,41 +27,36 @@ pub struct Rings {
     pub policies: Policies,
     /// The cluster's path secrets.
     pub hash: HashPrefix,
+    /// The nodes of these rings.
+    pub nodes: NodeTables,
 }
 
 impl Rings {
     /// Where an account lives.
     pub fn account_route(&self, account: &str) -> Route {
-        Route::new(self.account.load_full(), &self.hash.account(account), "account")
+        self.route(self.account.load_full(), &self.hash.account(account), "account")
     }
 
     /// Where a container lives.
     pub fn container_route(&self, account: &str, container: &str) -> Route {
         let hash = self.hash.container(account, container);
-        Route::new(self.container.load_full(), &hash, "container")
+        self.route(self.container.load_full(), &hash, "container")
     }
 
     /// Where an object of `policy` lives; `None` when the policy has no ring.
     pub fn object_route(&self, policy: PolicyIndex, account: &str, container: &str, object: &str) -> Option<Route> {
         let ring = self.objects.get(&policy)?.load_full();
         let hash = self.hash.object(account, container, object);
-        Some(Route::new(ring, &hash, "object").of_policy(policy))
+        Some(self.route(ring, &hash, "object").of_policy(policy))
+    }
+
+    fn route(&self, ring: Arc<Ring>, hash: &PathHash, kind: &'static str) -> Route {
+        let nodes = self.nodes.of(&ring);
+        Route::new(ring, nodes, hash, kind)
     }
 
     /// The hash of an object's path.
     pub fn object_hash(&self, account: &str, container: &str, object: &str) -> PathHash {
         self.hash.object(account, container, object)
-    }
-}
-
-/// A device of a ring as an address to call.
-pub(crate) fn node_of(device: &placement::Device) -> Node {
-    Node {
-        ip: device.ip.clone(),
-        port: device.port,
-        inside: (device.replication_ip.clone(), device.replication_port),
-        device: device.device.clone(),
-        region: device.region,
-        zone: device.zone,
     }
 }

@@ -232,6 +232,7 @@ fn cluster_with(change: impl FnOnce(&mut GatewayOptions)) -> Cluster {
         objects: BTreeMap::from([(PolicyIndex(0), ring)]),
         policies: Policies::default(),
         hash,
+        nodes: gateway::nodes::NodeTables::default(),
     };
     let mut options = GatewayOptions {
         node_timeout: Duration::from_secs(1),

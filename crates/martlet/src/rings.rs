@@ -43,6 +43,7 @@ impl RingFiles {
             objects,
             policies: policies.clone(),
             hash: hash.clone(),
+            nodes: gateway::nodes::NodeTables::default(),
         };
         Ok((rings, Self { files }))
     }

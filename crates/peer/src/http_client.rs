@@ -11,10 +11,12 @@
 use crate::body::{Body, BodyError};
 use crate::footer;
 use crate::interim::{Begin, InterimStream};
+use crate::message::Message;
 use crate::names::{Mark, Names};
 use crate::peers::{PeerError, Timeouts};
 use crate::{Call, RawCall, Response};
 use futures_util::Stream;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -158,7 +160,7 @@ impl HttpClient {
 
 /// The HTTP request for `call`; `boundary` is for a body that must be wrapped.
 fn into_request(node: &str, call: Call, boundary: impl FnOnce() -> String) -> Result<http::Request<Body>, PeerError> {
-    let mut call: RawCall = call.into_raw();
+    let mut call = with_length(call);
     let mut uri = call.address.url_path();
     if !call.query.is_empty() {
         uri.push('?');
@@ -182,6 +184,25 @@ fn into_request(node: &str, call: Call, boundary: impl FnOnce() -> String) -> Re
         true => hold_until_continue(request, has_footer),
         false => request,
     })
+}
+
+/// The call with the length that its body has, where the message leaves it to the body.
+fn with_length(call: Call) -> RawCall {
+    let (is_put, has_none) = match &call.message {
+        Message::PutObject(put) => (put.content_length.is_none() && put.transfer_encoding.is_none(), false),
+        Message::PostObject(_) | Message::DeleteObject(_) => (false, true),
+        _ => (false, false),
+    };
+    let length = call.body.length();
+    let mut call = call.into_raw();
+    let headers = &mut call.headers;
+    match length {
+        Some(length) if is_put => drop(headers.insert(CONTENT_LENGTH, length.into())),
+        None if is_put => drop(headers.insert(TRANSFER_ENCODING, http::HeaderValue::from_static("chunked"))),
+        _ if has_none => drop(headers.entry(CONTENT_LENGTH).or_insert(0.into())),
+        _ => {}
+    }
+    call
 }
 
 /// Keeps the body back until the node has said `100 Continue`; one with a footer for good when the node

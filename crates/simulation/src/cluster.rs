@@ -366,6 +366,7 @@ impl SimCluster {
             objects: BTreeMap::from([(PolicyIndex(0), self.topology.objects.clone())]),
             policies: Policies::default(),
             hash: self.topology.hash.clone(),
+            nodes: gateway::nodes::NodeTables::default(),
         }
     }
 }

@@ -44,6 +44,8 @@ pub use targets::{UpdateNode, UpdateTargets};
 use crate::address::{Address, PartitionTarget, Target};
 use crate::deletes::DELETES;
 use http::{HeaderMap, Method};
+use std::sync::Arc;
+use vocabulary::Partition;
 
 /// A request as HTTP has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +102,19 @@ macro_rules! message_enum {
                     },)*
                     Self::Raw(raw) => raw,
                 }
+            }
+
+            /// The same for this device and partition.
+            pub fn sent_to(&self, device: &Arc<str>, partition: Partition) -> Self {
+                let mut sent = self.clone();
+                match &mut sent {
+                    $(Self::$name(message) => {
+                        message.target.device = device.clone();
+                        message.target.partition = partition;
+                    })*
+                    Self::Raw(_) => {}
+                }
+                sent
             }
 
             /// Where it goes.

@@ -3,8 +3,7 @@
 use super::*;
 use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
-use std::sync::Arc;
-use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
 fn target(path: &str) -> Target {
     Target {
