@@ -5,40 +5,29 @@ use crate::listing_query;
 use crate::metadata;
 use crate::refusal::refusal_of;
 use crate::render::Listing;
-use crate::request::ListingRequest;
+use crate::request::{ListingRequest, any_policy, is_overriding, optional, required};
 use crate::state::{DatabaseJob, ListingServerState};
-use http::{Method, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderName, StatusCode};
 use listing_engine::{Broker, ContainerRow, Error, Info, Kind, Metadata, Row};
 use peer::Response;
+use peer::message::header_names::{
+    X_ACCOUNT_STATUS, X_BYTES_USED, X_DELETE_TIMESTAMP, X_OBJECT_COUNT, X_PUT_TIMESTAMP, X_TIMESTAMP,
+};
+use peer::message::{ReadAccount, UpdateAccount};
 use std::sync::Arc;
-use storage_shell::{Refusal, page, put, put_named, put_number, whole};
+use storage_shell::{Refusal, page, put as put_header, put_named, put_number, whole};
 use tokio::sync::oneshot;
 use vocabulary::{PolicyIndex, Timestamp};
 
+const X_ACCOUNT_CONTAINER_COUNT: HeaderName = HeaderName::from_static("x-account-container-count");
+const X_ACCOUNT_OBJECT_COUNT: HeaderName = HeaderName::from_static("x-account-object-count");
+const X_ACCOUNT_BYTES_USED: HeaderName = HeaderName::from_static("x-account-bytes-used");
 /// What a deleted account is labelled with.
 const EMPTY_TYPE: &str = "text/html; charset=utf-8";
 
-/// Every verb on an account.
-pub(crate) async fn answer_call(
-    state: &Arc<ListingServerState>,
-    request: Arc<ListingRequest>,
-) -> Result<Response, Refusal> {
-    let (row, too_long) = (request.path.container.is_some(), request.object().is_some());
-    let method = request.method.clone();
-    if too_long || (row && method != Method::PUT) {
-        return Err(request.invalid_path());
-    }
-    request.check_reserved(&state.options)?;
-    match method.as_str() {
-        "PUT" if row => put_row(state, request).await,
-        "PUT" => put_account(state, request).await,
-        "POST" => post(state, request).await,
-        "DELETE" => delete(state, request).await,
-        _ => read(state, request).await,
-    }
-}
-
-async fn put_account(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+/// Creates or touches an account, and sets metadata.
+pub(crate) async fn put(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
     let job = |job: &DatabaseJob<'_>| {
         job.check_room()?;
         let timestamp = job.request.timestamp()?;
@@ -78,15 +67,21 @@ fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) ->
 }
 
 /// The row of a container, as its server reports it.
-async fn put_row(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+pub(crate) async fn put_row(
+    state: &Arc<ListingServerState>,
+    request: Arc<ListingRequest>,
+    message: &UpdateAccount,
+) -> Result<Response, Refusal> {
     let row = ContainerRow {
         name: request.container().to_owned(),
-        put_timestamp: request.time("x-put-timestamp")?,
-        delete_timestamp: request.time("x-delete-timestamp")?,
-        object_count: request.number("x-object-count")?,
-        bytes_used: request.number("x-bytes-used")?,
-        policy: policy_of_row(&request)?,
+        put_timestamp: required(&message.put_timestamp, &X_PUT_TIMESTAMP)?,
+        delete_timestamp: required(&message.delete_timestamp, &X_DELETE_TIMESTAMP)?,
+        object_count: required(&message.object_count, &X_OBJECT_COUNT)?,
+        bytes_used: required(&message.bytes_used, &X_BYTES_USED)?,
+        // Any number: a row may be of a policy that this node has not heard of yet.
+        policy: any_policy(&message.policy)?.unwrap_or(PolicyIndex::LEGACY),
     };
+    let overrides_deleted = is_overriding(&message.overrides_deleted);
     let went = row.delete_timestamp > row.put_timestamp;
     let (done, stored) = oneshot::channel::<Result<(), Error>>();
     let job = move |job: &DatabaseJob<'_>| {
@@ -94,15 +89,13 @@ async fn put_row(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) 
         let broker = match job.request.may_create_account(&job.state.options) {
             // Updaters send no time of their own.
             true => {
-                let sent = job.request.optional_time("x-timestamp")?;
+                let sent = optional(&job.request.timestamp, &X_TIMESTAMP)?;
                 let time = sent.unwrap_or_else(|| job.state.world.clock.now());
                 job.find_or_create(time, PolicyIndex::LEGACY)?.0
             }
             false => job.open()?,
         };
-        let overrides = job.request.text("x-account-override-deleted");
-        let overridden = overrides.is_some_and(|value| value.eq_ignore_ascii_case("yes"));
-        if !overridden && broker.is_deleted().map_err(|error| job.refuse(&error))? {
+        if !overrides_deleted && broker.is_deleted().map_err(|error| job.refuse(&error))? {
             return Err(Refusal::not_found(None));
         }
         // Updaters send the same again; a new row would travel to every replica.
@@ -120,24 +113,13 @@ async fn put_row(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) 
     match stored.await {
         Ok(Ok(())) if went => Ok(page(StatusCode::NO_CONTENT)),
         Ok(Ok(())) => Ok(page(StatusCode::CREATED)),
-        Ok(Err(error)) => Err(refusal_of(&error, &request.device)),
+        Ok(Err(error)) => Err(refusal_of(&error, &request.target.device)),
         Err(_) => Err(Refusal::internal()),
     }
 }
 
-/// Any number: a row may be of a policy that this node has not heard of yet.
-fn policy_of_row(request: &ListingRequest) -> Result<PolicyIndex, Refusal> {
-    match request.text("x-backend-storage-policy-index") {
-        None => Ok(PolicyIndex::LEGACY),
-        Some(text) => text
-            .trim()
-            .parse()
-            .map(PolicyIndex)
-            .map_err(|_| Refusal::bad_request(format!("Invalid X-Backend-Storage-Policy-Index '{text}'"))),
-    }
-}
-
-async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+/// Sets metadata.
+pub(crate) async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     let job = move |job: &DatabaseJob<'_>| {
         job.check_room()?;
@@ -148,31 +130,37 @@ async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> 
     state.run(&request, job).await
 }
 
-async fn delete(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+/// Marks an account as deleted.
+pub(crate) async fn delete(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
     let job = |job: &DatabaseJob<'_>| {
         let timestamp = job.request.timestamp()?;
         let (broker, _) = living(job)?;
         broker.delete(timestamp).map_err(|error| job.refuse(&error))?;
         let mut response = whole(StatusCode::NO_CONTENT, EMPTY_TYPE, "");
-        put(&mut response, "x-account-status", "Deleted");
+        put_header(&mut response, X_ACCOUNT_STATUS, "Deleted");
         Ok(response)
     };
     state.run(&request, job).await
 }
 
-async fn read(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
-    let format = accept::format(&request.query, request.text("accept"))?;
-    if request.method == Method::HEAD {
+/// HEAD and GET.
+pub(crate) async fn read(
+    state: &Arc<ListingServerState>,
+    request: Arc<ListingRequest>,
+    message: ReadAccount,
+) -> Result<Response, Refusal> {
+    let format = accept::format(&message.query, request.text(ACCEPT))?;
+    if message.head_only {
         let job = move |job: &DatabaseJob<'_>| {
             let (broker, info) = living(job)?;
             let mut response = page(StatusCode::NO_CONTENT);
-            put(&mut response, "content-type", format.content_type());
+            put_header(&mut response, CONTENT_TYPE, format.content_type());
             describe(job, &broker, &info, &mut response)?;
             Ok(response)
         };
         return state.run(&request, job).await;
     }
-    let mut query = listing_query::parse(&request, state.options.limits.account_listing_limit)?;
+    let mut query = listing_query::parse(&request, &message.query, state.options.limits.account_listing_limit)?;
     query.path = None;
     let job = move |job: &DatabaseJob<'_>| {
         let (broker, info) = living(job)?;
@@ -208,7 +196,7 @@ fn living(job: &DatabaseJob<'_>) -> Result<(Arc<Broker>, Info), Refusal> {
 fn gone(status: StatusCode, text: &'static str, info: Option<&Info>) -> Refusal {
     let mut response = whole(status, EMPTY_TYPE, text);
     if info.is_some_and(is_marked_deleted) {
-        put(&mut response, "x-account-status", "Deleted");
+        put_header(&mut response, X_ACCOUNT_STATUS, "Deleted");
     }
     Refusal::Whole(Box::new(response))
 }
@@ -216,11 +204,11 @@ fn gone(status: StatusCode, text: &'static str, info: Option<&Info>) -> Refusal 
 /// What HEAD and GET say about the account.
 fn describe(job: &DatabaseJob<'_>, broker: &Broker, info: &Info, response: &mut Response) -> Result<(), Refusal> {
     let refuse = |error: Error| job.refuse(&error);
-    put_number(response, "x-account-container-count", info.container_count);
-    put_number(response, "x-account-object-count", info.object_count);
-    put_number(response, "x-account-bytes-used", info.bytes_used);
-    put(response, "x-timestamp", &info.created_at.normal());
-    put(response, "x-put-timestamp", &info.put_timestamp.normal());
+    put_number(response, X_ACCOUNT_CONTAINER_COUNT, info.container_count);
+    put_number(response, X_ACCOUNT_OBJECT_COUNT, info.object_count);
+    put_number(response, X_ACCOUNT_BYTES_USED, info.bytes_used);
+    put_header(response, X_TIMESTAMP, &info.created_at.normal());
+    put_header(response, X_PUT_TIMESTAMP, &info.put_timestamp.normal());
     for stat in broker.policy_stats().map_err(refuse)? {
         let Some(policy) = job.state.options.policies.get(stat.policy) else {
             continue;

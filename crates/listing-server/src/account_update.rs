@@ -3,15 +3,16 @@
 //! Sent to the account servers that the gateway names, each once. What they do not take is made up
 //! for by the container updater, for the container remembers what it last reported.
 
-use crate::request::ListingRequest;
+use crate::request::{ListingRequest, text};
 use crate::state::ListingServerState;
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, StatusCode};
 use listing_engine::Info;
-use peer::{RawCall, Target, Timeouts};
+use peer::message::{RequestContext, UpdateAccount, UpdateNode, UpdateTargets};
+use peer::{Call, Target, Timeouts};
 use std::sync::Arc;
-use storage_shell::Refusal;
-use vocabulary::{PolicyIndex, Timestamp};
+use storage_shell::{Refusal, header_value};
+use vocabulary::{Partition, PolicyIndex, Timestamp};
 
 /// What the account keeps of a container.
 pub(crate) struct ContainerFigures {
@@ -34,57 +35,34 @@ impl ContainerFigures {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct AccountNode {
-    ip: String,
-    port: u16,
-    device: String,
-}
-
 /// The account servers that get the row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct AccountUpdate {
-    nodes: Vec<AccountNode>,
-    partition: u32,
+    nodes: Vec<UpdateNode>,
+    partition: Partition,
+    overrides_deleted: bool,
 }
 
 impl AccountUpdate {
-    /// The gateway's `X-Account-Host`, `-Device` and `-Partition`; none when they are missing.
-    pub(crate) fn from_request(request: &ListingRequest) -> Result<Self, Refusal> {
-        let text = |name| request.text(name).unwrap_or_default();
-        Self::new(
-            text("x-account-host"),
-            text("x-account-device"),
-            text("x-account-partition"),
-        )
-        .ok_or(Refusal::Page(StatusCode::BAD_REQUEST))
-    }
-
-    fn new(hosts: &str, devices: &str, partition: &str) -> Option<Self> {
-        let none = Self {
-            nodes: Vec::new(),
-            partition: 0,
+    /// To the servers that the gateway names; 400 when any of them cannot be read.
+    pub(crate) fn new(servers: UpdateTargets, overrides_deleted: bool) -> Result<Self, Refusal> {
+        let (nodes, partition) = match servers {
+            UpdateTargets::Absent => (Vec::new(), Partition::default()),
+            UpdateTargets::Nodes {
+                partition,
+                nodes,
+                some_unreadable: false,
+            } => (nodes, partition),
+            UpdateTargets::Nodes { .. } => return Err(Refusal::Page(StatusCode::BAD_REQUEST)),
+            UpdateTargets::Mismatched { hosts, devices } => {
+                tracing::error!("{hosts} account hosts but {devices} devices");
+                return Err(Refusal::Page(StatusCode::BAD_REQUEST));
+            }
         };
-        if hosts.is_empty() || partition.is_empty() {
-            return Some(none);
-        }
-        let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
-        let devices: Vec<&str> = devices.split(',').map(str::trim).collect();
-        if hosts.len() != devices.len() {
-            tracing::error!("{} account hosts but {} devices", hosts.len(), devices.len());
-            return None;
-        }
-        let node = |(host, device): (&&str, &&str)| {
-            let (ip, port) = host.rsplit_once(':')?;
-            Some(AccountNode {
-                ip: ip.to_owned(),
-                port: port.parse().ok()?,
-                device: (!device.is_empty()).then(|| (*device).to_owned())?,
-            })
-        };
-        Some(Self {
-            nodes: hosts.iter().zip(&devices).map(node).collect::<Option<_>>()?,
-            partition: partition.trim().parse().ok()?,
+        Ok(Self {
+            nodes,
+            partition,
+            overrides_deleted,
         })
     }
 
@@ -103,14 +81,14 @@ impl AccountUpdate {
             response: state.options.node_timeout,
         };
         let path = Arc::new(vocabulary::EntityPath::account(request.account()).with_container(request.container()));
-        let headers = headers(request, figures);
+        let context = context(request);
         let calls = self.nodes.iter().map(|node| {
             let target = Target {
-                device: node.device.as_str().into(),
-                partition: vocabulary::Partition(self.partition),
+                device: node.device.clone(),
+                partition: self.partition,
                 path: path.clone(),
             };
-            let call = RawCall::new(Method::PUT, target, headers.clone());
+            let call = Call::new(context.clone(), self.message(target, request, figures));
             async move {
                 let answer = peers.send(&node.ip, node.port, call, timeouts).await;
                 let error = match &answer {
@@ -123,7 +101,7 @@ impl AccountUpdate {
                     node.ip,
                     node.port,
                     node.device,
-                    request.path.path()
+                    request.target.path.path()
                 );
                 answer.map_or(StatusCode::SERVICE_UNAVAILABLE, |response| response.status())
             }
@@ -134,70 +112,58 @@ impl AccountUpdate {
             false => Ok(()),
         }
     }
+
+    fn message(&self, target: Target, request: &ListingRequest, figures: &ContainerFigures) -> UpdateAccount {
+        UpdateAccount {
+            // An account server of ours or of OpenStack's needs a timestamp only to create what is missing.
+            timestamp: request.timestamp.clone(),
+            put_timestamp: figures.put.into(),
+            delete_timestamp: figures.delete.into(),
+            object_count: figures.objects.into(),
+            bytes_used: figures.bytes.into(),
+            policy: figures.policy.into(),
+            overrides_deleted: self.overrides_deleted.then_some(HeaderValue::from_static("yes")),
+            ..UpdateAccount::new(target)
+        }
+    }
 }
 
-fn headers(request: &ListingRequest, figures: &ContainerFigures) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(10);
-    let mut set = |name: &'static str, value: &str| {
-        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    };
-    let spell = |time: Timestamp| match time == Timestamp::ZERO {
-        true => "0".to_owned(),
-        false => time.internal(),
-    };
-    let host = request.text("host").unwrap_or("localhost");
-    set("x-put-timestamp", &spell(figures.put));
-    set("x-delete-timestamp", &spell(figures.delete));
-    set("x-object-count", &figures.objects.to_string());
-    set("x-bytes-used", &figures.bytes.to_string());
-    set("x-backend-storage-policy-index", &figures.policy.to_string());
-    set("x-trans-id", request.text("x-trans-id").unwrap_or("-"));
-    set("user-agent", &format!("container-server {}", std::process::id()));
-    set(
-        "referer",
-        &format!("{} http://{host}{}", request.method, request.url_path()),
-    );
-    // An account server of ours or of OpenStack's needs a timestamp only to create what is missing.
-    if let Some(timestamp) = request.text("x-timestamp") {
-        set("x-timestamp", timestamp);
+fn context(request: &ListingRequest) -> RequestContext {
+    let host = request.context.host.as_ref().and_then(text).unwrap_or("localhost");
+    let referer = format_args!("{} http://{host}{}", request.method, request.url_path()).to_string();
+    RequestContext {
+        trans_id: Some(request.context.trans_id().into()),
+        user_agent: header_value(format_args!("container-server {}", std::process::id())),
+        referer: header_value(referer),
+        ..RequestContext::default()
     }
-    if request
-        .text("x-account-override-deleted")
-        .is_some_and(|v| v.eq_ignore_ascii_case("yes"))
-    {
-        set("x-account-override-deleted", "yes");
-    }
-    headers
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
-    fn lists_belong_together() {
-        let two = AccountUpdate::new("10.0.0.1:6202, fe80::1:6202", "sda,sdb", "7").unwrap();
+    fn servers_that_cannot_be_read_are_refused() {
+        let update = |hosts: &str, devices: &str, partition: &str| {
+            AccountUpdate::new(UpdateTargets::parse(hosts, devices, partition), false)
+        };
+        let two = update("10.0.0.1:6202, fe80::1:6202", "sda,sdb", "7").unwrap();
         assert_eq!(
-            (two.nodes.len(), two.nodes[1].ip.as_str(), two.partition),
-            (2, "fe80::1", 7)
+            (two.nodes.len(), &*two.nodes[1].ip, two.partition),
+            (2, "fe80::1", Partition(7))
         );
-        assert!(AccountUpdate::new("", "", "").unwrap().nodes.is_empty());
+        assert!(
+            AccountUpdate::new(UpdateTargets::Absent, false)
+                .unwrap()
+                .nodes
+                .is_empty()
+        );
         for (hosts, devices, partition) in [("a:1,b:1", "sda", "1"), ("rubbish", "sda", "1"), ("a:1", "sda", "x")] {
-            assert_eq!(
-                AccountUpdate::new(hosts, devices, partition),
-                None,
+            assert!(
+                update(hosts, devices, partition).is_err(),
                 "{hosts} {devices} {partition}"
             );
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_lists_are_read_or_refused(hosts in "[\\PC,:]{0,40}", devices in "[\\PC,]{0,40}", partition in "\\PC{0,12}") {
-            let _ = AccountUpdate::new(&hosts, &devices, &partition);
         }
     }
 }

@@ -7,44 +7,73 @@ use crate::accept::{self, ListingFormat};
 use crate::account_update::{AccountUpdate, ContainerFigures};
 use crate::metadata::{self, SYNC_KEY, SYNC_TO};
 use crate::render::Listing;
-use crate::request::ListingRequest;
+use crate::request::{ListingRequest, is_about_shards, is_overriding, known_policy, text};
 use crate::state::{DatabaseJob, ListingServerState};
 use crate::{listing_query, sync_to};
-use http::{Method, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE, LAST_MODIFIED};
+use http::{HeaderName, StatusCode};
 use listing_engine::{Broker, Error, Info, Kind, Metadata};
 use peer::Response;
+use peer::message::header_names::{
+    X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_DEFAULT_POLICY, X_POLICY_INDEX,
+    X_PUT_TIMESTAMP, X_RECORD_POLICY_INDEX, X_RECORD_SHARD_FORMAT, X_RECORD_TYPE, X_SHARDING_STATE,
+    X_STATUS_CHANGED_AT, X_TIMESTAMP,
+};
+use peer::message::{DeleteContainer, HeaderField, PutContainer, ReadContainer};
 use std::sync::Arc;
 use storage_shell::{Refusal, page, put as put_header, put_number, put_time, run_detached, whole};
 use vocabulary::{PolicyIndex, Timestamp};
 
-const POLICY_INDEX: &str = "x-backend-storage-policy-index";
+const X_CONTAINER_OBJECT_COUNT: HeaderName = HeaderName::from_static("x-container-object-count");
+const X_CONTAINER_BYTES_USED: HeaderName = HeaderName::from_static("x-container-bytes-used");
 
 /// Creates, recreates or touches a container, and sets metadata.
-pub(crate) async fn put(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+pub(crate) async fn put(
+    state: &Arc<ListingServerState>,
+    request: Arc<ListingRequest>,
+    message: PutContainer,
+) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     check_sync_to(state, &request)?;
-    if request.is_about_shards() {
+    if is_about_shards(&message.record_type) {
         return Err(Refusal::Page(StatusCode::NOT_IMPLEMENTED));
     }
     let work = {
         let state = state.clone();
         async move {
-            let (status, figures) = state.run(&request, move |job| put_on_disk(job, timestamp)).await?;
-            let update = AccountUpdate::from_request(&request)?;
+            let PutContainer {
+                policy,
+                default_policy,
+                accounts,
+                overrides_deleted,
+                ..
+            } = message;
+            let job = move |job: &DatabaseJob<'_>| put_on_disk(job, timestamp, &policy, &default_policy);
+            let (status, figures) = state.run(&request, job).await?;
+            let update = AccountUpdate::new(accounts, is_overriding(&overrides_deleted))?;
             update.send(&state, &request, &figures).await?;
             let mut response = page(status);
-            put_number(&mut response, POLICY_INDEX, u64::from(figures.policy.0));
+            put_number(&mut response, X_POLICY_INDEX, u64::from(figures.policy.0));
             Ok(response)
         }
     };
     run_detached(&state.world, work).await
 }
 
-fn put_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(StatusCode, ContainerFigures), Refusal> {
+fn put_on_disk(
+    job: &DatabaseJob<'_>,
+    timestamp: Timestamp,
+    policy: &HeaderField<PolicyIndex>,
+    default_policy: &HeaderField<PolicyIndex>,
+) -> Result<(StatusCode, ContainerFigures), Refusal> {
     let options = &job.state.options;
     job.check_room()?;
-    let asked = job.request.policy(options)?;
-    let new_policy = asked.unwrap_or(default_policy(job)?);
+    let asked = known_policy(policy, options)?;
+    // What the gateway says is the default, so that all replicas of a new container agree.
+    let invalid = |_: &_| Refusal::bad_request(format!("Invalid {X_DEFAULT_POLICY} header"));
+    let default_policy = default_policy.optional(invalid)?.copied();
+    let default_policy = default_policy.unwrap_or_else(|| options.policies.default_policy().index);
+    let new_policy = asked.unwrap_or(default_policy);
     let (broker, created) = job.find_or_create(timestamp, new_policy)?;
     let refuse = |error: Error| job.refuse(&error);
     let fresh = created || touch(job, &broker, timestamp, asked, new_policy)?;
@@ -86,19 +115,8 @@ fn touch(
 
 fn policy_conflict(policy: PolicyIndex) -> Refusal {
     let mut response = page(StatusCode::CONFLICT);
-    put_number(&mut response, POLICY_INDEX, u64::from(policy.0));
+    put_number(&mut response, X_POLICY_INDEX, u64::from(policy.0));
     Refusal::Whole(Box::new(response))
-}
-
-/// What the gateway says is the default, so that all replicas of a new container agree.
-fn default_policy(job: &DatabaseJob<'_>) -> Result<PolicyIndex, Refusal> {
-    match job.request.text("x-backend-storage-policy-default") {
-        None => Ok(job.state.options.policies.default_policy().index),
-        Some(text) => match text.trim().parse() {
-            Ok(index) => Ok(PolicyIndex(index)),
-            Err(_) => Err(Refusal::bad_request("Invalid x-backend-storage-policy-default header")),
-        },
-    }
 }
 
 fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) -> Result<(), Refusal> {
@@ -124,11 +142,15 @@ fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) ->
 
 fn check_sync_to(state: &ListingServerState, request: &ListingRequest) -> Result<(), Refusal> {
     let (hosts, realms) = (&state.options.allowed_sync_hosts, &state.options.sync_realms);
-    sync_to::check(request.text("x-container-sync-to"), hosts, || realms.now())
+    sync_to::check(request.text(SYNC_TO), hosts, || realms.now())
 }
 
 /// Sets metadata.
-pub(crate) async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+pub(crate) async fn post(
+    state: &Arc<ListingServerState>,
+    request: Arc<ListingRequest>,
+    keeps_timestamp: bool,
+) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     check_sync_to(state, &request)?;
     let job = move |job: &DatabaseJob<'_>| {
@@ -139,7 +161,7 @@ pub(crate) async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRe
             return Err(Refusal::not_found(None));
         }
         // What Swift notes for itself in a container is no change that its users made.
-        if !job.request.is_on("x-backend-no-timestamp-update") {
+        if !keeps_timestamp {
             broker.update_put_timestamp(timestamp).map_err(refuse)?;
         }
         set_metadata(job, &broker, timestamp)
@@ -149,13 +171,17 @@ pub(crate) async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRe
 }
 
 /// Deletes an empty container.
-pub(crate) async fn delete(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+pub(crate) async fn delete(
+    state: &Arc<ListingServerState>,
+    request: Arc<ListingRequest>,
+    message: DeleteContainer,
+) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     let work = {
         let state = state.clone();
         async move {
             let (existed, figures) = state.run(&request, move |job| delete_on_disk(job, timestamp)).await?;
-            let update = AccountUpdate::from_request(&request)?;
+            let update = AccountUpdate::new(message.accounts, is_overriding(&message.overrides_deleted))?;
             update.send(&state, &request, &figures).await?;
             Ok(page(match existed {
                 true => StatusCode::NO_CONTENT,
@@ -185,20 +211,24 @@ fn delete_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(bool, 
 }
 
 /// HEAD and GET.
-pub(crate) async fn read(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+pub(crate) async fn read(
+    state: &Arc<ListingServerState>,
+    request: Arc<ListingRequest>,
+    message: ReadContainer,
+) -> Result<Response, Refusal> {
     let options = &state.options;
-    let format = accept::format(&request.query, request.text("accept"))?;
-    if request.method == Method::HEAD {
+    let format = accept::format(&message.query, request.text(ACCEPT))?;
+    if message.head_only {
         return state.run(&request, move |job| head(job, format)).await;
     }
-    let mut query = listing_query::parse(&request, options.limits.container_listing_limit)?;
-    query.policy = request.policy(options)?;
+    let mut query = listing_query::parse(&request, &message.query, options.limits.container_listing_limit)?;
+    query.policy = known_policy(&message.policy, options)?;
     let job = move |job: &DatabaseJob<'_>| {
         let (broker, info) = living(job)?;
         let policy = query.policy.unwrap_or(info.policy);
         let mut query = query;
         query.policy = Some(policy);
-        let (text, empty) = match job.request.is_about_shards() {
+        let (listing, empty) = match is_about_shards(&message.record_type) {
             true => (no_shards(job, &broker)?, false),
             false => list(job, &broker, &query, format)?,
         };
@@ -206,9 +236,9 @@ pub(crate) async fn read(state: &Arc<ListingServerState>, request: Arc<ListingRe
             (ListingFormat::Plain, true) => StatusCode::NO_CONTENT,
             _ => StatusCode::OK,
         };
-        let mut response = whole(status, format.content_type(), text);
+        let mut response = whole(status, format.content_type(), listing);
         describe(job, &broker, &info, &mut response)?;
-        describe_records(job.request, policy, &mut response);
+        describe_records(&message, policy, &mut response);
         Ok(response)
     };
     state.run(&request, job).await
@@ -217,7 +247,7 @@ pub(crate) async fn read(state: &Arc<ListingServerState>, request: Arc<ListingRe
 fn head(job: &DatabaseJob<'_>, format: ListingFormat) -> Result<Response, Refusal> {
     let (broker, info) = living(job)?;
     let mut response = page(StatusCode::NO_CONTENT);
-    put_header(&mut response, "content-type", format.content_type());
+    put_header(&mut response, CONTENT_TYPE, format.content_type());
     describe(job, &broker, &info, &mut response)?;
     Ok(response)
 }
@@ -243,48 +273,43 @@ fn gone(info: Option<&Info>) -> Refusal {
 
 fn put_backend_headers(info: Option<&Info>, response: &mut Response) {
     let time = |pick: fn(&Info) -> Timestamp| info.map_or(Timestamp::ZERO, pick);
-    put_time(response, "x-backend-timestamp", time(|info| info.created_at));
-    put_time(response, "x-backend-put-timestamp", time(|info| info.put_timestamp));
-    put_time(
+    put_time(response, X_BACKEND_TIMESTAMP, time(|info| info.created_at));
+    put_time(response, X_BACKEND_PUT_TIMESTAMP, time(|info| info.put_timestamp));
+    put_time(response, X_BACKEND_DELETE_TIMESTAMP, time(|info| info.delete_timestamp));
+    put_time(response, X_STATUS_CHANGED_AT, time(|info| info.status_changed_at));
+    put_number(
         response,
-        "x-backend-delete-timestamp",
-        time(|info| info.delete_timestamp),
+        X_POLICY_INDEX,
+        info.map_or(0, |info| u64::from(info.policy.0)),
     );
-    put_time(
-        response,
-        "x-backend-status-changed-at",
-        time(|info| info.status_changed_at),
-    );
-    put_number(response, POLICY_INDEX, info.map_or(0, |info| u64::from(info.policy.0)));
 }
 
 /// What HEAD and GET say about the container.
 fn describe(job: &DatabaseJob<'_>, broker: &Broker, info: &Info, response: &mut Response) -> Result<(), Refusal> {
     let refuse = |error: Error| job.refuse(&error);
     put_backend_headers(Some(info), response);
-    put_number(response, "x-container-object-count", info.object_count);
-    put_number(response, "x-container-bytes-used", info.bytes_used);
-    put_header(response, "x-timestamp", &info.created_at.normal());
-    put_header(response, "x-put-timestamp", &info.put_timestamp.normal());
-    put_header(response, "last-modified", &info.put_timestamp.last_modified());
+    put_number(response, X_CONTAINER_OBJECT_COUNT, info.object_count);
+    put_number(response, X_CONTAINER_BYTES_USED, info.bytes_used);
+    put_header(response, X_TIMESTAMP, &info.created_at.normal());
+    put_header(response, X_PUT_TIMESTAMP, &info.put_timestamp.normal());
+    put_header(response, LAST_MODIFIED, &info.put_timestamp.last_modified());
     let sharding = broker.sharding_state().map_err(refuse)?;
-    put_header(response, "x-backend-sharding-state", sharding);
+    put_header(response, X_SHARDING_STATE, sharding);
     metadata::to_response(Kind::Container, &broker.metadata().map_err(refuse)?, response);
     Ok(())
 }
 
 /// What GET says about the lines of its listing.
-fn describe_records(request: &ListingRequest, policy: PolicyIndex, response: &mut Response) {
-    if request.is_about_shards() {
-        let namespace = request
-            .text("x-backend-record-shard-format")
-            .is_some_and(|format| format.eq_ignore_ascii_case("namespace"));
+fn describe_records(message: &ReadContainer, policy: PolicyIndex, response: &mut Response) {
+    if is_about_shards(&message.record_type) {
+        let format = message.record_shard_format.as_ref().and_then(text);
+        let namespace = format.is_some_and(|format| format.eq_ignore_ascii_case("namespace"));
         let format = if namespace { "namespace" } else { "full" };
-        put_header(response, "x-backend-record-type", "shard");
-        put_header(response, "x-backend-record-shard-format", format);
+        put_header(response, X_RECORD_TYPE, "shard");
+        put_header(response, X_RECORD_SHARD_FORMAT, format);
     } else {
-        put_header(response, "x-backend-record-type", "object");
-        put_number(response, "x-backend-record-storage-policy-index", u64::from(policy.0));
+        put_header(response, X_RECORD_TYPE, "object");
+        put_number(response, X_RECORD_POLICY_INDEX, u64::from(policy.0));
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::request::{ListingRequest, is_true};
 use http::StatusCode;
 use listing_engine::{Deleted, ListQuery};
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_INCLUDE_DELETED};
 use storage_shell::Refusal;
 use vocabulary::names::query_value;
 
 /// What the request asks, within `most` entries. The policy is for the caller to add.
-pub(crate) fn parse(request: &ListingRequest, most: usize) -> Result<ListQuery, Refusal> {
-    let get = |name: &str| match query_value(&request.query, name) {
+pub(crate) fn parse(request: &ListingRequest, query: &str, most: usize) -> Result<ListQuery, Refusal> {
+    let get = |name: &str| match query_value(query, name) {
         None => Ok(None),
         Some(Ok(value)) => Ok(Some(value)),
         Some(Err(_)) => Err(Refusal::bad_request(format!("\"{name}\" parameter not valid UTF-8"))),
@@ -23,11 +24,11 @@ pub(crate) fn parse(request: &ListingRequest, most: usize) -> Result<ListQuery, 
         limit: limit(&text("limit")?, most)?,
         reverse: is_true(&text("reverse")?),
         policy: None,
-        deleted: match request.is_on("x-backend-include-deleted") {
+        deleted: match request.is_on(X_INCLUDE_DELETED) {
             true => Deleted::Show,
             false => Deleted::Hide,
         },
-        reserved: request.is_on("x-backend-allow-reserved-names"),
+        reserved: request.is_on(X_ALLOW_RESERVED_NAMES),
     })
 }
 

@@ -38,7 +38,7 @@ fn is_kept(kind: Kind, name: &str) -> bool {
 /// What the request sets, or removes with empty values.
 pub(crate) fn from_request(kind: Kind, request: &ListingRequest, timestamp: Timestamp) -> Result<Metadata, Refusal> {
     let mut metadata = Metadata::default();
-    for (name, value) in &request.headers {
+    for (name, value) in &*request.headers {
         if is_kept(kind, name.as_str()) {
             let not_text = |_| Refusal::bad_request("Metadata must be valid UTF-8");
             let value = std::str::from_utf8(value.as_bytes()).map_err(not_text)?;

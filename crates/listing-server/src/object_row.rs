@@ -5,11 +5,13 @@
 //! follows the batch's one sync without holding a thread.
 
 use crate::refusal::refusal_of;
-use crate::request::ListingRequest;
+use crate::request::{ListingRequest, known_policy, optional, required, required_text};
 use crate::state::{BODY_PATIENCE, DatabaseJob, ListingServerState};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use listing_engine::wire::object_row;
 use listing_engine::{Error, ObjectRow, Row};
+use peer::message::header_names::{X_CONTENT_TYPE, X_CONTENT_TYPE_TIMESTAMP, X_ETAG, X_META_TIMESTAMP, X_SIZE};
+use peer::message::{RowChange, UpdateContainer};
 use peer::{Body, Response};
 use serde_json::Value;
 use std::sync::Arc;
@@ -21,31 +23,35 @@ use vocabulary::{PolicyIndex, Timestamp};
 const MAX_UPDATE: u64 = 64 << 20;
 
 /// PUT or DELETE of one row.
-pub(crate) async fn write(state: &Arc<ListingServerState>, request: Arc<ListingRequest>) -> Result<Response, Refusal> {
+pub(crate) async fn write(
+    state: &Arc<ListingServerState>,
+    request: Arc<ListingRequest>,
+    message: &UpdateContainer,
+) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
-    let policy = request.policy(&state.options)?.unwrap_or(PolicyIndex::LEGACY);
-    let (row, status) = match request.method == Method::PUT {
-        true => (put_row(&request, timestamp, policy)?, StatusCode::CREATED),
-        false => {
+    let policy = known_policy(&message.policy, &state.options)?.unwrap_or(PolicyIndex::LEGACY);
+    let (row, status) = match message.change {
+        RowChange::Delete => {
             let name = request.object().unwrap_or_default();
             (ObjectRow::deleted(name, timestamp, policy), StatusCode::NO_CONTENT)
         }
+        RowChange::Put | RowChange::Batch => (put_row(&request, message, policy)?, StatusCode::CREATED),
     };
     store(state, &request, vec![Row::Object(row)], timestamp, policy).await?;
     Ok(page(status))
 }
 
-fn put_row(request: &ListingRequest, timestamp: Timestamp, policy: PolicyIndex) -> Result<ObjectRow, Refusal> {
+fn put_row(request: &ListingRequest, message: &UpdateContainer, policy: PolicyIndex) -> Result<ObjectRow, Refusal> {
     Ok(ObjectRow {
         name: request.object().unwrap_or_default().to_owned(),
-        timestamp,
-        size: request.number("x-size")?,
-        content_type: request.required("x-content-type")?.to_owned(),
-        etag: request.required("x-etag")?.to_owned(),
+        timestamp: request.timestamp()?,
+        size: required(&message.size, &X_SIZE)?,
+        content_type: required_text(&message.content_type, &X_CONTENT_TYPE)?.to_owned(),
+        etag: required_text(&message.etag, &X_ETAG)?.to_owned(),
         deleted: false,
         policy,
-        content_type_timestamp: request.optional_time("x-content-type-timestamp")?,
-        meta_timestamp: request.optional_time("x-meta-timestamp")?,
+        content_type_timestamp: optional(&message.content_type_timestamp, &X_CONTENT_TYPE_TIMESTAMP)?,
+        meta_timestamp: optional(&message.meta_timestamp, &X_META_TIMESTAMP)?,
     })
 }
 
@@ -53,10 +59,11 @@ fn put_row(request: &ListingRequest, timestamp: Timestamp, policy: PolicyIndex) 
 pub(crate) async fn update(
     state: &Arc<ListingServerState>,
     request: Arc<ListingRequest>,
+    message: &UpdateContainer,
     body: Body,
 ) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
-    let policy = request.policy(&state.options)?.unwrap_or(PolicyIndex::LEGACY);
+    let policy = known_policy(&message.policy, &state.options)?.unwrap_or(PolicyIndex::LEGACY);
     let bytes = body.collect_within(&state.world, MAX_UPDATE, BODY_PATIENCE).await;
     let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let listed: Vec<Value> = serde_json::from_slice(&bytes).map_err(|e| Refusal::bad_request(e.to_string()))?;
@@ -91,7 +98,7 @@ async fn store(
     state.run(request, job).await?;
     match stored.await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(refusal_of(&error, &request.device)),
+        Ok(Err(error)) => Err(refusal_of(&error, &request.target.device)),
         Err(_) => Err(Refusal::internal()),
     }
 }

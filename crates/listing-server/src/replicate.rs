@@ -8,8 +8,8 @@
 //! | `get_shard_ranges`, `merge_shard_ranges` | containers only |
 //!
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
-//! may also be sent in the body of a request with [`DATABASE_HEADER`]: then no rsync is needed. Answers
-//! to `sync` offer that with [`OFFER_HEADER`]; OpenStack's replicators overlook it.
+//! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
+//! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it.
 //! Always holds: a body is read up to a limit and in limited time; a name in it leads to no file outside `tmp`; a database
 //! of another account or container is not taken in.
 
@@ -17,12 +17,14 @@ use crate::devices::{ListingDevice, check_room};
 use crate::refusal::refusal_of;
 use crate::state::{BODY_PATIENCE, ListingServerState};
 use bytes::BytesMut;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use listing_engine::wire::{Numbered, Summary, ascii};
 use listing_engine::{
     Arriving, Broker, Direction, Error, Info, Kind, Location, Settling, ShardRange, SyncPoint, adopt,
 };
-use peer::{Address, Body, BodyError, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, PartitionTarget, RawCall, Response};
+use peer::message::ReplicateDatabase;
+use peer::message::header_names::X_MARTLET_TAKES;
+use peer::{Body, BodyError, OFFER_VALUE, PartitionTarget, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use storage_shell::{Refusal, page, put, run_detached, whole};
@@ -34,18 +36,16 @@ const MAX_ARGUMENTS: u64 = 64 << 20;
 const PIECE: usize = 1 << 20;
 
 /// Answers one REPLICATE.
-pub(crate) async fn answer_call(state: &Arc<ListingServerState>, call: RawCall) -> Result<Response, Refusal> {
-    let Address::Partition(PartitionTarget {
+pub(crate) async fn replicate(
+    state: &Arc<ListingServerState>,
+    message: ReplicateDatabase,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let PartitionTarget {
         device,
         partition,
         rest,
-    }) = call.address
-    else {
-        return Err(Refusal::bad_request(format!(
-            "Invalid path: {}",
-            call.address.url_path()
-        )));
-    };
+    } = message.target;
     if rest.is_empty() || rest.contains('/') {
         return Err(Refusal::bad_request(format!(
             "Invalid path: /{device}/{partition}/{rest}"
@@ -56,12 +56,10 @@ pub(crate) async fn answer_call(state: &Arc<ListingServerState>, call: RawCall) 
         partition,
         hash: PathHash::from_hex(&rest),
     };
-    if let Some(name) = database_name(&call.headers) {
-        return take_database(state, place, name, call.body).await;
+    if let Some(name) = message.database.as_ref().and_then(|name| name.to_str().ok()) {
+        return take_database(state, place, name.to_owned(), body).await;
     }
-    let bytes = (call.body)
-        .collect_within(&state.world, MAX_ARGUMENTS, BODY_PATIENCE)
-        .await;
+    let bytes = body.collect_within(&state.world, MAX_ARGUMENTS, BODY_PATIENCE).await;
     let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let args: Value = serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let Value::Array(mut args) = args else {
@@ -160,7 +158,7 @@ impl ReplicaJob<'_> {
             tracing::error!("{error}");
         }
         let mut response = page(StatusCode::NOT_FOUND);
-        put(&mut response, OFFER_HEADER, OFFER_VALUE);
+        put(&mut response, X_MARTLET_TAKES, OFFER_VALUE);
         Refusal::Whole(Box::new(response))
     }
 
@@ -176,7 +174,7 @@ impl ReplicaJob<'_> {
         let theirs = Summary::from_sync(args).ok_or_else(|| wrong("sync: a summary was expected"))?;
         let summary = self.compare(&broker, &theirs).map_err(|error| self.refuse(&error))?;
         let mut response = whole(StatusCode::OK, "text/html; charset=UTF-8", ascii(&summary));
-        put(&mut response, OFFER_HEADER, OFFER_VALUE);
+        put(&mut response, X_MARTLET_TAKES, OFFER_VALUE);
         Ok(response)
     }
 
@@ -291,11 +289,6 @@ impl ReplicaJob<'_> {
         };
         hash == self.location.hash()
     }
-}
-
-/// The copy's name, for requests that bring a database.
-fn database_name(headers: &HeaderMap) -> Option<String> {
-    Some(headers.get(DATABASE_HEADER)?.to_str().ok()?.to_owned())
 }
 
 /// Writes the body to `tmp`; 201. What becomes of it a second request says.

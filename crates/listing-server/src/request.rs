@@ -1,115 +1,81 @@
 //! What a request says: its path, timestamps, policy and switches.
 
 use crate::options::ListingServerOptions;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::Target;
+use peer::message::{HeaderField, RequestContext};
 use std::sync::Arc;
 use storage_shell::Refusal;
 use vocabulary::names::RESERVED;
-use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
+use vocabulary::{PolicyIndex, Timestamp};
 
-/// A request for an account, a container or a row, its body aside.
+/// What all requests for an account, a container or a row have.
 pub(crate) struct ListingRequest {
     pub(crate) method: Method,
-    pub(crate) device: Arc<str>,
-    pub(crate) partition: Partition,
-    pub(crate) path: Arc<EntityPath>,
-    pub(crate) query: String,
-    pub(crate) headers: HeaderMap,
+    pub(crate) context: RequestContext,
+    pub(crate) target: Target,
+    pub(crate) timestamp: HeaderField<Timestamp>,
+    /// The headers of the account or container itself.
+    pub(crate) headers: Arc<HeaderMap>,
+    /// A missing container is to be made.
+    pub(crate) creates: bool,
 }
 
 impl ListingRequest {
-    pub(crate) fn new(method: Method, target: Target, query: String, headers: HeaderMap) -> Self {
+    pub(crate) fn new(
+        method: Method,
+        context: RequestContext,
+        target: &Target,
+        timestamp: &HeaderField<Timestamp>,
+        headers: &Arc<HeaderMap>,
+    ) -> Self {
         Self {
             method,
-            device: target.device,
-            partition: target.partition,
-            path: target.path,
-            query,
-            headers,
+            context,
+            target: target.clone(),
+            timestamp: timestamp.clone(),
+            headers: headers.clone(),
+            creates: false,
         }
     }
 
-    /// Whether it is about the container's shards rather than its objects.
-    pub(crate) fn is_about_shards(&self) -> bool {
-        let record_type = self.text("x-backend-record-type");
-        record_type.is_some_and(|kind| kind.eq_ignore_ascii_case("shard"))
-    }
-
     pub(crate) fn account(&self) -> &str {
-        &self.path.account
+        &self.target.path.account
     }
 
     pub(crate) fn container(&self) -> &str {
-        self.path.container.as_deref().unwrap_or_default()
+        self.target.path.container.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn object(&self) -> Option<&str> {
-        self.path.object.as_deref()
+        self.target.path.object.as_deref()
     }
 
     /// The path as the wire has it, device and partition included.
     pub(crate) fn url_path(&self) -> String {
-        let device = vocabulary::names::quote(&self.device);
-        format!("/{device}/{}{}", self.partition, self.path.quoted())
+        let Target {
+            device,
+            partition,
+            path,
+        } = &self.target;
+        format!("/{}/{partition}{}", vocabulary::names::quote(device), path.quoted())
     }
 
-    /// A header's value, when it is there and is text.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()
+    /// The value of one of the entity's own headers, when it is there and is text.
+    pub(crate) fn text(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
+        text(self.headers.get(name)?)
     }
 
     /// A switch: `true`, `1`, `yes`, `on`, `t` or `y`.
-    pub(crate) fn is_on(&self, name: &str) -> bool {
+    pub(crate) fn is_on(&self, name: impl http::header::AsHeaderName) -> bool {
         self.text(name).is_some_and(is_true)
     }
 
     /// `X-Timestamp`, which every change must have.
     pub(crate) fn timestamp(&self) -> Result<Timestamp, Refusal> {
-        let text = self
-            .text("x-timestamp")
-            .ok_or_else(|| Refusal::bad_request("Missing X-Timestamp header"))?;
-        text.parse()
-            .map_err(|_| Refusal::bad_request("Invalid X-Timestamp header"))
-    }
-
-    /// A timestamp that may be absent.
-    pub(crate) fn optional_time(&self, name: &str) -> Result<Option<Timestamp>, Refusal> {
-        let parse = |text: &str| text.parse().map_err(|_| bad_header(name));
-        self.text(name).map(parse).transpose()
-    }
-
-    /// A timestamp that must be there.
-    pub(crate) fn time(&self, name: &str) -> Result<Timestamp, Refusal> {
-        self.optional_time(name)?.ok_or_else(|| missing_header(name))
-    }
-
-    /// A count that must be there; OpenStack's containers can come to one below zero, which counts as nothing.
-    pub(crate) fn number(&self, name: &str) -> Result<u64, Refusal> {
-        let text = self.text(name).ok_or_else(|| missing_header(name))?;
-        let number: i128 = text.trim().parse().map_err(|_| bad_header(name))?;
-        u64::try_from(number.max(0)).map_err(|_| bad_header(name))
-    }
-
-    /// A text that must be there.
-    pub(crate) fn required(&self, name: &str) -> Result<&str, Refusal> {
-        self.text(name).ok_or_else(|| missing_header(name))
-    }
-
-    /// `X-Backend-Storage-Policy-Index`: a policy of this cluster, when given.
-    pub(crate) fn policy(&self, options: &ListingServerOptions) -> Result<Option<PolicyIndex>, Refusal> {
-        let Some(text) = self.text("x-backend-storage-policy-index") else {
-            return Ok(None);
-        };
-        match text.trim().parse().map(PolicyIndex) {
-            Ok(index) if options.policies.get(index).is_some() => Ok(Some(index)),
-            Ok(index) => Err(Refusal::bad_request(format!(
-                "Invalid X-Backend-Storage-Policy-Index {index}"
-            ))),
-            Err(_) => Err(Refusal::bad_request(format!(
-                "Invalid X-Backend-Storage-Policy-Index '{text}'"
-            ))),
-        }
+        let missing = || Refusal::bad_request("Missing X-Timestamp header");
+        let malformed = |_: &_| Refusal::bad_request("Invalid X-Timestamp header");
+        self.timestamp.required(missing, malformed).copied()
     }
 
     /// Whether a missing account may be made for this request: one that belongs to Swift itself.
@@ -120,7 +86,7 @@ impl ListingRequest {
 
     /// Whether a missing container may be made for this request.
     pub(crate) fn may_create_container(&self, options: &ListingServerOptions) -> bool {
-        self.may_create_account(options) || self.is_on("x-backend-auto-create")
+        self.creates || self.may_create_account(options)
     }
 
     /// Names that belong to Swift itself begin with NUL and stand only in what belongs to Swift itself; in its own
@@ -145,19 +111,70 @@ impl ListingRequest {
         };
         Err(Refusal::labelled_bad_request(why))
     }
+}
 
-    /// 400 for a path that this verb does not take.
-    pub(crate) fn invalid_path(&self) -> Refusal {
-        Refusal::bad_request(format!("Invalid path: {}", self.url_path()))
+/// The value of a header as text.
+pub(crate) fn text(value: &HeaderValue) -> Option<&str> {
+    std::str::from_utf8(value.as_bytes()).ok()
+}
+
+/// A field that must be there.
+pub(crate) fn required<T: Copy>(field: &HeaderField<T>, name: &HeaderName) -> Result<T, Refusal> {
+    let malformed = |_: &_| bad_header(name);
+    field.required(|| missing_header(name), malformed).copied()
+}
+
+/// A field that may be absent.
+pub(crate) fn optional<T: Copy>(field: &HeaderField<T>, name: &HeaderName) -> Result<Option<T>, Refusal> {
+    field.optional(|_| bad_header(name)).map(Option::<&T>::copied)
+}
+
+/// A text that must be there.
+pub(crate) fn required_text<'v>(value: &'v Option<HeaderValue>, name: &HeaderName) -> Result<&'v str, Refusal> {
+    value.as_ref().and_then(text).ok_or_else(|| missing_header(name))
+}
+
+/// The policy that is asked for, which must be one of this cluster.
+pub(crate) fn known_policy(
+    policy: &HeaderField<PolicyIndex>,
+    options: &ListingServerOptions,
+) -> Result<Option<PolicyIndex>, Refusal> {
+    let policy = any_policy(policy)?;
+    match policy {
+        Some(index) if options.policies.get(index).is_none() => Err(Refusal::bad_request(format!(
+            "Invalid X-Backend-Storage-Policy-Index {index}"
+        ))),
+        known => Ok(known),
     }
 }
 
-fn missing_header(name: &str) -> Refusal {
-    Refusal::Text(StatusCode::BAD_REQUEST, format!("Missing {name} header"))
+/// The policy that is named, whether this cluster has it or not.
+pub(crate) fn any_policy(policy: &HeaderField<PolicyIndex>) -> Result<Option<PolicyIndex>, Refusal> {
+    let malformed = |value: &HeaderValue| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        Refusal::bad_request(format!("Invalid X-Backend-Storage-Policy-Index '{text}'"))
+    };
+    policy.optional(malformed).map(Option::<&PolicyIndex>::copied)
 }
 
-fn bad_header(name: &str) -> Refusal {
-    Refusal::Text(StatusCode::BAD_REQUEST, format!("Invalid {name} header"))
+/// Whether a message is about a container's shards rather than its objects.
+pub(crate) fn is_about_shards(record_type: &Option<HeaderValue>) -> bool {
+    let record_type = record_type.as_ref().and_then(text);
+    record_type.is_some_and(|kind| kind.eq_ignore_ascii_case("shard"))
+}
+
+/// Whether a deleted account takes the row, too.
+pub(crate) fn is_overriding(value: &Option<HeaderValue>) -> bool {
+    let value = value.as_ref().and_then(text);
+    value.is_some_and(|value| value.eq_ignore_ascii_case("yes"))
+}
+
+fn missing_header(name: &HeaderName) -> Refusal {
+    Refusal::bad_request(format!("Missing {name} header"))
+}
+
+fn bad_header(name: &HeaderName) -> Refusal {
+    Refusal::bad_request(format!("Invalid {name} header"))
 }
 
 /// What Swift takes for yes.

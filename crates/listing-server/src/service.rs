@@ -6,9 +6,11 @@ use crate::request::ListingRequest;
 use crate::state::ListingServerState;
 use crate::timed::RequestTimer;
 use crate::{account, container, object_row, replicate};
+use http::header::{ALLOW, SERVER};
 use http::{Method, StatusCode};
 use listing_engine::{Brokers, Kind};
-use peer::{Address, Body, Call, Peers, RawCall, Response, Service};
+use peer::message::{Message, RawRequest, RequestContext, RowChange, ServerKind};
+use peer::{Body, Call, Peers, Response, Service};
 use std::sync::{Arc, OnceLock};
 use storage_shell::{AccessLog, PoolOptions, Refusal, empty, put, without_body};
 use world::World;
@@ -49,55 +51,80 @@ impl ListingServer {
         let _ = self.state.peers.set(peers);
     }
 
-    async fn respond(&self, call: RawCall) -> Response {
-        let verb = call.method.clone();
-        let done = match verb.as_str() {
-            "OPTIONS" => Ok(self.options()),
-            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => self.on_entity(call).await,
-            "UPDATE" if self.state.kind == Kind::Container => self.on_entity(call).await,
-            "REPLICATE" if self.state.options.serves_replication() => replicate::answer_call(&self.state, call).await,
-            _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
+    async fn respond(&self, call: Call) -> Response {
+        let state = &self.state;
+        let is_head = call.message.method() == Method::HEAD;
+        let done = match call.message {
+            Message::Raw(raw) => self.unknown(&raw),
+            Message::ReplicateDatabase(message) if state.options.serves_replication() => {
+                replicate::replicate(state, message, call.body).await
+            }
+            message => {
+                let timer = RequestTimer::of(state, &message);
+                let done = self.on_entity(call.context, message, call.body).await;
+                if let Some(timer) = timer {
+                    timer.end(state, &done);
+                }
+                done
+            }
         };
         let response = done.unwrap_or_else(Refusal::into_response);
-        match verb == Method::HEAD {
+        match is_head {
             true => without_body(response),
             false => response,
         }
     }
 
-    async fn on_entity(&self, call: RawCall) -> Result<Response, Refusal> {
-        let target = match call.address {
-            Address::Entity(target) => target,
-            other => return Err(Refusal::bad_request(format!("Invalid path: {}", other.url_path()))),
-        };
-        let request = Arc::new(ListingRequest::new(call.method, target, call.query, call.headers));
-        match self.state.kind {
-            Kind::Account => account::answer_call(&self.state, request).await,
-            Kind::Container if request.path.container.is_none() => Err(request.invalid_path()),
-            Kind::Container => self.on_container(request, call.body).await,
+    /// What no message can be made of.
+    fn unknown(&self, raw: &RawRequest) -> Result<Response, Refusal> {
+        match raw.method.as_str() {
+            "OPTIONS" => Ok(self.options()),
+            "UPDATE" if self.state.kind == Kind::Account => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
+            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" | "UPDATE" => {
+                let path = raw.address.url_path();
+                Err(Refusal::bad_request(format!("Invalid path: {path}")))
+            }
+            _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         }
     }
 
-    async fn on_container(&self, request: Arc<ListingRequest>, body: Body) -> Result<Response, Refusal> {
-        let state = &self.state;
-        let method = request.method.clone();
-        if request.object().is_some() && matches!(method.as_str(), "POST" | "UPDATE") {
-            return Err(request.invalid_path());
+    async fn on_entity(&self, context: RequestContext, message: Message, body: Body) -> Result<Response, Refusal> {
+        let (state, method) = (&self.state, message.method());
+        macro_rules! request {
+            ($message:ident) => {{
+                let request = ListingRequest::new(
+                    method,
+                    context,
+                    &$message.target,
+                    &$message.timestamp,
+                    &$message.headers,
+                );
+                request.check_reserved(&state.options)?;
+                request
+            }};
         }
-        request.check_reserved(&state.options)?;
-        let timed = RequestTimer::of(state, &request);
-        let done = match (method.as_str(), request.object()) {
-            ("PUT" | "DELETE", Some(_)) => object_row::write(state, request).await,
-            ("UPDATE", _) => object_row::update(state, request, body).await,
-            ("PUT", None) => container::put(state, request).await,
-            ("DELETE", None) => container::delete(state, request).await,
-            ("POST", _) => container::post(state, request).await,
-            _ => container::read(state, request).await,
-        };
-        if let Some(timer) = timed {
-            timer.end(state, &done);
+        match message {
+            Message::UpdateContainer(message) => {
+                let mut request = request!(message);
+                request.creates = message.creates;
+                match message.change {
+                    RowChange::Batch => object_row::update(state, request.into(), &message, body).await,
+                    RowChange::Put | RowChange::Delete => object_row::write(state, request.into(), &message).await,
+                }
+            }
+            Message::PutContainer(message) => container::put(state, request!(message).into(), message).await,
+            Message::PostContainer(message) => {
+                container::post(state, request!(message).into(), message.keeps_timestamp).await
+            }
+            Message::DeleteContainer(message) => container::delete(state, request!(message).into(), message).await,
+            Message::ReadContainer(message) => container::read(state, request!(message).into(), message).await,
+            Message::UpdateAccount(message) => account::put_row(state, request!(message).into(), &message).await,
+            Message::PutAccount(message) => account::put(state, request!(message).into()).await,
+            Message::PostAccount(message) => account::post(state, request!(message).into()).await,
+            Message::DeleteAccount(message) => account::delete(state, request!(message).into()).await,
+            Message::ReadAccount(message) => account::read(state, request!(message).into(), message).await,
+            _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         }
-        done
     }
 
     fn options(&self) -> Response {
@@ -109,8 +136,8 @@ impl ListingServer {
                 "container-server/",
             ),
         };
-        put(&mut response, "allow", verbs);
-        put(&mut response, "server", &format!("{name}{}", env!("CARGO_PKG_VERSION")));
+        put(&mut response, ALLOW, verbs);
+        put(&mut response, SERVER, &format!("{name}{}", env!("CARGO_PKG_VERSION")));
         response
     }
 }
@@ -118,8 +145,12 @@ impl ListingServer {
 #[async_trait::async_trait]
 impl Service for ListingServer {
     async fn call(&self, call: Call) -> Response {
+        let kind = match self.state.kind {
+            Kind::Account => ServerKind::Account,
+            Kind::Container => ServerKind::Container,
+        };
         let entry = self.access_log.begin(&call);
-        let response = self.respond(call.into_raw()).await;
+        let response = self.respond(call.decoded(kind)).await;
         if let Some(entry) = entry {
             entry.end(&response);
         }

@@ -40,7 +40,7 @@ impl ListingServerState {
                 device,
             })
         };
-        self.run_on(&request.device, job).await
+        self.run_on(&request.target.device, job).await
     }
 
     /// Runs `job` on the workers of the device of this name. A drive that fails the job is tried out soon.
@@ -94,7 +94,7 @@ impl DatabaseJob<'_> {
         Location::new(
             self.device.engine().root().clone(),
             self.state.kind,
-            self.request.partition.0,
+            self.request.target.partition.0,
             hash,
         )
     }
@@ -132,12 +132,10 @@ impl DatabaseJob<'_> {
         }
         let new = NewDatabase {
             account: self.request.account().to_owned(),
-            container: self
-                .request
-                .path
-                .container
-                .clone()
-                .filter(|_| self.state.kind == Kind::Container),
+            container: match self.state.kind {
+                Kind::Account => None,
+                Kind::Container => self.request.target.path.container.clone(),
+            },
             put_timestamp: timestamp,
             created_at: self.state.world.clock.now(),
             policy,

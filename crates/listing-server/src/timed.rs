@@ -3,12 +3,14 @@
 //! Always holds: where no metrics are sent nothing is looked at; what is refused before the part begins (no timestamp, no
 //! device, a query that cannot be read) is the request's own time alone, which is measured elsewhere.
 
-use crate::request::ListingRequest;
+use crate::request::is_about_shards;
 use crate::state::ListingServerState;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use peer::Response;
+use peer::message::{HeaderField, Message, RowChange};
 use std::time::Duration;
 use storage_shell::Refusal;
+use vocabulary::Timestamp;
 
 /// Measures a part of the work that has begun.
 pub(crate) struct RequestTimer {
@@ -17,20 +19,25 @@ pub(crate) struct RequestTimer {
 }
 
 impl RequestTimer {
-    /// The part that `request` is of a container server's work, if metrics are sent.
-    pub(crate) fn of(state: &ListingServerState, request: &ListingRequest) -> Option<Self> {
+    /// Of the part that answering this message is, if metrics are sent.
+    pub(crate) fn of(state: &ListingServerState, message: &Message) -> Option<Self> {
         if !state.options.statsd.is_wanted() {
             return None;
         }
-        let name = match (&request.method, request.is_about_shards()) {
-            (&Method::PUT, _) if request.timestamp().is_err() => return None,
-            (&Method::PUT, _) if request.object().is_some() => "PUT_object",
-            (&Method::PUT, true) => "PUT_shard",
-            (&Method::PUT, false) => "PUT_container",
-            (&Method::GET, true) => "GET_shard",
-            (&Method::GET, false) => "GET_object",
+        let (name, timestamp) = match message {
+            Message::UpdateContainer(row) if row.change == RowChange::Put => ("PUT_object", &row.timestamp),
+            Message::PutContainer(put) => match is_about_shards(&put.record_type) {
+                true => ("PUT_shard", &put.timestamp),
+                false => ("PUT_container", &put.timestamp),
+            },
+            Message::ReadContainer(read) if !read.head_only => match is_about_shards(&read.record_type) {
+                true => ("GET_shard", &HeaderField::Value(Timestamp::ZERO)),
+                false => ("GET_object", &HeaderField::Value(Timestamp::ZERO)),
+            },
             _ => return None,
         };
+        // What is refused before the part begins is none.
+        timestamp.value()?;
         let began = state.world.clock.elapsed();
         Some(Self { name, began })
     }

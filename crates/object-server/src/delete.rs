@@ -6,24 +6,24 @@
 
 use crate::devices::ObjectDevice;
 use crate::expiry::{self, ExpiryChange};
-use crate::refusal::{X_BACKEND_TIMESTAMP, refusal_of};
+use crate::refusal::refusal_of;
 use crate::request::ObjectRequest;
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows, RowOperation};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use crate::updates::{ListingRow, NotedRows};
+use http::{HeaderValue, StatusCode};
 use object_engine::rules::{FileName, Part};
 use object_engine::{EngineError, ObjectKey, OpenOptions};
 use peer::Response;
+use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP};
+use peer::message::{HeaderField, RowChange};
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal, empty, page, put_time};
 use vocabulary::Timestamp;
 
-const X_BACKEND_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-content-type");
-
 /// Answers a DELETE.
-pub(crate) async fn delete(state: &Arc<ObjectServerState>, request: ObjectRequest) -> Result<Response, Refusal> {
-    let (device, lane) = (request.device.clone(), request.lane);
-    let outcomes = delete_batch(state, &device, lane, vec![Deletion::of(request)?]).await?;
+pub(crate) async fn delete(state: &Arc<ObjectServerState>, deletion: Deletion) -> Result<Response, Refusal> {
+    let (device, lane) = (deletion.request.target.device.clone(), deletion.request.lane);
+    let outcomes = delete_batch(state, &device, lane, vec![deletion]).await?;
     let outcome = outcomes.into_iter().next().unwrap_or_else(|| Err(Refusal::internal()));
     outcome.map(DeleteOutcome::into_response)
 }
@@ -83,7 +83,7 @@ pub(crate) struct Deletion {
     request: ObjectRequest,
     asked_at: Timestamp,
     /// `X-If-Delete-At`: the expirer deletes only what still expires when it thinks.
-    only_if: Option<HeaderValue>,
+    only_if: HeaderField<Timestamp>,
     opens_expired: bool,
 }
 
@@ -109,10 +109,10 @@ pub(crate) struct DeleteOutcome {
 }
 
 impl Deletion {
-    pub(crate) fn of(request: ObjectRequest) -> Result<Self, Refusal> {
+    pub(crate) fn of((request, only_if): (ObjectRequest, HeaderField<Timestamp>)) -> Result<Self, Refusal> {
         Ok(Self {
             asked_at: request.timestamp()?,
-            only_if: request.headers.get("x-if-delete-at").cloned(),
+            only_if,
             opens_expired: request.opens_expired(),
             request,
         })
@@ -165,18 +165,17 @@ impl Deletion {
 
     /// Whether `X-If-Delete-At` is there and agrees.
     fn check_condition(&self, before: &ObjectBefore) -> Result<bool, Refusal> {
-        let Some(wanted) = &self.only_if else {
+        let malformed = |_: &_| Refusal::labelled_bad_request("Bad X-If-Delete-At header value");
+        let Some(wanted) = self.only_if.optional(malformed)? else {
             return Ok(false);
         };
-        let wanted = wanted.to_str().ok().and_then(|text| text.parse::<Timestamp>().ok());
-        let wanted = wanted.ok_or_else(|| Refusal::labelled_bad_request("Bad X-If-Delete-At header value"))?;
         if before.timestamp.is_none() {
             return Err(Refusal::not_found(None));
         }
         if before.timestamp >= Some(self.asked_at) {
             return Err(Refusal::conflict(before.timestamp));
         }
-        if before.due() != Some(wanted) {
+        if before.due() != Some(*wanted) {
             return Err(Refusal::Html(
                 StatusCode::PRECONDITION_FAILED,
                 "X-If-Delete-At and X-Delete-At do not match".into(),
@@ -209,7 +208,7 @@ impl DeleteOutcome {
         let Some(timestamp) = self.left_at else {
             return vec![];
         };
-        let row = ListingRow::of_object(request, RowOperation::Delete, timestamp, HeaderMap::new());
+        let row = ListingRow::of_object(request, RowChange::Delete, timestamp);
         let change = ExpiryChange {
             old: self.delete_at,
             new: None,

@@ -8,24 +8,38 @@
 
 use crate::delete::{Deletion, delete_batch};
 use crate::replicate::PartitionAddress;
-use crate::request::{ObjectRequest, X_POLICY_INDEX};
+use crate::request::ObjectRequest;
 use crate::state::ObjectServerState;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use peer::deletes::{MAX_DELETES, OneDelete, decode, encode_statuses};
-use peer::{Address, Body, RawCall, Response, Target};
+use peer::message::{DeleteObject, DeleteObjects, RequestContext};
+use peer::{Body, Response, Target};
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal, empty, run_detached};
 use vocabulary::Partition;
 
 /// Answers a DELETES.
-pub(crate) async fn deletes(state: &Arc<ObjectServerState>, call: RawCall) -> Result<Response, Refusal> {
-    let PartitionAddress { device, .. } = PartitionAddress::of(call.address, &call.headers, &state.options)?;
+pub(crate) async fn deletes(
+    state: &Arc<ObjectServerState>,
+    context: RequestContext,
+    message: DeleteObjects,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let DeleteObjects { target, policy, .. } = message;
+    let PartitionAddress { device, .. } = PartitionAddress::of(target, &policy, &state.options)?;
     let patience = state.options.client_timeout;
-    let body = call.body.collect_within(&state.world, MAX_DELETES, patience).await;
+    let body = body.collect_within(&state.world, MAX_DELETES, patience).await;
     let body = body.map_err(|error| Refusal::bad_request(error.to_string()))?;
     let asked = decode(&body).ok_or_else(|| Refusal::bad_request("not a list of DELETE requests"))?;
-    let read = |one| read(one, &device, &call.headers, state).and_then(Deletion::of);
+    let read = |one| {
+        let message = DeleteObject {
+            policy: policy.clone(),
+            ..message_of(one, &device)
+        };
+        let request = ObjectRequest::delete(context.clone(), message, Lane::Replication, &state.options);
+        request.and_then(Deletion::of)
+    };
     let deletions: Vec<Result<Deletion, Refusal>> = asked.into_iter().map(read).collect();
     let work = state.clone();
     let statuses = run_detached(&state.world, async move { carry_out(&work, &device, deletions).await });
@@ -33,30 +47,19 @@ pub(crate) async fn deletes(state: &Arc<ObjectServerState>, call: RawCall) -> Re
 }
 
 /// One of the requests, as if it had come alone.
-fn read(one: OneDelete, device: &str, call: &HeaderMap, state: &ObjectServerState) -> Result<ObjectRequest, Refusal> {
-    let mut headers = HeaderMap::with_capacity(one.headers.len() + 3);
+fn message_of(one: OneDelete, device: &Arc<str>) -> DeleteObject {
+    let mut headers = HeaderMap::with_capacity(one.headers.len());
     for (name, value) in &one.headers {
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             headers.insert(name, value);
         }
     }
-    for name in ["host", "x-trans-id", X_POLICY_INDEX] {
-        if let Some(value) = call.get(name) {
-            headers.insert(HeaderName::from_static(name), value.clone());
-        }
-    }
     let target = Target {
-        device: device.into(),
+        device: device.clone(),
         partition: Partition(one.partition),
         path: Arc::new(one.path),
     };
-    ObjectRequest::new(
-        Method::DELETE,
-        Address::Entity(target),
-        headers,
-        Lane::Replication,
-        &state.options,
-    )
+    DeleteObject::decode(target, headers)
 }
 
 async fn carry_out(

@@ -6,28 +6,32 @@
 //! Source: `doc/source/overview_expiring_objects.rst` and the requests OpenStack's server sends.
 
 use crate::options::ObjectServerOptions;
-use crate::request::{ObjectRequest, is_true};
-use crate::updates::{ListingRow, RowDelivery, RowOperation, nodes};
+use crate::request::{ObjectRequest, text};
+use crate::updates::{ListingRow, named};
 use http::HeaderValue;
 use object_engine::Metadata;
-use storage_shell::Refusal;
+use peer::message::RowChange;
+use peer::message::header_names::{X_DELETE_AFTER, X_DELETE_AT};
+use std::sync::Arc;
+use storage_shell::{Refusal, header_value};
 use vocabulary::{EntityPath, PathHash, Timestamp};
 
-const X_DELETE_AT: &str = "x-delete-at";
 /// Beyond this a queue row's name would no longer sort by time.
 const LATEST: i64 = 9_999_999_999;
 const EMPTY_ETAG: HeaderValue = HeaderValue::from_static("d41d8cd98f00b204e9800998ecf8427e");
 
 /// Reads and checks the `X-Delete-After` and `X-Delete-At` of a PUT, and leaves the second in the headers.
 pub(crate) fn resolve_delete_at(request: &mut ObjectRequest, now: Timestamp) -> Result<(), Refusal> {
-    if let Some(after) = request.headers.remove("x-delete-after") {
+    if let Some(after) = request.headers.get(X_DELETE_AFTER) {
         let after = whole_number(after.as_bytes());
         let after = after.ok_or_else(|| Refusal::bad_request("Non-integer X-Delete-After"))?;
         if after <= 0 {
             return Err(Refusal::bad_request("X-Delete-After in past"));
         }
         let at = seconds(now).saturating_add(after);
-        request.headers.insert(X_DELETE_AT, HeaderValue::from(at));
+        let headers = Arc::make_mut(&mut request.headers);
+        headers.remove(X_DELETE_AFTER);
+        headers.insert(X_DELETE_AT, HeaderValue::from(at));
     }
     check_delete_at(request, |at| is_past(at, now))
 }
@@ -44,7 +48,7 @@ fn check_delete_at(request: &ObjectRequest, is_past: impl Fn(i64) -> bool) -> Re
         return Ok(());
     };
     let at = whole_number(at.as_bytes()).ok_or_else(|| Refusal::bad_request("Non-integer X-Delete-At"))?;
-    if is_past(at) && !request.is_replication() {
+    if is_past(at) && !request.is_replication {
         return Err(Refusal::bad_request("X-Delete-At in past"));
     }
     Ok(())
@@ -95,21 +99,17 @@ pub(crate) fn queue_rows(
     options: &ObjectServerOptions,
     change: &ExpiryChange<'_>,
 ) -> Vec<ListingRow> {
-    if request.is_replication() {
+    if request.is_replication {
         return vec![];
     }
     let new = change.new.and_then(delete_at);
     let added = new.and_then(|at| added_row(request, options, change, at));
-    let cleans = request
-        .text("x-backend-clean-expiring-object-queue")
-        .is_none_or(is_true);
+    let cleans = request.rows.cleans_queue.unwrap_or(true);
     let removed = change.old.filter(|old| cleans && new != Some(*old));
     let removed = removed.map(|at| {
         // Where the row was put is not known any more. The best guess goes to the updater; when it is
         // wrong, the expirer finds that the object's X-Delete-At does not match and leaves it alone.
-        let mut row = queue_row(request, options, change, at, None);
-        row.operation = RowOperation::Delete;
-        row
+        queue_row(request, RowChange::Delete, options, change, at)
     });
     added.into_iter().chain(removed).collect()
 }
@@ -121,57 +121,39 @@ fn added_row(
     change: &ExpiryChange<'_>,
     at: i64,
 ) -> Option<ListingRow> {
-    let hosts = request.text("x-delete-at-host")?;
-    let devices = request.text("x-delete-at-device").unwrap_or_default();
-    let partition = request.text("x-delete-at-partition").unwrap_or_default();
-    let mut row = queue_row(request, options, change, at, request.text("x-delete-at-container"));
-    row.delivery = nodes(hosts, devices, partition)?;
-    let headers = &mut row.headers;
-    headers.insert("x-size", HeaderValue::from(0));
-    headers.insert("x-etag", EMPTY_ETAG);
-    let note = format!("text/plain;swift_expirer_bytes={}", change.size);
-    for (name, text) in [
-        ("x-content-type", note),
-        ("x-content-type-timestamp", change.content_type_timestamp.internal()),
-    ] {
-        // Digits and plain words only: always a header value.
-        if let Ok(value) = HeaderValue::from_str(&text) {
-            headers.insert(name, value);
-        }
-    }
+    let servers = named(&request.rows.queue)?;
+    let mut row = queue_row(request, RowChange::Put, options, change, at);
+    row.servers = servers;
+    row.update.size = 0.into();
+    row.update.etag = Some(EMPTY_ETAG);
+    row.update.content_type = header_value(format_args!("text/plain;swift_expirer_bytes={}", change.size));
+    row.update.content_type_timestamp = change.content_type_timestamp.into();
     Some(row)
 }
 
+/// A row that goes is looked for where it would be put without a word of the gateway.
 fn queue_row(
     request: &ObjectRequest,
+    row_change: RowChange,
     options: &ObjectServerOptions,
     change: &ExpiryChange<'_>,
     at: i64,
-    container: Option<&str>,
 ) -> ListingRow {
     let at = at.clamp(0, LATEST);
     let path = format!("{}/{}/{}", request.account(), request.container(), request.object());
     let account = &options.expiring_objects_account;
-    let container = match container.filter(|name| !name.is_empty() && !name.contains('/')) {
+    let container = request.rows.queue_container.as_ref().and_then(text);
+    let container = container.filter(|name| row_change == RowChange::Put && !name.is_empty() && !name.contains('/'));
+    let container = match container {
         Some(name) => name.to_owned(),
         None => queue_container(at, &request.key.hash, options.expiring_objects_container_divisor),
     };
     let object = format!("{at:010}-{path}");
-    let mut headers = ListingRow::common_headers(request, change.timestamp);
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from(0));
-    ListingRow {
-        operation: RowOperation::Put,
-        policy: request.key.policy,
-        hash: options.hash_prefix.object(account, &container, &object),
-        timestamp: change.timestamp,
-        path: EntityPath::account(account)
-            .with_container(container)
-            .with_object(object),
-        container_path: None,
-        db_state: None,
-        headers,
-        delivery: RowDelivery::LaterOnly,
-    }
+    let hash = options.hash_prefix.object(account, &container, &object);
+    let path = EntityPath::account(account)
+        .with_container(container)
+        .with_object(object);
+    ListingRow::of_queue(request, row_change, change.timestamp, (path, hash))
 }
 
 fn queue_container(at: i64, hash: &PathHash, divisor: u64) -> String {

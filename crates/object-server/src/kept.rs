@@ -3,7 +3,7 @@
 //! Always holds: what the engine keeps under names of its own (`X-Timestamp`, `Content-Length`, …) is
 //! never taken from a header of the same name.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use object_engine::Metadata;
 use storage_shell::Refusal;
 use vocabulary::Limits;
@@ -21,21 +21,30 @@ const OWN: [&str; 7] = [
     "deleted",
 ];
 
-/// Adds the headers of a PUT that stay: user and system metadata, allowed headers, and what a
-/// replicator names in `X-Backend-Replication-Headers`.
-pub(crate) fn keep_for_put(metadata: &mut Metadata, headers: &HeaderMap, allowed: &[String]) {
+/// Adds the headers of a PUT that stay: user and system metadata, allowed headers, and those that a replicator names.
+pub(crate) fn keep_for_put(
+    metadata: &mut Metadata,
+    headers: &HeaderMap,
+    replicated: Option<&HeaderValue>,
+    allowed: &[String],
+) {
     keep(metadata, headers, |name| {
         Entity::Object.is_user_or_system_meta(name) || is_transient_system_meta(name)
     });
-    keep_named(metadata, headers, allowed);
+    keep_named(metadata, headers, replicated, allowed);
 }
 
 /// Adds the headers of a POST that stay; system metadata stays that of the PUT.
-pub(crate) fn keep_for_post(metadata: &mut Metadata, headers: &HeaderMap, allowed: &[String]) {
+pub(crate) fn keep_for_post(
+    metadata: &mut Metadata,
+    headers: &HeaderMap,
+    replicated: Option<&HeaderValue>,
+    allowed: &[String],
+) {
     keep(metadata, headers, |name| {
         Entity::Object.is_user_meta(name) || is_transient_system_meta(name)
     });
-    keep_named(metadata, headers, allowed);
+    keep_named(metadata, headers, replicated, allowed);
 }
 
 fn keep(metadata: &mut Metadata, headers: &HeaderMap, stays: impl Fn(&str) -> bool) {
@@ -46,8 +55,7 @@ fn keep(metadata: &mut Metadata, headers: &HeaderMap, stays: impl Fn(&str) -> bo
     }
 }
 
-fn keep_named(metadata: &mut Metadata, headers: &HeaderMap, allowed: &[String]) {
-    let replicated = headers.get("x-backend-replication-headers");
+fn keep_named(metadata: &mut Metadata, headers: &HeaderMap, replicated: Option<&HeaderValue>, allowed: &[String]) {
     let replicated = replicated.and_then(|value| value.to_str().ok()).unwrap_or_default();
     for name in replicated.split_whitespace().chain(allowed.iter().map(String::as_str)) {
         if OWN.iter().any(|own| own.eq_ignore_ascii_case(name)) {
@@ -102,7 +110,6 @@ pub(crate) fn check_limits(headers: &HeaderMap, limits: &Limits) -> Result<(), R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     #[test]
     fn what_stays() {
@@ -115,14 +122,14 @@ mod tests {
             ("etag", "no"),
             ("x-foo", "4"),
             ("x-bar", "5"),
-            ("x-backend-replication-headers", "X-Foo etag"),
         ]
         .into_iter()
         .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
         .collect();
         let names = |metadata: &Metadata| metadata.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
         let mut put = Metadata::new();
-        keep_for_put(&mut put, &headers, &allowed);
+        let replicated = HeaderValue::from_static("X-Foo etag");
+        keep_for_put(&mut put, &headers, Some(&replicated), &allowed);
         let expected = [
             "X-Object-Meta-A",
             "X-Object-Sysmeta-B",
@@ -132,7 +139,7 @@ mod tests {
         ];
         assert_eq!(names(&put), expected);
         let mut post = Metadata::new();
-        keep_for_post(&mut post, &headers, &allowed);
+        keep_for_post(&mut post, &headers, Some(&replicated), &allowed);
         assert!(post.get("X-Object-Sysmeta-B").is_none() && post.len() == 4);
     }
 }

@@ -4,24 +4,29 @@ use crate::devices::ObjectDevice;
 use crate::expiry::{self, ExpiryChange};
 use crate::kept;
 use crate::refusal::refused_by;
-use crate::request::ObjectRequest;
+use crate::request::{ObjectRequest, PostHead};
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows, RowOperation, overrides, set};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use crate::updates::{ListingRow, NotedRows};
+use http::{HeaderName, HeaderValue, StatusCode};
 use object_engine::{EngineError, Found, Metadata, MetadataUpdate, OpenOptions};
 use peer::Response;
+use peer::message::RowChange;
+use peer::message::header_names::X_BACKEND_CONTENT_TYPE;
 use std::sync::Arc;
 use storage_shell::{Refusal, page};
 use vocabulary::Timestamp;
 use vocabulary::metadata::Entity;
 
 /// Answers a POST.
-pub(crate) async fn post(state: &Arc<ObjectServerState>, request: ObjectRequest) -> Result<Response, Refusal> {
+pub(crate) async fn post(
+    state: &Arc<ObjectServerState>,
+    (request, head): (ObjectRequest, PostHead),
+) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     expiry::check_posted_delete_at(&request, timestamp)?;
     kept::check_limits(&request.headers, &state.options.limits)?;
-    let change = Posting::of(&request, timestamp, &state.options.allowed_headers)?;
-    let device = state.devices.device(&request.device, request.lane).await?;
+    let change = PostChange::of(&request, &head, timestamp, &state.options.allowed_headers)?;
+    let device = state.devices.device(&request.target.device, request.lane).await?;
     let work = state.clone();
     let job = move |device: &ObjectDevice| change.carry_out(device, &request, &work);
     let (done, rows) = device.run(job).await?;
@@ -29,7 +34,7 @@ pub(crate) async fn post(state: &Arc<ObjectServerState>, request: ObjectRequest)
     Ok(done.into_response())
 }
 
-struct Posting {
+struct PostChange {
     timestamp: Timestamp,
     opens_expired: bool,
     /// `X-Timestamp` and what stays of the headers.
@@ -46,17 +51,19 @@ struct PostOutcome {
     content_type_timestamp: Timestamp,
 }
 
-impl Posting {
-    fn of(request: &ObjectRequest, timestamp: Timestamp, allowed: &[String]) -> Result<Self, Refusal> {
+impl PostChange {
+    fn of(request: &ObjectRequest, head: &PostHead, timestamp: Timestamp, allowed: &[String]) -> Result<Self, Refusal> {
         let mut metadata = Metadata::new().with("X-Timestamp", timestamp.internal());
-        kept::keep_for_post(&mut metadata, &request.headers, allowed);
+        kept::keep_for_post(
+            &mut metadata,
+            &request.headers,
+            head.replication_headers.as_ref(),
+            allowed,
+        );
         let content_type = request.headers.get(http::header::CONTENT_TYPE);
-        let set_at = match request.text("content-type-timestamp") {
-            Some(text) => text
-                .parse()
-                .map_err(|_| Refusal::bad_request("Invalid Content-Type-Timestamp header"))?,
-            None => timestamp,
-        };
+        let malformed = |_: &_| Refusal::bad_request("Invalid Content-Type-Timestamp header");
+        let set_at = head.content_type_timestamp.optional(malformed)?.copied();
+        let set_at = set_at.unwrap_or(timestamp);
         let content_type = content_type.map(|value| value.as_bytes().to_vec());
         Ok(Self {
             timestamp,
@@ -135,26 +142,6 @@ fn posted(found: &Found) -> Metadata {
 
 impl PostOutcome {
     fn rows(&self, request: &ObjectRequest, state: &ObjectServerState) -> Vec<ListingRow> {
-        let mut more = HeaderMap::with_capacity(8);
-        let value = |bytes: &[u8]| HeaderValue::from_bytes(bytes).ok();
-        for (name, bytes) in [
-            ("x-content-type", Some(self.content_type.as_slice())),
-            ("x-etag", self.found.metadata.get("ETag")),
-        ] {
-            if let Some(value) = bytes.and_then(value) {
-                more.insert(name, value);
-            }
-        }
-        // The row is the PUT's still, brought up to date.
-        set(&mut more, "x-timestamp", &self.found.timestamps.data.internal());
-        set(&mut more, "x-size", &self.found.size.to_string());
-        set(
-            &mut more,
-            "x-content-type-timestamp",
-            &self.content_type_timestamp.internal(),
-        );
-        set(&mut more, "x-meta-timestamp", &self.timestamp.internal());
-        overrides(&mut more, &HeaderMap::new(), &self.found.data_metadata);
         let change = ExpiryChange {
             old: expiry::delete_at(&self.found.metadata),
             new: Some(&self.posted),
@@ -163,7 +150,18 @@ impl PostOutcome {
             content_type_timestamp: self.content_type_timestamp,
         };
         let mut rows = expiry::queue_rows(request, &state.options, &change);
-        rows.extend(ListingRow::of_object(request, RowOperation::Put, self.timestamp, more));
+        let row = ListingRow::of_object(request, RowChange::Put, self.timestamp);
+        rows.extend(row.map(|mut row| {
+            let value = |bytes: &[u8]| HeaderValue::from_bytes(bytes).ok();
+            // The row is the PUT's still, brought up to date.
+            row.update.timestamp = self.found.timestamps.data.into();
+            row.update.size = self.found.size.into();
+            row.update.etag = self.found.metadata.get("ETag").and_then(value);
+            row.update.content_type = value(&self.content_type);
+            row.update.content_type_timestamp = self.content_type_timestamp.into();
+            row.update.meta_timestamp = self.timestamp.into();
+            row.with_overrides([], &self.found.data_metadata)
+        }));
         rows
     }
 
@@ -171,7 +169,7 @@ impl PostOutcome {
         let mut response = page(StatusCode::ACCEPTED);
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_bytes(&self.content_type) {
-            headers.insert(HeaderName::from_static("x-backend-content-type"), value);
+            headers.insert(X_BACKEND_CONTENT_TYPE, value);
         }
         for (name, value) in self.found.data_metadata.iter() {
             if let Ok(name) = HeaderName::from_bytes(name.as_bytes())

@@ -8,14 +8,14 @@
 //! body, or one the sender holds back, is touched.
 
 use crate::put_plan::PutPlan;
-use crate::request::ObjectRequest;
+use crate::request::{ObjectRequest, PutHead, text};
 use crate::state::ObjectServerState;
 use crate::upload::{Upload, WholeUpload, write_whole};
 use crate::wrapped::MimeWrapping;
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use peer::{Body, Interim, RawCall, Response};
+use peer::message::{PutObject, RequestContext};
+use peer::{Body, Interim, Response};
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal};
 
@@ -25,15 +25,15 @@ pub(crate) const SMALL: u64 = 64 * 1024;
 /// Answers a PUT.
 pub(crate) async fn put(
     state: &Arc<ObjectServerState>,
-    mut request: ObjectRequest,
+    (mut request, head): (ObjectRequest, PutHead),
     body: Body,
     interim: Option<Interim>,
 ) -> Result<Response, Refusal> {
     request.timestamp()?;
-    let length = promised_length(&request, &body, interim.is_some())?;
-    let plan = PutPlan::of(&mut request, length, state)?;
-    let wrapping = MimeWrapping::of(&request)?;
-    let is_held_back = request.headers.contains_key(EXPECT);
+    let length = promised_length(&head, &body, interim.is_some())?;
+    let plan = PutPlan::of(&mut request, &head, length, state)?;
+    let wrapping = MimeWrapping::of(&head)?;
+    let is_held_back = head.expect.is_some();
     let is_small = body.as_whole().is_some() || (length.is_some_and(|length| length <= SMALL) && !is_held_back);
     let state = state.clone();
     let upload = Upload { state, request, plan };
@@ -49,12 +49,12 @@ pub(crate) async fn put(
 pub(crate) async fn put_batch(
     state: &Arc<ObjectServerState>,
     device: &str,
-    puts: Vec<(RawCall, Bytes)>,
+    puts: Vec<(PutObject, Bytes)>,
 ) -> Vec<StatusCode> {
     let mut statuses = vec![StatusCode::CREATED; puts.len()];
     let (mut numbers, mut uploads) = (vec![], vec![]);
-    for (number, (call, body)) in puts.into_iter().enumerate() {
-        match replicated(state, call, body) {
+    for (number, (message, body)) in puts.into_iter().enumerate() {
+        match replicated(state, message, body) {
             Ok(upload) => {
                 numbers.push(number);
                 uploads.push(upload);
@@ -78,10 +78,10 @@ pub(crate) async fn put_batch(
     statuses
 }
 
-fn replicated(state: &Arc<ObjectServerState>, call: RawCall, body: Bytes) -> Result<WholeUpload, Refusal> {
-    let (method, address, headers) = (call.method, call.address, call.headers);
-    let mut request = ObjectRequest::new(method, address, headers, Lane::Replication, &state.options)?;
-    let plan = PutPlan::of(&mut request, Some(body.len() as u64), state)?;
+fn replicated(state: &Arc<ObjectServerState>, message: PutObject, body: Bytes) -> Result<WholeUpload, Refusal> {
+    let context = RequestContext::default();
+    let (mut request, head) = ObjectRequest::put(context, message, Lane::Replication, &state.options)?;
+    let plan = PutPlan::of(&mut request, &head, Some(body.len() as u64), state)?;
     let state = state.clone();
     Ok(WholeUpload {
         upload: Upload { state, request, plan },
@@ -91,13 +91,13 @@ fn replicated(state: &Arc<ObjectServerState>, call: RawCall, body: Bytes) -> Res
 }
 
 /// What the sender says about the body's length; `None` for chunked bodies.
-fn promised_length(request: &ObjectRequest, body: &Body, came_by_wire: bool) -> Result<Option<u64>, Refusal> {
-    match request.text(TRANSFER_ENCODING.as_str()) {
+fn promised_length(head: &PutHead, body: &Body, came_by_wire: bool) -> Result<Option<u64>, Refusal> {
+    match head.transfer_encoding.as_ref().and_then(text) {
         Some(encoding) if encoding.eq_ignore_ascii_case("chunked") => return Ok(None),
         Some(_) => return Err(Refusal::bad_request("Invalid Transfer-Encoding header value")),
         None => {}
     }
-    match request.headers.get(CONTENT_LENGTH) {
+    match &head.content_length {
         Some(value) => {
             let length = value.to_str().ok().and_then(|text| text.parse().ok());
             length

@@ -8,10 +8,10 @@ use crate::expiry;
 use crate::incoming::too_large;
 use crate::kept;
 use crate::refusal::refusal_of;
-use crate::request::ObjectRequest;
+use crate::request::{ObjectRequest, PutHead, text};
 use crate::state::ObjectServerState;
-use http::StatusCode;
-use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
 use object_engine::{Commit, EngineError, Found, Metadata, ObjectKey, OpenOptions};
 use storage_shell::Refusal;
 use vocabulary::conditional::bare_etag;
@@ -21,7 +21,7 @@ use vocabulary::{Conditions, Outcome, Timestamp};
 /// What is to be written, as far as the request's head says.
 pub(crate) struct PutPlan {
     pub(crate) timestamp: Timestamp,
-    pub(crate) content_type: Vec<u8>,
+    pub(crate) content_type: HeaderValue,
     conditions: Conditions,
     /// The checksum the sender expects.
     pub(crate) etag: Option<String>,
@@ -38,6 +38,7 @@ impl PutPlan {
     /// Checks the head of a PUT, in OpenStack's order; `length` is that of the body, when it is known.
     pub(crate) fn of(
         request: &mut ObjectRequest,
+        head: &PutHead,
         length: Option<u64>,
         state: &ObjectServerState,
     ) -> Result<Self, Refusal> {
@@ -45,22 +46,29 @@ impl PutPlan {
         if length.is_some_and(|length| length > options.limits.max_file_size) {
             return Err(too_large());
         }
-        if let Err(error @ LimitError::TooLong { what: "Object", .. }) = options.limits.check_names(&request.path) {
+        if let Err(error @ LimitError::TooLong { what: "Object", .. }) =
+            options.limits.check_names(&request.target.path)
+        {
             return Err(Refusal::bad_request(error.to_string()));
         }
-        if request.text(CONTENT_TYPE.as_str()).is_none_or(str::is_empty) {
-            return Err(Refusal::bad_request("Invalid Content-Type"));
-        }
+        let content_type = request.headers.get(CONTENT_TYPE);
+        let content_type = content_type.filter(|value| text(value).is_some_and(|text| !text.is_empty()));
+        let content_type = content_type.cloned();
+        let content_type = content_type.ok_or_else(|| Refusal::bad_request("Invalid Content-Type"))?;
         expiry::resolve_delete_at(request, timestamp)?;
         kept::check_limits(&request.headers, &options.limits)?;
         let mut kept = Metadata::new();
-        kept::keep_for_put(&mut kept, &request.headers, &options.allowed_headers);
-        let content_type = request.headers.get(CONTENT_TYPE);
+        kept::keep_for_put(
+            &mut kept,
+            &request.headers,
+            head.replication_headers.as_ref(),
+            &options.allowed_headers,
+        );
         Ok(Self {
             timestamp,
-            content_type: content_type.map(|value| value.as_bytes().to_vec()).unwrap_or_default(),
-            conditions: Conditions::new(None, request.text(IF_NONE_MATCH.as_str()), None, None),
-            etag: request.text(ETAG.as_str()).map(|etag| bare_etag(etag).to_owned()),
+            content_type,
+            conditions: Conditions::new(None, head.if_none_match.as_ref().and_then(text), None, None),
+            etag: head.etag.as_ref().and_then(text).map(|etag| bare_etag(etag).to_owned()),
             kept,
         })
     }
@@ -108,7 +116,7 @@ impl PutPlan {
         }
         let mut metadata = Metadata::new()
             .with("X-Timestamp", self.timestamp.internal())
-            .with("Content-Type", self.content_type.clone())
+            .with("Content-Type", self.content_type.as_bytes())
             .with("Content-Length", size.to_string())
             .with("ETag", etag);
         self.kept.iter().for_each(|(name, value)| metadata.set(name, value));

@@ -9,12 +9,16 @@ use crate::devices::ObjectDevice;
 use crate::expiry;
 use crate::kept::is_shown;
 use crate::outgoing::{BodyPiece, OutgoingBody};
-use crate::refusal::{X_BACKEND_TIMESTAMP, refused_by};
-use crate::request::ObjectRequest;
+use crate::refusal::refused_by;
+use crate::request::{ObjectRequest, ReadHead, text};
 use crate::state::ObjectServerState;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::header::{
+    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE,
+    LAST_MODIFIED, RANGE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use object_engine::{Found, Metadata, OpenOptions};
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_DURABLE_TIMESTAMP, X_TIMESTAMP};
 use peer::{Body, Response};
 use std::sync::Arc;
 use storage_shell::{Refusal, header_value, page};
@@ -24,8 +28,11 @@ use world::Random;
 const DEFAULT_TYPE: &str = "application/octet-stream";
 
 /// Answers a GET or HEAD.
-pub(crate) async fn read(state: &Arc<ObjectServerState>, request: ObjectRequest) -> Result<Response, Refusal> {
-    let wanted = ReadRequest::of(&request, state)?;
+pub(crate) async fn read(
+    state: &Arc<ObjectServerState>,
+    (request, head): (ObjectRequest, ReadHead),
+) -> Result<Response, Refusal> {
+    let wanted = ReadRequest::of(&request, &head, state)?;
     let (is_head, insists) = (wanted.head, wanted.insists_on_anything);
     let looked = match look_hot(state, &request, &wanted) {
         Some(known) => Ok(known),
@@ -54,7 +61,7 @@ async fn look(
     request: ObjectRequest,
     wanted: ReadRequest,
 ) -> Result<(Reading, Arc<ObjectDevice>), Refusal> {
-    let device = state.devices.device(&request.device, request.lane).await?;
+    let device = state.devices.device(&request.target.device, request.lane).await?;
     let key = request.key;
     let job = move |device: &ObjectDevice| {
         let found = device.engine().open(&key, wanted.options());
@@ -70,7 +77,7 @@ fn look_hot(
     request: &ObjectRequest,
     wanted: &ReadRequest,
 ) -> Option<(Reading, Arc<ObjectDevice>)> {
-    let device = state.devices.opened(&request.device)?;
+    let device = state.devices.opened(&request.target.device)?;
     let found = match device.is_in_service() {
         true => device.engine().open_hot(&request.key, wanted.options())?,
         false => return None,
@@ -123,30 +130,28 @@ struct Reading {
 }
 
 impl ReadRequest {
-    fn of(request: &ObjectRequest, state: &ObjectServerState) -> Result<Self, Refusal> {
-        let list = |name: &str| -> Vec<String> {
-            let names = request.text(name).unwrap_or_default().split(',');
-            names
-                .map(|name| name.trim().to_owned())
-                .filter(|name| !name.is_empty())
-                .collect()
+    fn of(request: &ObjectRequest, head: &ReadHead, state: &ObjectServerState) -> Result<Self, Refusal> {
+        let list = |names: &Option<HeaderValue>| -> Vec<String> {
+            let names = names.as_ref().and_then(text).unwrap_or_default().split(',');
+            let names = names.map(str::trim).filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect()
         };
-        let if_match = request.text("if-match");
+        let if_match = request.text(IF_MATCH);
         let bare = |tag: &str| tag.trim().trim_matches('"') == "*";
         Ok(Self {
-            head: request.method == Method::HEAD,
+            head: head.head_only,
             now: request.timestamp_or(state.world.clock.now())?,
             opens_expired: request.opens_expired(),
             conditions: Conditions::new(
                 if_match,
-                request.text("if-none-match"),
-                request.text("if-modified-since"),
-                request.text("if-unmodified-since"),
+                request.text(IF_NONE_MATCH),
+                request.text(IF_MODIFIED_SINCE),
+                request.text(IF_UNMODIFIED_SINCE),
             ),
             insists_on_anything: if_match.is_some_and(|tags| tags.split(',').any(bare)),
-            etag_is_at: list("x-backend-etag-is-at"),
-            ranges: request.text("range").and_then(RangeSet::parse),
-            ignore_ranges_if: list("x-backend-ignore-range-if-metadata-present"),
+            etag_is_at: list(&head.etag_is_at),
+            ranges: request.text(RANGE).and_then(RangeSet::parse),
+            ignore_ranges_if: list(&head.ignores_range_if),
             random: state.world.random.clone(),
         })
     }
@@ -274,14 +279,8 @@ fn describe(headers: &mut HeaderMap, found: &Found, plan: &ReadPlan, allowed: &[
     let etag = found.metadata.text("ETag").unwrap_or_default();
     set(ETAG, header_value(format_args!("\"{etag}\"")));
     set(LAST_MODIFIED, header_value(newest.last_modified()));
-    set(HeaderName::from_static("x-timestamp"), header_value(newest.normal()));
-    set(HeaderName::from_static(X_BACKEND_TIMESTAMP), header_value(newest));
-    set(
-        HeaderName::from_static("x-backend-data-timestamp"),
-        header_value(times.data),
-    );
-    set(
-        HeaderName::from_static("x-backend-durable-timestamp"),
-        header_value(times.durable),
-    );
+    set(X_TIMESTAMP, header_value(newest.normal()));
+    set(X_BACKEND_TIMESTAMP, header_value(newest));
+    set(X_DATA_TIMESTAMP, header_value(times.data));
+    set(X_DURABLE_TIMESTAMP, header_value(times.durable));
 }

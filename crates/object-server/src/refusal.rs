@@ -6,8 +6,6 @@ use object_engine::EngineError;
 use storage_shell::Refusal;
 use vocabulary::FaultKind;
 
-pub(crate) const X_BACKEND_TIMESTAMP: &str = "x-backend-timestamp";
-
 /// What the engine of `device` could not do, as a refusal.
 pub(crate) fn refused_by(device: &ObjectDevice) -> impl Fn(EngineError) -> Refusal {
     |error| refusal_of(&error, device)

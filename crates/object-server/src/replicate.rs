@@ -8,16 +8,17 @@
 use crate::devices::ObjectDevice;
 use crate::options::ObjectServerOptions;
 use crate::refusal::refused_by;
-use crate::request::policy;
+use crate::request::known_policy;
 use crate::state::ObjectServerState;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Rehash, SuffixHashes, encode_hashes};
-use peer::{Address, Body, BodyError, PartitionTarget, RawCall, Response};
+use peer::message::{HeaderField, ReplicateSuffixes};
+use peer::{Body, BodyError, PartitionTarget, Response};
 use pickle::Value;
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal, empty};
-use vocabulary::Partition;
+use vocabulary::PolicyIndex;
 
 /// More suffixes than there are.
 const MOST_SUFFIXES: usize = 5_000;
@@ -32,26 +33,23 @@ pub(crate) struct PartitionAddress {
 }
 
 impl PartitionAddress {
-    pub(crate) fn of(address: Address, headers: &HeaderMap, options: &ObjectServerOptions) -> Result<Self, Refusal> {
-        let policy = policy(headers, options)?;
-        match address {
-            Address::Partition(PartitionTarget {
-                device,
-                partition: Partition(partition),
-                rest,
-            }) => Ok(Self {
-                device,
-                key: PartitionKey { policy, partition },
-                rest,
-            }),
-            other => Err(Refusal::bad_request(format!("Invalid path: {}", other.url_path()))),
-        }
+    pub(crate) fn of(
+        target: PartitionTarget,
+        policy: &HeaderField<PolicyIndex>,
+        options: &ObjectServerOptions,
+    ) -> Result<Self, Refusal> {
+        let (policy, partition) = (known_policy(policy, options)?, target.partition.0);
+        Ok(Self {
+            device: target.device,
+            key: PartitionKey { policy, partition },
+            rest: target.rest,
+        })
     }
 }
 
 /// Answers a REPLICATE.
-pub(crate) async fn replicate(state: &Arc<ObjectServerState>, call: RawCall) -> Result<Response, Refusal> {
-    let PartitionAddress { device, key, rest } = PartitionAddress::of(call.address, &call.headers, &state.options)?;
+pub(crate) async fn replicate(state: &Arc<ObjectServerState>, message: ReplicateSuffixes) -> Result<Response, Refusal> {
+    let PartitionAddress { device, key, rest } = PartitionAddress::of(message.target, &message.policy, &state.options)?;
     let suffixes: Vec<String> = rest.split('-').take(MOST_SUFFIXES).map(str::to_owned).collect();
     let is_informed = !rest.is_empty();
     let job = move |device: &ObjectDevice| {

@@ -1,129 +1,301 @@
 //! What a request must have before anything else happens: a policy we know, a path to an object.
 //!
-//! Always holds in a [`ObjectRequest`]: account, container and object are there, and reserved names stand
+//! Always holds in an [`ObjectRequest`]: account, container and object are there, and reserved names stand
 //! only where Swift allows them.
 
 use crate::options::ObjectServerOptions;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use object_engine::ObjectKey;
-use peer::{Address, Target};
+use peer::Target;
+use peer::message::{DeleteObject, HeaderField, PostObject, PutObject, ReadObject, RequestContext, UpdateTargets};
 use std::sync::Arc;
-use storage_shell::{Lane, Refusal};
+use storage_shell::{Lane, Refusal, header_value};
 use vocabulary::names::RESERVED;
-use vocabulary::{EntityPath, Partition, PolicyIndex, PolicyKind, Timestamp};
+use vocabulary::{EntityPath, PolicyIndex, PolicyKind, Timestamp};
 
-const X_TIMESTAMP: &str = "x-timestamp";
-pub(crate) const X_POLICY_INDEX: &str = "x-backend-storage-policy-index";
-
-/// A request for an object, its body aside.
+/// What all requests for an object have.
 #[derive(Debug)]
 pub(crate) struct ObjectRequest {
     pub(crate) method: Method,
-    pub(crate) device: Arc<str>,
-    pub(crate) partition: Partition,
-    pub(crate) path: Arc<EntityPath>,
+    pub(crate) context: RequestContext,
+    pub(crate) target: Target,
     pub(crate) key: ObjectKey,
-    pub(crate) headers: HeaderMap,
+    pub(crate) timestamp: HeaderField<Timestamp>,
+    /// The headers of the object itself.
+    pub(crate) headers: Arc<HeaderMap>,
+    /// Another node's upkeep makes up for a change.
+    pub(crate) is_replication: bool,
+    /// What has expired is to be seen as if it had not.
+    pub(crate) opens_expired: bool,
+    /// Where listing rows go.
+    pub(crate) rows: RowTargets,
     /// The workers that do it.
     pub(crate) lane: Lane,
 }
 
+/// Where the listing rows of a change go, as the gateway says.
+#[derive(Debug, Default)]
+pub(crate) struct RowTargets {
+    pub(crate) containers: UpdateTargets,
+    /// `account/container` of the shard that takes the row.
+    pub(crate) container_path: Option<HeaderValue>,
+    /// The same, quoted; it wins.
+    pub(crate) quoted_container_path: Option<HeaderValue>,
+    pub(crate) root_db_state: Option<HeaderValue>,
+    pub(crate) queue: UpdateTargets,
+    pub(crate) queue_container: Option<HeaderValue>,
+    /// Whether the queue forgets the former expiry; yes unless it says no.
+    pub(crate) cleans_queue: Option<bool>,
+    /// What the listing is to show instead, known at the end of the body.
+    pub(crate) overrides: HeaderMap,
+}
+
+/// What a PUT says of its body.
+#[derive(Debug)]
+pub(crate) struct PutHead {
+    pub(crate) etag: Option<HeaderValue>,
+    pub(crate) if_none_match: Option<HeaderValue>,
+    pub(crate) expect: Option<HeaderValue>,
+    pub(crate) content_length: Option<HeaderValue>,
+    pub(crate) transfer_encoding: Option<HeaderValue>,
+    pub(crate) replication_headers: Option<HeaderValue>,
+    pub(crate) has_footer: bool,
+    pub(crate) has_commit: bool,
+    pub(crate) mime_boundary: Option<HeaderValue>,
+    pub(crate) object_length: Option<HeaderValue>,
+}
+
+/// What a POST says beside its headers.
+#[derive(Debug)]
+pub(crate) struct PostHead {
+    pub(crate) content_type_timestamp: HeaderField<Timestamp>,
+    pub(crate) replication_headers: Option<HeaderValue>,
+}
+
+/// What a GET or HEAD says beside its headers.
+#[derive(Debug)]
+pub(crate) struct ReadHead {
+    pub(crate) head_only: bool,
+    pub(crate) etag_is_at: Option<HeaderValue>,
+    pub(crate) ignores_range_if: Option<HeaderValue>,
+}
+
 impl ObjectRequest {
-    /// Checks what every verb needs.
-    pub(crate) fn new(
-        method: Method,
-        address: Address,
-        headers: HeaderMap,
+    /// Of a PUT.
+    pub(crate) fn put(
+        context: RequestContext,
+        message: PutObject,
         lane: Lane,
         options: &ObjectServerOptions,
-    ) -> Result<Self, Refusal> {
-        let policy = policy(&headers, options)?;
-        let target = match address {
-            Address::Entity(target) if target.path.object.is_some() => target,
-            other => return Err(Refusal::bad_request(format!("Invalid path: {}", other.url_path()))),
+    ) -> Result<(Self, PutHead), Refusal> {
+        let key = object_key(&message.target, &message.policy, options)?;
+        let head = PutHead {
+            etag: message.etag,
+            if_none_match: message.if_none_match,
+            expect: message.expect,
+            content_length: message.content_length,
+            transfer_encoding: message.transfer_encoding,
+            replication_headers: message.replication_headers,
+            has_footer: message.has_footer,
+            has_commit: message.has_commit,
+            mime_boundary: message.mime_boundary,
+            object_length: message.object_length,
         };
-        check_reserved(&target.path)?;
-        let Target {
-            device,
-            partition,
-            path,
-        } = target;
-        let key = ObjectKey {
-            policy,
-            partition: partition.0,
-            hash: options
-                .hash_prefix
-                .object(&path.account, container(&path), object(&path)),
-            name: path.path(),
+        let rows = RowTargets {
+            containers: message.containers,
+            container_path: message.container_path,
+            quoted_container_path: message.quoted_container_path,
+            root_db_state: message.root_db_state,
+            queue: message.queue,
+            queue_container: message.queue_container,
+            cleans_queue: message.cleans_queue,
+            overrides: HeaderMap::new(),
         };
-        Ok(Self {
-            method,
-            device,
-            partition,
-            path,
+        let request = Self {
+            method: Method::PUT,
+            context,
+            target: message.target,
             key,
-            headers,
+            timestamp: message.timestamp,
+            headers: message.headers,
+            is_replication: message.is_replication,
+            opens_expired: message.opens_expired,
+            rows,
             lane,
-        })
+        };
+        Ok((request, head))
+    }
+
+    /// Of a POST.
+    pub(crate) fn post(
+        context: RequestContext,
+        message: PostObject,
+        lane: Lane,
+        options: &ObjectServerOptions,
+    ) -> Result<(Self, PostHead), Refusal> {
+        let key = object_key(&message.target, &message.policy, options)?;
+        let head = PostHead {
+            content_type_timestamp: message.content_type_timestamp,
+            replication_headers: message.replication_headers,
+        };
+        let rows = RowTargets {
+            containers: message.containers,
+            container_path: message.container_path,
+            quoted_container_path: message.quoted_container_path,
+            root_db_state: message.root_db_state,
+            queue: message.queue,
+            queue_container: message.queue_container,
+            cleans_queue: message.cleans_queue,
+            overrides: HeaderMap::new(),
+        };
+        let request = Self {
+            method: Method::POST,
+            context,
+            target: message.target,
+            key,
+            timestamp: message.timestamp,
+            headers: message.headers,
+            is_replication: message.is_replication,
+            opens_expired: message.opens_expired,
+            rows,
+            lane,
+        };
+        Ok((request, head))
+    }
+
+    /// Of a DELETE, and when the object must expire for it to be deleted.
+    pub(crate) fn delete(
+        context: RequestContext,
+        message: DeleteObject,
+        lane: Lane,
+        options: &ObjectServerOptions,
+    ) -> Result<(Self, HeaderField<Timestamp>), Refusal> {
+        let key = object_key(&message.target, &message.policy, options)?;
+        let rows = RowTargets {
+            containers: message.containers,
+            container_path: message.container_path,
+            quoted_container_path: message.quoted_container_path,
+            root_db_state: message.root_db_state,
+            cleans_queue: message.cleans_queue,
+            ..RowTargets::default()
+        };
+        let request = Self {
+            method: Method::DELETE,
+            context,
+            target: message.target,
+            key,
+            timestamp: message.timestamp,
+            headers: message.headers,
+            is_replication: message.is_replication,
+            opens_expired: message.opens_expired,
+            rows,
+            lane,
+        };
+        Ok((request, message.if_delete_at))
+    }
+
+    /// Of a GET or HEAD.
+    pub(crate) fn read(
+        context: RequestContext,
+        message: ReadObject,
+        lane: Lane,
+        options: &ObjectServerOptions,
+    ) -> Result<(Self, ReadHead), Refusal> {
+        let head = ReadHead {
+            head_only: message.head_only,
+            etag_is_at: message.etag_is_at,
+            ignores_range_if: message.ignores_range_if,
+        };
+        let request = Self {
+            key: object_key(&message.target, &message.policy, options)?,
+            method: Method::GET,
+            context,
+            target: message.target,
+            timestamp: message.timestamp,
+            headers: message.headers,
+            is_replication: message.is_replication,
+            opens_expired: message.opens_expired,
+            rows: RowTargets::default(),
+            lane,
+        };
+        Ok((request, head))
     }
 
     pub(crate) fn account(&self) -> &str {
-        &self.path.account
+        &self.target.path.account
     }
 
     pub(crate) fn container(&self) -> &str {
-        container(&self.path)
+        container(&self.target.path)
     }
 
     pub(crate) fn object(&self) -> &str {
-        object(&self.path)
+        object(&self.target.path)
     }
 
-    /// A header's value, when it is there and is text.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()
-    }
-
-    /// Whether a header says yes, in any of Swift's spellings.
-    pub(crate) fn is_true(&self, name: &str) -> bool {
-        self.text(name).is_some_and(is_true)
+    /// The value of one of the object's headers, when it is there and is text.
+    pub(crate) fn text(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
+        text(self.headers.get(name)?)
     }
 
     /// `X-Timestamp`, which every write must have.
     pub(crate) fn timestamp(&self) -> Result<Timestamp, Refusal> {
-        let value = self.headers.get(X_TIMESTAMP);
-        let value = value.ok_or_else(|| Refusal::bad_request("Missing X-Timestamp header"))?;
-        let parsed = value.to_str().ok().and_then(|text| text.parse().ok());
-        parsed.ok_or_else(|| Refusal::bad_request("Invalid X-Timestamp header"))
+        let missing = || Refusal::bad_request("Missing X-Timestamp header");
+        let malformed = |_: &_| Refusal::bad_request("Invalid X-Timestamp header");
+        self.timestamp.required(missing, malformed).copied()
     }
 
     /// `X-Timestamp` of a read, which decides about expiry; `now` when it has none.
     pub(crate) fn timestamp_or(&self, now: Timestamp) -> Result<Timestamp, Refusal> {
-        let Some(value) = self.headers.get(X_TIMESTAMP) else {
-            return Ok(now);
-        };
-        let text = String::from_utf8_lossy(value.as_bytes());
-        text.parse().map_err(|_| {
+        let sent = self.timestamp.optional(|value| {
+            let text = String::from_utf8_lossy(value.as_bytes());
             Refusal::bad_request(format!(
                 "X-Timestamp should be a UNIX timestamp float value; was '{text}'"
             ))
-        })
+        });
+        Ok(sent?.copied().unwrap_or(now))
     }
 
     /// Whether what has expired is to be seen as if it had not.
     pub(crate) fn opens_expired(&self) -> bool {
-        self.is_true("x-backend-open-expired") || self.is_replication()
+        self.opens_expired || self.is_replication
     }
 
-    /// Whether it comes from another node's upkeep.
-    pub(crate) fn is_replication(&self) -> bool {
-        self.is_true("x-backend-replication")
+    /// `Referer` of what follows from this request.
+    pub(crate) fn referer(&self) -> Option<HeaderValue> {
+        let host = self.context.host.as_ref().and_then(text).unwrap_or("localhost");
+        let Target {
+            device,
+            partition,
+            path,
+        } = &self.target;
+        header_value(format_args!(
+            "{} http://{host}/{device}/{partition}{}",
+            self.method,
+            path.quoted()
+        ))
     }
+}
 
-    /// The transaction id, `-` without one.
-    pub(crate) fn trans_id(&self) -> &str {
-        self.text("x-trans-id").unwrap_or("-")
-    }
+/// Checks what every verb needs: a known policy, and names that may be.
+fn object_key(
+    target: &Target,
+    policy: &HeaderField<PolicyIndex>,
+    options: &ObjectServerOptions,
+) -> Result<ObjectKey, Refusal> {
+    let (policy, path) = (known_policy(policy, options)?, &target.path);
+    check_reserved(path)?;
+    Ok(ObjectKey {
+        policy,
+        partition: target.partition.0,
+        hash: options.hash_prefix.object(&path.account, container(path), object(path)),
+        name: path.path(),
+    })
+}
+
+/// The value of a header as text.
+pub(crate) fn text(value: &HeaderValue) -> Option<&str> {
+    std::str::from_utf8(value.as_bytes()).ok()
 }
 
 fn container(path: &EntityPath) -> &str {
@@ -142,20 +314,20 @@ pub(crate) fn is_true(text: &str) -> bool {
 }
 
 /// The policy that a request is about.
-pub(crate) fn policy(headers: &HeaderMap, options: &ObjectServerOptions) -> Result<PolicyIndex, Refusal> {
-    let Some(value) = headers.get(X_POLICY_INDEX) else {
+pub(crate) fn known_policy(
+    policy: &HeaderField<PolicyIndex>,
+    options: &ObjectServerOptions,
+) -> Result<PolicyIndex, Refusal> {
+    let unknown = |text: &dyn std::fmt::Display| {
+        let why = format!("No policy with index {text}");
+        Refusal::Text(StatusCode::SERVICE_UNAVAILABLE, why)
+    };
+    let malformed = |value: &HeaderValue| unknown(&String::from_utf8_lossy(value.as_bytes()));
+    let Some(index) = policy.optional(malformed)? else {
         return Ok(PolicyIndex::LEGACY);
     };
-    let text = String::from_utf8_lossy(value.as_bytes());
-    let known = text
-        .parse()
-        .ok()
-        .and_then(|index| options.policies.get(PolicyIndex(index)));
-    match known {
-        None => Err(Refusal::Text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("No policy with index {text}"),
-        )),
+    match options.policies.get(*index) {
+        None => Err(unknown(index)),
         Some(policy) if policy.kind != PolicyKind::Replication => Err(Refusal::Text(
             StatusCode::NOT_IMPLEMENTED,
             format!(

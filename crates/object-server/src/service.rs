@@ -11,8 +11,8 @@ use crate::updates::ListingUpdates;
 use crate::verbs::on_object;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
-use peer::deletes::DELETES;
-use peer::{Call, Peers, RawCall, Response, Service, Timeouts};
+use peer::message::{Message, ServerKind};
+use peer::{Call, Peers, Response, Service, Timeouts};
 use std::sync::Arc;
 use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, empty, without_body};
 use world::World;
@@ -68,19 +68,28 @@ impl ObjectServer {
         self.state.updates.set_peers(peers);
     }
 
-    async fn respond(&self, call: RawCall) -> Response {
-        let verb = call.method.clone();
+    async fn respond(&self, call: Call) -> Response {
         let serves = self.state.options.replication.serves;
-        let done = match verb.as_str() {
-            "OPTIONS" => Ok(options(serves)),
-            "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => on_object(&self.state, call, Lane::Requests).await,
-            "REPLICATE" if serves => replicate(&self.state, call).await,
-            "SSYNC" if serves => ssync(&self.state, call).await,
-            DELETES if serves => deletes(&self.state, call).await,
+        let is_head = call.message.method() == Method::HEAD;
+        let done = match call.message {
+            Message::PutObject(_) | Message::PostObject(_) | Message::DeleteObject(_) | Message::ReadObject(_) => {
+                on_object(&self.state, call, Lane::Requests).await
+            }
+            Message::ReplicateSuffixes(message) if serves => replicate(&self.state, message).await,
+            Message::Ssync(message) if serves => ssync(&self.state, message, call.body).await,
+            Message::DeleteObjects(message) if serves => deletes(&self.state, call.context, message, call.body).await,
+            Message::Raw(raw) => match raw.method.as_str() {
+                "OPTIONS" => Ok(options(serves)),
+                "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => {
+                    let path = raw.address.url_path();
+                    Err(Refusal::bad_request(format!("Invalid path: {path}")))
+                }
+                _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
+            },
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         };
         let response = done.unwrap_or_else(Refusal::into_response);
-        match verb == Method::HEAD {
+        match is_head {
             true => without_page(response),
             false => response,
         }
@@ -108,7 +117,7 @@ fn without_page(mut response: Response) -> Response {
 impl Service for ObjectServer {
     async fn call(&self, call: Call) -> Response {
         let entry = self.access_log.begin(&call);
-        let response = self.respond(call.into_raw()).await;
+        let response = self.respond(call.decoded(ServerKind::Object)).await;
         if let Some(entry) = entry {
             entry.end(&response);
         }

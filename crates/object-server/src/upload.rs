@@ -13,14 +13,15 @@ use crate::refusal::refusal_of;
 use crate::request::ObjectRequest;
 use crate::sink::Sink;
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows, RowOperation, overrides, set};
+use crate::updates::{ListingRow, NotedRows};
 use bytes::Bytes;
 use futures_util::future::join;
 use http::header::ETAG;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
 use object_engine::rules::{FileName, Part};
 use object_engine::{Commit, EngineError, Found, Metadata, ObjectKey, OpenOptions};
+use peer::message::RowChange;
 use peer::{Body, Digest, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,7 +157,11 @@ impl Upload {
     }
 
     async fn write_at_once(self, body: Bytes, digest: Option<Digest>) -> Result<Response, Refusal> {
-        let (state, device, lane) = (self.state.clone(), self.request.device.clone(), self.request.lane);
+        let (state, device, lane) = (
+            self.state.clone(),
+            self.request.target.device.clone(),
+            self.request.lane,
+        );
         let whole = WholeUpload {
             upload: self,
             body,
@@ -198,7 +203,10 @@ impl Upload {
         digest: Option<Digest>,
     ) -> Result<(Self, PriorObject, Sink), Refusal> {
         let state = self.state.clone();
-        let device = state.devices.device(&self.request.device, self.request.lane).await?;
+        let device = state
+            .devices
+            .device(&self.request.target.device, self.request.lane)
+            .await?;
         let job = move |device: &ObjectDevice| {
             let key = &self.request.key;
             let prior = self.plan.look(device, key)?;
@@ -230,7 +238,7 @@ impl Upload {
             let committed = sink.commit(job).await;
             let (bytes, took) = sink.effort();
             let upload = &upload.0;
-            measure(&upload.state, &upload.request.device, bytes, took);
+            measure(&upload.state, &upload.request.target.device, bytes, took);
             let (etag, rows) = committed?;
             upload.state.updates.send(rows, sink.device()).await;
             Ok(created(etag))
@@ -249,25 +257,14 @@ impl Upload {
             content_type_timestamp: timestamp,
         };
         let mut rows = expiry::queue_rows(&self.request, &self.state.options, &change);
-        let headers = self.listing_headers(metadata, etag, size);
-        rows.extend(ListingRow::of_object(
-            &self.request,
-            RowOperation::Put,
-            timestamp,
-            headers,
-        ));
+        let row = ListingRow::of_object(&self.request, RowChange::Put, timestamp);
+        rows.extend(row.map(|mut row| {
+            row.update.size = size.into();
+            row.update.etag = HeaderValue::from_str(etag).ok();
+            row.update.content_type = Some(self.plan.content_type.clone());
+            row.with_overrides([&*self.request.headers, &self.request.rows.overrides], metadata)
+        }));
         rows
-    }
-
-    fn listing_headers(&self, metadata: &Metadata, etag: &str, size: u64) -> HeaderMap {
-        let mut more = HeaderMap::with_capacity(6);
-        set(&mut more, "x-size", &size.to_string());
-        set(&mut more, "x-etag", etag);
-        if let Ok(value) = HeaderValue::from_bytes(&self.plan.content_type) {
-            more.insert("x-content-type", value);
-        }
-        overrides(&mut more, &self.request.headers, metadata);
-        more
     }
 }
 

@@ -6,18 +6,17 @@
 use crate::incoming::MimeBody;
 use crate::kept;
 use crate::mime::PartHead;
-use crate::request::ObjectRequest;
+use crate::request::{PutHead, text};
 use crate::upload::Upload;
 use futures_util::future::join;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
+use peer::message::header_names::{UPDATE_OVERRIDE_PREFIX, X_OBJ_METADATA_FOOTER, X_OBJ_MULTIPHASE_COMMIT};
 use peer::{Body, Footer, Interim, Response};
 use storage_shell::Refusal;
 use vocabulary::conditional::bare_etag;
 use vocabulary::hex;
 
-const X_OBJ_METADATA_FOOTER: HeaderName = HeaderName::from_static("x-obj-metadata-footer");
-const X_OBJ_MULTIPHASE_COMMIT: HeaderName = HeaderName::from_static("x-obj-multiphase-commit");
 const YES: HeaderValue = HeaderValue::from_static("yes");
 /// Bytes that a footer may have: all metadata twice over, and room for encoding.
 const MAX_DOCUMENT: usize = 256 * 1024;
@@ -33,16 +32,15 @@ pub(crate) struct MimeWrapping {
 
 impl MimeWrapping {
     /// `None` for a body that is not wrapped.
-    pub(crate) fn of(request: &ObjectRequest) -> Result<Option<Self>, Refusal> {
-        let has_footer = request.is_true("x-backend-obj-metadata-footer");
-        let has_commit = request.is_true("x-backend-obj-multiphase-commit");
+    pub(crate) fn of(head: &PutHead) -> Result<Option<Self>, Refusal> {
+        let (has_footer, has_commit) = (head.has_footer, head.has_commit);
         if !has_footer && !has_commit {
             return Ok(None);
         }
-        let boundary = request.text("x-backend-obj-multipart-mime-boundary");
+        let boundary = head.mime_boundary.as_ref().and_then(text);
         let boundary = boundary.filter(|boundary| !boundary.is_empty());
         let boundary = boundary.ok_or_else(|| missing("no MIME boundary"))?;
-        let size = request.text("x-backend-obj-content-length");
+        let size = head.object_length.as_ref().and_then(text);
         let read = |text: &str| {
             let wrong = || Refusal::bad_request(format!("invalid literal for int() with base 10: '{text}'"));
             text.trim().parse().map_err(|_| wrong())
@@ -122,10 +120,10 @@ impl Upload {
         if let Some(etag) = footers.get(http::header::ETAG).and_then(|etag| etag.to_str().ok()) {
             plan.etag = Some(bare_etag(etag).to_owned());
         }
-        kept::keep_for_put(&mut plan.kept, &footers, &[]);
+        kept::keep_for_put(&mut plan.kept, &footers, None, &[]);
         for (name, value) in footers {
-            if let Some(name) = name.filter(|name| name.as_str().starts_with("x-backend-")) {
-                self.request.headers.insert(name, value);
+            if let Some(name) = name.filter(|name| name.as_str().starts_with(UPDATE_OVERRIDE_PREFIX)) {
+                self.request.rows.overrides.insert(name, value);
             }
         }
     }

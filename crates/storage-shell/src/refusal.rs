@@ -7,6 +7,7 @@ use crate::devices::DeviceFault;
 use crate::reply::{HTML, empty, page, put_time, whole};
 use http::StatusCode;
 use peer::Response;
+use peer::message::header_names::X_BACKEND_TIMESTAMP;
 use std::borrow::Cow;
 use vocabulary::{FaultKind, Timestamp};
 
@@ -109,7 +110,7 @@ impl From<DeviceFault> for Refusal {
 
 fn dated(mut response: Response, timestamp: Option<Timestamp>) -> Response {
     if let Some(timestamp) = timestamp {
-        put_time(&mut response, "x-backend-timestamp", timestamp);
+        put_time(&mut response, X_BACKEND_TIMESTAMP, timestamp);
     }
     response
 }

@@ -55,9 +55,9 @@ pub fn header_value(value: impl Display) -> Option<HeaderValue> {
 }
 
 /// Sets a header to a text.
-pub fn put(response: &mut Response, name: &'static str, value: &str) {
+pub fn put(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
-        response.headers_mut().insert(HeaderName::from_static(name), value);
+        response.headers_mut().insert(name, value);
     }
 }
 
@@ -72,16 +72,14 @@ pub fn put_named(response: &mut Response, name: &str, value: &str) {
 }
 
 /// Sets a header to a number.
-pub fn put_number(response: &mut Response, name: &'static str, number: u64) {
-    response
-        .headers_mut()
-        .insert(HeaderName::from_static(name), HeaderValue::from(number));
+pub fn put_number(response: &mut Response, name: HeaderName, number: u64) {
+    response.headers_mut().insert(name, HeaderValue::from(number));
 }
 
 /// Sets a header to a timestamp in internal form.
-pub fn put_time(response: &mut Response, name: &'static str, time: Timestamp) {
+pub fn put_time(response: &mut Response, name: HeaderName, time: Timestamp) {
     if let Some(value) = header_value(time) {
-        response.headers_mut().insert(HeaderName::from_static(name), value);
+        response.headers_mut().insert(name, value);
     }
 }
 

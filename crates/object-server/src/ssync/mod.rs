@@ -27,15 +27,16 @@ use crate::replicate::PartitionAddress;
 use crate::state::ObjectServerState;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use object_engine::EngineError;
+use peer::message::Ssync;
+use peer::message::header_names::X_ACCEPT_NO_COMMIT;
 use peer::ssync::{ERROR, LineError, Lines};
-use peer::{Body, Feed, RawCall, Response};
+use peer::{Body, Feed, Response};
 use std::sync::Arc;
 use storage_shell::{DeviceFault, Lane, Refusal, empty};
 use vocabulary::FaultKind;
 
-const ACCEPT_NO_COMMIT: HeaderName = HeaderName::from_static("x-backend-accept-no-commit");
 /// Pieces of our answer that may wait for the network.
 const PIECES: usize = 4;
 /// Wishes for one exchange; each takes some 40 bytes.
@@ -103,30 +104,30 @@ struct Exchange {
 }
 
 /// Answers an SSYNC: at once with its head, what is to be said follows.
-pub(crate) async fn ssync(state: &Arc<ObjectServerState>, call: RawCall) -> Result<Response, Refusal> {
-    let place = PartitionAddress::of(call.address, &call.headers, &state.options)?;
-    check_fragment(&call.headers)?;
+pub(crate) async fn ssync(state: &Arc<ObjectServerState>, message: Ssync, body: Body) -> Result<Response, Refusal> {
+    check_fragment(&message)?;
+    let place = PartitionAddress::of(message.target, &message.policy, &state.options)?;
     let is_ready = |device: &ObjectDevice| device.engine().check().map_err(refused_by(device));
     state.devices.run(&place.device, Lane::Replication, is_ready).await?;
-    let (feed, body) = Body::channel(PIECES, None);
+    let (feed, answer) = Body::channel(PIECES, None);
     let exchange = Exchange {
-        lines: Lines::new(&state.world, call.body, state.options.client_timeout),
+        lines: Lines::new(&state.world, body, state.options.client_timeout),
         state: state.clone(),
         place,
         feed,
     };
     state.world.spawn(exchange.run());
-    let mut response = empty(StatusCode::OK).map(|_| body);
+    let mut response = empty(StatusCode::OK).map(|_| answer);
     response.headers_mut().remove(CONTENT_LENGTH);
     response
         .headers_mut()
-        .insert(ACCEPT_NO_COMMIT, HeaderValue::from_static("True"));
+        .insert(X_ACCEPT_NO_COMMIT, HeaderValue::from_static("True"));
     Ok(response)
 }
 
-fn check_fragment(headers: &HeaderMap) -> Result<(), Refusal> {
-    for name in ["x-backend-ssync-frag-index", "x-backend-ssync-node-index"] {
-        let value = headers.get(name).map(|value| value.to_str().unwrap_or("?").trim());
+fn check_fragment(message: &Ssync) -> Result<(), Refusal> {
+    for value in [&message.fragment_index, &message.node_index] {
+        let value = value.as_ref().map(|value| value.to_str().unwrap_or("?").trim());
         if value.is_some_and(|value| !matches!(value, "" | "None") && value.parse::<u32>().is_err()) {
             return Err(Refusal::labelled_bad_request("Invalid X-Backend-Ssync-Frag-Index"));
         }

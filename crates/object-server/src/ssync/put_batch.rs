@@ -7,7 +7,7 @@ use crate::replicate::PartitionAddress;
 use crate::state::ObjectServerState;
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use peer::RawCall;
+use peer::message::PutObject;
 use std::collections::HashSet;
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 2 << 20;
 /// Small objects that have come whole.
 #[derive(Default)]
 pub(super) struct PutBatch {
-    puts: Vec<(RawCall, Bytes)>,
+    puts: Vec<(PutObject, Bytes)>,
     paths: Vec<Arc<EntityPath>>,
     objects: HashSet<Arc<EntityPath>>,
     bytes: usize,
@@ -40,11 +40,11 @@ impl PutBatch {
     }
 
     /// Headers of `head` bytes, and the body.
-    pub(super) fn add(&mut self, path: Arc<EntityPath>, call: RawCall, body: Bytes, head: usize) {
+    pub(super) fn add(&mut self, path: Arc<EntityPath>, message: PutObject, body: Bytes, head: usize) {
         self.bytes += head + body.len();
         self.objects.insert(path.clone());
         self.paths.push(path);
-        self.puts.push((call, body));
+        self.puts.push((message, body));
     }
 
     /// The objects, and the work that writes them and says how many it has written.
@@ -81,7 +81,6 @@ pub(super) fn is_done(place: &PartitionAddress, status: StatusCode, method: &Met
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderMap;
     use peer::Target;
 
     #[test]
@@ -95,12 +94,7 @@ mod tests {
                 partition: vocabulary::Partition(1),
                 path: path.clone(),
             };
-            batch.add(
-                path,
-                RawCall::new(Method::PUT, target, HeaderMap::new()),
-                Bytes::new(),
-                MOST_BYTES / 2,
-            );
+            batch.add(path, PutObject::new(target), Bytes::new(), MOST_BYTES / 2);
         }
         assert!(batch.is_full());
     }

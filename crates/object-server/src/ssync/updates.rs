@@ -12,8 +12,9 @@ use crate::verbs::on_object;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use peer::message::{DeleteObject, Message, PostObject, PutObject, RequestContext};
 use peer::ssync::{UPDATES_END, UPDATES_START};
-use peer::{Address, Body, Feed, RawCall, Target};
+use peer::{Body, Call, Feed, Target};
 use std::sync::Arc;
 use storage_shell::Lane;
 use vocabulary::header_name;
@@ -32,6 +33,8 @@ struct SubrequestHead {
     method: Method,
     path: EntityPath,
     headers: HeaderMap,
+    /// Names of the headers, all of which are kept with the object.
+    kept: Option<HeaderValue>,
     /// Bytes of the headers.
     size: usize,
     length: Option<u64>,
@@ -102,7 +105,7 @@ impl Exchange {
         let path = split
             .filter(|path| path.object.is_some())
             .ok_or_else(|| ExchangeEnd::nonsense(format!("Invalid path: {path}")))?;
-        let (headers, size) = self.headers().await?;
+        let (headers, kept, size) = self.headers().await?;
         let length = headers.get(CONTENT_LENGTH).map(|value| {
             let length = value.to_str().ok().and_then(|text| text.parse().ok());
             length.ok_or_else(|| ExchangeEnd::nonsense(format!("invalid content-length {value:?}")))
@@ -114,6 +117,7 @@ impl Exchange {
                 method,
                 path,
                 headers,
+                kept,
                 size,
                 length,
             }),
@@ -123,8 +127,8 @@ impl Exchange {
         }
     }
 
-    /// The headers, and those that say on whose behalf the request is made; how many bytes they came in.
-    async fn headers(&mut self) -> Result<(HeaderMap, usize), ExchangeEnd> {
+    /// The headers, their names, and how many bytes they came in.
+    async fn headers(&mut self) -> Result<(HeaderMap, Option<HeaderValue>, usize), ExchangeEnd> {
         let mut headers = HeaderMap::new();
         let mut kept = String::new();
         let mut size = 0;
@@ -145,15 +149,7 @@ impl Exchange {
             headers.insert(name, value);
         }
         // Names of headers are header values.
-        if let Ok(kept) = HeaderValue::from_str(kept.trim_end()) {
-            headers.insert("x-backend-replication-headers", kept);
-        }
-        headers.insert("x-backend-replication", HeaderValue::from_static("True"));
-        headers.insert(
-            "x-backend-storage-policy-index",
-            HeaderValue::from(self.place.key.policy.0),
-        );
-        Ok((headers, size))
+        Ok((headers, HeaderValue::from_str(kept.trim_end()).ok(), size))
     }
 
     /// Writes what has gathered, once few batches are running: so much is in memory a few times at most.
@@ -173,37 +169,61 @@ impl Exchange {
         running: &mut RunningRequests,
         batch: &mut PutBatch,
     ) -> Result<(), ExchangeEnd> {
-        let path = Arc::new(head.path);
+        let (path, method) = (Arc::new(head.path), head.method);
         let target = Target {
             device: self.place.device.clone(),
             partition: Partition(self.place.key.partition),
             path: path.clone(),
         };
-        let call = RawCall {
-            address: Address::Entity(target.clone()),
-            ..RawCall::new(head.method, target, head.headers)
-        };
+        let policy = self.place.key.policy.into();
         let length = head.length.unwrap_or(0);
-        if length <= SMALL {
-            let body = if length > 0 {
-                self.whole(length).await?
-            } else {
-                Bytes::new()
-            };
-            match call.method {
-                Method::PUT => batch.add(path, call, body, head.size),
-                _ => running.begin(path.clone(), self.answer(call.with_body(Body::whole(body)), path)),
+        let message: Message = match method {
+            Method::PUT => {
+                let message = PutObject {
+                    policy,
+                    is_replication: true,
+                    replication_headers: head.kept,
+                    ..PutObject::decode(target, head.headers)
+                };
+                if length <= SMALL {
+                    let body = self.whole(length).await?;
+                    batch.add(path, message, body, head.size);
+                    return Ok(());
+                }
+                message.into()
             }
+            Method::POST => PostObject {
+                policy,
+                is_replication: true,
+                replication_headers: head.kept,
+                ..PostObject::decode(target, head.headers)
+            }
+            .into(),
+            _ => DeleteObject {
+                policy,
+                is_replication: true,
+                ..DeleteObject::decode(target, head.headers)
+            }
+            .into(),
+        };
+        let call = Call::new(RequestContext::default(), message);
+        if length == 0 {
+            running.begin(path.clone(), self.answer(call, method, path));
             return Ok(());
         }
         let (feed, body) = Body::channel(PIECES_AHEAD, Some(length));
-        running.begin(path.clone(), self.answer(call.with_body(body), path));
+        running.begin(path.clone(), self.answer(call.with_body(body), method, path));
         self.pass_on(feed, length).await
     }
 
     /// How many requests were done: this one, or none.
-    fn answer(&self, call: RawCall, path: Arc<EntityPath>) -> impl Future<Output = usize> + Send + 'static {
-        let (state, place, method) = (self.state.clone(), self.place.clone(), call.method.clone());
+    fn answer(
+        &self,
+        call: Call,
+        method: Method,
+        path: Arc<EntityPath>,
+    ) -> impl Future<Output = usize> + Send + 'static {
+        let (state, place) = (self.state.clone(), self.place.clone());
         async move {
             let answered = on_object(&state, call, Lane::Replication).await;
             let status = answered.map_or_else(|refusal| refusal.status(), |response| response.status());
@@ -212,6 +232,9 @@ impl Exchange {
     }
 
     async fn whole(&mut self, length: u64) -> Result<Bytes, ExchangeEnd> {
+        if length == 0 {
+            return Ok(Bytes::new());
+        }
         // At most `SMALL`.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let first = self.lines.bytes(length).await?;

@@ -4,20 +4,23 @@
 //! Always holds: what [`ListingUpdates::send`] promises; rows that such a request cannot carry exactly travel alone.
 //! Deliberately absent: rows of PUTs and POSTs.
 
-use super::{ListingNode, ListingRow, ListingUpdates, RowDelivery, RowOperation, user_agent};
+use super::row::user_agent;
+use super::{ListingRow, ListingUpdates};
 use crate::devices::ObjectDevice;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, Method};
-use peer::{Body, Peers, RawCall, Target, Timeouts};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
+use peer::message::{RequestContext, RowChange, UpdateContainer, UpdateNode, UpdateTargets};
+use peer::{Body, Call, Peers, Target, Timeouts};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Partition, PolicyIndex};
 use world::BoxFuture;
 
 /// Where rows travel to: the servers, the container and the policy.
-type Destination = (Vec<ListingNode>, EntityPath, PolicyIndex);
+type Destination = (Vec<UpdateNode>, Partition, EntityPath, PolicyIndex);
 
 impl ListingUpdates {
     pub(super) async fn send_batch(&self, batch: (Destination, Vec<ListingRow>), device: &Arc<ObjectDevice>) {
@@ -46,20 +49,25 @@ pub(super) fn group(rows: Vec<ListingRow>) -> (HashMap<Destination, Vec<ListingR
     let (mut batches, mut alone) = (HashMap::<Destination, Vec<ListingRow>>::new(), vec![]);
     for row in rows {
         let is_whole = matches!(row.db_state.as_deref(), None | Some("unsharded")) && row.container_path.is_none();
-        match &row.delivery {
-            RowDelivery::Now(nodes, false)
-                if is_whole && row.operation == RowOperation::Delete && !nodes.is_empty() =>
-            {
+        match &row.servers {
+            UpdateTargets::Nodes {
+                partition,
+                nodes,
+                some_unreadable: false,
+            } if is_whole && row.update.change == RowChange::Delete && !nodes.is_empty() => {
                 let container = EntityPath {
                     object: None,
-                    ..row.path.clone()
+                    ..(*row.path).clone()
                 };
-                let destination = (nodes.clone(), container, row.policy);
+                let destination = (nodes.clone(), *partition, container, row.policy);
                 batches.entry(destination).or_default().push(row);
             }
             _ => alone.push(row),
         }
     }
+    // A batch of one is a request as any other.
+    let single = batches.extract_if(|_, rows| rows.len() < 2).flat_map(|(_, rows)| rows);
+    alone.extend(single);
     (batches, alone)
 }
 
@@ -70,20 +78,32 @@ fn send(
     rows: &[ListingRow],
     timeouts: Timeouts,
 ) -> BoxFuture<'static, bool> {
-    let (nodes, container, policy) = destination.clone();
+    let (nodes, partition, container, policy) = destination.clone();
     let newest = rows.iter().map(|row| row.timestamp).max().unwrap_or_default();
     let listed: Vec<Value> = rows.iter().map(json_of).collect();
-    let (body, headers, count) = (Value::Array(listed).to_string(), headers(newest, policy), rows.len());
+    let (body, count) = (Bytes::from(Value::Array(listed).to_string()), rows.len());
+    let context = RequestContext {
+        user_agent: Some(user_agent()),
+        ..RequestContext::default()
+    };
+    let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let headers = Arc::new(HeaderMap::from_iter([json]));
     Box::pin(async move {
-        let (body, path) = (Bytes::from(body), Arc::new(container));
+        let path = Arc::new(container);
         let calls = nodes.iter().map(|node| {
             let target = Target {
-                device: node.device.as_str().into(),
-                partition: vocabulary::Partition(node.partition),
+                device: node.device.clone(),
+                partition,
                 path: path.clone(),
             };
-            let update = Method::from_bytes(b"UPDATE").unwrap_or_default();
-            let call = RawCall::new(update, target, headers.clone()).with_body(Body::whole(body.clone()));
+            let update = UpdateContainer {
+                change: RowChange::Batch,
+                timestamp: newest.into(),
+                policy: policy.into(),
+                headers: headers.clone(),
+                ..UpdateContainer::new(target)
+            };
+            let call = Call::new(context.clone(), update).with_body(Body::whole(body.clone()));
             peers.send(&node.ip, node.port, call, timeouts)
         });
         let mut all = true;
@@ -115,13 +135,4 @@ fn json_of(row: &ListingRow) -> Value {
         "deleted": 1,
         "storage_policy_index": row.policy.0,
     })
-}
-
-fn headers(newest: Timestamp, policy: PolicyIndex) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(5);
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from(policy.0));
-    headers.insert("user-agent", user_agent());
-    super::set(&mut headers, "x-timestamp", &newest.internal());
-    headers
 }
