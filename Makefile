@@ -47,7 +47,7 @@ rust: $(VENV)/ready   ## unit and property tests
 	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin $(ALONE) cargo test --workspace --locked
 
 black-box: build keystone   ## Martlet from outside: clients, OpenStack Swift beside it, faults
-	$(ALONE) $(PYTEST) tests/ -n 3 --dist loadfile
+	$(ALONE) $(PYTEST) tests/ -n 3 --dist loadfile --junitxml=target/black-box.xml
 
 oracle: $(VENV)/ready   ## the black-box tests against OpenStack Swift itself: proves the tests
 	$(PYTEST) tests/ --sut openstack
