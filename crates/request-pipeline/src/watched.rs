@@ -3,7 +3,8 @@
 //! A [`Watched`] body counts what passes and tells its [`Watcher`] once how it ended.
 //! Always holds: a body that was declared with a length ends properly only after exactly that many
 //! bytes; with fewer it ends in an error, further ones are never passed on. What is in memory already
-//! is judged at once and stays in memory ([`Body::as_whole`]).
+//! is judged at once and stays in memory ([`Body::as_whole`]). What is logged while a body streams stands in the span
+//! in which the body was made, so that it carries the transaction id.
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -12,6 +13,7 @@ use http::header::CONTENT_LENGTH;
 use peer::{Body, BodyError};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tracing::Span;
 
 /// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,7 @@ pub fn watch(body: Body, length: Option<u64>, mut watcher: impl Watcher) -> Body
         body,
         remaining,
         watcher: Some(watcher),
+        span: Span::current(),
     };
     let body = Body::stream(watched, hint);
     match digest {
@@ -72,6 +75,7 @@ struct Watched<W: Watcher> {
     remaining: Option<u64>,
     /// Taken when the end has been told.
     watcher: Option<W>,
+    span: Span,
 }
 
 impl<W: Watcher> Watched<W> {
@@ -94,7 +98,10 @@ impl<W: Watcher> Stream for Watched<W> {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        let frame = ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), context));
+        let frame = ready!(
+            this.span
+                .in_scope(|| http_body::Body::poll_frame(Pin::new(&mut this.body), context))
+        );
         let chunk = match frame {
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(error)) => return this.fail(error),

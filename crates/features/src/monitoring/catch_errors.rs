@@ -1,6 +1,7 @@
 //! The last resort: every answer has a transaction id, a panic is a 500, a body is as long as it says.
 //!
-//! Stands first. A client may extend the transaction id with `X-Trans-Id-Extra`.
+//! Stands first, and opens the span of the request, which gives every line that is logged meanwhile its transaction id. A
+//! client may extend the id with `X-Trans-Id-Extra`.
 //! Always holds: below this feature nothing can leave a client without an answer, or with a body cut
 //! short that looks whole.
 
@@ -12,6 +13,7 @@ use request_pipeline::{
     watched::{declared_length, watch},
 };
 use std::panic::AssertUnwindSafe;
+use tracing::Instrument;
 use vocabulary::names::quote;
 
 /// Swift's `catch_errors`.
@@ -29,12 +31,17 @@ impl Feature for CatchErrors {
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         extend_transaction_id(&mut request);
         let (trans_id, method) = (request.trans_id.clone(), request.method.clone());
-        let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        // At the level of errors, so that every line that is logged meanwhile carries the transaction id.
+        let span = tracing::error_span!("request", txn = trans_id);
+        let answer = AssertUnwindSafe(next.run(request))
+            .catch_unwind()
+            .instrument(span.clone())
+            .await;
         let response = answer.unwrap_or_else(|panic| {
-            tracing::error!(trans_id, "a request ended in a panic: {}", reason(&*panic));
+            span.in_scope(|| tracing::error!("a request ended in a panic: {}", reason(&*panic)));
             reply::plain(500, "An error occurred")
         });
-        stamp(honest(response, &method, &trans_id), &trans_id)
+        stamp(span.in_scope(|| honest(response, &method)), &trans_id)
     }
 }
 
@@ -55,7 +62,7 @@ fn reason(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 /// The response with a body that ends in an error if it is not as long as declared.
-fn honest(mut response: Response, method: &Method, trans_id: &str) -> Response {
+fn honest(mut response: Response, method: &Method) -> Response {
     let status = response.status();
     if status == StatusCode::NO_CONTENT {
         // HTTP would have it left out; OpenStack's proxy says it, and its clients look for it.
@@ -70,12 +77,9 @@ fn honest(mut response: Response, method: &Method, trans_id: &str) -> Response {
     if let (Some(length), Some(body)) = (length, response.body().as_whole())
         && body.len() as u64 != length
     {
-        tracing::error!(trans_id, "a body of {} bytes was declared to have {length}", body.len());
+        tracing::error!("a body of {} bytes was declared to have {length}", body.len());
     }
-    match length {
-        Some(_) => response.map(|body| watch(body, length, ())),
-        None => response,
-    }
+    response.map(|body| watch(body, length, ()))
 }
 
 fn stamp(mut response: Response, trans_id: &str) -> Response {
