@@ -54,7 +54,7 @@ macro_rules! catalogue {
 
 catalogue! {
     BUILD = Gauge "martlet_build" ["version"] "Always 1; the version that runs";
-    REQUESTS = Counter "martlet_requests_total" ["role", "verb", "status"] "Requests that are over, by the class of their status (2xx); gone: whoever asked did not wait for an answer";
+    REQUESTS = Counter "martlet_requests_total" ["role", "verb", "status"] "Requests that are over, by the class of their status (2xx); gone: the client did not wait for an answer";
     REQUEST_SECONDS = Histogram "martlet_request_seconds" ["role", "verb"] "Seconds from a request's head to that of its answer";
     REQUESTS_UNDER_WAY = Gauge "martlet_requests_under_way" ["role"] "Requests that have no answer yet";
     BODY_BYTES = Counter "martlet_body_bytes_total" ["role", "direction"] "Bytes of bodies, received and sent";

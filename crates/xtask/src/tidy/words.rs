@@ -1,4 +1,4 @@
-//! Private words give way to the words of the field, in identifiers and in comments.
+//! Private words give way to the words of the field, in identifiers, comments and pages.
 
 use crate::finding::Finding;
 use crate::source::TokenKind;
@@ -84,19 +84,31 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
                     "the comment begins with \"Who\": begin with the thing that acts".to_owned(),
                 );
             }
-            let text = comment.text.to_lowercase().replace("a lot", "").replace("by lot", "");
-            for word in text.split(|c: char| !c.is_alphanumeric()) {
-                if let Some(private) = is_private(word, &Identifiers) {
-                    let (word, remedy) = (private.word, private.remedy);
-                    add(
-                        comment.line,
-                        format!("the comment has the private word \"{word}\": use {remedy}"),
-                    );
-                }
+            for (word, remedy) in in_prose(&comment.text) {
+                add(
+                    comment.line,
+                    format!("the comment has the private word \"{word}\": use {remedy}"),
+                );
+            }
+        }
+    }
+    for (path, text) in &tree.pages {
+        for (index, line) in text.lines().enumerate() {
+            for (word, remedy) in in_prose(line) {
+                let what = format!("the page has the private word \"{word}\": use {remedy}");
+                findings.push(Finding::new("words", path, index + 1, what));
             }
         }
     }
     findings
+}
+
+/// The private words of a text, each with its remedy.
+fn in_prose(text: &str) -> Vec<(&'static str, &'static str)> {
+    let text = text.to_lowercase().replace("a lot", "").replace("by lot", "");
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let found = words.filter_map(|word| is_private(word, &Identifiers));
+    found.map(|private| (private.word, private.remedy)).collect()
 }
 
 /// The entry for `word`, unless it counts only in `elsewhere`.
@@ -139,6 +151,12 @@ mod tests {
         let lines: Vec<usize> = found.iter().map(|f| f.line).collect();
         assert_eq!(lines, [1, 2, 3, 11, 5, 7, 10]);
         assert!(found[0].what.ends_with("use batch"), "{found:?}");
+    }
+
+    #[test]
+    fn private_words_are_found_in_pages() {
+        let found = check(&planted(&[("docs/a.md", "# A page\n\nNobody tells.\n")]));
+        assert_eq!(found.iter().map(|f| f.line).collect::<Vec<_>>(), [3]);
     }
 
     #[test]
