@@ -4,7 +4,7 @@ use crate::accept::{self, ListingFormat};
 use crate::listing_query;
 use crate::metadata;
 use crate::refusal::refusal_of;
-use crate::render::Listing;
+use crate::render::ListingText;
 use crate::request::{ListingRequest, any_policy, is_overriding, optional, required};
 use crate::state::{DatabaseJob, ListingServerState};
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -165,7 +165,7 @@ pub(crate) async fn read(
     let job = move |job: &DatabaseJob<'_>| {
         let (broker, info) = living(job)?;
         let policies = &job.state.options.policies;
-        let mut listing = Listing::of_account(format, job.request.account());
+        let mut listing = ListingText::of_account(format, job.request.account());
         let done = broker.list_containers(&query, |entry| listing.container(entry, policies));
         done.map_err(|error| job.refuse(&error))?;
         let status = match (format, listing.is_empty()) {

@@ -1,12 +1,12 @@
 //! Containers: PUT, POST, DELETE, HEAD and GET.
 //!
-//! PUT and DELETE tell the account once the container itself is durable; an account that does not
+//! PUT and DELETE update the account once the container itself is durable; an account that does not
 //! know itself (404 from all its servers) makes the whole a 404, as in Swift.
 
 use crate::accept::{self, ListingFormat};
 use crate::account_update::{AccountUpdate, ContainerFigures};
 use crate::metadata::{self, SYNC_KEY, SYNC_TO};
-use crate::render::Listing;
+use crate::render::ListingText;
 use crate::request::{ListingRequest, is_about_shards, is_overriding, known_policy, text};
 use crate::state::{DatabaseJob, ListingServerState};
 use crate::{listing_query, sync_to};
@@ -319,14 +319,14 @@ fn list(
     query: &listing_engine::ListQuery,
     format: ListingFormat,
 ) -> Result<(String, bool), Refusal> {
-    let mut listing = Listing::of_container(format, job.request.container());
+    let mut listing = ListingText::of_container(format, job.request.container());
     let done = broker.list_objects(query, |entry| listing.object(entry));
     done.map_err(|error| job.refuse(&error))?;
     let empty = listing.is_empty();
     Ok((listing.finish(), empty))
 }
 
-/// An unsharded container has no shards. What a sharded one has, nobody reads here yet.
+/// An unsharded container has no shards. What a sharded one has is not read here yet.
 fn no_shards(job: &DatabaseJob<'_>, broker: &Broker) -> Result<String, Refusal> {
     match broker.sharding_state().map_err(|error| job.refuse(&error))? {
         "unsharded" => Ok("[]".into()),

@@ -9,13 +9,13 @@ use durable_fs::{Health, Reserve};
 use listing_engine::DeviceRoot;
 use std::path::PathBuf;
 use std::sync::Arc;
-use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, OpenDevice, Refusal};
+use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice, Refusal};
 use vocabulary::Fault;
 use world::World;
 use world::files::{FileSystem, Kind as FileKind};
 
 /// A device of the pool.
-pub(crate) type ListingDevice = OpenDevice<DatabaseDisk>;
+pub(crate) type ListingDevice = PooledDevice<DatabaseDisk>;
 /// The devices of this node.
 pub(crate) type ListingDevices = DevicePool<DatabaseDisks>;
 

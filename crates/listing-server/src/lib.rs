@@ -48,5 +48,5 @@ mod timed;
 
 pub use durable_fs::Reserve;
 pub use listing_engine::Kind;
-pub use options::{ListingServerOptions, SyncRealms};
+pub use options::{AllowedSyncRealms, ListingServerOptions};
 pub use service::ListingServer;

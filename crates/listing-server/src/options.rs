@@ -12,9 +12,9 @@ use vocabulary::{HashPrefix, Limits, Policies};
 /// The realms that containers may be synced in, with their clusters, in upper case. They may change while the server
 /// runs, so they are read each time.
 #[derive(Clone)]
-pub struct SyncRealms(Arc<dyn Fn() -> BTreeMap<String, Vec<String>> + Send + Sync>);
+pub struct AllowedSyncRealms(Arc<dyn Fn() -> BTreeMap<String, Vec<String>> + Send + Sync>);
 
-impl SyncRealms {
+impl AllowedSyncRealms {
     /// As `now` says when it is asked.
     pub fn asked(now: impl Fn() -> BTreeMap<String, Vec<String>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
@@ -25,13 +25,13 @@ impl SyncRealms {
     }
 }
 
-impl Default for SyncRealms {
+impl Default for AllowedSyncRealms {
     fn default() -> Self {
         Self::asked(BTreeMap::new)
     }
 }
 
-impl fmt::Debug for SyncRealms {
+impl fmt::Debug for AllowedSyncRealms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.now().fmt(f)
     }
@@ -63,7 +63,7 @@ pub struct ListingServerOptions {
     /// Hosts that containers may be synced to (`allowed_sync_hosts`).
     pub allowed_sync_hosts: Vec<String>,
     /// Realms that containers may be synced in (`container-sync-realms.conf`).
-    pub sync_realms: SyncRealms,
+    pub sync_realms: AllowedSyncRealms,
     /// Databases kept open, over all devices.
     pub open_databases: usize,
     /// I/O threads per device.
@@ -99,7 +99,7 @@ impl ListingServerOptions {
             conn_timeout: Duration::from_millis(500),
             node_timeout: Duration::from_secs(3),
             allowed_sync_hosts: vec!["127.0.0.1".into()],
-            sync_realms: SyncRealms::default(),
+            sync_realms: AllowedSyncRealms::default(),
             open_databases: 512,
             threads_per_disk: 4,
             queue_per_disk: 1024,

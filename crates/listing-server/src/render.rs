@@ -9,7 +9,7 @@ use std::fmt::Write;
 use vocabulary::Policies;
 
 /// A listing under construction.
-pub(crate) struct Listing {
+pub(crate) struct ListingText {
     format: ListingFormat,
     text: String,
     count: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Listing {
 
 const XML_HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
-impl Listing {
+impl ListingText {
     /// Of the objects of a container.
     pub(crate) fn of_container(format: ListingFormat, name: &str) -> Self {
         Self::new(format, "container", name)
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn spelled_as_openstack_spells_them() {
-        let mut listing = Listing::of_container(ListingFormat::Json, "c");
+        let mut listing = ListingText::of_container(ListingFormat::Json, "c");
         listing.object(Entry::Item(entry("x\"\\ ö\u{1}")));
         listing.object(Entry::Shared("𝄞/"));
         assert_eq!(
@@ -231,7 +231,7 @@ mod tests {
              \"content_type\": \"text/plain;charset=x\", \"last_modified\": \"2023-11-14T22:13:20.000000\"}, \
              {\"subdir\": \"\\ud834\\udd1e/\"}]"
         );
-        let mut listing = Listing::of_container(ListingFormat::Xml, "c<\"");
+        let mut listing = ListingText::of_container(ListingFormat::Xml, "c<\"");
         listing.object(Entry::Item(entry("a&b")));
         listing.object(Entry::Shared("s/"));
         assert_eq!(
@@ -241,13 +241,13 @@ mod tests {
              <last_modified>2023-11-14T22:13:20.000000</last_modified></object>\
              <subdir name=\"s/\"><name>s/</name></subdir></container>"
         );
-        assert!(Listing::of_container(ListingFormat::Plain, "c").is_empty());
+        assert!(ListingText::of_container(ListingFormat::Plain, "c").is_empty());
     }
 
     proptest! {
         #[test]
         fn any_name_stays_in_its_place(name in any::<String>()) {
-            let mut listing = Listing::of_container(ListingFormat::Json, &name);
+            let mut listing = ListingText::of_container(ListingFormat::Json, &name);
             listing.object(Entry::Item(entry(&name)));
             let parsed: serde_json::Value = serde_json::from_str(&listing.finish()).unwrap();
             prop_assert_eq!(parsed[0]["name"].as_str(), Some(name.as_str()));

@@ -2,16 +2,16 @@
 //!
 //! | operation | done |
 //! |---|---|
-//! | `sync` | tells about this replica; takes over timestamps, metadata and policy where the other's are newer |
+//! | `sync` | answers what this replica has; takes over timestamps, metadata and policy where the other's are newer |
 //! | `merge_items`, `merge_syncs` | rows; up to which rows everything is known |
-//! | `complete_rsync`, `rsync_then_merge` | a whole database has arrived in `tmp`: it becomes this one, or takes it along |
+//! | `complete_rsync`, `rsync_then_merge` | a whole database is in `tmp`: it becomes this one, or takes it along |
 //! | `get_shard_ranges`, `merge_shard_ranges` | containers only |
 //!
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
 //! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
 //! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it.
-//! Always holds: a body is read up to a limit and in limited time; a name in it leads to no file outside `tmp`; a database
-//! of another account or container is not taken in.
+//! Always holds: a body is read up to a limit and in limited time; a name in it leads to no file outside `tmp`; a
+//! database of another account or container is not taken in.
 
 use crate::devices::{ListingDevice, check_room};
 use crate::refusal::refusal_of;
@@ -147,7 +147,7 @@ impl ReplicaJob<'_> {
     fn open(&self) -> Result<Arc<Broker>, Refusal> {
         let opened = self.state.brokers.open(&self.location);
         opened.map_err(|error| match error {
-            // Whoever wanted to compare finds nothing, and sends what it has.
+            // A replicator that wanted to compare finds nothing, and sends what it has.
             Error::NotFound { .. } | Error::Quarantined { .. } => self.nothing_here(&error),
             other => self.refuse(&other),
         })
@@ -178,7 +178,7 @@ impl ReplicaJob<'_> {
         Ok(response)
     }
 
-    /// Tells how it is here, and learns what is newer there.
+    /// Answers what is here, and takes over what is newer there.
     fn compare(&self, broker: &Broker, theirs: &Summary) -> Result<Value, Error> {
         let now = self.state.world.clock.now();
         let (before, mut mine) = broker.learn(theirs, now)?;

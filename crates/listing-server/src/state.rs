@@ -12,7 +12,8 @@ use storage_shell::{Lane, Refusal};
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
 
-/// How long a body may take, or a piece of a database: as long as OpenStack's servers wait for bytes (`client_timeout`).
+/// How long a body may take, or a piece of a database: as long as OpenStack's servers wait for bytes
+/// (`client_timeout`).
 pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What all verbs use.

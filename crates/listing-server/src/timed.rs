@@ -1,7 +1,7 @@
 //! Which part of a container server's work a PUT or GET was, timed for StatsD as OpenStack's server does.
 //!
-//! Always holds: where no metrics are sent nothing is looked at; what is refused before the part begins (no timestamp, no
-//! device, a query that cannot be read) is the request's own time alone, which is measured elsewhere.
+//! Always holds: where no metrics are sent nothing is looked at; what is refused before the part begins (no timestamp,
+//! no device, a query that cannot be read) is the request's own time alone, which is measured elsewhere.
 
 use crate::request::is_about_shards;
 use crate::state::ListingServerState;

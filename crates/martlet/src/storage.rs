@@ -141,9 +141,9 @@ impl Storage<'_> {
     }
 
     /// The realms that containers may be synced in: those with a key.
-    fn sync_realms(&self, swift_dir: &Path) -> listing_server::SyncRealms {
+    fn sync_realms(&self, swift_dir: &Path) -> listing_server::AllowedSyncRealms {
         let realms = SyncRealms::new(swift_dir, self.world.clone());
-        listing_server::SyncRealms::asked(move || {
+        listing_server::AllowedSyncRealms::asked(move || {
             let known = realms.now();
             let with_key = known.realms.iter().filter(|(_, realm)| realm.key.is_some());
             with_key

@@ -1,8 +1,8 @@
 //! DELETE: leave a tombstone, unless something newer is here.
 //!
-//! The expirer's DELETE (`X-If-Delete-At`) is stamped with the time at which the object was to expire. A version that was
-//! written before that time, on servers that this one could not hear, must outlive it: so the tombstone left here is only just
-//! newer than the version it deletes. OpenStack's has the time of the request, and takes such a version along.
+//! The expirer's DELETE (`X-If-Delete-At`) is stamped with the time at which the object was to expire. A version that
+//! was written before that time, on servers that this one could not reach, must outlive it: so the tombstone left here
+//! is only just newer than the version it deletes. OpenStack's has the time of the request, and deletes such a version.
 
 use crate::devices::ObjectDevice;
 use crate::expiry::{self, ExpiryChange};
@@ -63,7 +63,11 @@ fn carry_out(
     }
     let engine = device.engine();
     let mut rows = NotedRows::note(&**engine, changes);
-    for (change, deleted) in engine.delete_all(&tombstones).into_iter().enumerate() {
+    let deleted = match &tombstones[..] {
+        [(key, at)] => vec![engine.delete(key, *at)],
+        tombstones => engine.delete_all(tombstones),
+    };
+    for (change, deleted) in deleted.into_iter().enumerate() {
         if let Err(error) = deleted {
             rows.drop_change(change);
             outcomes[numbers[change]] = Err(refusal_of(&error, device));

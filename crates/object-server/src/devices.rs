@@ -6,7 +6,7 @@ use durable_fs::Health;
 use object_engine::{EngineError, ObjectEngine, UnderWay};
 use std::ops::Deref;
 use std::sync::Arc;
-use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, OpenDevice};
+use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice};
 use vocabulary::Fault;
 
 /// Opens devices by the names they have in the rings.
@@ -21,7 +21,7 @@ pub trait DeviceSource: Send + Sync {
 }
 
 /// A device of the pool.
-pub(crate) type ObjectDevice = OpenDevice<DeviceObjects>;
+pub(crate) type ObjectDevice = PooledDevice<DeviceObjects>;
 /// The devices of this node.
 pub(crate) type ObjectDevices = DevicePool<SourceOpener>;
 

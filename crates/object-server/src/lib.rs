@@ -16,11 +16,11 @@
 //! | what a request must have before anything else happens | `request.rs` |
 //! | what a device opens to | `devices.rs`; how it comes and goes: `storage-shell` |
 //! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs` |
-//! | PUT | `put.rs`, `put_plan.rs`, `upload.rs`; how the body arrives: `incoming.rs`; footers and commits: `wrapped.rs`, `mime.rs` |
+//! | PUT | `put.rs`, `put_plan.rs`, `upload.rs`; the body: `incoming.rs`; footers, commits: `wrapped.rs`, `mime.rs` |
 //! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
 //! | which headers stay with an object | `kept.rs` |
 //! | when an object expires, and the rows of the expirer's queue | `expiry.rs` |
-//! | listing rows | `updates.rs`; what a crash leaves of them: `updates/noted.rs` |
+//! | listing rows | `updates.rs`, `updates/row.rs`; what a crash leaves of them: `updates/noted.rs` |
 //! | REPLICATE and SSYNC, for other nodes' upkeep | `replicate.rs`, `ssync/`, `exchange_slots.rs` |
 //! | which refusal an engine's error becomes | `refusal.rs`; what it looks like: `storage-shell` |
 //!

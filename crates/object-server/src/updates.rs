@@ -3,8 +3,8 @@
 //! An acknowledgement waits for them at most `container_update_timeout`. Whatever has not succeeded by
 //! then is kept in the device's pending records for the updater; requests still under way go on, for a row
 //! that arrives twice changes nothing.
-//! From before the change that a row follows from, the device's intent log has the row (`updates/noted.rs`), in case the
-//! server crashes meanwhile.
+//! From before the change that a row follows from, the device's intent log has the row (`updates/noted.rs`), in case
+//! the server crashes meanwhile.
 //! Always holds: when [`ListingUpdates::send`] returns, every row is either with all its container
 //! servers or in the device's pending records (or why not is in the log).
 //! Deliberately absent: retries; those are the updater's. What a row says: `updates/row.rs`. Many rows in one request:
@@ -164,7 +164,7 @@ fn send_to_all(peers: Arc<Peers>, row: Arc<ListingRow>, timeouts: Timeouts) -> B
             let (row, peers, node) = (&row, &peers, node.clone());
             async move { judge(row, &node, peers.send(&node.ip, node.port, call, timeouts).await) }
         };
-        // Most containers have one server for this node to tell.
+        // Most containers have one server that gets its row from this node.
         if let [node] = &nodes[..] {
             return send(node).await;
         }

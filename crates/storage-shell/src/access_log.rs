@@ -38,8 +38,8 @@ impl AccessLog {
         Self { clock, is_wanted }
     }
 
-    /// Collects what the line will say of a request that came over a connection and is not decoded yet; `None` when there
-    /// will be no line.
+    /// Collects what the line will say of a request that came over a connection and is not decoded yet; `None` when
+    /// there will be no line.
     pub fn begin(&self, call: &Call) -> Option<AccessEntry<'_>> {
         let Message::Raw(raw) = &call.message else { return None };
         if !self.is_wanted || call.interim.is_none() || !telemetry::log::logs_requests() {

@@ -102,7 +102,7 @@ const OPENERS: usize = 4;
 const MAX_OPENING: usize = 256;
 
 /// A device with the workers of one lane.
-pub struct OpenDevice<E> {
+pub struct PooledDevice<E> {
     name: Arc<str>,
     engine: Arc<E>,
     workers: Workers,
@@ -118,7 +118,7 @@ enum JobEnd<T, R> {
     NotRun(DeviceFault),
 }
 
-impl<E: DeviceEngine> OpenDevice<E> {
+impl<E: DeviceEngine> PooledDevice<E> {
     /// The name in the rings.
     pub fn name(&self) -> &str {
         &self.name
@@ -152,7 +152,7 @@ impl<E: DeviceEngine> OpenDevice<E> {
         }
     }
 
-    /// [`OpenDevice::run`] for the middle of a body, where giving up would waste what went before: when the queue is
+    /// [`PooledDevice::run`] for the middle of a body, where giving up would waste what went before: when the queue is
     /// full it waits for its turn, ten seconds at most.
     pub async fn run_patiently<T, R, J>(self: &Arc<Self>, job: impl Fn() -> J) -> Result<T, R>
     where
@@ -259,8 +259,8 @@ pub struct PoolOptions {
 
 /// A device with the workers of its lanes.
 struct DeviceLanes<E> {
-    requests: Arc<OpenDevice<E>>,
-    replication: Option<Arc<OpenDevice<E>>>,
+    requests: Arc<PooledDevice<E>>,
+    replication: Option<Arc<PooledDevice<E>>>,
 }
 
 /// The devices of this node.
@@ -296,7 +296,7 @@ impl<O: DeviceOpener> DevicePool<O> {
         &self,
         name: &str,
         lane: Lane,
-        job: impl FnOnce(&OpenDevice<O::Engine>) -> Result<T, R> + Send + 'static,
+        job: impl FnOnce(&PooledDevice<O::Engine>) -> Result<T, R> + Send + 'static,
     ) -> Result<T, R>
     where
         T: Send + 'static,
@@ -306,12 +306,12 @@ impl<O: DeviceOpener> DevicePool<O> {
     }
 
     /// The device, when it is open already.
-    pub fn opened(&self, name: &str) -> Option<Arc<OpenDevice<O::Engine>>> {
+    pub fn opened(&self, name: &str) -> Option<Arc<PooledDevice<O::Engine>>> {
         self.open.read().get(name).map(|lanes| lanes.requests.clone())
     }
 
     /// The device with the workers of this lane, opened if need be.
-    pub async fn device(&self, name: &str, lane: Lane) -> Result<Arc<OpenDevice<O::Engine>>, DeviceFault> {
+    pub async fn device(&self, name: &str, lane: Lane) -> Result<Arc<PooledDevice<O::Engine>>, DeviceFault> {
         let device = match self.opened(name) {
             Some(device) => device,
             None => self.open_in_turn(name).await?,
@@ -323,7 +323,7 @@ impl<O: DeviceOpener> DevicePool<O> {
     }
 
     /// Requests for one device wait for the one that opens it.
-    async fn open_in_turn(&self, name: &str) -> Result<Arc<OpenDevice<O::Engine>>, DeviceFault> {
+    async fn open_in_turn(&self, name: &str) -> Result<Arc<PooledDevice<O::Engine>>, DeviceFault> {
         let turn = self.opening.lock().await.entry(name.to_owned()).or_default().clone();
         let opened = {
             let _turn = turn.lock().await;
@@ -340,14 +340,14 @@ impl<O: DeviceOpener> DevicePool<O> {
         opened
     }
 
-    async fn open(&self, name: &str) -> Result<Arc<OpenDevice<O::Engine>>, DeviceFault> {
+    async fn open(&self, name: &str) -> Result<Arc<PooledDevice<O::Engine>>, DeviceFault> {
         let (opener, wanted) = (self.opener.clone(), name.to_owned());
         let opening = self.openers.run(move || opener.open(&wanted)).await;
         let engine = match opening {
             Ok(opened) => opened.map_err(|fault| DeviceFault::new(name, fault))?,
             Err(error) => return Err(not_run(error, name)),
         };
-        let device = Arc::new(OpenDevice {
+        let device = Arc::new(PooledDevice {
             name: name.into(),
             engine: Arc::new(engine),
             workers: self.workers(name, self.options.threads)?,
@@ -363,7 +363,10 @@ impl<O: DeviceOpener> DevicePool<O> {
         Ok(device)
     }
 
-    fn replication_lane(&self, device: Arc<OpenDevice<O::Engine>>) -> Result<Arc<OpenDevice<O::Engine>>, DeviceFault> {
+    fn replication_lane(
+        &self,
+        device: Arc<PooledDevice<O::Engine>>,
+    ) -> Result<Arc<PooledDevice<O::Engine>>, DeviceFault> {
         let known = |lanes: &DeviceLanes<O::Engine>| lanes.replication.clone();
         if let Some(known) = self.open.read().get(&*device.name).and_then(known) {
             return Ok(known);
@@ -375,7 +378,7 @@ impl<O: DeviceOpener> DevicePool<O> {
         if let Some(known) = &lanes.replication {
             return Ok(known.clone());
         }
-        let opened = Arc::new(OpenDevice {
+        let opened = Arc::new(PooledDevice {
             name: device.name.clone(),
             engine: device.engine.clone(),
             workers: self.workers(&device.name, REPLICATION_THREADS)?,
@@ -397,119 +400,4 @@ impl<O: DeviceOpener> DevicePool<O> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use parking_lot::Mutex;
-
-    /// Opens `sda`, and counts how often; its engine has leftovers after each job.
-    #[derive(Default)]
-    struct Opener(Mutex<usize>);
-
-    #[derive(Default)]
-    struct Leftovers(AtomicBool);
-
-    impl DeviceEngine for Leftovers {
-        fn has_leftovers(&self) -> bool {
-            self.0.load(Ordering::Acquire)
-        }
-
-        fn clear_leftovers(&self) {
-            self.0.store(false, Ordering::Release);
-        }
-    }
-
-    impl DeviceOpener for Opener {
-        type Engine = Leftovers;
-
-        fn open(&self, name: &str) -> Result<Leftovers, Fault> {
-            *self.0.lock() += 1;
-            match name {
-                "sda" => Ok(Leftovers::default()),
-                _ => Err(Fault::device("not mounted")),
-            }
-        }
-
-        fn health(&self, name: &str) -> Arc<Health> {
-            Health::new(name)
-        }
-    }
-
-    fn pool(queue: usize) -> DevicePool<Opener> {
-        let options = PoolOptions {
-            openers: "open",
-            threads: 1,
-            queue,
-        };
-        DevicePool::new(World::real(), Opener::default(), options).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_device_is_opened_once_for_both_lanes() {
-        let pool = Arc::new(pool(10));
-        let tasks = (0..20).map(|number| {
-            let (pool, lane) = (pool.clone(), [Lane::Requests, Lane::Replication][number % 2]);
-            tokio::spawn(async move { pool.device("sda", lane).await.is_ok() })
-        });
-        for task in tasks.collect::<Vec<_>>() {
-            assert!(task.await.unwrap());
-        }
-        assert_eq!(*pool.opener().0.lock(), 1);
-        let absent: Result<(), Fault> = pool.run("sdb", Lane::Requests, |_| Ok(())).await;
-        assert_eq!(absent.unwrap_err().to_string(), "device sdb: not mounted");
-        assert!(pool.opened("sdb").is_none() && pool.opening.lock().await.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_full_queue_refuses_at_once_and_is_waited_for_in_the_middle_of_a_body() {
-        let device = pool(1).device("sda", Lane::Requests).await.unwrap();
-        let (release, hang) = std::sync::mpsc::channel::<()>();
-        let (began, running) = tokio::sync::oneshot::channel();
-        let spawn = |job: Box<dyn FnOnce() + Send>| {
-            let device = device.clone();
-            tokio::spawn(async move {
-                let job = move |_: &OpenDevice<Leftovers>| {
-                    job();
-                    Ok::<_, Fault>(())
-                };
-                device.run(job).await
-            })
-        };
-        let first = spawn(Box::new(move || {
-            let _ = began.send(());
-            let _ = hang.recv();
-        }));
-        running.await.unwrap();
-        let second = spawn(Box::new(|| {}));
-        while device.workers.waiting() == 0 {
-            tokio::task::yield_now().await;
-        }
-        let refused: Result<(), Fault> = device.run(|_| Ok(())).await;
-        assert_eq!(refused.unwrap_err().kind, FaultKind::Contention);
-        let patient = {
-            let device = device.clone();
-            tokio::spawn(async move {
-                device
-                    .run_patiently(|| |_: &OpenDevice<Leftovers>| Ok::<_, Fault>(3))
-                    .await
-            })
-        };
-        release.send(()).unwrap();
-        assert_eq!(patient.await.unwrap(), Ok(3));
-        assert!(first.await.unwrap().is_ok() && second.await.unwrap().is_ok());
-    }
-
-    #[tokio::test]
-    async fn leftovers_are_cleared_and_a_panic_costs_one_job() {
-        let device = pool(10).device("sda", Lane::Requests).await.unwrap();
-        let panicked: Result<(), Fault> = device.run(|_| panic!("planted")).await;
-        assert_eq!(panicked.unwrap_err().kind, FaultKind::Caller);
-        let leave = |device: &OpenDevice<Leftovers>| {
-            device.engine().0.store(true, Ordering::Release);
-            Ok::<_, Fault>(())
-        };
-        device.run(leave).await.unwrap();
-        while device.engine().has_leftovers() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
 //! Requests of an exchange that are being carried out while the next is read.
 //!
 //! A write waits for the drive most of its time, and many that wait together cost the drive hardly more than one.
-//! Always holds: at most [`REPLICATION_THREADS`] works at a time, those for one object one after the other; each request is
-//! counted once, as failed if it was lost; what is running goes on when the exchange ends.
+//! Always holds: at most [`REPLICATION_THREADS`] works at a time, those for one object one after the other; each request
+//! is counted once, as failed if it was lost; what is running goes on when the exchange ends.
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -15,7 +15,7 @@ use world::{BoxFuture, World};
 
 /// How many requests were done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct ExchangeTally {
     pub(super) done: u64,
     pub(super) failed: u64,
 }
@@ -37,7 +37,7 @@ pub(super) struct RunningRequests {
     ends: FuturesUnordered<BoxFuture<'static, EndedRequests>>,
     objects: HashSet<Arc<EntityPath>>,
     batches: usize,
-    tally: Tally,
+    tally: ExchangeTally,
 }
 
 impl RunningRequests {
@@ -47,7 +47,7 @@ impl RunningRequests {
             ends: FuturesUnordered::new(),
             objects: HashSet::new(),
             batches: 0,
-            tally: Tally::default(),
+            tally: ExchangeTally::default(),
         }
     }
 
@@ -109,7 +109,7 @@ impl RunningRequests {
     }
 
     /// What is known by now.
-    pub(super) fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> ExchangeTally {
         self.tally
     }
 
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(*order.lock(), ["put", "post"]);
         let failed = REPLICATION_THREADS as u64 / 2 + 1;
         let done = REPLICATION_THREADS as u64 + 1 - failed;
-        assert_eq!(running.tally(), Tally { done, failed });
+        assert_eq!(running.tally(), ExchangeTally { done, failed });
     }
 
     #[tokio::test]
@@ -197,6 +197,6 @@ mod tests {
         release.send(BATCHES).unwrap();
         running.finish().await;
         let done = 2 * BATCHES as u64 + 1;
-        assert_eq!(running.tally(), Tally { done, failed: 0 });
+        assert_eq!(running.tally(), ExchangeTally { done, failed: 0 });
     }
 }

@@ -5,7 +5,7 @@
 //! something newer is here counts as done; too many that fail end the exchange.
 
 use super::put_batch::{PutBatch, is_done};
-use super::running::{RunningRequests, Tally};
+use super::running::{ExchangeTally, RunningRequests};
 use super::{Exchange, ExchangeEnd};
 use crate::put::SMALL;
 use crate::verbs::on_object;
@@ -51,7 +51,7 @@ impl Exchange {
         running.finish().await;
         taken?;
         self.check(running.tally())?;
-        let Tally { done, failed } = running.tally();
+        let ExchangeTally { done, failed } = running.tally();
         if failed > 0 {
             let why = format!("ERROR: With :UPDATES: {failed} failures to {done} successes");
             return Err(ExchangeEnd::Say(500, why));
@@ -76,9 +76,9 @@ impl Exchange {
         }
     }
 
-    fn check(&self, tally: Tally) -> Result<(), ExchangeEnd> {
+    fn check(&self, tally: ExchangeTally) -> Result<(), ExchangeEnd> {
         let options = &self.state.options.replication;
-        let Tally { done, failed } = tally;
+        let ExchangeTally { done, failed } = tally;
         let too_many = failed >= options.failure_threshold;
         if too_many && (done == 0 || failed as f64 / done as f64 > options.failure_ratio) {
             return Err(ExchangeEnd::Say(

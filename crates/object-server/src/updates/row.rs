@@ -1,11 +1,15 @@
 //! [`ListingRow`]: a row of a listing on its way, and the pending record of one that no container server took.
 
 use crate::request::{ObjectRequest, text};
+use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use object_engine::{ListingUpdate, Metadata};
 use peer::Target;
-use peer::message::header_names::{STORED_UPDATE_OVERRIDE_PREFIX, UPDATE_OVERRIDE_PREFIX};
-use peer::message::{RequestContext, RowChange, UpdateContainer, UpdateTargets};
+use peer::message::header_names::{
+    STORED_UPDATE_OVERRIDE_PREFIX, UPDATE_OVERRIDE_PREFIX, X_CONTENT_TYPE, X_CONTENT_TYPE_TIMESTAMP, X_ETAG,
+    X_META_TIMESTAMP, X_POLICY_INDEX, X_SIZE, X_TIMESTAMP, X_TRANS_ID,
+};
+use peer::message::{HeaderField, HeaderText, RequestContext, RowChange, UpdateContainer, UpdateTargets};
 use std::sync::{Arc, OnceLock};
 use vocabulary::header_name::title;
 use vocabulary::names::unquote;
@@ -133,9 +137,6 @@ impl ListingRow {
 
     /// As a record on the object's device; with the shard that a container server named.
     pub(super) fn pending(&self, shard: Option<String>) -> ListingUpdate {
-        let mut headers = self.update.clone().encode();
-        self.context.clone().encode(&mut headers);
-        let header = |(name, value): (&HeaderName, &HeaderValue)| (title(name.as_str()), value.as_bytes().to_vec());
         ListingUpdate {
             policy: self.policy,
             hash: self.hash,
@@ -147,10 +148,48 @@ impl ListingRow {
             account: self.path.account.clone(),
             container: self.path.container.clone().unwrap_or_default(),
             object: self.path.object.clone().unwrap_or_default(),
-            headers: headers.iter().map(header).collect(),
+            headers: self.headers(),
             container_path: shard.or_else(|| self.container_path.clone()),
             db_state: self.db_state.clone(),
         }
+    }
+
+    /// The headers of a pending record, without the map that a request needs.
+    fn headers(&self) -> Vec<(String, Vec<u8>)> {
+        let (update, context) = (&self.update, &self.context);
+        let trans_id = context.trans_id.as_deref();
+        let fields = [
+            (X_TIMESTAMP, printed(&update.timestamp)),
+            (X_TRANS_ID, trans_id.and_then(|id| HeaderValue::from_str(id).ok())),
+            (REFERER, context.referer.clone()),
+            (USER_AGENT, context.user_agent.clone()),
+            (X_POLICY_INDEX, printed(&update.policy)),
+            (X_SIZE, printed(&update.size)),
+            (X_ETAG, update.etag.clone()),
+            (X_CONTENT_TYPE, update.content_type.clone()),
+            (X_CONTENT_TYPE_TIMESTAMP, printed(&update.content_type_timestamp)),
+            (X_META_TIMESTAMP, printed(&update.meta_timestamp)),
+        ];
+        let mut headers = Vec::with_capacity(fields.len() + update.headers.len());
+        let mut add = |name: &HeaderName, value: &HeaderValue| {
+            headers.push((title(name.as_str()), value.as_bytes().to_vec()));
+        };
+        for (name, value) in &fields {
+            if let Some(value) = value {
+                add(name, value);
+            }
+        }
+        update.headers.iter().for_each(|(name, value)| add(name, value));
+        headers
+    }
+}
+
+/// The text of a field.
+fn printed<T: HeaderText>(field: &HeaderField<T>) -> Option<HeaderValue> {
+    match field {
+        HeaderField::Absent => None,
+        HeaderField::Malformed(text) => Some((**text).clone()),
+        HeaderField::Value(value) => Some(value.print()),
     }
 }
 
