@@ -12,6 +12,7 @@ use crate::read;
 use crate::shared::{Shared, VERBS, method_not_allowed};
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
+use peer::message::header_names::X_PUT_TIMESTAMP;
 use peer::message::{DeleteAccount, Message, PostAccount, PutAccount, ReadAccount};
 use peer::{Body, Target};
 use request_pipeline::{ClientRequest, InfoSource, Response, reply};
@@ -63,8 +64,8 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
     let since = shared.cache.moment();
     let mut candidates = Candidates::new(shared, shared.rings.account_route(account));
     let found = read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await;
-    let (status, said) = read::said(&found);
-    shared.note_account(account, status, &said, since).await;
+    let (status, headers) = read::head_of(&found);
+    shared.note_account(account, status, &headers, since).await;
     let mut response = match found {
         Ok(source) => read::whole(shared, source, MAX_LISTING).await,
         Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => {
@@ -86,7 +87,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
         response
             .headers_mut()
             .insert("accept-ranges", HeaderValue::from_static("bytes"));
-        response.headers_mut().remove("x-put-timestamp");
+        response.headers_mut().remove(X_PUT_TIMESTAMP);
         reveal_access_control(request, response.headers_mut());
         hide_from_others(shared, request, response.headers_mut());
     }
@@ -126,7 +127,7 @@ fn empty_account(request: &ClientRequest) -> Response {
     }
     let now = text(&request.began.1.normal());
     headers.insert("x-timestamp", now.clone());
-    headers.insert("x-put-timestamp", now);
+    headers.insert(X_PUT_TIMESTAMP, now);
     response
 }
 

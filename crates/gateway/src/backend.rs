@@ -176,8 +176,8 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 }
 
 /// A header as a timestamp; `None` when it is absent or none.
-pub(crate) fn header_timestamp(headers: &HeaderMap, name: &str) -> Option<Timestamp> {
-    header(headers, name)?.parse().ok()
+pub(crate) fn header_timestamp(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 /// Copies the headers that `wanted` names.

@@ -14,7 +14,7 @@ use crate::route::Route;
 use crate::shared::{Shared, VERBS, method_not_allowed};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
-use peer::message::header_names::{X_ALLOW_PRIVATE_METHODS, X_POLICY_INDEX};
+use peer::message::header_names::{X_ALLOW_PRIVATE_METHODS, X_POLICY_INDEX, X_PUT_TIMESTAMP};
 use peer::message::{
     DeleteContainer, Message, PostContainer, PutContainer, ReadContainer, RequestContext, RowChange, UpdateContainer,
 };
@@ -103,8 +103,10 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
     let since = shared.cache.moment();
     let mut candidates = Candidates::new(shared, shared.rings.container_route(account, container));
     let found = read::find(shared, &mut candidates, &question, request.is_true("x-newest")).await;
-    let (status, said) = read::said(&found);
-    shared.note_container((account, container), status, &said, since).await;
+    let (status, headers) = read::head_of(&found);
+    shared
+        .note_container((account, container), status, &headers, since)
+        .await;
     let mut response = match found {
         Ok(source) => read::whole(shared, source, MAX_LISTING).await,
         Err(refusal) => return refusal,
@@ -118,7 +120,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
 /// Turns a container server's headers into those clients see.
 fn show(shared: &Shared, request: &ClientRequest, headers: &mut HeaderMap) {
     headers.insert("accept-ranges", HeaderValue::from_static("bytes"));
-    headers.remove("x-put-timestamp");
+    headers.remove(X_PUT_TIMESTAMP);
     let policy = header(headers, X_POLICY_INDEX.as_str()).and_then(|index| index.parse().ok());
     if let Some(policy) = policy.and_then(|index| shared.rings.policies.get(PolicyIndex(index))) {
         headers.insert("x-storage-policy", text(&policy.name));
@@ -153,7 +155,7 @@ fn kept_headers(request: &ClientRequest) -> HeaderMap {
     headers
 }
 
-/// Sends a write to all servers of the container, each told of the account servers it should inform.
+/// Sends a write to all servers of the container, each with the account servers that it is to inform.
 async fn send(
     shared: &Arc<Shared>,
     question: Question,

@@ -65,13 +65,13 @@ const WHOLE_SIZE: &str = "x-object-sysmeta-slo-size";
 const SIZE_PARAMETER: &str = "swift_bytes";
 
 /// Makes sure that the request has one.
-pub(crate) fn settle(request: &mut ClientRequest, object: &str) -> Result<(), Response> {
+pub(crate) fn resolve(request: &mut ClientRequest, object: &str) -> Result<(), Response> {
     let is_clients = request.headers.remove(&OWN_CONTENT_TYPE).is_none();
     let Some(size) = request.header(WHOLE_SIZE).filter(|size| !size.is_empty()) else {
-        return settle_declared(request, object, is_clients);
+        return resolve_declared(request, object, is_clients);
     };
     let size = size.to_owned();
-    settle_declared(request, object, false)?;
+    resolve_declared(request, object, false)?;
     let declared = request.header("content-type").unwrap_or_default();
     let parameter = format!("{SIZE_PARAMETER}={size}");
     if declared.rsplit(';').next().is_some_and(|last| last.trim() == parameter) {
@@ -105,7 +105,7 @@ pub(crate) fn show(headers: &mut http::HeaderMap) {
     }
 }
 
-fn settle_declared(request: &mut ClientRequest, object: &str, is_clients: bool) -> Result<(), Response> {
+fn resolve_declared(request: &mut ClientRequest, object: &str, is_clients: bool) -> Result<(), Response> {
     let detect = request.headers.remove("x-detect-content-type");
     let detect = detect
         .as_ref()

@@ -60,12 +60,12 @@ fn integer(text: &str) -> Option<i128> {
 }
 
 /// The queue container of an object that is to vanish at `at`, and where it lives.
-pub(crate) struct Queue {
+pub(crate) struct ExpiryQueue {
     pub(crate) container: String,
     pub(crate) route: Route,
 }
 
-impl Queue {
+impl ExpiryQueue {
     pub(crate) fn of(shared: &Shared, path: &EntityPath, at: u64) -> Self {
         let (container, object) = (
             path.container.as_deref().unwrap_or(""),

@@ -1,6 +1,6 @@
 //! A body on its way to all replicas that take it.
 //!
-//! `put_object.rs` opens the [`Replica`]s; a [`Fan`] moves the body to all of them at their common pace and
+//! `put_object.rs` opens the [`OpenReplica`]s; a [`Fan`] moves the body to all of them at their common pace and
 //! collects their answers.
 //! Always holds: no more than [`CHUNKS_AHEAD`] chunks wait per replica; a replica that is slower than
 //! `node_timeout` for one chunk is left behind; too few replicas end the upload at once.
@@ -25,13 +25,13 @@ pub(crate) const CHUNKS_AHEAD: usize = 8;
 const CHUNK: usize = 64 * 1024;
 
 /// What becomes known at a body's end.
-pub(crate) struct End {
+pub(crate) struct BodyEnd {
     pub(crate) digest: Digest,
     /// Absent when no feature has anything to say.
     pub(crate) footer: Option<Footer>,
 }
 
-impl End {
+impl BodyEnd {
     pub(crate) fn belongs_to(&self, body: Body) -> Body {
         let body = body.with_digest(self.digest.clone());
         self.footer.iter().cloned().fold(body, Body::with_footer)
@@ -39,7 +39,7 @@ impl End {
 }
 
 /// A replica that takes the body.
-pub(crate) struct Replica {
+pub(crate) struct OpenReplica {
     pub(crate) node: Node,
     pub(crate) feed: Feed,
     pub(crate) answer: oneshot::Receiver<Option<Reply>>,
@@ -48,7 +48,7 @@ pub(crate) struct Replica {
 /// The replicas that are still with us.
 pub(crate) struct Fan<'a> {
     pub(crate) shared: &'a Shared,
-    pub(crate) replicas: Vec<Replica>,
+    pub(crate) replicas: Vec<OpenReplica>,
     pub(crate) quorum: usize,
 }
 

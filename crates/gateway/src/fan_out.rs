@@ -41,7 +41,7 @@ impl Spares {
         }
     }
 
-    /// The next handoff nobody uses yet.
+    /// The next handoff that no replica uses yet.
     pub(crate) fn next(&self) -> Option<Node> {
         let mut found = self.found.lock();
         found
@@ -91,14 +91,14 @@ async fn write_as(shared: &Arc<Shared>, route: &Route, make_call: MakeCall, miss
         .unwrap_or_default()
 }
 
-/// Runs work that a client has set in motion to its end, even when the client leaves and nobody waits
+/// Runs work that a client has set in motion to its end, even when the client leaves and nothing waits
 /// for it any more. `None` when it failed unexpectedly.
 pub(crate) async fn to_its_end<T: Send + 'static>(
     shared: &Shared,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
     let (done, result) = oneshot::channel();
-    // Nobody waiting any more is fine: the work itself has been done.
+    // That nothing waits any more is fine: the work itself has been done.
     shared.world.spawn(async move { drop(done.send(work.await)) });
     result.await.ok()
 }

@@ -3,11 +3,12 @@
 
 use crate::backend::{Question, header, own_context, target};
 use crate::candidates::Candidates;
-use crate::info_cache::{KnownInfo, Moment, keep_for, key};
+use crate::info_cache::{CacheMoment, KnownInfo, keep_for, key};
 use crate::nodes::Node;
 use crate::shared::Shared;
 use crate::{info_json, read};
 use http::HeaderMap;
+use peer::message::header_names::{X_POLICY_INDEX, X_SHARDING_STATE};
 use peer::message::{Message, ReadAccount, ReadContainer};
 use request_pipeline::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
 use std::sync::Arc;
@@ -108,7 +109,7 @@ impl Shared {
     }
 
     /// Takes note of what an account's server has answered to a question that was asked after `since`.
-    pub(crate) async fn note_account(&self, account: &str, status: u16, headers: &HeaderMap, since: Moment) {
+    pub(crate) async fn note_account(&self, account: &str, status: u16, headers: &HeaderMap, since: CacheMoment) {
         let Some(keep) = keep_for(status, self.cache.accounts_for) else {
             return;
         };
@@ -127,7 +128,7 @@ impl Shared {
         (account, container): (&str, &str),
         status: u16,
         headers: &HeaderMap,
-        since: Moment,
+        since: CacheMoment,
     ) {
         let Some(keep) = keep_for(status, self.cache.containers_for) else {
             return;
@@ -227,13 +228,13 @@ pub(crate) fn container_info(status: u16, headers: &HeaderMap) -> ContainerInfo 
         status,
         read_acl: text("x-container-read"),
         write_acl: text("x-container-write"),
-        policy: PolicyIndex(u32::try_from(number(headers, "x-backend-storage-policy-index")).unwrap_or(0)),
+        policy: PolicyIndex(u32::try_from(number(headers, X_POLICY_INDEX.as_str())).unwrap_or(0)),
         object_count: number(headers, "x-container-object-count"),
         bytes_used: number(headers, "x-container-bytes-used"),
         sync_to: text("x-container-sync-to"),
         sync_key: text("x-container-sync-key"),
         versions: text("x-versions-location"),
-        sharding_state: text("x-backend-sharding-state"),
+        sharding_state: text(X_SHARDING_STATE.as_str()),
         meta: with_prefix(headers, Entity::Container.user_prefix()),
         sysmeta: with_prefix(headers, Entity::Container.system_prefix()),
     }

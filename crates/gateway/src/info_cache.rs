@@ -4,8 +4,8 @@
 //! The keys and values in memcached are OpenStack's (`account/a`, `container/a/c`), so proxies of
 //! both kinds share them. What this process has cached is believed for a moment only
 //! (`GatewayOptions::local_cache`), because other gateways' changes reach us through memcached. Every
-//! write to an account or container through this gateway forgets it in both, and every answer of its servers that a client
-//! gets is what is known from then on, so that nobody is told of a container by one request and not by the next.
+//! write to an account or container through this gateway forgets it in both, and every answer of its servers that a
+//! client gets is what is known from then on, so that no client sees a container in one answer and not in the next.
 //! Always holds: an answer that was under way while its subject was written to is not cached; without
 //! memcached, or with one that answers rubbish, everything works, only with more questions asked.
 
@@ -37,7 +37,7 @@ struct Entry {
 
 /// When a question was asked, counted in what was forgotten until then.
 #[derive(Clone, Copy)]
-pub(crate) struct Moment(pub(crate) u64);
+pub(crate) struct CacheMoment(pub(crate) u64);
 
 /// The two caches.
 pub(crate) struct InfoCache {
@@ -77,8 +77,8 @@ impl InfoCache {
     }
 
     /// Now, for what a question that is asked now will be answered.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment(self.forgotten.load(Ordering::SeqCst))
+    pub(crate) fn moment(&self) -> CacheMoment {
+        CacheMoment(self.forgotten.load(Ordering::SeqCst))
     }
 
     pub(crate) fn local(&self, key: &str) -> Option<KnownInfo> {

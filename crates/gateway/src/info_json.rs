@@ -6,6 +6,9 @@
 
 use crate::backend::header;
 use http::HeaderMap;
+use peer::message::header_names::{
+    X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_STATUS_CHANGED_AT,
+};
 use request_pipeline::{AccountInfo, ContainerInfo, PolicyUse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -26,29 +29,29 @@ pub(crate) fn account_from(value: &Value) -> Option<AccountInfo> {
 }
 
 fn policies(map: &Map<String, Value>) -> BTreeMap<PolicyIndex, PolicyUse> {
-    let said = map.get("storage_policies").and_then(Value::as_object);
-    let read = |(index, said): (&String, &Value)| {
-        let said = said.as_object()?;
+    let listed = map.get("storage_policies").and_then(Value::as_object);
+    let read = |(index, value): (&String, &Value)| {
+        let counts = value.as_object()?;
         let of_policy = PolicyUse {
-            container_count: number(said, "container_count"),
-            object_count: number(said, "object_count"),
-            bytes_used: number(said, "bytes"),
+            container_count: number(counts, "container_count"),
+            object_count: number(counts, "object_count"),
+            bytes_used: number(counts, "bytes"),
         };
         Some((PolicyIndex(index.parse().ok()?), of_policy))
     };
-    said.into_iter().flatten().filter_map(read).collect()
+    listed.into_iter().flatten().filter_map(read).collect()
 }
 
 /// What proxies of both kinds read for an account.
 pub(crate) fn account_to(info: &AccountInfo) -> Value {
     let policies: Map<String, Value> = (info.policies.iter())
         .map(|(index, of_policy)| {
-            let said = json!({
+            let counts = json!({
                 "container_count": of_policy.container_count,
                 "object_count": of_policy.object_count,
                 "bytes": of_policy.bytes_used,
             });
-            (index.to_string(), said)
+            (index.to_string(), counts)
         })
         .collect();
     json!({
@@ -105,10 +108,10 @@ pub(crate) fn container_to(info: &ContainerInfo, headers: &HeaderMap) -> Value {
         "meta": info.meta,
         "sysmeta": info.sysmeta,
         "sharding_state": info.sharding_state.as_deref().unwrap_or("unsharded"),
-        "created_at": sent("x-backend-timestamp"),
-        "put_timestamp": sent("x-backend-put-timestamp"),
-        "delete_timestamp": sent("x-backend-delete-timestamp"),
-        "status_changed_at": sent("x-backend-status-changed-at"),
+        "created_at": sent(X_BACKEND_TIMESTAMP.as_str()),
+        "put_timestamp": sent(X_BACKEND_PUT_TIMESTAMP.as_str()),
+        "delete_timestamp": sent(X_BACKEND_DELETE_TIMESTAMP.as_str()),
+        "status_changed_at": sent(X_STATUS_CHANGED_AT.as_str()),
     })
 }
 

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | how does a request travel | `gateway.rs`, `recognise.rs` |
 //! | who may | `authorise.rs` |
-//! | which nodes, in which order | `rings.rs`, `nodes.rs`, `route.rs`, `routing.rs`, `candidates.rs`, `suppression.rs` |
+//! | which nodes, in which order | `rings.rs`, `route.rs`, `routing.rs`, `candidates.rs`, `suppression.rs` |
 //! | what do all requests share | `shared.rs` |
 //! | how is one node asked | `backend.rs` |
 //! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `fan.rs` |

@@ -4,7 +4,7 @@
 //! its container's, unless a feature has said otherwise.
 
 use crate::backend::{Reply, header, joined, response_of, text};
-use crate::expiry::Queue;
+use crate::expiry::ExpiryQueue;
 use crate::nodes::Node;
 use crate::route::Route;
 use crate::shared::Shared;
@@ -127,7 +127,7 @@ pub(crate) fn forwarded_headers(request: &ClientRequest) -> HeaderMap {
 /// The servers that object servers are to send the rows of a write to.
 pub(crate) struct Updates {
     containers: Route,
-    queue: Option<Queue>,
+    queue: Option<ExpiryQueue>,
     root_state: Option<HeaderValue>,
     replicas: usize,
 }
@@ -137,7 +137,7 @@ impl Updates {
         let container = object.path.container.as_deref().unwrap_or("");
         Self {
             containers: shared.rings.container_route(&object.path.account, container),
-            queue: deletion.map(|at| Queue::of(shared, &object.path, at)),
+            queue: deletion.map(|at| ExpiryQueue::of(shared, &object.path, at)),
             root_state: object.container.sharding_state.as_deref().map(text),
             replicas: object.route.replicas(),
         }
@@ -166,7 +166,7 @@ impl Updates {
         }
     }
 
-    fn queue_for(&self, queue: &Queue, replica: usize, network: &RequestContext) -> (UpdateTargets, HeaderValue) {
+    fn queue_for(&self, queue: &ExpiryQueue, replica: usize, network: &RequestContext) -> (UpdateTargets, HeaderValue) {
         let targets = queue.route.update_targets(replica, self.replicas, network);
         (targets, text(&queue.container))
     }

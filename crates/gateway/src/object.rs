@@ -142,7 +142,7 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, object: LocatedOb
     }
 }
 
-/// Sends a write without a body to all replicas, each told which container servers to inform.
+/// Sends a write without a body to all replicas, each with the container servers that it is to inform.
 async fn write(
     shared: &Arc<Shared>,
     request: &ClientRequest,

@@ -1,9 +1,9 @@
 //! PUT of an object: to all replicas at once, streamed, answered at quorum.
 //!
-//! check → describe → write → conclude. A body up to [`SMALL`] is written whole, like any other write, so that a failing
-//! node is simply replaced; a longer one streams: all replicas are asked first ("Expect"), those that refuse are replaced
-//! by handoffs, and the bytes flow once a quorum has agreed. There are two ways because each has what the other lacks: a
-//! streamed body cannot be sent again to a handoff, and costs an object server a second job on its device's workers.
+//! check → describe → write → conclude. A body up to [`SMALL`] is written whole, like any other write, so that a
+//! failing node is simply replaced; a longer one streams: all replicas are asked first ("Expect"), those that refuse
+//! are replaced by handoffs, and the bytes flow once a quorum has agreed. There are two paths because a streamed body
+//! cannot be sent again to a handoff, and costs an object server a second job on its device's workers.
 //! The body's MD5 is computed once, here; services of this process use it ([`peer::Digest`]).
 //! Features may have more to say once the body has been read ([`request_pipeline::Footers`]): a small body's
 //! message simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
@@ -14,7 +14,7 @@ use crate::backend::{Reply, context_of, header, target, text};
 use crate::constraints::{check_metadata, declared_length};
 use crate::content_type;
 use crate::expiry::deletion_time;
-use crate::fan::{CHUNKS_AHEAD, End, Fan, Replica};
+use crate::fan::{BodyEnd, CHUNKS_AHEAD, Fan, OpenReplica};
 use crate::fan_out::{self, MakeCall, Spares};
 use crate::located::{LocatedObject, Updates, check_name, forwarded_headers, refusal_of};
 use crate::nodes::Node;
@@ -78,7 +78,7 @@ fn check(
         return Err(reply::plain(413, "Your request is too large."));
     }
     check_name(shared, &object.path)?;
-    content_type::settle(request, object.path.object.as_deref().unwrap_or(""))?;
+    content_type::resolve(request, object.path.object.as_deref().unwrap_or(""))?;
     let deletion = deletion_time(request, shared.world.clock.now())?;
     check_metadata(request, Entity::Object, limits)?;
     Ok((length, deletion))
@@ -163,8 +163,8 @@ impl Upload {
         })
     }
 
-    /// Whether the body is received before the first replica is asked. A conditional write asks all of them first: one of
-    /// them may have the object already.
+    /// Whether the body is received before the first replica is asked. A conditional write asks all of them first:
+    /// one of them may have the object already.
     fn is_written_whole(&self, length: u64) -> bool {
         length <= SMALL && self.calls.message.if_none_match.is_none()
     }
@@ -247,7 +247,7 @@ impl Upload {
 
     async fn write_streamed(&mut self, body: Body) -> Result<Written, Response> {
         let footers = self.footers.take();
-        let end = End {
+        let end = BodyEnd {
             digest: Digest::default(),
             footer: footers.is_some().then(Footer::default),
         };
@@ -282,7 +282,7 @@ impl Upload {
     }
 
     /// The body is whole: what is known only now is said to all replicas, unless the body must not stay.
-    fn end_body(&self, md5: String, footers: Option<Footers>, end: &End) -> Result<String, Response> {
+    fn end_body(&self, md5: String, footers: Option<Footers>, end: &BodyEnd) -> Result<String, Response> {
         let mut headers = footers.map(|footers| footers()).transpose()?.unwrap_or_default();
         let promised = promised_etag(&headers);
         self.check_promised(promised.as_deref().or(self.promised.as_deref()), &md5)?;
@@ -306,7 +306,7 @@ impl Upload {
 
     /// Asks all replicas to take the body; answers with those that will, and the refusals of those
     /// that never will (`412`, `409`, …).
-    async fn open_all(&self, end: &End) -> (Vec<Replica>, Vec<Reply>) {
+    async fn open_all(&self, end: &BodyEnd) -> (Vec<OpenReplica>, Vec<Reply>) {
         let wanted = self
             .shared
             .options
@@ -327,7 +327,7 @@ impl Upload {
         (replicas, early)
     }
 
-    async fn open_one(&self, replica: usize, primary: Node, spares: &Spares, end: &End) -> Option<Opened> {
+    async fn open_one(&self, replica: usize, primary: Node, spares: &Spares, end: &BodyEnd) -> Option<Opened> {
         let (mut candidate, mut is_handoff) = (Some(primary), false);
         while let Some(node) = candidate {
             if !self.shared.suppression.is_suppressed(&node) {
@@ -344,7 +344,7 @@ impl Upload {
         None
     }
 
-    async fn try_open(&self, replica: usize, node: &Node, end: &End) -> Option<Opened> {
+    async fn try_open(&self, replica: usize, node: &Node, end: &BodyEnd) -> Option<Opened> {
         let (mut feed, body) = Body::channel(CHUNKS_AHEAD, self.length);
         let mut call = self.calls.call(replica, node).with_body(end.belongs_to(body));
         if let Message::PutObject(put) = &mut call.message {
@@ -353,7 +353,7 @@ impl Upload {
         let answer = self.send_in_background(node.clone(), call);
         let limit = self.shared.options.node_timeout;
         match self.shared.world.timeout(limit, feed.started()).await {
-            Ok(true) => Some(Opened::Accepts(Replica {
+            Ok(true) => Some(Opened::Accepts(OpenReplica {
                 node: node.clone(),
                 feed,
                 answer,
@@ -390,6 +390,6 @@ impl Upload {
 }
 
 enum Opened {
-    Accepts(Replica),
+    Accepts(OpenReplica),
     Refuses(Reply),
 }

@@ -1,9 +1,9 @@
 //! Reads: one node after the other until one has the thing.
 //!
 //! A 404 that carries the time of a deletion beats older copies met later; a 404 of a handoff that
-//! knows of no deletion says nothing, one that does speaks for primaries that are silent. With `concurrent_gets` a silent node is not waited for long before the next one is
-//! asked beside it. `X-Newest` asks all primaries, and handoffs too while one of those is
-//! silent, and takes the newest.
+//! knows of no deletion says nothing, one that does speaks for primaries that are silent. With `concurrent_gets` a
+//! silent node is not waited for long before the next one is asked beside it. `X-Newest` asks all primaries, and
+//! handoffs too while one of those is silent, and takes the newest.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
 
 use crate::backend::{Question, header_timestamp, response_of, text};
@@ -13,19 +13,20 @@ use crate::shared::Shared;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderMap, Method};
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_PUT_TIMESTAMP, X_TIMESTAMP};
 use peer::{Body, Call};
 use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
 use world::BoxFuture;
 
 /// A node that has it, and its answer, of which only the head has been read.
-pub(crate) struct Source {
+pub(crate) struct ReadSource {
     pub(crate) node: Node,
     pub(crate) response: Response,
 }
 
 /// Status and headers of what was found, or of why nothing was.
-pub(crate) fn said(found: &Result<Source, Response>) -> (u16, HeaderMap) {
+pub(crate) fn head_of(found: &Result<ReadSource, Response>) -> (u16, HeaderMap) {
     let response = match found {
         Ok(source) => &source.response,
         Err(refusal) => refusal,
@@ -53,7 +54,7 @@ pub(crate) async fn find(
     candidates: &mut Candidates,
     question: &Question,
     newest: bool,
-) -> Result<Source, Response> {
+) -> Result<ReadSource, Response> {
     let quorum_of = candidates.route().replicas();
     let quorum = quorum::size(quorum_of);
     let mut ballot = Ballot {
@@ -64,7 +65,7 @@ pub(crate) async fn find(
         deleted_on_handoff: false,
         has_stale: false,
     };
-    let mut best: Option<Source> = None;
+    let mut best: Option<ReadSource> = None;
     let mut primaries_left = quorum_of;
     let mut asking = Asking::new(shared, candidates, question);
     while let Some((candidate, response)) = asking.next().await {
@@ -72,14 +73,14 @@ pub(crate) async fn find(
         primaries_left -= usize::from(candidate.is_primary);
         match ballot.count(&candidate, response) {
             Some(response) if !newest => {
-                return Ok(Source {
+                return Ok(ReadSource {
                     node: candidate.node,
                     response,
                 });
             }
             Some(response) => keep_newer(
                 &mut best,
-                Source {
+                ReadSource {
                     node: candidate.node,
                     response,
                 },
@@ -173,7 +174,7 @@ impl Ballot {
             return Some(response);
         }
         // Databases that never were say the beginning of time.
-        let deletion = header_timestamp(response.headers(), "x-backend-timestamp")
+        let deletion = header_timestamp(response.headers(), &X_BACKEND_TIMESTAMP)
             .filter(|at| status == 404 && *at > Timestamp::ZERO);
         if status == 404 && !candidate.is_primary && deletion.is_none() {
             return None;
@@ -207,7 +208,7 @@ impl Ballot {
                 if code == 404 && self.deleted_at > Timestamp::ZERO {
                     // For upkeep; clients do not see it.
                     let time = text(&self.deleted_at.internal());
-                    page.headers_mut().insert("x-backend-timestamp", time);
+                    page.headers_mut().insert(X_BACKEND_TIMESTAMP, time);
                 }
                 page
             }
@@ -222,18 +223,13 @@ fn copy_account_status(from: &Response, to: &mut Response) {
 }
 
 fn written_at(response: &Response) -> Timestamp {
-    [
-        "x-backend-data-timestamp",
-        "x-backend-timestamp",
-        "x-put-timestamp",
-        "x-timestamp",
-    ]
-    .iter()
-    .find_map(|name| header_timestamp(response.headers(), name))
-    .unwrap_or_default()
+    [X_DATA_TIMESTAMP, X_BACKEND_TIMESTAMP, X_PUT_TIMESTAMP, X_TIMESTAMP]
+        .iter()
+        .find_map(|name| header_timestamp(response.headers(), name))
+        .unwrap_or_default()
 }
 
-fn keep_newer(best: &mut Option<Source>, source: Source) {
+fn keep_newer(best: &mut Option<ReadSource>, source: ReadSource) {
     if best
         .as_ref()
         .is_none_or(|known| written_at(&known.response) < written_at(&source.response))
@@ -243,7 +239,7 @@ fn keep_newer(best: &mut Option<Source>, source: Source) {
 }
 
 /// The answer of a node that has it, as a whole: for HEAD and listings.
-pub(crate) async fn whole(shared: &Shared, source: Source, limit: u64) -> Response {
+pub(crate) async fn whole(shared: &Shared, source: ReadSource, limit: u64) -> Response {
     let (head, body) = source.response.into_parts();
     let collected = shared
         .world

@@ -9,7 +9,7 @@
 
 use crate::backend::{Question, header, text};
 use crate::candidates::Candidates;
-use crate::read::{self, Source};
+use crate::read::{self, ReadSource};
 use crate::route::Route;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -76,7 +76,7 @@ pub(crate) async fn get(shared: &Arc<Shared>, route: Route, reading: Reading, ne
 }
 
 /// The client's response to a GET answered by `source`; `candidates` are the nodes not tried yet.
-fn download(shared: &Arc<Shared>, candidates: Candidates, mut reading: Reading, source: Source) -> Response {
+fn download(shared: &Arc<Shared>, candidates: Candidates, mut reading: Reading, source: ReadSource) -> Response {
     let (head, body) = source.response.into_parts();
     // The rest is asked for as a range, which must not be ignored.
     reading.read.ignores_range_if = None;

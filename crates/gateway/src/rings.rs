@@ -1,7 +1,7 @@
 //! The rings a gateway routes by; exchanged as a whole when their files change.
 //!
 //! Always holds: a request uses the ring it began with; a ring file that cannot be read leaves the
-//! one before in place (whoever reloads it says so).
+//! one before in place (its loader logs that).
 
 use crate::nodes::NodeTables;
 use crate::route::Route;

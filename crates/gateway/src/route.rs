@@ -144,7 +144,7 @@ fn local_first(
     first
 }
 
-/// Handoffs that one request has asked, told to whoever takes metrics when they are more than it would ask with all
+/// Handoffs that one request has asked, counted in the metrics when they are more than it would ask with all
 /// primaries in service.
 pub(crate) struct HandoffCount {
     kind: &'static str,

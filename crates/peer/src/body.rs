@@ -91,7 +91,7 @@ enum Item {
     Fail(BodyError),
 }
 
-/// Whoever counts what passes.
+/// Counts what passes.
 pub trait Meter: Send + Sync {
     /// So many more bytes have passed.
     fn passed(&self, bytes: u64);
@@ -258,7 +258,7 @@ impl Body {
         poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// All bytes, if they are at most `limit` and come within `patience`: whoever stalls or drips holds nobody up.
+    /// All bytes, if they are at most `limit` and come within `patience`: a sender that stalls or drips holds nothing up.
     pub async fn collect_within(self, world: &World, limit: u64, patience: Duration) -> Chunk {
         let collected = world.timeout(patience, self.collect(limit)).await;
         collected.unwrap_or(Err(BodyError::TimedOut))
@@ -391,8 +391,8 @@ impl Unread {
     const PATIENCE: Duration = Duration::from_millis(200);
 
     /// Whether the connection can go on: reads what is little and comes soon. A client that waits for
-    /// "100 Continue" is not asked to send what nobody wants.
-    pub(crate) async fn settle(&self, expects: bool, clock: &dyn Clock) -> bool {
+    /// "100 Continue" is not asked to send what is not wanted.
+    pub(crate) async fn finish(&self, expects: bool, clock: &dyn Clock) -> bool {
         let Some(incoming) = self.0.lock().take() else {
             return true;
         };
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_longer_for_a_body_than_he_said() {
+    async fn a_body_is_waited_for_no_longer_than_its_patience() {
         let (world, patience) = (World::real(), Duration::from_secs(60));
         let dripping = futures_util::stream::unfold(world.clone(), async |world| {
             world.clock.sleep(Duration::from_secs(5)).await;

@@ -1,6 +1,6 @@
 //! DELETES: many DELETE requests to one device in one call.
 //!
-//! A verb of our own: OpenStack's servers refuse it with 405, and whoever sends it asks first with an empty list. It goes
+//! A verb of our own: OpenStack's servers refuse it with 405, and a sender asks first with an empty list. It goes
 //! to `/device/0`: each request in it names its own partition. The body is a JSON list of
 //! `{"partition": 12, "path": "/account/container/object", "headers": {"x-timestamp": …}}`, all of the policy
 //! that the call's own headers name; the answer is 200 with the list of statuses that the requests would have got, in order.

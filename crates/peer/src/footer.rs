@@ -17,18 +17,14 @@
 //!
 //! Always holds: a body whose sender did not fill the footer has no proper end.
 
+use crate::message::header_names::{X_MIME_BOUNDARY, X_OBJECT_LENGTH, X_WANTS_METADATA_FOOTER};
 use crate::{Body, BodyError};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use std::sync::{Arc, OnceLock};
-
-/// What a node says that reads footers.
-pub(crate) const UNDERSTOOD: HeaderName = HeaderName::from_static("x-obj-metadata-footer");
-const WANTED: HeaderName = HeaderName::from_static("x-backend-obj-metadata-footer");
-const BOUNDARY: HeaderName = HeaderName::from_static("x-backend-obj-multipart-mime-boundary");
-const OBJECT_LENGTH: HeaderName = HeaderName::from_static("x-backend-obj-content-length");
+use vocabulary::hex;
 
 /// Headers known at the end of a body, shared by everyone who receives the same bytes.
 #[derive(Clone, Default)]
@@ -69,12 +65,12 @@ pub(crate) fn wrap(headers: &mut HeaderMap, body: Body, boundary: impl FnOnce() 
     let Ok(value) = HeaderValue::from_str(&boundary) else {
         return body;
     };
-    headers.insert(BOUNDARY, value);
-    headers.insert(WANTED, HeaderValue::from_static("yes"));
+    headers.insert(X_MIME_BOUNDARY, value);
+    headers.insert(X_WANTS_METADATA_FOOTER, HeaderValue::from_static("yes"));
     headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
     headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     if let Some(length) = headers.remove(CONTENT_LENGTH) {
-        headers.insert(OBJECT_LENGTH, length);
+        headers.insert(X_OBJECT_LENGTH, length);
     }
     let wrapping = Wrapping {
         body,
@@ -115,7 +111,7 @@ impl Wrapping {
     fn end(&self) -> Result<Bytes, BodyError> {
         let headers = self.footer.get().ok_or(BodyError::Abandoned)?;
         let document = document(headers);
-        let md5 = hex(&Md5::digest(document.as_bytes()));
+        let md5 = hex::encode(Md5::digest(document.as_bytes()));
         let boundary = &self.boundary;
         let end = format!(
             "\r\n--{boundary}\r\nX-Document: object metadata\r\nContent-MD5: {md5}\r\n\r\n{document}\r\n--{boundary}--"
@@ -141,15 +137,6 @@ fn document(headers: &HeaderMap) -> String {
     serde_json::Value::Object(fields).to_string()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +154,7 @@ mod tests {
         footer.set(found);
         let text = body.collect(1000).await.unwrap();
         let document = r#"{"etag":"x","x-object-sysmeta-a":"Ã©"}"#;
-        let md5 = hex(&Md5::digest(document.as_bytes()));
+        let md5 = hex::encode(Md5::digest(document.as_bytes()));
         assert_eq!(
             String::from_utf8(text.to_vec()).unwrap(),
             format!(

@@ -5,7 +5,7 @@
 //! ([`vocabulary::header_name`]) and bytes of a request's address that OpenStack takes raw and hyper does not
 //! ([`is_raw`]): they are escaped as clients should have done. Nearly every head needs no change: then nothing is copied.
 //! Always holds: what comes out does not depend on how the bytes were cut into pieces; bytes of bodies
-//! and of values are never changed; a message whose length cannot be told (hyper refuses it) ends the
+//! and of values are never changed; a message whose length cannot be known (hyper refuses it) ends the
 //! changing for its connection.
 //! Deliberately absent: judging messages. hyper does.
 

@@ -12,6 +12,7 @@ use crate::body::{Body, BodyError};
 use crate::footer;
 use crate::interim::{Begin, InterimStream};
 use crate::message::Message;
+use crate::message::header_names::X_OBJ_METADATA_FOOTER;
 use crate::names::{Mark, Names};
 use crate::peers::{PeerError, Timeouts};
 use crate::{Call, RawCall, Response};
@@ -218,7 +219,7 @@ fn hold_until_continue(request: http::Request<Body>, has_footer: bool) -> http::
     hyper::ext::on_informational(&mut request, move |informational| {
         if informational.status() == http::StatusCode::CONTINUE
             && let Some(open) = open.lock().take()
-            && (!has_footer || says_yes(informational.headers().get(footer::UNDERSTOOD)))
+            && (!has_footer || says_yes(informational.headers().get(X_OBJ_METADATA_FOOTER)))
         {
             // The body may be gone already; then there is nothing to open.
             let _ = open.send(());

@@ -5,7 +5,7 @@
 //! Always holds: at most `max_clients` connections are open (further ones wait in the backlog); heads
 //! are bounded in count and size; after [`Shutdown::begin`] no new connection is taken, requests that
 //! run are finished, idle connections are closed: at once, or after [`Linger`], within which a further
-//! request is answered and told that it was the last one on its connection.
+//! request is answered, with the notice that it was the last one on its connection.
 
 use crate::arrival::{Arrival, Arrived, Https};
 use crate::body::Unread;
@@ -78,15 +78,15 @@ impl Drop for OneOpen {
     }
 }
 
-/// How long idle connections are kept once a shutdown has begun; none unless told.
+/// How long idle connections are kept once a shutdown has begun; no time unless one is set.
 ///
-/// Whoever closes an idle connection may do so while a request is on its way, which then fails. With time
+/// A peer that closes an idle connection may do so while a request is on its way, which then fails. With time
 /// to linger, a client that uses its connections hears of the end by an answer instead.
 #[derive(Debug, Clone, Default)]
 pub struct Linger(Arc<AtomicU64>);
 
 impl Linger {
-    /// From now on; to be said before the shutdown begins.
+    /// From now on; to be set before the shutdown begins.
     pub fn set(&self, time: Duration) {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.0.store(millis, Ordering::Relaxed);
@@ -248,7 +248,7 @@ impl Connection {
                     request.extensions_mut().insert(Https);
                 }
                 let mut response = service.serve(request, from).await;
-                if !unread.settle(expects, &*clock).await || *leaving.borrow() {
+                if !unread.finish(expects, &*clock).await || *leaving.borrow() {
                     let close = http::HeaderValue::from_static("close");
                     response.headers_mut().insert(http::header::CONNECTION, close);
                 } else if stays {

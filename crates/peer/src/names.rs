@@ -1,6 +1,6 @@
 //! Heads of messages on their way out: encoded names become again what they are, behind hyper's back.
 //!
-//! Whoever hands hyper a message with encoded names calls [`Names::announce`], which puts a mark before
+//! A caller that hands hyper a message with encoded names calls [`Names::announce`], which puts a mark before
 //! them. [`Decoder`] looks for the mark in what hyper writes, drops it, and decodes names from there to
 //! the end of the head. Messages that are not announced are not looked at. In the place of a mark that
 //! [`Names::announce_empty`] put goes the `Content-Length: 0` of a 204, which OpenStack Swift sends and

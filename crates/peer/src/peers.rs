@@ -23,7 +23,7 @@ pub struct Timeouts {
 /// Why a node gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
-    /// Nobody listens there, or the network says no.
+    /// Nothing listens there, or the network says no.
     #[error("cannot connect: {0}")]
     Connect(String),
     /// No connection in time.
@@ -76,7 +76,8 @@ impl Peers {
         self.know(ip, port, service, true);
     }
 
-    /// What the rings know as `ip:port` is another process, and `way` leads there instead of HTTP: where networks are simulated.
+    /// What the rings know as `ip:port` is another process, and `way` leads there instead of HTTP: where networks are
+    /// simulated.
     pub fn register_way(&mut self, ip: &str, port: u16, way: Arc<dyn Service>) {
         self.know(ip, port, way, false);
     }

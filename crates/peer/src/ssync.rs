@@ -374,8 +374,8 @@ mod tests {
         let body = Body::stream(Box::pin(futures_util::stream::unfold((), byte)), None);
         let patience = Duration::from_millis(100);
         let mut lines = Lines::new(&World::real(), body, patience);
-        let told = tokio::time::timeout(Duration::from_secs(10), lines.next()).await;
-        assert_eq!(told, Ok(Err(LineError::Late(patience))));
+        let line = tokio::time::timeout(Duration::from_secs(10), lines.next()).await;
+        assert_eq!(line, Ok(Err(LineError::Late(patience))));
     }
 
     proptest! {

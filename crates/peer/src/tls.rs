@@ -2,7 +2,7 @@
 //!
 //! Always holds: a certificate is taken only together with the key that belongs to it; replacing it
 //! touches no connection that exists; with a bad one the one before stays in force.
-//! Deliberately absent: files (whoever has them reads them), certificates of clients, TLS to other nodes.
+//! Deliberately absent: files (the binary reads them), certificates of clients, TLS to other nodes.
 
 use arc_swap::ArcSwap;
 use std::fmt;

@@ -119,7 +119,7 @@ async fn a_body_that_breaks_off_is_not_the_nodes_fault() {
 }
 
 #[tokio::test]
-async fn both_ways_answer_the_same() {
+async fn local_and_remote_calls_are_answered_the_same() {
     let set = start();
     for (ip, port) in [("near", 1), ("127.0.0.1", set.port)] {
         for round in 0..3 {
@@ -235,7 +235,7 @@ async fn footers_go_only_to_who_reads_them() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_at_once() {
+async fn a_node_that_is_not_there_is_an_error_at_once() {
     let set = start();
     let port = set.port;
     let warm = set
@@ -257,7 +257,7 @@ async fn nobody_there_is_said_at_once() {
 }
 
 /// A refusal that comes before the body costs a small body its bytes, a large one the connection, and
-/// the client is told which.
+/// the answer says which.
 #[tokio::test]
 async fn a_connection_goes_on_after_a_refusal_or_says_that_it_ends() {
     let set = start();

@@ -28,7 +28,8 @@ impl<T> HeaderField<T> {
         }
     }
 
-    /// The value, which must be there: `missing` makes the refusal without one, `malformed` that of a text that is none.
+    /// The value, which must be there: `missing` makes the refusal without one, `malformed` that of a text that is
+    /// none.
     pub fn required<E>(&self, missing: impl FnOnce() -> E, malformed: impl FnOnce(&HeaderValue) -> E) -> Result<&T, E> {
         match self {
             Self::Value(value) => Ok(value),
@@ -215,12 +216,12 @@ macro_rules! messages {
             pub target: $target,
             $($(#[$plain_doc])* pub $plain: $plain_type,)*
             $($(#[$field_doc])* pub $field: $type,)*
-            /// What else was said: the headers of the entity itself, which replicas share.
+            /// All other headers: those of the entity itself, which replicas share.
             pub headers: std::sync::Arc<http::HeaderMap>,
         }
 
         impl $name {
-            /// About `target`, with nothing said yet.
+            /// About `target`, with empty fields.
             pub fn new(target: $target) -> Self {
                 Self {
                     target,
@@ -243,6 +244,7 @@ macro_rules! messages {
             /// All its headers.
             pub fn encode(self) -> http::HeaderMap {
                 let mut headers = std::sync::Arc::unwrap_or_clone(self.headers);
+                headers.reserve([$(stringify!($field)),*].len());
                 $($crate::message::field::WireField::put(self.$field, &mut headers, $header);)*
                 headers
             }

@@ -4,12 +4,12 @@
 //! (content type, metadata, conditions and ranges of a client). A service in this process gets the struct as it is; for
 //! any other, the message is encoded once, and the receiving server decodes it once ([`Message::decoded`]).
 //!
-//! **To convert a receiver**: begin with `let call = call.decoded(ServerKind::Object)` and match on `call.message`. A field
-//! is a [`HeaderField`]: `message.timestamp.required(missing, malformed)?` gives the refusal of OpenStack's server at the
-//! place among the checks where it belongs. What no message can be made of (an unknown verb, a path that the verb does not
-//! take) stays a [`RawRequest`]. The transaction id, `User-Agent`, `Referer` and `Host` are in `call.context`.
-//! **To convert a sender**: `Call::new(context, PutObject { timestamp: now.into(), ..PutObject::new(target) })`. What has no
-//! field goes into `headers`, made once for all replicas.
+//! **To convert a receiver**: begin with `let call = call.decoded(ServerKind::Object)` and match on `call.message`. A
+//! field is a [`HeaderField`]: `message.timestamp.required(missing, malformed)?` gives OpenStack's refusal at
+//! the place among the checks where it belongs. What no message can be made of (an unknown verb, a path that the
+//! verb does not take) stays a [`RawRequest`]. The transaction id, `User-Agent`, `Referer` and `Host` are in `call.context`.
+//! **To convert a sender**: `Call::new(context, PutObject { timestamp: now.into(), ..PutObject::new(target) })`. What
+//! has no field goes into `headers`, made once for all replicas.
 //!
 //! Always holds: what is encoded is decoded to the same message; a header that no field is for is passed on as it is.
 //! Deliberately absent: what the verbs mean, and what a malformed field is refused with.

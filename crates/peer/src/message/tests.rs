@@ -108,12 +108,16 @@ proptest! {
         prop_assert_eq!(sent(put.clone(), ServerKind::Container), put.into());
         let delete = DeleteContainer { timestamp: timestamp.clone(), accounts, ..DeleteContainer::new(to.clone()) };
         prop_assert_eq!(sent(delete.clone(), ServerKind::Container), delete.into());
-        let read = ReadContainer { timestamp: timestamp.clone(), record_type, head_only, query, ..ReadContainer::new(to.clone()) };
+        let read = ReadContainer {
+            timestamp: timestamp.clone(), record_type, head_only, query,
+            ..ReadContainer::new(to.clone())
+        };
         prop_assert_eq!(sent(read.clone(), ServerKind::Container), read.into());
         for change in [RowChange::Put, RowChange::Delete, RowChange::Batch] {
             let to = if change == RowChange::Batch { to.clone() } else { target("a/c/o") };
             let row = UpdateContainer {
-                change, timestamp: timestamp.clone(), policy: policy.clone(), headers: headers.clone(), etag: etag.clone(),
+                change, timestamp: timestamp.clone(), policy: policy.clone(), headers: headers.clone(),
+                etag: etag.clone(),
                 size: numbers.0.into(), meta_timestamp: put_timestamp.clone(), creates,
                 ..UpdateContainer::new(to)
             };
