@@ -3,7 +3,7 @@
 //! [`AccountAcl::check`] judges what a client sends, in OpenStack's words; [`AccountAcl::parse`] reads
 //! what is stored (as system metadata `core-access-control`) and takes malformed text for no ACL.
 
-use crate::authenticator::Identity;
+use crate::user::Identity;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

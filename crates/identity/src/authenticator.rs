@@ -5,51 +5,12 @@
 //! 3. [`Authenticator::authorize`]: may they? Asked by the verb once it knows the container's ACL.
 
 use crate::decide::{AccountAclSource, Decision, RequestFacts};
+use crate::user::Identity;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use vocabulary::Timestamp;
 use vocabulary::names::quote;
-
-/// A user with a valid token.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Identity {
-    groups: Vec<String>,
-}
-
-impl Identity {
-    /// From groups in OpenStack's order: account, account:user, then the others.
-    pub fn new(groups: Vec<String>) -> Self {
-        Self { groups }
-    }
-
-    /// All groups, those of a service token included.
-    pub fn groups(&self) -> &[String] {
-        &self.groups
-    }
-
-    /// `account:user`, for the access log.
-    pub fn user(&self) -> &str {
-        self.groups.get(1).or(self.groups.first()).map_or("", String::as_str)
-    }
-
-    /// Whether it is in a group.
-    pub fn has(&self, group: &str) -> bool {
-        self.groups.iter().any(|g| g == group)
-    }
-
-    /// May do anything to any account; the gateway lets such requests past some limits.
-    pub fn is_reseller(&self) -> bool {
-        self.has(".reseller_admin")
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity({})", self.groups.join(","))
-    }
-}
 
 /// A request as far as an authenticator needs it. Not shown in debug output: its headers hold secrets.
 #[derive(Clone, Copy)]

@@ -5,9 +5,9 @@
 //! Always holds: pure. `tests/openstack.rs` compares it with the real thing over thousands of cases.
 
 use crate::account_acl::{Access, AccountAcl};
-use crate::authenticator::Identity;
 use crate::container_acl::ContainerAcl;
 use crate::referrer;
+use crate::user::Identity;
 use http::{Method, StatusCode};
 use settings::ResellerPrefix;
 

@@ -12,6 +12,7 @@
 //! | question | file |
 //! |---|---|
 //! | what an authenticator does | `authenticator.rs` |
+//! | the user of a request | `user.rs` |
 //! | may they? | `decide.rs` |
 //! | `X-Container-Read`, `X-Container-Write` | `container_acl.rs`, `referrer.rs` |
 //! | `X-Account-Access-Control` | `account_acl.rs` |
@@ -29,10 +30,12 @@ pub mod keystone;
 pub mod referrer;
 pub mod tempauth;
 pub mod tokens;
+pub mod user;
 
 pub use account_acl::AccountAcl;
-pub use authenticator::{AuthReply, AuthRequest, Authenticator, Identity, Unauthorized, header_text, www_authenticate};
+pub use authenticator::{AuthReply, AuthRequest, Authenticator, Unauthorized, header_text, www_authenticate};
 pub use container_acl::{AclError, AclKind, ContainerAcl, clean_container_acl};
 pub use decide::{AccountAclSource, Decision, Prefixes, RequestFacts};
 pub use tempauth::TempAuth;
 pub use tokens::TokenCache;
+pub use user::Identity;

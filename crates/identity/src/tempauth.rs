@@ -4,11 +4,12 @@
 //! that does not is as if none had been sent (another authenticator's, perhaps).
 
 use crate::authenticator::{
-    AuthReply, AuthRequest, Authenticator, Identity, Unauthorized, header_text, realm_as_given, www_authenticate,
+    AuthReply, AuthRequest, Authenticator, Unauthorized, header_text, realm_as_given, www_authenticate,
 };
 use crate::decide::{self, AccountAclSource, Decision, Prefixes, RequestFacts};
 use crate::grant::{self, TokenRequest};
 use crate::tokens::{TokenCache, Tokens};
+use crate::user::Identity;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::json;
 use settings::{TempAuthSettings, TempAuthUser, UrlScheme};

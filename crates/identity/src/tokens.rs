@@ -6,7 +6,7 @@
 //! Always holds: an expired token is never found; memory is bounded (a user has one token at a time,
 //! and past [`MOST_HELD`] the oldest are forgotten, to be asked for again).
 
-use crate::authenticator::Identity;
+use crate::user::Identity;
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use crate::error::PickleError;
+use crate::limits::PickleLimits;
 use crate::node::{NodeId, PickleNode};
-use crate::read::PickleLimits;
 use crate::value::Value;
 
 pub(crate) struct Expander<'m, 'a> {

@@ -17,6 +17,7 @@
 mod error;
 mod expand;
 mod flat;
+mod limits;
 mod machine;
 mod memo;
 mod node;
@@ -30,7 +31,8 @@ mod write_text;
 
 pub use error::PickleError;
 pub use flat::{BytesEntry, DictWriter, Flat, loads_bytes, loads_flat};
-pub use read::{PickleLimits, loads};
+pub use limits::PickleLimits;
+pub use read::loads;
 pub use value::{ArrayCode, Value};
 pub use write::dumps;
 pub use write_text::dumps_protocol0;

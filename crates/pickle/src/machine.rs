@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use crate::error::PickleError;
+use crate::limits::PickleLimits;
 use crate::node::{NodeId, PickleNode};
-use crate::read::PickleLimits;
 
 /// Integers up to this are kept once each: partition tables are long lists of small device ids.
 const SMALL_INTEGERS: usize = 1 << 16;
