@@ -38,7 +38,7 @@ impl InfoSource for Shared {
         };
         let place = |node: &Node| (node.ip.to_string(), node.port, node.device.to_string());
         Location {
-            partition: route.partition.0,
+            partition: route.partition,
             places: route.primaries.iter().map(place).collect(),
         }
     }

@@ -40,7 +40,7 @@ impl Route {
         Self {
             ring,
             nodes,
-            partition: Partition(partition),
+            partition,
             primaries,
             spares: None,
             policy: None,
@@ -96,7 +96,7 @@ impl Route {
     }
 
     fn ring_handoffs(&self) -> impl Iterator<Item = Node> {
-        let devices = self.ring.handoffs(self.partition.0);
+        let devices = self.ring.handoffs(self.partition);
         devices.map(|device| self.nodes.node(device))
     }
 

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::files::{DeviceRoot, Disk};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use vocabulary::PathHash;
+use vocabulary::{Partition, PathHash};
 
 /// Which of the two schemas a database has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,13 +49,13 @@ impl Kind {
 pub struct Location {
     root: DeviceRoot,
     kind: Kind,
-    partition: u32,
+    partition: Partition,
     hash: PathHash,
 }
 
 impl Location {
     /// On a device.
-    pub fn new(device: impl Into<DeviceRoot>, kind: Kind, partition: u32, hash: PathHash) -> Self {
+    pub fn new(device: impl Into<DeviceRoot>, kind: Kind, partition: Partition, hash: PathHash) -> Self {
         Self {
             root: device.into(),
             kind,
@@ -70,7 +70,7 @@ impl Location {
     }
 
     /// The partition it lies in, which is not always the one it belongs in.
-    pub fn partition(&self) -> u32 {
+    pub fn partition(&self) -> Partition {
         self.partition
     }
 

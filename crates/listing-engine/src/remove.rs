@@ -10,6 +10,7 @@ use crate::wire::Summary;
 use crate::{Broker, DeviceRoot, Error, Kind, Location};
 use std::ffi::OsString;
 use std::io;
+use vocabulary::Partition;
 
 /// So often in a row is a directory taken away only when something is wrong.
 const MADE_IN_VAIN: usize = 16;
@@ -101,7 +102,7 @@ impl Location {
     }
 
     /// Removes what is empty in a partition, and the partition itself if nothing is left.
-    pub fn tidy_partition(device: &DeviceRoot, kind: Kind, partition: u32) {
+    pub fn tidy_partition(device: &DeviceRoot, kind: Kind, partition: Partition) {
         let directory = device.path().join(kind.directory()).join(partition.to_string());
         device.disk().remove_empty_below(&directory, 2);
     }

@@ -10,6 +10,7 @@
 use crate::{Broker, DeviceRoot, Error, Kind, Location, walk};
 use std::io;
 use std::path::PathBuf;
+use vocabulary::Partition;
 
 /// Beside `containers` on a device.
 const DIRECTORY: &str = "sync_containers";
@@ -18,12 +19,12 @@ const SYNC_KEY: &str = "X-Container-Sync-Key";
 
 impl Location {
     /// The partitions with synced containers on a device.
-    pub fn synced_partitions(device: &DeviceRoot) -> io::Result<Vec<u32>> {
+    pub fn synced_partitions(device: &DeviceRoot) -> io::Result<Vec<Partition>> {
         walk::partitions(device.disk(), &device.path().join(DIRECTORY), &mut vec![])
     }
 
     /// The places of containers that are linked as synced.
-    pub fn synced_in_partition(device: &DeviceRoot, partition: u32) -> io::Result<Vec<Location>> {
+    pub fn synced_in_partition(device: &DeviceRoot, partition: Partition) -> io::Result<Vec<Location>> {
         let directory = device.path().join(DIRECTORY).join(partition.to_string());
         let hashes = walk::hashes(device.disk(), &directory, &mut vec![])?;
         let places = hashes

@@ -7,28 +7,28 @@ use crate::files::Disk;
 use crate::{DeviceRoot, Kind, Location};
 use std::io;
 use std::path::{Path, PathBuf};
-use vocabulary::PathHash;
+use vocabulary::{Partition, PathHash};
 
 impl Location {
     /// The partitions of `kind` on a device; none when it has never held any.
-    pub fn partitions(device: &DeviceRoot, kind: Kind) -> io::Result<Vec<u32>> {
+    pub fn partitions(device: &DeviceRoot, kind: Kind) -> io::Result<Vec<Partition>> {
         Ok(Self::survey_partitions(device, kind)?.0)
     }
 
     /// [`Location::partitions`], and what lies beside them.
-    pub fn survey_partitions(device: &DeviceRoot, kind: Kind) -> io::Result<(Vec<u32>, Vec<PathBuf>)> {
+    pub fn survey_partitions(device: &DeviceRoot, kind: Kind) -> io::Result<(Vec<Partition>, Vec<PathBuf>)> {
         let mut strays = vec![];
         let partitions = partitions(device.disk(), &device.path().join(kind.directory()), &mut strays)?;
         Ok((partitions, strays))
     }
 
     /// The places of databases in a partition; whether there is one is for the opener to find out.
-    pub fn in_partition(device: &DeviceRoot, kind: Kind, partition: u32) -> io::Result<Vec<Location>> {
+    pub fn in_partition(device: &DeviceRoot, kind: Kind, partition: Partition) -> io::Result<Vec<Location>> {
         Ok(Self::survey(device, kind, partition)?.0)
     }
 
     /// [`Location::in_partition`], and what lies beside them.
-    pub fn survey(device: &DeviceRoot, kind: Kind, partition: u32) -> io::Result<(Vec<Location>, Vec<PathBuf>)> {
+    pub fn survey(device: &DeviceRoot, kind: Kind, partition: Partition) -> io::Result<(Vec<Location>, Vec<PathBuf>)> {
         let directory = device.path().join(kind.directory()).join(partition.to_string());
         let mut strays = vec![];
         let hashes = hashes(device.disk(), &directory, &mut strays)?;
@@ -41,9 +41,8 @@ impl Location {
 }
 
 /// The partitions below a tree's `directory`.
-pub(crate) fn partitions(disk: &Disk, directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<u32>> {
-    let canonical = |name: &str| name.parse::<u32>().ok().filter(|number| number.to_string() == name);
-    understood(disk, directory, strays, canonical)
+pub(crate) fn partitions(disk: &Disk, directory: &Path, strays: &mut Vec<PathBuf>) -> io::Result<Vec<Partition>> {
+    understood(disk, directory, strays, Partition::from_directory)
 }
 
 /// The hashes below the `directory` of a partition, each under its suffix.
@@ -99,9 +98,9 @@ mod tests {
         std::fs::create_dir_all(containers.join("7")).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), containers.join("46")).unwrap();
         let (partitions, strays) = Location::survey_partitions(&device.path().into(), Kind::Container).unwrap();
-        assert_eq!((partitions, strays), (vec![7], vec![containers.join("46")]));
-        Location::tidy_partition(&device.path().into(), Kind::Container, 46);
-        Location::tidy_partition(&device.path().into(), Kind::Container, 7);
+        assert_eq!((partitions, strays), (vec![Partition(7)], vec![containers.join("46")]));
+        Location::tidy_partition(&device.path().into(), Kind::Container, Partition(46));
+        Location::tidy_partition(&device.path().into(), Kind::Container, Partition(7));
         assert!(
             elsewhere.path().join("empty").exists() && containers.join("46").exists() && !containers.join("7").exists()
         );

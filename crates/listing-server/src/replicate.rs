@@ -90,7 +90,7 @@ impl DatabaseAddress {
         Ok(Location::new(
             device.engine().root().clone(),
             state.kind,
-            self.partition.0,
+            self.partition,
             hash,
         ))
     }

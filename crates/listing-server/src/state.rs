@@ -95,7 +95,7 @@ impl DatabaseJob<'_> {
         Location::new(
             self.device.engine().root().clone(),
             self.state.kind,
-            self.request.target.partition.0,
+            self.request.target.partition,
             hash,
         )
     }

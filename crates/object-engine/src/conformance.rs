@@ -12,7 +12,7 @@ use crate::replica::{PartitionKey, Rehash};
 use crate::suffixes::Suffix;
 use bytes::Bytes;
 use md5::{Digest, Md5};
-use vocabulary::{FaultKind, HashPrefix, PathHash, PolicyIndex, Timestamp};
+use vocabulary::{FaultKind, HashPrefix, Partition, PathHash, PolicyIndex, Timestamp};
 
 /// A recent second, so that nothing is old enough to be reclaimed.
 const BASE: u64 = 9_000_000_000;
@@ -87,7 +87,7 @@ fn replication(engine: &dyn ObjectEngine) {
         [None, Some(seen), None]
     );
     let nowhere = PartitionKey {
-        partition: 8,
+        partition: Partition(8),
         ..partition
     };
     assert_eq!(replica.versions_of(nowhere, &[key.hash]).unwrap(), [None]);
@@ -117,7 +117,7 @@ pub fn key(name: &str) -> ObjectKey {
     let parts: Vec<&str> = name.splitn(4, '/').collect();
     ObjectKey {
         policy: PolicyIndex::LEGACY,
-        partition: 7,
+        partition: Partition(7),
         hash: prefix.object(parts[1], parts[2], parts[3]),
         name: name.to_owned(),
     }
@@ -182,8 +182,13 @@ fn deleted_at(engine: &dyn ObjectEngine, name: &str) -> Option<Timestamp> {
 fn absent(engine: &dyn ObjectEngine) {
     assert_eq!(deleted_at(engine, "/a/c/o"), None);
     assert!(engine.partitions(PolicyIndex::LEGACY).unwrap().is_empty());
-    assert!(engine.suffixes(PolicyIndex::LEGACY, 7).unwrap().is_empty());
-    assert!(engine.hashes(PolicyIndex::LEGACY, 7, "abc").unwrap().is_empty());
+    assert!(engine.suffixes(PolicyIndex::LEGACY, Partition(7)).unwrap().is_empty());
+    assert!(
+        engine
+            .hashes(PolicyIndex::LEGACY, Partition(7), "abc")
+            .unwrap()
+            .is_empty()
+    );
     engine.check().unwrap();
     // A POST without a body is nobody's object.
     engine
@@ -480,7 +485,7 @@ fn listing(engine: &dyn ObjectEngine) {
     let mut hashes = vec![];
     for (partition, name) in [(7, "/a/c/o"), (9, "/a/c/p"), (10, "/a/c/q")] {
         let mut key = key(name);
-        key.partition = partition;
+        key.partition = Partition(partition);
         engine.put(&key, b"x", commit(at(1), b"x")).unwrap();
         hashes.push(key.hash);
     }
@@ -489,11 +494,19 @@ fn listing(engine: &dyn ObjectEngine) {
     assert!(engine.open(&other, OpenOptions::GET).is_err());
     engine.delete(&other, at(2)).unwrap();
     assert_eq!(body_of(engine, "/a/c/o"), b"x");
-    assert_eq!(engine.partitions(PolicyIndex::LEGACY).unwrap(), [7, 9, 10]);
-    assert_eq!(engine.partitions(PolicyIndex(3)).unwrap(), [7]);
-    assert_eq!(engine.suffixes(PolicyIndex::LEGACY, 9).unwrap(), [hashes[1].suffix()]);
     assert_eq!(
-        engine.hashes(PolicyIndex::LEGACY, 9, &hashes[1].suffix()).unwrap(),
+        engine.partitions(PolicyIndex::LEGACY).unwrap(),
+        [7, 9, 10].map(Partition)
+    );
+    assert_eq!(engine.partitions(PolicyIndex(3)).unwrap(), [Partition(7)]);
+    assert_eq!(
+        engine.suffixes(PolicyIndex::LEGACY, Partition(9)).unwrap(),
+        [hashes[1].suffix()]
+    );
+    assert_eq!(
+        engine
+            .hashes(PolicyIndex::LEGACY, Partition(9), &hashes[1].suffix())
+            .unwrap(),
         [hashes[1]]
     );
 }

@@ -13,7 +13,7 @@ use crate::replica::Replica;
 use crate::rules::{CONTENT_TYPE_TIMESTAMP, FileName, Part, is_fixed};
 use crate::under_way::UnderWay;
 use bytes::Bytes;
-use vocabulary::{PathHash, PolicyIndex, Timestamp};
+use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 
 /// Which object: everything the disk layout depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub struct ObjectKey {
     /// The storage policy: chooses `objects` or `objects-N`.
     pub policy: PolicyIndex,
     /// The partition of the object's ring.
-    pub partition: u32,
+    pub partition: Partition,
     /// The hash of its path.
     pub hash: PathHash,
     /// `/account/container/object`, kept in the metadata and checked on every read. Empty for whoever knows an object by
@@ -232,11 +232,11 @@ pub trait ObjectEngine: Send + Sync {
     fn check(&self) -> Result<(), EngineError>;
 
     /// The partitions present, in ascending order.
-    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError>;
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<Partition>, EngineError>;
 
     /// The suffixes present in a partition (three hexadecimal digits), in ascending order.
-    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError>;
+    fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Vec<String>, EngineError>;
 
     /// The objects present under a suffix (tombstones too), in ascending order.
-    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError>;
+    fn hashes(&self, policy: PolicyIndex, partition: Partition, suffix: &str) -> Result<Vec<PathHash>, EngineError>;
 }

@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{PathHash, PolicyIndex, Timestamp};
+use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 
-type Place = (PolicyIndex, u32, PathHash);
+type Place = (PolicyIndex, Partition, PathHash);
 type Device = Mutex<BTreeMap<Place, Vec<Kept>>>;
 
 struct Kept {
@@ -145,8 +145,8 @@ impl ObjectEngine for MemoryEngine {
         Ok(())
     }
 
-    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
-        let mut found: Vec<u32> = self
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<Partition>, EngineError> {
+        let mut found: Vec<Partition> = self
             .device
             .lock()
             .keys()
@@ -157,7 +157,7 @@ impl ObjectEngine for MemoryEngine {
         Ok(found)
     }
 
-    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+    fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Vec<String>, EngineError> {
         let places = self.device.lock();
         let mut found: Vec<String> = places
             .keys()
@@ -169,7 +169,7 @@ impl ObjectEngine for MemoryEngine {
         Ok(found)
     }
 
-    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+    fn hashes(&self, policy: PolicyIndex, partition: Partition, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
         let places = self.device.lock();
         let here = places
             .keys()

@@ -10,7 +10,7 @@ use crate::suffixes::{Hashes, Suffix, SuffixHash};
 use md5::{Digest, Md5};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use vocabulary::{PathHash, PolicyIndex, Timestamp};
+use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 
 /// One partition of a policy on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub struct PartitionKey {
     /// The storage policy: chooses `objects` or `objects-N`.
     pub policy: PolicyIndex,
     /// The partition.
-    pub partition: u32,
+    pub partition: Partition,
 }
 
 /// The digest of each suffix that holds anything.

@@ -27,7 +27,7 @@ use durable_fs::notes::LeftBehind;
 use durable_fs::{Device, FsError, Note, Notes, notes};
 use std::io;
 use std::sync::Arc;
-use vocabulary::{PathHash, PolicyIndex};
+use vocabulary::{Partition, PathHash, PolicyIndex};
 
 /// A change of an object that listings are to be told of.
 pub struct NotedChange<'a> {
@@ -139,7 +139,7 @@ fn is_there(device: &Device, path: &std::path::Path) -> Result<bool, FsError> {
 fn encode(change: &NotedChange<'_>, to: &mut Vec<u8>) {
     let key = change.key;
     to.extend(key.policy.0.to_le_bytes());
-    to.extend(key.partition.to_le_bytes());
+    to.extend(key.partition.0.to_le_bytes());
     to.extend(key.hash.0);
     put(to, change.file.to_string().as_bytes());
     to.extend((change.updates.len() as u32).to_le_bytes());
@@ -183,7 +183,7 @@ impl<'a> Rest<'a> {
     fn change(&mut self) -> Option<FoundChange> {
         let key = ObjectKey {
             policy: PolicyIndex(self.number()?),
-            partition: self.number()?,
+            partition: Partition(self.number()?),
             hash: PathHash(self.fixed()?),
             name: String::new(),
         };
@@ -266,7 +266,7 @@ mod tests {
             let change = NotedChange {
                 key: &ObjectKey {
                     policy: PolicyIndex(1),
-                    partition: 9,
+                    partition: Partition(9),
                     hash: PathHash([3; 16]),
                     name: String::new(),
                 },
@@ -287,7 +287,10 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(found[1].updates, [update("ö"), update("another")]);
         assert_eq!(found[0].file.to_string(), "1700000000.12345.data");
-        assert_eq!((found[0].key.partition, found[0].key.policy), (9, PolicyIndex(1)));
+        assert_eq!(
+            (found[0].key.partition, found[0].key.policy),
+            (Partition(9), PolicyIndex(1))
+        );
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use object_engine::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{FaultKind, PolicyIndex};
+use vocabulary::{FaultKind, Partition, PolicyIndex};
 use world::World;
 use world::real_files::RealFiles;
 
@@ -341,7 +341,7 @@ fn what_another_program_brought_is_synced_before_it_is_taken_note_of() {
     put(&engine, 1, b"old").unwrap();
     let partition = PartitionKey {
         policy: PolicyIndex(0),
-        partition: 7,
+        partition: Partition(7),
     };
     let invalidate = || engine.replica().invalidate(partition, &["a83".to_owned()]);
     invalidate().unwrap();

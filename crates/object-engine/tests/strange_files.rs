@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vocabulary::PolicyIndex;
+use vocabulary::{Partition, PolicyIndex};
 use world::World;
 
 const NAME: &str = "/a/c/o";
 const OURS: PartitionKey = PartitionKey {
     policy: PolicyIndex::LEGACY,
-    partition: 7,
+    partition: Partition(7),
 };
 
 struct Bench {

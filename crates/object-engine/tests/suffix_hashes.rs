@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use vocabulary::{HashPrefix, PolicyIndex, Timestamp};
+use vocabulary::{HashPrefix, Partition, PolicyIndex, Timestamp};
 use world::World;
 
 type Hashes = BTreeMap<String, String>;
@@ -50,8 +50,10 @@ fn engine(devices: &Path) -> FilesEngine {
 }
 
 fn of(partition: u32) -> PartitionKey {
-    let policy = PolicyIndex::LEGACY;
-    PartitionKey { policy, partition }
+    PartitionKey {
+        policy: PolicyIndex::LEGACY,
+        partition: Partition(partition),
+    }
 }
 
 fn hashes(engine: &FilesEngine, partition: u32) -> (usize, Hashes) {
@@ -234,17 +236,17 @@ fn a_change_whose_announcement_was_lost_is_found_by_the_auditor() {
     let audit = audit(place.path());
     let suffix = |name: &str| key(name).hash.suffix();
     audit
-        .recheck(PolicyIndex::LEGACY, 7, &suffix("/a/c/untouched"))
+        .recheck(PolicyIndex::LEGACY, Partition(7), &suffix("/a/c/untouched"))
         .unwrap();
     assert_eq!(hashes(&engine, 7), (0, before.clone()));
     for name in ["/a/c/changed", "/a/c/deleted", "/a/c/added"] {
-        audit.recheck(PolicyIndex::LEGACY, 7, &suffix(name)).unwrap();
+        audit.recheck(PolicyIndex::LEGACY, Partition(7), &suffix(name)).unwrap();
     }
     let (computed, after) = hashes(&engine, 7);
     assert_eq!((computed, after.len()), (3, before.len() + 1));
     assert_ne!(after[&suffix("/a/c/changed")], before[&suffix("/a/c/changed")]);
     for suffix in after.keys() {
-        audit.recheck(PolicyIndex::LEGACY, 7, suffix).unwrap();
+        audit.recheck(PolicyIndex::LEGACY, Partition(7), suffix).unwrap();
     }
     assert_eq!(hashes(&engine, 7), (0, after));
 }
@@ -259,12 +261,14 @@ fn what_may_go_is_announced_by_the_auditor() {
     engine.delete(&key("/a/c/o"), Timestamp::from_seconds(now - 8)).unwrap();
     hashes(&engine, 7);
     let suffix = key("/a/c/o").hash.suffix();
-    audit(place.path()).recheck(PolicyIndex::LEGACY, 7, &suffix).unwrap();
+    audit(place.path())
+        .recheck(PolicyIndex::LEGACY, Partition(7), &suffix)
+        .unwrap();
     assert_eq!(hashes(&engine, 7).0, 0);
     let mut config = FilesConfig::new("sda", place.path().join("sda"));
     (config.mount_check, config.reclaim_age) = (false, Duration::from_secs(5));
     let impatient = Audit::new(config, secrets(), Duration::ZERO, World::real());
-    impatient.recheck(PolicyIndex::LEGACY, 7, &suffix).unwrap();
+    impatient.recheck(PolicyIndex::LEGACY, Partition(7), &suffix).unwrap();
     assert_eq!(hashes(&engine, 7).0, 1);
 }
 

@@ -17,7 +17,6 @@ use peer::message::{DeleteObject, DeleteObjects, RequestContext};
 use peer::{Body, Response, Target};
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal, empty, run_detached};
-use vocabulary::Partition;
 
 /// Answers a DELETES.
 pub(crate) async fn deletes(
@@ -56,7 +55,7 @@ fn message_of(one: OneDelete, device: &Arc<str>) -> DeleteObject {
     }
     let target = Target {
         device: device.clone(),
-        partition: Partition(one.partition),
+        partition: one.partition,
         path: Arc::new(one.path),
     };
     DeleteObject::decode(target, headers)

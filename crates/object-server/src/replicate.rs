@@ -38,7 +38,7 @@ impl PartitionAddress {
         policy: &HeaderField<PolicyIndex>,
         options: &ObjectServerOptions,
     ) -> Result<Self, Refusal> {
-        let (policy, partition) = (known_policy(policy, options)?, target.partition.0);
+        let (policy, partition) = (known_policy(policy, options)?, target.partition);
         Ok(Self {
             device: target.device,
             key: PartitionKey { policy, partition },

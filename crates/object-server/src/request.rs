@@ -287,7 +287,7 @@ fn object_key(
     check_reserved(path)?;
     Ok(ObjectKey {
         policy,
-        partition: target.partition.0,
+        partition: target.partition,
         hash: options.hash_prefix.object(&path.account, container(path), object(path)),
         name: path.path(),
     })

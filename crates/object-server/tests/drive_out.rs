@@ -14,7 +14,7 @@ use parking_lot::RwLock;
 use peer::{RawCall, Service, Target};
 use std::path::Path;
 use std::sync::Arc;
-use vocabulary::{EntityPath, HashPrefix, PathHash, Policies, Policy, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, HashPrefix, Partition, PathHash, Policies, Policy, PolicyIndex, Timestamp};
 use world::World;
 
 /// A device whose reads wait for a lock that the test may hold.
@@ -61,15 +61,15 @@ impl ObjectEngine for Hanging {
         self.engine.check()
     }
 
-    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<Partition>, EngineError> {
         self.engine.partitions(policy)
     }
 
-    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+    fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Vec<String>, EngineError> {
         self.engine.suffixes(policy, partition)
     }
 
-    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+    fn hashes(&self, policy: PolicyIndex, partition: Partition, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
         self.engine.hashes(policy, partition, suffix)
     }
 }
@@ -114,7 +114,7 @@ impl Site {
     async fn head(&self) -> StatusCode {
         let target = Target {
             device: "sda".into(),
-            partition: vocabulary::Partition(1),
+            partition: Partition(1),
             path: Arc::new(EntityPath::split("a/c/o").unwrap()),
         };
         let call = RawCall::new(Method::HEAD, target, HeaderMap::new());

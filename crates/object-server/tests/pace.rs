@@ -12,7 +12,7 @@ use peer::{Body, RawCall, Service, Target};
 use std::sync::Arc;
 use std::time::Instant;
 use support::ours::{FileDevices, MemoryDevices, options};
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, Partition};
 use world::World;
 
 const AT_A_TIME: usize = 32;
@@ -25,7 +25,7 @@ async fn run(what: &str, server: &Arc<ObjectServer>, count: usize, method: Metho
             for number in (task..count).step_by(AT_A_TIME) {
                 let target = Target {
                     device: "sda".into(),
-                    partition: vocabulary::Partition((number % 1024) as u32),
+                    partition: Partition((number % 1024) as u32),
                     path: Arc::new(EntityPath::split(&format!("a/c/o{number}")).unwrap()),
                 };
                 let mut headers = HeaderMap::new();

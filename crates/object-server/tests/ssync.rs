@@ -9,6 +9,7 @@ use object_server::ObjectServer;
 use peer::{Address, Body, PartitionTarget, RawCall, Service};
 use std::path::Path;
 use support::ours::{FileDevices, options};
+use vocabulary::Partition;
 use world::World;
 
 /// What is said to a sender that says this instead of requests.
@@ -21,7 +22,7 @@ async fn told(root: &Path, requests: &str) -> String {
         method: Method::from_bytes(b"SSYNC").unwrap(),
         address: Address::Partition(PartitionTarget {
             device: "sda".into(),
-            partition: vocabulary::Partition(1),
+            partition: Partition(1),
             rest: String::new(),
         }),
         query: String::new(),

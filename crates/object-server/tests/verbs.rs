@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 use support::Times;
 use support::container::Container;
 use support::ours::{FileDevices, MemoryDevices, options};
-use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Partition, PathHash, PolicyIndex, Timestamp};
 use world::World;
 
 fn call(method: &str, device: &str, headers: &[(&str, String)]) -> RawCall {
     let target = Target {
         device: device.into(),
-        partition: vocabulary::Partition(1),
+        partition: Partition(1),
         path: Arc::new(EntityPath::split("a/c/o").unwrap()),
     };
     let headers: HeaderMap = headers
@@ -177,12 +177,12 @@ async fn many_deletes_are_as_one_after_the_other() {
         server.set_peers(Arc::new(peers));
         let at = |object: &str, partition| Target {
             device: "sda".into(),
-            partition: vocabulary::Partition(partition),
+            partition,
             path: Arc::new(EntityPath::account("a").with_container("c").with_object(object)),
         };
         for (object, when) in [("1", 10.0), ("2", 10.0), ("newer", 20.0), ("other", 10.0)] {
             let mut call = put(when, Body::whole("body"));
-            call.address = Address::Entity(at(object, 3));
+            call.address = Address::Entity(at(object, Partition(3)));
             let expires = match object {
                 "newer" => None,
                 "other" => Some(times.whole(16)),
@@ -195,7 +195,7 @@ async fn many_deletes_are_as_one_after_the_other() {
         }
         let one = |object: &str, partition| OneDelete {
             partition,
-            path: (*at(object, 0).path).clone(),
+            path: (*at(object, Partition(0)).path).clone(),
             headers: [
                 ("x-timestamp", times.at(15.0)),
                 ("x-if-delete-at", due.clone()),
@@ -207,14 +207,16 @@ async fn many_deletes_are_as_one_after_the_other() {
             .map(|(name, value)| (name.to_owned(), value))
             .into(),
         };
-        let mut asked: Vec<_> = ["1", "2", "newer", "other", "never"].map(|name| one(name, 3)).into();
-        asked.push(one("1", 4));
+        let mut asked: Vec<_> = ["1", "2", "newer", "other", "never"]
+            .map(|name| one(name, Partition(3)))
+            .into();
+        asked.push(one("1", Partition(4)));
         asked[5].headers.clear();
         let ask = |device: &str, asked: &[OneDelete]| RawCall {
             method: deletes::method(),
             address: Address::Partition(PartitionTarget {
                 device: device.into(),
-                partition: vocabulary::Partition(0),
+                partition: Partition(0),
                 rest: String::new(),
             }),
             ..call("PUT", device, &[]).with_body(Body::whole(deletes::encode(asked)))
@@ -238,7 +240,7 @@ async fn many_deletes_are_as_one_after_the_other() {
         assert_eq!(files(&root).iter().filter(|path| path.ends_with(".ts")).count(), 2);
         for object in ["1", "newer"] {
             let mut call = get(None);
-            call.address = Address::Entity(at(object, 3));
+            call.address = Address::Entity(at(object, Partition(3)));
             let is_gone = server.call(call.into()).await.status() == StatusCode::NOT_FOUND;
             assert_eq!(is_gone, object == "1");
         }
@@ -443,13 +445,18 @@ async fn what_was_read_lately_needs_no_worker() {
         fn check(&self) -> Result<(), EngineError> {
             self.0.check()
         }
-        fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
+        fn partitions(&self, policy: PolicyIndex) -> Result<Vec<Partition>, EngineError> {
             self.0.partitions(policy)
         }
-        fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+        fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Vec<String>, EngineError> {
             self.0.suffixes(policy, partition)
         }
-        fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+        fn hashes(
+            &self,
+            policy: PolicyIndex,
+            partition: Partition,
+            suffix: &str,
+        ) -> Result<Vec<PathHash>, EngineError> {
             self.0.hashes(policy, partition, suffix)
         }
     }
@@ -620,7 +627,7 @@ async fn what_rsync_brought_in_vain_is_not_answered_to_the_end() {
         let mut call = call("REPLICATE", "missing", &[]);
         call.address = Address::Partition(PartitionTarget {
             device: "missing".into(),
-            partition: vocabulary::Partition(7),
+            partition: Partition(7),
             rest: rest.into(),
         });
         let answer = server.call(call.into()).await;
@@ -674,13 +681,13 @@ impl ObjectEngine for Hanging {
     fn check(&self) -> Result<(), EngineError> {
         Ok(())
     }
-    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<Partition>, EngineError> {
         self.memory.partitions(policy)
     }
-    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+    fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Vec<String>, EngineError> {
         self.memory.suffixes(policy, partition)
     }
-    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+    fn hashes(&self, policy: PolicyIndex, partition: Partition, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
         self.memory.hashes(policy, partition, suffix)
     }
 }

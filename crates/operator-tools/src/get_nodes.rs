@@ -13,7 +13,7 @@ use percent_encoding::percent_decode_str;
 use placement::Ring;
 use std::io;
 use std::path::{Path, PathBuf};
-use vocabulary::PolicyIndex;
+use vocabulary::{Partition, PolicyIndex};
 use world::World;
 
 /// The command line of `get-nodes`.
@@ -91,7 +91,7 @@ struct Asked {
     policy: Option<PolicyIndex>,
     /// Account, container, object: as many as there are.
     names: Vec<String>,
-    partition: Option<u32>,
+    partition: Option<Partition>,
     dir: SwiftDir,
 }
 
@@ -219,9 +219,11 @@ fn policy_of(ring_name: &str) -> Option<PolicyIndex> {
     ring_name.strip_prefix("object-")?.parse().ok().map(PolicyIndex)
 }
 
-fn read_partition(text: &str) -> Result<u32, Mistake> {
+fn read_partition(text: &str) -> Result<Partition, Mistake> {
     let number = pythonic::int(text).and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| Mistake::Files(format!("partition '{text}' is no number")))
+    number
+        .map(Partition)
+        .ok_or_else(|| Mistake::Files(format!("partition '{text}' is no number")))
 }
 
 /// Account, container, object, which may be one word with slashes; those at its ends, and quoted ones, count as OpenStack's

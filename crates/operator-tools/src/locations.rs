@@ -6,7 +6,7 @@ use crate::console::Console;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use placement::{Device, Ring};
 use std::io;
-use vocabulary::{PathHash, PolicyIndex};
+use vocabulary::{Partition, PathHash, PolicyIndex};
 
 /// What Python's `quote` leaves as it is.
 const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
@@ -37,7 +37,7 @@ pub(crate) struct Listing<'a> {
     /// `accounts`, `containers`, `objects`, `objects-1`; none where the ring does not say what it places.
     pub(crate) directory: Option<&'a str>,
     /// The partition.
-    pub(crate) partition: u32,
+    pub(crate) partition: Partition,
     /// What stands behind the partition in a request: the quoted names, with their slashes.
     pub(crate) path: &'a str,
     /// The hash of what is looked for; none when only the partition is known.

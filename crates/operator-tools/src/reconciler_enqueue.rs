@@ -149,7 +149,7 @@ async fn tell(
     for node in &primaries {
         let target = Target {
             device: node.device.as_str().into(),
-            partition: vocabulary::Partition(partition),
+            partition,
             path: path.clone(),
         };
         let call = RawCall::new(Method::PUT, target, headers.clone());

@@ -9,7 +9,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, Partition};
 
 /// The verb.
 pub const DELETES: &str = "DELETES";
@@ -24,7 +24,7 @@ pub const MAX_STATUSES: u64 = 64 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneDelete {
     /// Of the object, in its policy's ring.
-    pub partition: u32,
+    pub partition: Partition,
     /// The object.
     pub path: EntityPath,
     /// The request's headers.
@@ -42,7 +42,7 @@ pub fn encode<'a>(requests: impl IntoIterator<Item = &'a OneDelete>) -> Vec<u8> 
     let one = |request: &OneDelete| {
         let headers = request.headers.iter();
         let headers: serde_json::Map<String, Value> = headers.map(|(k, v)| (k.clone(), json!(v))).collect();
-        json!({"partition": request.partition, "path": request.path.path(), "headers": headers})
+        json!({"partition": request.partition.0, "path": request.path.path(), "headers": headers})
     };
     let listed: Vec<Value> = requests.into_iter().map(one).collect();
     Value::Array(listed).to_string().into_bytes()
@@ -63,7 +63,7 @@ fn one(item: &Value) -> Option<OneDelete> {
     let headers = item.get("headers")?.as_object()?.iter();
     let header = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
     Some(OneDelete {
-        partition: u32::try_from(item.get("partition")?.as_u64()?).ok()?,
+        partition: u32::try_from(item.get("partition")?.as_u64()?).ok()?.into(),
         path,
         headers: headers.map(header).collect::<Option<_>>()?,
     })
@@ -87,7 +87,7 @@ mod tests {
 
     fn delete(path: &str, headers: &[(&str, &str)]) -> OneDelete {
         OneDelete {
-            partition: 12,
+            partition: Partition(12),
             path: EntityPath::split(path).unwrap(),
             headers: headers.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
         }

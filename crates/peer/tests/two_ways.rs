@@ -13,7 +13,7 @@ use peer::{
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, Partition};
 use world::World;
 
 /// Echoes bodies; refuses the account `full` before reading anything.
@@ -88,7 +88,7 @@ fn start() -> Set {
 fn put(account: &str, body: Body) -> RawCall {
     let target = Target {
         device: "sda".into(),
-        partition: vocabulary::Partition(1),
+        partition: Partition(1),
         path: Arc::new(EntityPath::account(account)),
     };
     RawCall::new(Method::PUT, target, HeaderMap::new()).with_body(body)

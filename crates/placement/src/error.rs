@@ -2,6 +2,7 @@
 
 use pickle::PickleError;
 use thiserror::Error;
+use vocabulary::Partition;
 
 /// Why a ring file was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -81,7 +82,7 @@ pub enum RingError {
     )]
     UnknownDevice {
         /// The partition.
-        partition: u32,
+        partition: Partition,
         /// The replica.
         replica: usize,
         /// The id of the missing device.
@@ -230,7 +231,7 @@ pub enum Invalid {
     #[error("partition {partition} is assigned twice to device {device}")]
     Doubled {
         /// The partition.
-        partition: u32,
+        partition: Partition,
         /// The device.
         device: u32,
         /// All devices of the partition, replica by replica.
@@ -240,7 +241,7 @@ pub enum Invalid {
     #[error("partition {partition}, replica {replica} is assigned to no device")]
     Unassigned {
         /// The partition.
-        partition: u32,
+        partition: Partition,
         /// The replica.
         replica: usize,
     },

@@ -6,6 +6,7 @@
 //! the 31 bytes that readers go back from the end. Drawn in `docs/formats/ring.md`.
 
 use std::collections::HashMap;
+use vocabulary::Partition;
 
 use flate2::{Compress, Crc, FlushCompress};
 use md5::Md5;
@@ -74,7 +75,7 @@ fn table(cells: &[u8], partitions: u32, bytes: u64) -> Result<Table, RingError> 
     }
     let ids = cells.chunks_exact(bytes as usize).enumerate().map(|(place, cell)| {
         u32::try_from(word(cell)).map_err(|_| RingError::UnknownDevice {
-            partition: (place % partitions as usize) as u32,
+            partition: Partition((place % partitions as usize) as u32),
             replica: place / partitions as usize,
             device: word(cell),
         })

@@ -8,6 +8,7 @@
 //! stand-ins where a writer put them.
 
 use md5::{Digest, Md5};
+use vocabulary::Partition;
 
 use crate::device::Device;
 use crate::ring::{Ring, TIERS, partition_of_word};
@@ -27,8 +28,8 @@ pub struct Handoffs<'r> {
 }
 
 impl<'r> Handoffs<'r> {
-    pub(crate) fn new(ring: &'r Ring, partition: u32) -> Handoffs<'r> {
-        let exists = partition < ring.partition_count();
+    pub(crate) fn new(ring: &'r Ring, partition: Partition) -> Handoffs<'r> {
+        let exists = partition.0 < ring.partition_count();
         let mut handoffs = Handoffs {
             ring,
             seen: ring.counts.map(Seen::new),
@@ -101,11 +102,11 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(partition: u32, part_power: u32) -> Walk {
+    fn new(partition: Partition, part_power: u32) -> Walk {
         let partitions = 1u32 << part_power;
         let digest = Md5::digest(partition.to_string());
         let word = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
-        let start = partition_of_word(word, part_power);
+        let start = partition_of_word(word, part_power).0;
         let step = (partitions / WALK).max(1);
         Walk {
             start,
@@ -121,9 +122,9 @@ impl Walk {
         self.wrapped = false;
     }
 
-    fn at(&self) -> Option<u32> {
+    fn at(&self) -> Option<Partition> {
         let end = if self.wrapped { self.start } else { self.partitions };
-        (self.at < u64::from(end)).then_some(self.at as u32)
+        (self.at < u64::from(end)).then_some(Partition(self.at as u32))
     }
 
     fn step(&mut self) {

@@ -4,6 +4,7 @@
 //! server) is numbered once when the ring is made.
 
 use std::collections::HashMap;
+use vocabulary::Partition;
 
 use crate::device::Device;
 use crate::error::RingError;
@@ -72,7 +73,7 @@ impl Ring {
     }
 
     /// The partition of a hashed name.
-    pub fn partition_of(&self, hash: &[u8; 16]) -> u32 {
+    pub fn partition_of(&self, hash: &[u8; 16]) -> Partition {
         let [a, b, c, d, ..] = *hash;
         partition_of_word(u32::from_be_bytes([a, b, c, d]), self.data.part_power)
     }
@@ -80,7 +81,7 @@ impl Ring {
     /// The devices that hold a partition. The place in the list is what Swift calls the node's
     /// index. A device that holds several replicas is listed once; a partition the ring does not
     /// have is held by nobody.
-    pub fn primaries(&self, partition: u32) -> Vec<&Device> {
+    pub fn primaries(&self, partition: Partition) -> Vec<&Device> {
         let mut primaries: Vec<&Device> = Vec::with_capacity(self.replica_count());
         for row in 0..self.replica_count() {
             let id = self.data.table.get(row, partition);
@@ -92,7 +93,7 @@ impl Ring {
 
     /// Who stands in for the primaries of a partition, best first, in OpenStack Swift's order.
     /// Computed as far as it is read.
-    pub fn handoffs(&self, partition: u32) -> Handoffs<'_> {
+    pub fn handoffs(&self, partition: Partition) -> Handoffs<'_> {
         Handoffs::new(self, partition)
     }
 
@@ -108,8 +109,8 @@ impl Ring {
 }
 
 /// The leading bits of a word.
-pub(crate) fn partition_of_word(word: u32, part_power: u32) -> u32 {
-    word.checked_shr(32 - part_power).unwrap_or(0)
+pub(crate) fn partition_of_word(word: u32, part_power: u32) -> Partition {
+    Partition(word.checked_shr(32 - part_power).unwrap_or(0))
 }
 
 /// Numbers regions, zones, servers and devices as they are met.

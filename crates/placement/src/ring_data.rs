@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::error::RingError;
 use crate::table::Table;
 use crate::{format_v1, format_v2, gzip};
+use vocabulary::Partition;
 
 /// The content of a ring file.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +104,7 @@ impl RingData {
     fn unknown(&self, place: usize) -> RingError {
         let partitions = self.table.partitions() as usize;
         RingError::UnknownDevice {
-            partition: (place % partitions) as u32,
+            partition: Partition((place % partitions) as u32),
             replica: place / partitions,
             device: self.table.ids().nth(place).map_or(0, u64::from),
         }

@@ -5,6 +5,7 @@
 //! the processor's cache.
 
 use crate::error::RingError;
+use vocabulary::Partition;
 
 /// Device ids by replica and partition.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,11 +67,11 @@ impl Table {
     }
 
     /// The device of a replica of a partition; none where the last row has ended.
-    pub(crate) fn get(&self, row: usize, partition: u32) -> Option<u32> {
-        if partition >= self.partitions {
+    pub(crate) fn get(&self, row: usize, partition: Partition) -> Option<u32> {
+        if partition.0 >= self.partitions {
             return None;
         }
-        let place = row.checked_mul(self.partitions as usize)? + partition as usize;
+        let place = row.checked_mul(self.partitions as usize)? + partition.index();
         match &self.cells {
             Cells::Narrow(cells) => cells.get(place).map(|&id| u32::from(id)),
             Cells::Wide(cells) => cells.get(place).copied(),

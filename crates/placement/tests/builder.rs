@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
+use vocabulary::Partition;
 
 use placement::{Device, Ring, RingBuilder};
 use proptest::prelude::*;
@@ -48,15 +49,15 @@ fn four_disks_of_one_server_hold_a_fourth_each() {
     let builder = built(10, 3.0, grid(1, 1, 1, 4), 1);
     assert!((0..4).all(|id| builder.parts_of(id) == Some(768)));
     let ring = Ring::new(builder.to_ring().unwrap());
-    assert!((0..1024).all(|partition| ring.primaries(partition).len() == 3));
-    assert!((0..1024).all(|partition| ring.handoffs(partition).count() == 1));
+    assert!((0..1024).all(|partition| ring.primaries(Partition(partition)).len() == 3));
+    assert!((0..1024).all(|partition| ring.handoffs(Partition(partition)).count() == 1));
 }
 
 #[test]
 fn zones_and_servers_share_the_replicas_evenly() {
     let ring = Ring::new(built(8, 3.0, grid(2, 3, 2, 2), 1).to_ring().unwrap());
     for partition in 0..256 {
-        let primaries = ring.primaries(partition);
+        let primaries = ring.primaries(Partition(partition));
         let mut regions: HashMap<u32, usize> = HashMap::new();
         primaries
             .iter()
@@ -74,7 +75,7 @@ fn copies_of_a_lost_disk_are_spread_over_the_others() {
     let ring = Ring::new(built(10, 3.0, grid(1, 3, 2, 4), 1).to_ring().unwrap());
     let mut others: HashMap<u32, usize> = HashMap::new();
     for partition in 0..1024 {
-        let primaries = ring.primaries(partition);
+        let primaries = ring.primaries(Partition(partition));
         if primaries.iter().any(|device| device.id == 0) {
             primaries
                 .iter()
@@ -93,7 +94,7 @@ fn half_a_replica_is_on_half_of_the_partitions() {
     assert_eq!(ring.replicas(), 2.5);
     assert_eq!(ring.replica_count(), 3);
     let counts = (0..256)
-        .filter(|&partition| ring.primaries(partition).len() == 3)
+        .filter(|&partition| ring.primaries(Partition(partition)).len() == 3)
         .count();
     assert_eq!(counts, 128);
 }
@@ -104,7 +105,11 @@ fn where_a_replica_is_a_fraction_no_zone_gets_two_of_a_partition_that_has_room_e
     let devices = [(1, 1), (1, 2), (2, 1)].map(|(zone, server)| device(1, zone, server, 1, 100.0));
     let ring = Ring::new(built(7, 1.5, devices, 1).to_ring().unwrap());
     for partition in 0..128 {
-        let zones: Vec<u32> = ring.primaries(partition).iter().map(|device| device.zone).collect();
+        let zones: Vec<u32> = ring
+            .primaries(Partition(partition))
+            .iter()
+            .map(|device| device.zone)
+            .collect();
         assert_eq!(
             zones.iter().filter(|&&zone| zone == 1).count(),
             1,
@@ -187,7 +192,7 @@ proptest! {
             prop_assert!(!even || (parts - share).abs() <= 2.0 + 1e-6, "{} has {} for {}", id, parts, share);
         }
         for partition in 0..partitions {
-            let whole = ring.primaries(partition).len();
+            let whole = ring.primaries(Partition(partition)).len();
             prop_assert!(whole == replicas.floor() as usize || whole == replicas.ceil() as usize);
         }
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use placement::{BuilderError, Change, Device, RingBuilder};
+use vocabulary::Partition;
 
 fn device(number: u32) -> Device {
     let ip = format!("10.0.0.{}", number % 4);
@@ -138,7 +139,7 @@ fn the_partition_power_grows_in_steps_that_answer() {
     let mut builder = placed();
     assert!(!builder.increase_partition_power().unwrap() && !builder.cancel_increase_partition_power());
     assert!(!builder.finish_increase_partition_power());
-    let before: Vec<Vec<u32>> = (0..16).map(|it| ids(&builder, it)).collect();
+    let before: Vec<Vec<u32>> = (0..16).map(|it| ids(&builder, Partition(it))).collect();
     assert!(builder.prepare_increase_partition_power().unwrap());
     assert!(!builder.prepare_increase_partition_power().unwrap());
     assert!(!builder.finish_increase_partition_power());
@@ -146,7 +147,7 @@ fn the_partition_power_grows_in_steps_that_answer() {
     assert!(builder.increase_partition_power().unwrap());
     assert!(!builder.increase_partition_power().unwrap() && !builder.cancel_increase_partition_power());
     for partition in 0..32 {
-        assert_eq!(ids(&builder, partition), before[partition as usize / 2]);
+        assert_eq!(ids(&builder, Partition(partition)), before[partition as usize / 2]);
     }
     builder.validate().unwrap();
     assert!(builder.finish_increase_partition_power());
@@ -161,7 +162,7 @@ fn the_partition_power_grows_in_steps_that_answer() {
     assert!(builder.finish_increase_partition_power());
 }
 
-fn ids(builder: &RingBuilder, partition: u32) -> Vec<u32> {
+fn ids(builder: &RingBuilder, partition: Partition) -> Vec<u32> {
     builder.part_devices(partition).iter().map(|device| device.id).collect()
 }
 

@@ -4,6 +4,7 @@
 
 use std::io::Read;
 use std::path::PathBuf;
+use vocabulary::Partition;
 
 use placement::{Ring, RingBuilder, RingData, RingError};
 use serde_json::Value;
@@ -83,13 +84,13 @@ fn primaries_and_handoffs_come_in_openstacks_order() {
         for lookup in said["lookups"].as_array().unwrap() {
             let partition = lookup[0].as_u64().unwrap() as u32;
             let primaries: Vec<u64> = ring
-                .primaries(partition)
+                .primaries(Partition(partition))
                 .iter()
                 .map(|device| u64::from(device.id))
                 .collect();
             assert_eq!(primaries, ids(&lookup[1]), "{name}: primaries of {partition}");
             let handoffs: Vec<u64> = ring
-                .handoffs(partition)
+                .handoffs(Partition(partition))
                 .take(80)
                 .map(|device| u64::from(device.id))
                 .collect();
@@ -110,7 +111,11 @@ fn a_hash_leads_to_openstacks_partition() {
             for (place, byte) in hash.iter_mut().enumerate() {
                 *byte = u8::from_str_radix(&hex[place * 2..place * 2 + 2], 16).unwrap();
             }
-            assert_eq!(Some(u64::from(ring.partition_of(&hash))), sample[1].as_u64(), "{name}");
+            assert_eq!(
+                Some(u64::from(ring.partition_of(&hash).0)),
+                sample[1].as_u64(),
+                "{name}"
+            );
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use vocabulary::Partition;
 
 use placement::{Device, Ring, RingBuilder, RingData};
 
@@ -48,8 +49,15 @@ fn write(folder: &Path, name: &str, builder: &RingBuilder) {
     let ring = Ring::new(data);
     let said: Vec<(Vec<u32>, Vec<u32>)> = (0..ring.partition_count())
         .map(|partition| {
-            let primaries = ring.primaries(partition).iter().map(|device| device.id).collect();
-            (primaries, ring.handoffs(partition).map(|device| device.id).collect())
+            let primaries = ring
+                .primaries(Partition(partition))
+                .iter()
+                .map(|device| device.id)
+                .collect();
+            (
+                primaries,
+                ring.handoffs(Partition(partition)).map(|device| device.id).collect(),
+            )
         })
         .collect();
     std::fs::write(folder.join(format!("{name}.json")), serde_json::to_vec(&said).unwrap()).unwrap();

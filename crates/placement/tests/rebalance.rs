@@ -5,6 +5,7 @@
 
 use placement::{Device, RingBuilder};
 use proptest::prelude::*;
+use vocabulary::Partition;
 
 const HOUR: i64 = 3600;
 
@@ -25,7 +26,7 @@ fn device(number: u32, zone: u32, weight: f64) -> Device {
 
 fn holders(builder: &RingBuilder) -> Vec<Vec<u32>> {
     let ids = |partition| builder.part_devices(partition).iter().map(|it| it.id).collect();
-    (0..builder.partition_count()).map(ids).collect()
+    (0..builder.partition_count()).map(Partition).map(ids).collect()
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
+use vocabulary::Partition;
 
 use flate2::{Compression, write::GzEncoder};
 use placement::{Ring, RingBuilder, RingError};
@@ -37,13 +38,13 @@ fn a_small_old_ring_is_read_with_defaults() {
     assert_eq!((device.region, device.replication_port), (1, 6200));
     assert_eq!(device.replication_ip, "::1");
     assert_eq!(ring.partition_count(), 2);
-    assert_eq!(ring.partition_of(&[0xff; 16]), 1);
-    assert_eq!(ring.primaries(2).len(), 0);
-    assert_eq!(ring.handoffs(2).count(), 0);
+    assert_eq!(ring.partition_of(&[0xff; 16]), Partition(1));
+    assert_eq!(ring.primaries(Partition(2)).len(), 0);
+    assert_eq!(ring.handoffs(Partition(2)).count(), 0);
     let header = header.replace("31", "32");
     let ring = Ring::from_bytes(&first_format(&header, &[0, 0])).unwrap();
-    assert_eq!(ring.partition_of(&[0xff; 16]), 0);
-    assert_eq!(ring.primaries(0).len(), 1);
+    assert_eq!(ring.partition_of(&[0xff; 16]), Partition(0));
+    assert_eq!(ring.primaries(Partition(0)).len(), 1);
 }
 
 #[test]
@@ -168,7 +169,7 @@ proptest! {
         }
         if let Ok(ring) = Ring::from_bytes(&packed(&content)) {
             for partition in [0, 1, ring.partition_count() - 1, u32::MAX] {
-                let all = ring.primaries(partition).len() + ring.handoffs(partition).count();
+                let all = ring.primaries(Partition(partition)).len() + ring.handoffs(Partition(partition)).count();
                 prop_assert!(all <= ring.devices().count());
             }
             let _ = (ring.data().to_bytes_v1(), ring.data().to_bytes_v2());

@@ -5,7 +5,7 @@
 //! whose metadata it is.
 
 use std::collections::BTreeMap;
-use vocabulary::{EntityPath, PolicyIndex};
+use vocabulary::{EntityPath, Partition, PolicyIndex};
 
 /// An account, as its servers or a cache described it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl ContainerInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Location {
     /// Its partition.
-    pub partition: u32,
+    pub partition: Partition,
     /// Address, port and device of each of its primaries.
     pub places: Vec<(String, u16, String)>,
 }

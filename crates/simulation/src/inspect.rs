@@ -95,7 +95,7 @@ fn ask_node(run: &mut SimRun, node: usize, path: usize) -> Result<Part, Violatio
     let partition = run.cluster.topology.objects.load().partition_of(&hash.0);
     let target = Target {
         device: DRIVE.into(),
-        partition: vocabulary::Partition(partition),
+        partition,
         path: Arc::new(EntityPath {
             account,
             container: Some(container),

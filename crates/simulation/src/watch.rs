@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use placement::Ring;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocabulary::Timestamp;
+use vocabulary::{Partition, Timestamp};
 
 /// Partitions are below it; what is in quarantine is not.
 pub(crate) const OBJECTS: &str = "/srv/d/objects/";
@@ -67,7 +67,11 @@ impl HandoffWatch {
         let ring = self.topology.objects.load_full();
         let here = address(self.number);
         let mut copies = copies(self.nodes[self.number].all_files());
-        copies.retain(|(partition, _), _| ring.primaries(*partition).iter().all(|device| device.ip != here));
+        copies.retain(|(partition, _), _| {
+            ring.primaries(Partition(*partition))
+                .iter()
+                .all(|device| device.ip != here)
+        });
         HeldCopies { ring, copies }
     }
 
@@ -86,7 +90,7 @@ impl HandoffWatch {
         };
         let safe: Vec<ObjectCopies> = self.nodes.iter().map(safe).collect();
         for (key, copy) in gone {
-            for device in now.ring.primaries(key.0) {
+            for device in now.ring.primaries(Partition(key.0)) {
                 let holder = (0..self.nodes.len()).find(|number| address(*number) == device.ip);
                 let Some(holder) = holder.filter(|holder| *holder != self.unlucky) else {
                     continue;

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{EntityPath, PathHash, Timestamp};
+use vocabulary::{EntityPath, Partition, PathHash, Timestamp};
 use world::World;
 
 const NAME: &str = "container-updater";
@@ -245,7 +245,7 @@ fn by_us() -> HeaderMap {
 impl WalkJob for ContainerUpdater {
     type Device = OpenDevice;
     /// A partition.
-    type Directory = u32;
+    type Directory = Partition;
     type Item = Location;
     type Outcome = ContainerReport;
 
@@ -266,7 +266,12 @@ impl WalkJob for ContainerUpdater {
         OpenedDevice::Here(device, partitions.unwrap_or_default())
     }
 
-    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+    async fn list(
+        &mut self,
+        device: &OpenDevice,
+        partitions: Vec<Partition>,
+        _: &VecDeque<Partition>,
+    ) -> DirectoryContents<Self> {
         DirectoryContents::Items(databases_in(device, Kind::Container, partitions).await)
     }
 

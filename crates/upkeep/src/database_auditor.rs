@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{Fault, HashPrefix, PathHash, Timestamp};
+use vocabulary::{Fault, HashPrefix, Partition, PathHash, Timestamp};
 
 /// Goes over the databases of one kind on all devices.
 pub struct DatabaseAuditor {
@@ -87,7 +87,7 @@ pub(crate) struct AuditedDatabase {
 impl WalkJob for DatabaseAuditor {
     type Device = OpenDevice;
     /// A partition.
-    type Directory = u32;
+    type Directory = Partition;
     type Item = Location;
     type Outcome = AuditedDatabase;
 
@@ -113,7 +113,12 @@ impl WalkJob for DatabaseAuditor {
         }
     }
 
-    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+    async fn list(
+        &mut self,
+        device: &OpenDevice,
+        partitions: Vec<Partition>,
+        _: &VecDeque<Partition>,
+    ) -> DirectoryContents<Self> {
         let (root, kind) = (device.root.clone(), self.kind);
         let mut found = vec![];
         for partition in partitions {

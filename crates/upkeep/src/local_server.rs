@@ -5,6 +5,7 @@
 use crate::work_share::WorkShare;
 use placement::{Device, Ring};
 use std::net::{IpAddr, ToSocketAddrs};
+use vocabulary::Partition;
 
 /// How other nodes reach this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +32,8 @@ impl LocalServer {
 
     /// The part of a partition that falls to its primary `device` of this server, by its address for clients; `None`
     /// when the device is no primary of it.
-    pub(crate) fn share_of(&self, ring: &Ring, partition: u32, device: &str) -> Option<WorkShare> {
-        if partition >= ring.partition_count() {
+    pub(crate) fn share_of(&self, ring: &Ring, partition: Partition, device: &str) -> Option<WorkShare> {
+        if partition.0 >= ring.partition_count() {
             return None;
         }
         let primaries = ring.primaries(partition);
@@ -55,8 +56,8 @@ impl LocalServer {
 }
 
 /// Whether device `id` is a primary of a partition, which the ring need not have.
-pub(crate) fn is_primary(ring: &Ring, partition: u32, id: u32) -> bool {
-    partition < ring.partition_count() && ring.primaries(partition).iter().any(|device| device.id == id)
+pub(crate) fn is_primary(ring: &Ring, partition: Partition, id: u32) -> bool {
+    partition.0 < ring.partition_count() && ring.primaries(partition).iter().any(|device| device.id == id)
 }
 
 #[cfg(test)]

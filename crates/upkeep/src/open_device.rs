@@ -4,7 +4,7 @@ use crate::Disks;
 use crate::faults::ToFault;
 use listing_engine::{DeviceRoot, Kind, Location};
 use std::sync::Arc;
-use vocabulary::Fault;
+use vocabulary::{Fault, Partition};
 use world::Workers;
 
 /// Cheap to clone.
@@ -58,7 +58,7 @@ impl OpenDevice {
 }
 
 /// The databases in these partitions. What cannot be listed is logged.
-pub(crate) async fn databases_in(device: &OpenDevice, kind: Kind, partitions: Vec<u32>) -> Vec<Location> {
+pub(crate) async fn databases_in(device: &OpenDevice, kind: Kind, partitions: Vec<Partition>) -> Vec<Location> {
     let mut databases = vec![];
     for partition in partitions {
         let root = device.root.clone();

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use peer::{Body, PeerError, Peers, RawCall, Response, Target, Timeouts};
 use placement::{Device, Ring};
 use std::sync::Arc;
-use vocabulary::{EntityPath, HashPrefix};
+use vocabulary::{EntityPath, HashPrefix, Partition};
 
 /// A ring that may be exchanged, the services it names, and how long to wait for them.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl RingClient {
     pub(crate) async fn tell(
         &self,
         devices: &[&Device],
-        partition: u32,
+        partition: Partition,
         method: &Method,
         path: EntityPath,
         headers: &HeaderMap,
@@ -67,7 +67,7 @@ impl RingClient {
     pub(crate) async fn tell_with(
         &self,
         devices: &[&Device],
-        partition: u32,
+        partition: Partition,
         method: &Method,
         path: EntityPath,
         headers: &HeaderMap,
@@ -86,7 +86,7 @@ impl RingClient {
     pub(crate) async fn delete_at_each(
         &self,
         devices: &[&Device],
-        partition: u32,
+        partition: Partition,
         path: EntityPath,
         headers: Vec<HeaderMap>,
     ) -> Vec<Answer> {
@@ -108,10 +108,10 @@ impl RingClient {
     }
 }
 
-fn target(device: &Device, partition: u32, path: &Arc<EntityPath>) -> Target {
+fn target(device: &Device, partition: Partition, path: &Arc<EntityPath>) -> Target {
     Target {
         device: device.device.as_str().into(),
-        partition: vocabulary::Partition(partition),
+        partition,
         path: path.clone(),
     }
 }

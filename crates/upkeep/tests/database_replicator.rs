@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use upkeep::{DatabaseReplicator, DatabaseReplicatorOptions, Disks, LocalServer, RingClient, RsyncOptions};
-use vocabulary::{HashPrefix, Policies, PolicyIndex, Timestamp};
+use vocabulary::{HashPrefix, Partition, Policies, PolicyIndex, Timestamp};
 use world::World;
 
 const DEVICES: u32 = 4;
@@ -111,7 +111,7 @@ impl Cluster {
         common::pass(&mut self.replicator(|_| ())).await
     }
 
-    fn partition(&self) -> u32 {
+    fn partition(&self) -> Partition {
         self.ring_client
             .ring
             .load()
@@ -132,7 +132,7 @@ impl Cluster {
         (primaries, other.unwrap())
     }
 
-    fn location(&self, device: &str, partition: u32) -> Location {
+    fn location(&self, device: &str, partition: Partition) -> Location {
         let hash = self.ring_client.hash.container("a", "c");
         Location::new(self.dir.path().join(device), Kind::Container, partition, hash)
     }
@@ -141,7 +141,7 @@ impl Cluster {
         Broker::open(self.location(device, self.partition()))
     }
 
-    fn make(&self, device: &str, partition: u32) -> Broker {
+    fn make(&self, device: &str, partition: Partition) -> Broker {
         let new = NewDatabase {
             account: "a".into(),
             container: Some("c".into()),
@@ -329,7 +329,7 @@ async fn what_lies_elsewhere_goes_home_and_is_removed_then() {
         .commit_batch(&rows(0..5))
         .unwrap();
     // On the right device but under a wrong partition, too.
-    let wrong = (cluster.partition() + 1) % 16;
+    let wrong = Partition((cluster.partition().0 + 1) % 16);
     cluster.make(&primaries[0], wrong).commit_batch(&rows(5..7)).unwrap();
     for _ in 0..3 {
         cluster.pass().await;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use upkeep::{Disks, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, SyncMethod};
-use vocabulary::{EntityPath, HashPrefix, Policies, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, HashPrefix, Partition, Policies, PolicyIndex, Timestamp};
 use world::World;
 
 const ADDRESS: (&str, u16) = ("127.0.0.1", 6200);
@@ -190,7 +190,7 @@ impl Site {
         EntityPath::account("a").with_container("c").with_object(name)
     }
 
-    fn partition(&self, name: &str) -> u32 {
+    fn partition(&self, name: &str) -> Partition {
         self.ring.partition_of(&self.hash.object("a", "c", name).0)
     }
 
@@ -226,7 +226,7 @@ impl Site {
         }
         let target = Target {
             device: device.into(),
-            partition: vocabulary::Partition(self.partition(name)),
+            partition: Partition(self.partition(name).0),
             path: Arc::new(Self::path(name)),
         };
         let call = RawCall::new(method, target, headers).with_body(Body::whole(body.to_vec()));
@@ -564,7 +564,7 @@ async fn who_has_something_new_offers_it_before_others_offer_what_they_have() {
     }
     let mut replicator = site.replicator(|_| {});
     assert_eq!(pass(&mut replicator).await.1, 0);
-    let mut partitions: Vec<u32> = names.iter().map(|name| site.partition(name)).collect();
+    let mut partitions: Vec<Partition> = names.iter().map(|name| site.partition(name)).collect();
     partitions.sort_unstable();
     partitions.dedup();
     for name in &names {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use vocabulary::{HashPrefix, Policies};
+use vocabulary::{HashPrefix, Partition, Policies};
 use world::World;
 
 /// How long a storage server waits for the rest of a body.
@@ -30,7 +30,7 @@ fn call(method: &Method, body: Body) -> RawCall {
         "UPDATE" => Address::parse(method, "/sda/0/a/c").unwrap(),
         _ => Address::Partition(PartitionTarget {
             device: "sda".into(),
-            partition: vocabulary::Partition(0),
+            partition: Partition(0),
             rest: HASH.into(),
         }),
     };

@@ -4,6 +4,7 @@
 //! suffix come from `swift.conf` and can never change once data exists.
 //! Always holds: two parts of a cluster with the same [`HashPrefix`] find the same place.
 
+use crate::Partition;
 use md5::{Digest, Md5};
 use std::fmt;
 
@@ -91,9 +92,9 @@ impl PathHash {
     }
 
     /// The first `part_power` bits: the partition in a ring of that power (1 to 32; Swift allows no other).
-    pub fn partition(&self, part_power: u32) -> u32 {
+    pub fn partition(&self, part_power: u32) -> Partition {
         let first = u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]);
-        first.checked_shr(32 - part_power.min(32)).unwrap_or(0)
+        Partition(first.checked_shr(32 - part_power.min(32)).unwrap_or(0))
     }
 }
 
@@ -127,7 +128,7 @@ mod tests {
         let hash = PathHash(*b"0123456789abcdef");
         assert_eq!(PathHash::from_hex(&hash.hex()), Some(hash));
         assert_eq!(hash.suffix(), hash.hex()[29..]);
-        assert_eq!(PathHash([0xff; 16]).partition(10), 1023);
+        assert_eq!(PathHash([0xff; 16]).partition(10), Partition(1023));
         assert_eq!(PathHash::from_hex("XX"), None);
     }
 }

@@ -61,6 +61,12 @@ impl Partition {
     pub fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// The partition whose directory is called `name`: a number in decimal digits without leading zeros.
+    pub fn from_directory(name: &str) -> Option<Self> {
+        let partition: Self = name.parse().ok()?;
+        (partition.to_string() == name).then_some(partition)
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +79,8 @@ mod tests {
         for text in ["", "-1", "+1", " 1", "1 ", "0x1", "4294967296", "٣"] {
             assert!(text.parse::<Partition>().is_err(), "{text:?}");
         }
+        assert_eq!(Partition::from_directory("7"), Some(Partition(7)));
+        assert_eq!(Partition::from_directory("07"), None);
     }
 
     proptest! {

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn urls_are_as_rings_spell_addresses() {
         let location = Location {
-            partition: 7,
+            partition: vocabulary::Partition(7),
             places: vec![
                 ("10.0.0.1".into(), 6200, "sda".into()),
                 ("::1".into(), 6201, "sdb".into()),

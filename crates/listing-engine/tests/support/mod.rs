@@ -8,7 +8,7 @@ use listing_engine::{
     Broker, ContainerRow, Direction, Entry, Error, Kind, ListQuery, Location, NewDatabase, ObjectRow, Row,
 };
 use std::path::Path;
-use vocabulary::{HashPrefix, PolicyIndex, Timestamp};
+use vocabulary::{HashPrefix, Partition, PolicyIndex, Timestamp};
 
 pub fn t(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -24,7 +24,7 @@ pub fn location(device: &Path, kind: Kind) -> Location {
         Kind::Account => cluster.account("a"),
         Kind::Container => cluster.container("a", "c"),
     };
-    Location::new(device, kind, 1, hash)
+    Location::new(device, kind, Partition(1), hash)
 }
 
 pub fn new_database(kind: Kind) -> NewDatabase {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use upkeep::{
     Daemon, DatabaseReplicator, DatabaseReplicatorOptions, Disks, LocalServer, RingClient, RsyncOptions, UpkeepPace,
 };
+use vocabulary::Partition;
 
 type Conf = UpkeepConf<DatabaseReplicatorSettings>;
 
@@ -131,7 +132,7 @@ fn options(
         handoffs_only: settings.handoffs_only,
         handoff_delete: settings.handoff_delete.0,
         trust: Duration::ZERO,
-        partitions: chosen.partitions.iter().copied().collect(),
+        partitions: chosen.partitions.iter().copied().map(Partition).collect(),
         rsync: RsyncOptions {
             module,
             compress: settings.rsync_compress,

@@ -12,7 +12,7 @@ use upkeep::{
     Daemon, Disks, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions,
     SyncMethod, UpkeepPace,
 };
-use vocabulary::{PolicyIndex, PolicyKind};
+use vocabulary::{Partition, PolicyIndex, PolicyKind};
 
 type Conf = UpkeepConf<ObjectReplicatorSettings>;
 
@@ -47,7 +47,7 @@ pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
 #[derive(Default)]
 struct Chosen {
     devices: Vec<String>,
-    partitions: Vec<u32>,
+    partitions: Vec<Partition>,
     policies: Vec<PolicyIndex>,
 }
 
@@ -55,7 +55,7 @@ impl Chosen {
     fn of(line: &ObjectReplicatorLine) -> Self {
         Self {
             devices: line.devices.clone(),
-            partitions: line.partitions.clone(),
+            partitions: line.partitions.iter().copied().map(Partition).collect(),
             policies: line.policies.iter().copied().map(PolicyIndex).collect(),
         }
     }

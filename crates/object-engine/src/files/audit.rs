@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{EntityPath, HashPrefix, PathHash, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, HashPrefix, Partition, PathHash, PolicyIndex, Timestamp};
 use world::World;
 use world::files::{Directory, Kind};
 
@@ -49,7 +49,7 @@ pub struct Place {
     /// The storage policy whose directory it is in.
     pub policy: PolicyIndex,
     /// The partition it is in.
-    pub partition: u32,
+    pub partition: Partition,
     /// The hash that its directory is named after.
     pub hash: PathHash,
     /// The directory.
@@ -138,9 +138,8 @@ impl Audit {
     }
 
     /// The partitions of a policy.
-    pub fn partitions(&self, policy: PolicyIndex) -> Result<Listing<u32>, EngineError> {
-        let canonical = |name: &str| name.parse::<u32>().ok().filter(|number| number.to_string() == name);
-        self.list(&self.directory(policy), canonical, |name| {
+    pub fn partitions(&self, policy: PolicyIndex) -> Result<Listing<Partition>, EngineError> {
+        self.list(&self.directory(policy), Partition::from_directory, |name| {
             NOTES.iter().any(|note| name.starts_with(note))
         })
     }
@@ -161,20 +160,25 @@ impl Audit {
     }
 
     /// The suffixes of a partition.
-    pub fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Listing<String>, EngineError> {
+    pub fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Listing<String>, EngineError> {
         let suffix = |name: &str| layout::is_suffix(name).then(|| name.to_owned());
         let ours = |name: &str| name.starts_with('.') || name.starts_with("hashes.");
         self.list(&self.state.layout.partition(policy, partition), suffix, ours)
     }
 
     /// Has replication hash a suffix again whose recorded hash is not that of its files.
-    pub fn recheck(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<(), EngineError> {
+    pub fn recheck(&self, policy: PolicyIndex, partition: Partition, suffix: &str) -> Result<(), EngineError> {
         self.state.ready()?;
         replica::recheck(&self.state, PartitionKey { policy, partition }, suffix)
     }
 
     /// Where objects are under a suffix.
-    pub fn places(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Listing<Place>, EngineError> {
+    pub fn places(
+        &self,
+        policy: PolicyIndex,
+        partition: Partition,
+        suffix: &str,
+    ) -> Result<Listing<Place>, EngineError> {
         let parent = self.state.layout.partition(policy, partition).join(suffix);
         let place = |name: &str| {
             PathHash::from_hex(name).map(|hash| Place {

@@ -4,7 +4,7 @@ use crate::engine::ObjectKey;
 use crate::replica::PartitionKey;
 use durable_fs::{Device, FsError};
 use std::path::{Path, PathBuf};
-use vocabulary::PolicyIndex;
+use vocabulary::{Partition, PolicyIndex};
 
 /// Room for what is below a device's root in the path of an object's file.
 const LONGEST_BELOW: usize = 112;
@@ -25,7 +25,7 @@ impl Layout {
     }
 
     /// The directory of a partition.
-    pub(crate) fn partition(&self, policy: PolicyIndex, partition: u32) -> PathBuf {
+    pub(crate) fn partition(&self, policy: PolicyIndex, partition: Partition) -> PathBuf {
         let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + LONGEST_BELOW);
         path.push(&self.root);
         path.push(policy.directory("objects"));
@@ -117,7 +117,7 @@ mod tests {
         let layout = Layout::new(Path::new("/srv/node/sda"));
         let key = |policy| ObjectKey {
             policy: PolicyIndex(policy),
-            partition: 30,
+            partition: Partition(30),
             hash: PathHash::from_hex("485dc017205a81df3af616d917c90179").unwrap_or(PathHash([0; 16])),
             name: "/a/c/o".into(),
         };

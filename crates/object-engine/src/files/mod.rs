@@ -40,7 +40,7 @@ use std::path::Path;
 use std::sync::Arc;
 use together::Write;
 use verified::VerifiedMarks;
-use vocabulary::{FaultKind, PathHash, PolicyIndex, Timestamp};
+use vocabulary::{FaultKind, Partition, PathHash, PolicyIndex, Timestamp};
 use world::World;
 
 /// The `files` engine of one device.
@@ -257,22 +257,22 @@ impl ObjectEngine for FilesEngine {
         self.state.present()
     }
 
-    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<u32>, EngineError> {
+    fn partitions(&self, policy: PolicyIndex) -> Result<Vec<Partition>, EngineError> {
         let names = read::list(&self.state, &self.state.layout.objects(policy))?;
-        let canonical = |name: &String| name.parse().ok().filter(|number: &u32| number.to_string() == *name);
-        let mut found: Vec<u32> = names.iter().filter_map(canonical).collect();
+        let partitions = names.iter().filter_map(|name| Partition::from_directory(name));
+        let mut found: Vec<Partition> = partitions.collect();
         found.sort_unstable();
         Ok(found)
     }
 
-    fn suffixes(&self, policy: PolicyIndex, partition: u32) -> Result<Vec<String>, EngineError> {
+    fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Vec<String>, EngineError> {
         let mut names = read::list(&self.state, &self.state.layout.partition(policy, partition))?;
         names.retain(|name| layout::is_suffix(name));
         names.sort_unstable();
         Ok(names)
     }
 
-    fn hashes(&self, policy: PolicyIndex, partition: u32, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
+    fn hashes(&self, policy: PolicyIndex, partition: Partition, suffix: &str) -> Result<Vec<PathHash>, EngineError> {
         if !layout::is_suffix(suffix) {
             return Ok(vec![]);
         }

@@ -18,7 +18,7 @@ use peer::{Body, Call, Feed, Target};
 use std::sync::Arc;
 use storage_shell::Lane;
 use vocabulary::header_name;
-use vocabulary::{EntityPath, Partition, names::unquote};
+use vocabulary::{EntityPath, names::unquote};
 
 /// As many as the door lets a request have.
 const MOST_HEADERS: usize = 256;
@@ -172,7 +172,7 @@ impl Exchange {
         let (path, method) = (Arc::new(head.path), head.method);
         let target = Target {
             device: self.place.device.clone(),
-            partition: Partition(self.place.key.partition),
+            partition: self.place.key.partition,
             path: path.clone(),
         };
         let policy = self.place.key.policy.into();

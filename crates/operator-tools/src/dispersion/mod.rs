@@ -34,7 +34,7 @@ use settings::SwiftConf;
 use settings::dispersion::{DispersionSettings, SECTION};
 use std::io;
 use std::path::PathBuf;
-use vocabulary::{HashPrefix, Policy};
+use vocabulary::{HashPrefix, Partition, Policy};
 use world::World;
 
 /// What both programs are told.
@@ -150,13 +150,13 @@ impl<'a> Ground<'a> {
         format!("dispersion_objects_{}", self.policy.index.0)
     }
 
-    fn partition_of_container(&self, account: &str, container: &str) -> u32 {
+    fn partition_of_container(&self, account: &str, container: &str) -> Partition {
         self.hash
             .container(account, container)
             .partition(self.containers.part_power())
     }
 
-    fn partition_of_object(&self, account: &str, name: &str) -> u32 {
+    fn partition_of_object(&self, account: &str, name: &str) -> Partition {
         let hash = self.hash.object(account, &self.objects_container(), name);
         hash.partition(self.objects.part_power())
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use futures_util::StreamExt;
 use std::collections::HashSet;
 use std::io;
+use vocabulary::Partition;
 use world::World;
 
 /// The command line.
@@ -130,9 +131,9 @@ impl Populating<'_> {
         prefix: &str,
         there: &[String],
         partitions: u32,
-        partition: impl Fn(&str) -> u32,
+        partition: impl Fn(&str) -> Partition,
     ) -> Vec<String> {
-        let mut covered: HashSet<u32> = there.iter().map(|name| partition(name)).collect();
+        let mut covered: HashSet<Partition> = there.iter().map(|name| partition(name)).collect();
         let wanted = self.ground.settings.dispersion_coverage / 100.0 * f64::from(partitions);
         let wanted = (wanted.max(0.0) as usize).min((partitions as usize).saturating_sub(covered.len()));
         let names = (start.max(0)..=i64::MAX).map(|number| format!("{prefix}{number}"));
@@ -174,11 +175,11 @@ impl Populating<'_> {
         there: &[String],
         made: usize,
         partitions: u32,
-        partition: impl Fn(&str) -> u32,
+        partition: impl Fn(&str) -> Partition,
         console: &mut Console<'_>,
     ) -> Result<(), Unfit> {
         if self.no_overlap {
-            let before: HashSet<u32> = there.iter().map(|name| partition(name)).collect();
+            let before: HashSet<Partition> = there.iter().map(|name| partition(name)).collect();
             let covered = (before.len() + made) as f64 / f64::from(partitions) * 100.0;
             console.say(format_args!("{ANEW}Total {what} coverage is now {covered:.2}%."))?;
         }

@@ -15,7 +15,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, Partition};
 use world::World;
 
 /// As OpenStack's direct client waits.
@@ -118,13 +118,13 @@ struct Reporting<'a> {
 
 /// One thing whose copies are counted.
 struct Thing {
-    partition: u32,
+    partition: Partition,
     path: Arc<EntityPath>,
 }
 
 /// What came of it.
 struct Copies {
-    partition: u32,
+    partition: Partition,
     expected: usize,
     found: usize,
     complaints: Vec<String>,
@@ -270,7 +270,7 @@ impl Reporting<'_> {
             );
             let target = Target {
                 device: device.device.as_str().into(),
-                partition: vocabulary::Partition(thing.partition),
+                partition: thing.partition,
                 path: thing.path.clone(),
             };
             let call = RawCall::new(Method::HEAD, target, headers);

@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::error::BuilderError;
+use vocabulary::Partition;
 
 use super::RingBuilder;
 
@@ -159,10 +160,10 @@ impl RingBuilder {
     }
 
     /// The devices that hold a partition, each once.
-    pub fn part_devices(&self, partition: u32) -> Vec<&Device> {
+    pub fn part_devices(&self, partition: Partition) -> Vec<&Device> {
         let mut devices: Vec<&Device> = Vec::with_capacity(self.rows.len());
         for row in &self.rows {
-            let id = row.get(partition as usize);
+            let id = row.get(partition.index());
             let device = id.and_then(|&id| self.device(id));
             devices.extend(device.filter(|it| devices.iter().all(|known| known.id != it.id)));
         }
@@ -170,7 +171,7 @@ impl RingBuilder {
     }
 
     /// The partitions that any of these devices hold and how many of them do: most first, then by number.
-    pub fn list_parts(&self, ids: &[u32]) -> Vec<(u32, u32)> {
+    pub fn list_parts(&self, ids: &[u32]) -> Vec<(Partition, u32)> {
         let mut asked = vec![false; self.devices.len()];
         for &id in ids {
             if let Some(asked) = asked.get_mut(id as usize) {
@@ -183,8 +184,8 @@ impl RingBuilder {
                 *count += u32::from(asked[id as usize]);
             }
         }
-        let found = (0u32..).zip(matches).filter(|(_, count)| *count > 0);
-        let mut found: Vec<(u32, u32)> = found.collect();
+        let found = (0..).map(Partition).zip(matches).filter(|(_, count)| *count > 0);
+        let mut found: Vec<(Partition, u32)> = found.collect();
         found.sort_by_key(|&(partition, count)| (u32::MAX - count, partition));
         found
     }
@@ -196,8 +197,8 @@ impl RingBuilder {
     }
 
     /// Hours since a partition moved, at most 255.
-    pub fn hours_since_move(&self, partition: u32, now: i64) -> i64 {
-        let before = self.moves.get(partition as usize).copied().unwrap_or(0);
+    pub fn hours_since_move(&self, partition: Partition, now: i64) -> i64 {
+        let before = self.moves.get(partition.index()).copied().unwrap_or(0);
         let elapsed = now.saturating_sub(self.moves_epoch).max(0) / 3600;
         elapsed.saturating_add(i64::from(before)).min(255)
     }

@@ -12,6 +12,7 @@
 //! an error leaves the builder as it was.
 
 use crate::error::BuilderError;
+use vocabulary::Partition;
 
 use super::moving::Moving;
 use super::plan::Plan;
@@ -52,7 +53,7 @@ impl RingBuilder {
         &mut self,
         seed: u64,
         now: i64,
-        may_move: impl Fn(u32) -> bool,
+        may_move: impl Fn(Partition) -> bool,
     ) -> Result<Rebalanced, BuilderError> {
         let staying = self.devices().filter(|device| !self.is_removed(device.id));
         let tree = Tree::new(staying, self.devices.len());
@@ -150,13 +151,19 @@ impl RingBuilder {
     }
 
     /// Moves what has to move; returns how many cells changed.
-    fn move_some(&mut self, tree: &Tree, goal: &Goal, random: &mut Random, may_move: impl Fn(u32) -> bool) -> u64 {
+    fn move_some(
+        &mut self,
+        tree: &Tree,
+        goal: &Goal,
+        random: &mut Random,
+        may_move: impl Fn(Partition) -> bool,
+    ) -> u64 {
         self.moves.resize(self.partitions(), 0);
         let before = std::mem::take(&mut self.rows);
         let lengths = self.row_lengths();
         let hours = self.min_part_hours;
         let moves = &self.moves;
-        let may_move = |partition: usize| i64::from(moves[partition]) >= hours && may_move(partition as u32);
+        let may_move = |partition: usize| i64::from(moves[partition]) >= hours && may_move(Partition(partition as u32));
         let start = Moving::new(
             tree,
             &before,

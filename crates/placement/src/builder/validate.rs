@@ -1,6 +1,7 @@
 //! [`RingBuilder::validate`]: whether a table keeps the rules of rings.
 
 use crate::error::{BuilderError, Invalid};
+use vocabulary::Partition;
 
 use super::RingBuilder;
 
@@ -21,7 +22,7 @@ impl RingBuilder {
             let counted = u64::try_from(counted).unwrap_or(0);
             return Err(Invalid::Counts { counted, cells }.into());
         }
-        for partition in 0..self.partition_count() {
+        for partition in (0..self.partition_count()).map(Partition) {
             self.validate_partition(partition)?;
         }
         Ok(())
@@ -42,8 +43,8 @@ impl RingBuilder {
         Ok(())
     }
 
-    fn validate_partition(&self, partition: u32) -> Result<(), Invalid> {
-        let cell = |row: &Vec<u32>| row.get(partition as usize).copied();
+    fn validate_partition(&self, partition: Partition) -> Result<(), Invalid> {
+        let cell = |row: &Vec<u32>| row.get(partition.index()).copied();
         for (replica, row) in self.rows.iter().enumerate() {
             let Some(device) = cell(row) else { continue };
             if self.device(device).is_none() {

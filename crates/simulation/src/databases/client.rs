@@ -11,7 +11,7 @@ use peer::{RawCall, Target, Timeouts};
 use placement::Device;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, Partition};
 
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_millis(500),
@@ -83,14 +83,14 @@ fn node_of(device: &Device) -> usize {
     (0..).find(|node| address(*node) == device.ip).unwrap_or_default()
 }
 
-fn call(device: &Device, partition: u32, number: usize, write: &ContainerWrite) -> RawCall {
+fn call(device: &Device, partition: Partition, number: usize, write: &ContainerWrite) -> RawCall {
     let name = match write.verb {
         ContainerVerb::Row { name } | ContainerVerb::NoRow { name } => Some(object(name)),
         _ => None,
     };
     let target = Target {
         device: device.device.as_str().into(),
-        partition: vocabulary::Partition(partition),
+        partition,
         path: Arc::new(EntityPath {
             account: ACCOUNT.into(),
             container: Some(container(write.container)),

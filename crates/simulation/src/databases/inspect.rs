@@ -18,7 +18,7 @@ use http::{HeaderMap, Method};
 use peer::{RawCall, Target};
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, Partition};
 
 /// Long enough for copies that nobody claimed to be given up.
 const LONG: Duration = Duration::from_secs(7_500);
@@ -61,7 +61,7 @@ fn stray(cluster: &SimCluster) -> Option<(usize, String)> {
 fn wake(run: &mut DatabaseRun, node: usize) -> Result<(), Violation> {
     let target = Target {
         device: DRIVE.into(),
-        partition: vocabulary::Partition(0),
+        partition: Partition(0),
         path: Arc::new(EntityPath::account(ACCOUNT).with_container(container(0))),
     };
     let Some(process) = &run.cluster.nodes[node].process else {

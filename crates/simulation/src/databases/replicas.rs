@@ -8,7 +8,7 @@ use crate::topology::{DRIVE, address};
 use listing_engine::{Broker, DeviceRoot, Error, Kind, Location, Metadata, Row};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocabulary::Timestamp;
+use vocabulary::{Partition, Timestamp};
 use world::files::FileSystem;
 
 /// More rows than any run makes.
@@ -26,7 +26,7 @@ pub(super) struct DatabaseReplica {
 }
 
 /// Where a container belongs now: by node, whether it should be there.
-pub(super) fn homes(cluster: &SimCluster, number: usize) -> (u32, Vec<bool>) {
+pub(super) fn homes(cluster: &SimCluster, number: usize) -> (Partition, Vec<bool>) {
     let ring = cluster.topology.listings.load_full();
     let hash = cluster.topology.hash.container(ACCOUNT, &container(number));
     let partition = ring.partition_of(&hash.0);

@@ -24,7 +24,7 @@ use remove::Removal;
 use std::collections::VecDeque;
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
 
 const NAME: &str = "account-reaper";
 /// Containers that are listed at a time.
@@ -298,7 +298,7 @@ impl AccountReaper {
 impl WalkJob for AccountReaper {
     type Device = OpenDevice;
     /// A partition.
-    type Directory = u32;
+    type Directory = Partition;
     type Item = ReaperItem;
     type Outcome = ItemCount;
 
@@ -322,7 +322,12 @@ impl WalkJob for AccountReaper {
     }
 
     /// Only what this device is a primary of.
-    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+    async fn list(
+        &mut self,
+        device: &OpenDevice,
+        partitions: Vec<Partition>,
+        _: &VecDeque<Partition>,
+    ) -> DirectoryContents<Self> {
         let ring = self.accounts.ring.load_full();
         let mut found = vec![];
         for partition in partitions {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use telemetry::Statsd;
 use vocabulary::names::quote;
-use vocabulary::{EntityPath, Fault, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Fault, Partition, PolicyIndex, Timestamp};
 use world::World;
 
 /// The most bytes of a listing.
@@ -64,7 +64,7 @@ impl ReaperTargets {
         for device in ring.primaries(partition) {
             let target = Target {
                 device: device.device.as_str().into(),
-                partition: vocabulary::Partition(partition),
+                partition,
                 path: Arc::new(container.clone()),
             };
             let query = format!("format=json&marker={}", quote(marker).replace('/', "%2F"));
@@ -157,7 +157,7 @@ impl ReaperTargets {
         &self,
         world: &World,
         accounts: &[&Device],
-        above: u32,
+        above: Partition,
         path: EntityPath,
         statsd: &Statsd,
     ) -> Removal {
@@ -206,7 +206,7 @@ fn judge(path: &EntityPath, answers: &[Answer], gone: &[u16], (things, statsd): 
     removal
 }
 
-fn partition_of_container(ring_client: &RingClient, ring: &Ring, path: &EntityPath) -> u32 {
+fn partition_of_container(ring_client: &RingClient, ring: &Ring, path: &EntityPath) -> Partition {
     let name = path.container.as_deref().unwrap_or_default();
     ring.partition_of(&ring_client.hash.container(&path.account, name).0)
 }
@@ -230,13 +230,13 @@ fn told_of(
     headers: &HeaderMap,
     [host, part, name]: [&'static str; 3],
     parents: &[&Device],
-    partition: u32,
+    partition: Partition,
     number: usize,
 ) -> HeaderMap {
     let mut headers = headers.clone();
     if let Some(parent) = parents.get(number % parents.len().max(1)) {
         headers.insert(host, text(&format!("{}:{}", parent.ip, parent.port)));
-        headers.insert(part, HeaderValue::from(partition));
+        headers.insert(part, HeaderValue::from(partition.0));
         headers.insert(name, text(&parent.device));
     }
     headers

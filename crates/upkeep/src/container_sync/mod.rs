@@ -29,7 +29,7 @@ use std::time::Duration;
 use target::Target;
 pub use target::{HttpProxy, SyncPeers, SyncRealm};
 use telemetry::Statsd;
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, Partition};
 
 const NAME: &str = "container-sync";
 const SYNC_TO: &str = "X-Container-Sync-To";
@@ -240,7 +240,7 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
 impl WalkJob for ContainerSyncDaemon {
     type Device = OpenDevice;
     /// A partition with synced containers.
-    type Directory = u32;
+    type Directory = Partition;
     type Item = SyncItem;
     type Outcome = ItemCount;
 
@@ -261,7 +261,12 @@ impl WalkJob for ContainerSyncDaemon {
         OpenedDevice::Here(device, partitions.unwrap_or_default())
     }
 
-    async fn list(&mut self, device: &OpenDevice, partitions: Vec<u32>, _: &VecDeque<u32>) -> DirectoryContents<Self> {
+    async fn list(
+        &mut self,
+        device: &OpenDevice,
+        partitions: Vec<Partition>,
+        _: &VecDeque<Partition>,
+    ) -> DirectoryContents<Self> {
         let mut found = vec![];
         for partition in partitions {
             let root = device.root.clone();

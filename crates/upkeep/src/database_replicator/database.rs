@@ -12,7 +12,7 @@ use placement::{Device, Ring};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{PathHash, Timestamp};
+use vocabulary::{Partition, PathHash, Timestamp};
 use world::World;
 
 /// Devices that stand in for those that are out of service, at most.
@@ -134,7 +134,7 @@ impl Context {
     }
 
     /// Of a database that cannot be read: nobody has been brought anything of it.
-    fn unreadable(&self, partition: u32) -> Figures {
+    fn unreadable(&self, partition: Partition) -> Figures {
         let ring = self.ring_client.ring.load_full();
         let mut figures = Figures {
             attempted: 1,
@@ -142,7 +142,7 @@ impl Context {
             failure: 1,
             ..Figures::default()
         };
-        if partition < ring.partition_count() {
+        if partition.0 < ring.partition_count() {
             ring.primaries(partition)
                 .into_iter()
                 .for_each(|node| figures.lacks(node));
@@ -224,7 +224,13 @@ fn others<'r>(primaries: &[&'r Device], id: u32, right_partition: bool) -> Vec<&
 }
 
 /// How many of how many have it now.
-async fn push_to_all(push: &mut Push<'_>, ring: &Ring, partition: u32, others: &[&Device], own: u32) -> (usize, usize) {
+async fn push_to_all(
+    push: &mut Push<'_>,
+    ring: &Ring,
+    partition: Partition,
+    others: &[&Device],
+    own: u32,
+) -> (usize, usize) {
     let mut stand_ins = ring
         .handoffs(partition)
         .filter(|device| device.id != own)

@@ -113,7 +113,7 @@ async fn tell(context: &Context, hour: u64, items: &[Value]) -> bool {
     for node in &primaries {
         let target = Target {
             device: node.device.as_str().into(),
-            partition: vocabulary::Partition(partition),
+            partition,
             path: path.clone(),
         };
         // A word of letters is a method.

@@ -33,7 +33,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{PathHash, Timestamp};
+use vocabulary::{Partition, PathHash, Timestamp};
 
 /// Partitions looked into in one step.
 const PARTITIONS_PER_STEP: usize = 64;
@@ -59,7 +59,7 @@ pub struct DatabaseReplicatorOptions {
     /// where others may lose theirs without a word.
     pub trust: Duration,
     /// Only these partitions; all when empty.
-    pub partitions: HashSet<u32>,
+    pub partitions: HashSet<Partition>,
     /// How whole databases travel to those who want them by rsync.
     pub rsync: RsyncOptions,
 }
@@ -117,7 +117,7 @@ impl DatabaseReplicator {
         }
     }
 
-    fn is_wanted(&self, id: u32, partition: u32) -> bool {
+    fn is_wanted(&self, id: u32, partition: Partition) -> bool {
         let options = &self.context.options;
         let chosen = options.partitions.is_empty() || options.partitions.contains(&partition);
         let ring = self.context.ring_client.ring.load();
@@ -129,7 +129,7 @@ impl DatabaseReplicator {
 impl WalkJob for DatabaseReplicator {
     type Device = ReplicatedDevice;
     /// A partition.
-    type Directory = u32;
+    type Directory = Partition;
     type Item = Location;
     type Outcome = DatabaseOutcome;
 
@@ -189,8 +189,8 @@ impl WalkJob for DatabaseReplicator {
     async fn list(
         &mut self,
         device: &ReplicatedDevice,
-        partitions: Vec<u32>,
-        _: &VecDeque<u32>,
+        partitions: Vec<Partition>,
+        _: &VecDeque<Partition>,
     ) -> DirectoryContents<Self> {
         let (root, kind) = (device.open.root.clone(), self.context.kind);
         let listed = device.open.run(move || {

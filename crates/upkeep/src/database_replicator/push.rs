@@ -19,7 +19,7 @@ use listing_engine::{Broker, Direction, ShardRange, Snapshot, SyncPoint};
 use placement::Device;
 use serde_json::{Value, json};
 use std::time::Duration;
-use vocabulary::Fault;
+use vocabulary::{Fault, Partition};
 
 /// Rows per second that the other side merges at least.
 const MERGED_PER_SECOND: u64 = 2_000;
@@ -41,7 +41,7 @@ pub(super) struct Push<'p> {
     pub(super) device: &'p OpenDevice,
     /// The region of the device, if the ring knows it.
     pub(super) region: Option<u32>,
-    pub(super) partition: u32,
+    pub(super) partition: Partition,
     pub(super) found: FoundDatabase,
     /// Something has changed here meanwhile that those who are done may not have.
     pub(super) overtaken: bool,

@@ -13,7 +13,7 @@ use placement::Device;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vocabulary::Fault;
+use vocabulary::{Fault, Partition};
 use world::World;
 use world::files::Purpose;
 
@@ -28,7 +28,7 @@ const SLOWEST: u64 = 1 << 20;
 pub(super) struct ReplicaClient<'c> {
     pub(super) context: &'c Context,
     pub(super) node: &'c Device,
-    pub(super) partition: u32,
+    pub(super) partition: Partition,
     pub(super) hash: String,
 }
 
@@ -109,7 +109,7 @@ impl ReplicaClient<'_> {
             method: Method::from_bytes(b"REPLICATE").unwrap_or_default(),
             address: Address::Partition(PartitionTarget {
                 device: self.node.device.as_str().into(),
-                partition: vocabulary::Partition(self.partition),
+                partition: self.partition,
                 rest: self.hash.clone(),
             }),
             query: String::new(),

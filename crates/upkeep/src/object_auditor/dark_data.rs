@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::names::quote;
-use vocabulary::{EntityPath, Timestamp};
+use vocabulary::{EntityPath, Partition, Timestamp};
 use world::World;
 
 /// An answer with one row is far shorter.
@@ -174,14 +174,14 @@ impl DarkData {
     async fn ask_one(
         &self,
         device: &Device,
-        partition: u32,
+        partition: Partition,
         path: Arc<EntityPath>,
         object: &str,
         kind: &'static str,
     ) -> Option<ContainerAnswer> {
         let target = Target {
             device: device.device.as_str().into(),
-            partition: vocabulary::Partition(partition),
+            partition,
             path,
         };
         let mut headers = HeaderMap::new();

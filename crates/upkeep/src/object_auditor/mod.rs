@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{HashPrefix, Policies, PolicyIndex};
+use vocabulary::{HashPrefix, Partition, Policies, PolicyIndex};
 use world::{WorkerError, Workers};
 
 const NAME: &str = "object-auditor";
@@ -280,7 +280,7 @@ impl ObjectAuditor {
             AuditedDirectory::Partition(key) => Some(key.partition),
             _ => None,
         });
-        let left: Vec<u32> = std::iter::once(key.partition).chain(after).collect();
+        let left: Vec<Partition> = std::iter::once(key.partition).chain(after).collect();
         let world = self.disks.world().clone();
         let kept = device.run(move |_| {
             position::save(&world, &directory, scan, left.into_iter());

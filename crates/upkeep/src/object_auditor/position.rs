@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use vocabulary::Partition;
 use world::World;
 
 /// A ring has at most 2³² partitions; a device a fraction of them.
@@ -19,7 +20,7 @@ fn name(scan: Scan) -> String {
 }
 
 /// Of `partitions` those that are left; all of them when a pass begins.
-pub(super) fn resume(world: &World, directory: &Path, scan: Scan, partitions: Vec<u32>) -> Vec<u32> {
+pub(super) fn resume(world: &World, directory: &Path, scan: Scan, partitions: Vec<Partition>) -> Vec<Partition> {
     let path = directory.join(name(scan));
     let bytes = match world.files.read(&path, LIMIT) {
         Ok(bytes) => bytes,
@@ -32,21 +33,21 @@ pub(super) fn resume(world: &World, directory: &Path, scan: Scan, partitions: Ve
         Ok(None) => return anew(&path, "no list of partitions", partitions),
         Err(error) => return anew(&path, &error.to_string(), partitions),
     };
-    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<u32>().ok());
-    let left: BTreeSet<u32> = left.iter().filter_map(number).collect();
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<Partition>().ok());
+    let left: BTreeSet<Partition> = left.iter().filter_map(number).collect();
     partitions
         .into_iter()
         .filter(|partition| left.contains(partition))
         .collect()
 }
 
-fn anew(path: &Path, why: &str, partitions: Vec<u32>) -> Vec<u32> {
+fn anew(path: &Path, why: &str, partitions: Vec<Partition>) -> Vec<Partition> {
     tracing::warn!("{} cannot be read ({why}): all partitions are audited", path.display());
     partitions
 }
 
 /// Notes what is left.
-pub(super) fn save(world: &World, directory: &Path, scan: Scan, left: impl Iterator<Item = u32>) {
+pub(super) fn save(world: &World, directory: &Path, scan: Scan, left: impl Iterator<Item = Partition>) {
     let left: Vec<String> = left.map(|partition| partition.to_string()).collect();
     let text = json!({ "partitions": left }).to_string();
     if let Err(error) = write_file_atomically(world, directory, &name(scan), text.as_bytes()) {
@@ -73,24 +74,24 @@ mod tests {
     fn a_pass_goes_on_where_it_was() {
         let (world, dir) = (World::real(), tempfile::tempdir().unwrap());
         let path = dir.path().join("auditor_status_ALL.json");
-        let resumed = || resume(&world, dir.path(), Scan::All, vec![1, 2, 3]);
-        assert_eq!(resumed(), [1, 2, 3]);
-        save(&world, dir.path(), Scan::All, [2, 9].into_iter());
+        let resumed = || resume(&world, dir.path(), Scan::All, [1, 2, 3].map(Partition).to_vec());
+        assert_eq!(resumed(), [1, 2, 3].map(Partition));
+        save(&world, dir.path(), Scan::All, [2, 9].map(Partition).into_iter());
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),
             "{\"partitions\":[\"2\",\"9\"]}"
         );
-        assert_eq!(resumed(), [2]);
+        assert_eq!(resumed(), [Partition(2)]);
         // What OpenStack Swift's auditor writes names whatever lies there.
         std::fs::write(
             &path,
             "{\"partitions\": [\"file\", \"3\", \"auditor_status_ZBF.json\", 1]}",
         )
         .unwrap();
-        assert_eq!(resumed(), [3]);
+        assert_eq!(resumed(), [Partition(3)]);
         for rubbish in ["", "[]", "{\"partitions\": 3}", "\u{0}"] {
             std::fs::write(&path, rubbish).unwrap();
-            assert_eq!(resumed(), [1, 2, 3]);
+            assert_eq!(resumed(), [1, 2, 3].map(Partition));
         }
         clear(&world, dir.path(), Scan::All);
         clear(&world, dir.path(), Scan::All);

@@ -21,7 +21,7 @@ use placement::{Device, Ring};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{EntityPath, HashPrefix, PolicyIndex};
+use vocabulary::{EntityPath, HashPrefix, Partition, PolicyIndex};
 
 /// Objects in one request.
 const LOT: usize = 128;
@@ -58,7 +58,7 @@ struct Place {
     task: usize,
     policy: PolicyIndex,
     ring: Arc<Ring>,
-    partition: u32,
+    partition: Partition,
 }
 
 impl Place {
@@ -205,7 +205,7 @@ impl ObjectServers {
             method: deletes::method(),
             address: Address::Partition(PartitionTarget {
                 device: lot.device.as_str().into(),
-                partition: vocabulary::Partition(0),
+                partition: Partition(0),
                 rest: String::new(),
             }),
             query: String::new(),
@@ -358,8 +358,8 @@ mod tests {
             headers: vec![],
         };
         for task in 0..LOT + 1 {
-            lots.add(&on("sda"), PolicyIndex(0), task, delete(1000 - task as u32));
-            lots.add(&on("sdb"), PolicyIndex(0), task, delete(task as u32));
+            lots.add(&on("sda"), PolicyIndex(0), task, delete(Partition(1000 - task as u32)));
+            lots.add(&on("sdb"), PolicyIndex(0), task, delete(Partition(task as u32)));
         }
         let lots = lots.all();
         let told: Vec<_> = lots.iter().map(|lot| (lot.device.as_str(), lot.tasks.len())).collect();

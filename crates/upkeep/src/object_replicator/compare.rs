@@ -236,7 +236,7 @@ impl Shared {
 pub(super) fn partition_address(key: PartitionKey, node: &Device, rest: &str) -> Address {
     Address::Partition(PartitionTarget {
         device: node.device.as_str().into(),
-        partition: vocabulary::Partition(key.partition),
+        partition: key.partition,
         rest: rest.to_owned(),
     })
 }

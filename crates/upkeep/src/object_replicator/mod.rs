@@ -50,7 +50,7 @@ use std::time::Duration;
 use tally::Tally;
 use tasks::{PartitionTask, TaskQueue};
 use telemetry::Statsd;
-use vocabulary::{HashPrefix, PolicyIndex};
+use vocabulary::{HashPrefix, Partition, PolicyIndex};
 use world::World;
 
 const NAME: &str = "object-replicator";
@@ -93,7 +93,7 @@ pub struct ObjectReplicatorOptions {
     /// So many primaries are enough for removing here; all when `None`.
     pub handoff_delete: Option<usize>,
     /// Only these partitions; all when empty.
-    pub partitions: Vec<u32>,
+    pub partitions: Vec<Partition>,
     /// Only these policies; all when empty.
     pub policies: Vec<PolicyIndex>,
 }
@@ -215,7 +215,7 @@ impl ObjectReplicator {
 impl Shared {
     async fn work_on(self: &Arc<Self>, task: PartitionTask, pass: u32) -> Fate {
         self.tally.attempted();
-        let listed = task.key.partition.wrapping_add(pass).is_multiple_of(LISTED_EVERY);
+        let listed = task.key.partition.0.wrapping_add(pass).is_multiple_of(LISTED_EVERY);
         let (what, began) = (
             if task.belongs_here { "update" } else { "delete" },
             self.world.clock.elapsed(),

@@ -166,7 +166,7 @@ mod tests {
         };
         let key = PartitionKey {
             policy: PolicyIndex(0),
-            partition: 5,
+            partition: vocabulary::Partition(5),
         };
         let line = |rsync: Rsync, far| {
             let words = rsync.arguments(Path::new("/srv/sda"), key, &node, &["abc".into(), "def".into()], far);

@@ -10,6 +10,7 @@ use crate::local_server::LocalServer;
 use object_engine::{ObjectEngine, PartitionKey};
 use placement::Device;
 use std::collections::VecDeque;
+use vocabulary::Partition;
 
 /// A partition of a device.
 pub(super) struct PartitionTask {
@@ -104,7 +105,7 @@ pub(super) async fn of_device(shared: &Shared, server: &LocalServer, local: &Loc
                 let key = PartitionKey { policy, partition };
                 match replica.is_changed(key) {
                     Some(is_changed) => found.push((partition, is_changed)),
-                    None if partition >= known => found.push((partition, false)),
+                    None if partition.0 >= known => found.push((partition, false)),
                     None => replica
                         .make_way(key)
                         .unwrap_or_else(|error| tracing::error!("{NAME}: {error}")),
@@ -119,10 +120,11 @@ pub(super) async fn of_device(shared: &Shared, server: &LocalServer, local: &Loc
                 continue;
             }
         };
-        let chosen =
-            |(partition, _): &(u32, bool)| options.partitions.is_empty() || options.partitions.contains(partition);
+        let chosen = |(partition, _): &(Partition, bool)| {
+            options.partitions.is_empty() || options.partitions.contains(partition)
+        };
         for (partition, is_changed) in partitions.into_iter().filter(chosen) {
-            if partition >= ring.partition_count() {
+            if partition.0 >= ring.partition_count() {
                 let directory = policy.directory("objects");
                 let name = &local.name;
                 tracing::warn!("{NAME}: {name}/{directory}/{partition} is no partition of the ring; left alone");
