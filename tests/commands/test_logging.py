@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.client import Client
 from harness.waiting import until
 
 
@@ -18,3 +19,15 @@ def test_a_wrong_value_is_refused(tmp_path, make_system, option, value, expected
 def test_a_host_for_metrics_that_cannot_be_found_stops_nothing(make_system):
     up = make_system("up", overrides={"proxy": {"DEFAULT": {"log_statsd_host": "no.such.host.invalid"}}}).start()
     until(lambda: "log_statsd_host no.such.host.invalid" in up.log(), what="a line in the log")
+
+
+def test_lines_of_a_request_carry_its_transaction_id(make_system):
+    """One process logs for its gateway and for its storage servers: whatever a request makes it log, at any level, is found by the id."""
+    up = make_system("up", overrides={"proxy": {"DEFAULT": {"log_level": "ERROR"}}}).start()
+    client = Client(up.auth_url)
+    client.put("c")
+    for device in up.devices:  # no device is left, whichever the ring names
+        (up.srv / device).rename(up.srv / f"{device}-unplugged")
+    answer = client.do("PUT", "c", "o", body=b"x", expect=503)
+    lines = [line for line in up.log().splitlines() if " ERROR " in line and "request{" in line]
+    assert lines and all(f'request{{txn="{answer["X-Trans-Id"]}"}}' in line for line in lines), up.log()

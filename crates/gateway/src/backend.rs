@@ -18,6 +18,7 @@ use request_pipeline::ClientRequest;
 pub(crate) use request_pipeline::constraints::joined;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Instrument;
 use vocabulary::{EntityPath, Partition, Timestamp};
 
 /// Bytes of an answer to a write that are kept; those are error pages.
@@ -75,7 +76,8 @@ impl Shared {
         let method = call.message.method();
         let began = self.measures.then(|| self.world.clock.elapsed());
         let (ip, port) = node.address(&call.context);
-        match self.peers.send(ip, port, call, timeouts).await {
+        let span = tracing::debug_span!("sub-request", %method, device = %node.device);
+        match self.peers.send(ip, port, call, timeouts).instrument(span).await {
             Ok(response) => {
                 if let Some(began) = began {
                     self.timings

@@ -13,6 +13,7 @@ use peer::message::{Message, RawRequest, RequestContext, RowChange, ServerKind};
 use peer::{Body, Call, Peers, Response, Service};
 use std::sync::{Arc, OnceLock};
 use storage_shell::{AccessLog, PoolOptions, Refusal, empty, put, without_body};
+use tracing::Instrument;
 use world::World;
 
 /// The accounts or the containers of this node, behind [`Service`].
@@ -150,7 +151,9 @@ impl Service for ListingServer {
             Kind::Container => ServerKind::Container,
         };
         let entry = self.access_log.begin(&call);
-        let response = self.respond(call.decoded(kind)).await;
+        let call = call.decoded(kind);
+        let span = call.span();
+        let response = self.respond(call).instrument(span).await;
         if let Some(entry) = entry {
             entry.end(&response);
         }

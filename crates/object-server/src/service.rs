@@ -15,6 +15,7 @@ use peer::message::{Message, ServerKind};
 use peer::{Call, Peers, Response, Service, Timeouts};
 use std::sync::Arc;
 use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, empty, without_body};
+use tracing::Instrument;
 use world::World;
 
 /// As OpenStack's. A peer that knows DELETES finds out by trying it.
@@ -117,7 +118,9 @@ fn without_page(mut response: Response) -> Response {
 impl Service for ObjectServer {
     async fn call(&self, call: Call) -> Response {
         let entry = self.access_log.begin(&call);
-        let response = self.respond(call.decoded(ServerKind::Object)).await;
+        let call = call.decoded(ServerKind::Object);
+        let span = call.span();
+        let response = self.respond(call).instrument(span).await;
         if let Some(entry) = entry {
             entry.end(&response);
         }

@@ -4,6 +4,7 @@ use crate::address::{Address, Target};
 use crate::message::{Message, RawRequest, RequestContext, ServerKind};
 use crate::{Body, Interim};
 use http::{HeaderMap, Method};
+use tracing::Span;
 
 /// On answers to REPLICATE `sync`: see [`crate::message::header_names::X_MARTLET_TAKES`].
 pub const OFFER_HEADER: &str = "x-martlet-takes";
@@ -58,6 +59,15 @@ impl Call {
         }
         let message = self.message.decoded(kind);
         Self { message, ..self }
+    }
+
+    /// The span of a request that came over a connection, once it is decoded: every line logged meanwhile carries its
+    /// transaction id. A call from within the process stays in the span of its caller.
+    pub fn span(&self) -> Span {
+        match &self.interim {
+            Some(_) => tracing::error_span!("request", txn = self.context.trans_id()),
+            None => Span::none(),
+        }
     }
 
     /// As HTTP has it.
