@@ -103,9 +103,13 @@ impl Device {
 
     /// Begins a file that will be published in `directory`, made when missing. `temporaries` is where
     /// it waits on file systems without unnamed files, and while it replaces a file.
-    pub fn stage(self: &Arc<Self>, directory: &Path, temporaries: &Path) -> Result<Staged, FsError> {
+    pub fn stage(
+        self: &Arc<Self>,
+        directory: impl Into<PathBuf>,
+        temporaries: impl Into<PathBuf>,
+    ) -> Result<Staged, FsError> {
         self.check_writable()?;
-        Staged::new(self, directory, temporaries)
+        Staged::new(self, directory.into(), temporaries.into())
     }
 
     /// Writes a whole file durably, in place of any file with that name.

@@ -38,8 +38,11 @@ pub enum FsError {
 impl FsError {
     /// For `map_err`: what was being done, to what.
     pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FsError {
-        let path = path.to_owned();
-        move |source| FsError::Io { doing, path, source }
+        move |source| FsError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// Whose failure it is.

@@ -133,7 +133,10 @@ impl Fresh {
         directory
             .ancestors()
             .take_while(|ancestor| *ancestor != root)
-            .filter_map(|ancestor| Some((ancestor.to_owned(), state.notes.get(ancestor)?.generation)))
+            .filter_map(|ancestor| {
+                let note = state.notes.get(ancestor)?;
+                Some((ancestor.to_owned(), note.generation))
+            })
             .collect()
     }
 

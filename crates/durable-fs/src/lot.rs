@@ -11,7 +11,7 @@ use crate::error::FsError;
 use crate::fresh::Making;
 use crate::staged::{Staged, Synced};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use world::files::Directory;
 
@@ -48,7 +48,7 @@ impl Device {
 
 impl Lot {
     /// [`Device::stage`] for a directory that is most likely not there yet: it is made before a file is tried in it.
-    pub fn stage_new(&mut self, directory: &Path, temporaries: &Path) -> Result<Staged, FsError> {
+    pub fn stage_new(&mut self, directory: &Path, temporaries: PathBuf) -> Result<Staged, FsError> {
         self.device.check_writable()?;
         let above = directory.parent().unwrap_or(self.device.root());
         if self.sparse {
@@ -60,7 +60,7 @@ impl Lot {
             self.device.make_directories(above)?;
             made = self.device.make_directory(directory, true)?;
         }
-        let mut staged = Staged::new(&self.device, directory, temporaries)?;
+        let mut staged = Staged::new(&self.device, directory.to_owned(), temporaries)?;
         if let Making::Made(generation) = made {
             staged.made = Some(generation);
         }

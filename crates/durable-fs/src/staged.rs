@@ -49,19 +49,19 @@ impl Drop for TemporaryName {
 }
 
 impl Staged {
-    pub(crate) fn new(device: &Arc<Device>, directory: &Path, temporaries: &Path) -> Result<Self, FsError> {
-        let (file, name) = match open_unnamed(device, directory) {
+    pub(crate) fn new(device: &Arc<Device>, directory: PathBuf, temporaries: PathBuf) -> Result<Self, FsError> {
+        let (file, name) = match open_unnamed(device, &directory) {
             Ok(file) => (file, None),
             Err(FsError::Io { source, .. }) if unnamed_unsupported(&source) => {
-                let (file, name) = open_named(device, temporaries)?;
+                let (file, name) = open_named(device, &temporaries)?;
                 (file, Some(name))
             }
             Err(error) => return Err(error),
         };
         Ok(Self {
             device: device.clone(),
-            directory: directory.to_owned(),
-            temporaries: temporaries.to_owned(),
+            directory,
+            temporaries,
             file,
             name,
             length: 0,

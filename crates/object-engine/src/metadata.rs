@@ -76,7 +76,11 @@ impl Metadata {
 
 impl<N: Into<String>, V: Into<Vec<u8>>> FromIterator<(N, V)> for Metadata {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(items: I) -> Self {
-        let mut metadata = Metadata::new();
+        let items = items.into_iter();
+        // Another is likely to be added: the object's name.
+        let mut metadata = Metadata {
+            items: Arc::new(Vec::with_capacity(items.size_hint().0 + 1)),
+        };
         for (name, value) in items {
             metadata.set(name, value);
         }

@@ -5,6 +5,7 @@ use crate::engine::{Commit, MetadataUpdate, ObjectKey, Timestamps};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, FileName, Part, merge};
+use std::fmt::{Display, Write};
 use vocabulary::Timestamp;
 
 pub(crate) const NAME: &str = "name";
@@ -16,7 +17,7 @@ pub(crate) const ETAG: &str = "ETag";
 pub(crate) fn check_commit(commit: &Commit, written: u64) -> Result<(), EngineError> {
     check_timestamp(&commit.metadata, commit.timestamp)?;
     let length = commit.metadata.text(CONTENT_LENGTH);
-    if length != Some(written.to_string().as_str()) {
+    if !length.is_some_and(|length| spells(length, written)) {
         return contradiction(format!("Content-Length is {length:?} but {written} bytes were written"));
     }
     match commit.metadata.get(ETAG) {
@@ -27,10 +28,23 @@ pub(crate) fn check_commit(commit: &Commit, written: u64) -> Result<(), EngineEr
 
 fn check_timestamp(metadata: &Metadata, timestamp: Timestamp) -> Result<(), EngineError> {
     let stated = metadata.text(X_TIMESTAMP);
-    if stated == Some(timestamp.internal().as_str()) {
+    if stated.is_some_and(|stated| spells(stated, timestamp)) {
         return Ok(());
     }
     contradiction(format!("X-Timestamp is {stated:?} but the write is of {timestamp}"))
+}
+
+/// Whether `text` is how `value` is spelled.
+fn spells(text: &str, value: impl Display) -> bool {
+    struct Left<'t>(&'t str);
+    impl Write for Left<'_> {
+        fn write_str(&mut self, piece: &str) -> std::fmt::Result {
+            self.0 = self.0.strip_prefix(piece).ok_or(std::fmt::Error)?;
+            Ok(())
+        }
+    }
+    let mut left = Left(text);
+    write!(left, "{value}").is_ok() && left.0.is_empty()
 }
 
 fn contradiction<T>(what: String) -> Result<T, EngineError> {

@@ -62,18 +62,13 @@ pub struct PathHash(pub [u8; 16]);
 impl PathHash {
     /// 32 lower-case hexadecimal digits: the name of the hash directory.
     pub fn hex(&self) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = String::with_capacity(32);
-        for byte in self.0 {
-            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            text.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-        text
+        crate::hex::encode(self.0)
     }
 
     /// The last three digits: the name of the suffix directory.
     pub fn suffix(&self) -> String {
-        self.hex().split_off(29)
+        let [.., first, last] = self.0;
+        format!("{:x}{last:02x}", first & 15)
     }
 
     /// Reads 32 hexadecimal digits, lower case as on disk.
@@ -106,7 +101,7 @@ impl fmt::Debug for PathHash {
 
 impl fmt::Display for PathHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.hex())
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::engine::ObjectKey;
 use crate::replica::PartitionKey;
 use durable_fs::{Device, FsError};
+use std::fmt::{Arguments, Write};
 use std::path::{Path, PathBuf};
 use vocabulary::{Partition, PolicyIndex};
 
@@ -28,17 +29,18 @@ impl Layout {
     pub(crate) fn partition(&self, policy: PolicyIndex, partition: Partition) -> PathBuf {
         let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + LONGEST_BELOW);
         path.push(&self.root);
-        path.push(policy.directory("objects"));
-        path.push(partition.to_string());
+        append(&mut path, policy, format_args!("{partition}"));
         path
     }
 
     /// The directory that holds an object's files.
     pub(crate) fn hash_directory(&self, key: &ObjectKey) -> PathBuf {
-        let hash = key.hash.hex();
-        let mut path = self.partition(key.policy, key.partition);
-        path.push(&hash[29..]);
-        path.push(&hash);
+        let [.., first, last] = key.hash.0;
+        let (partition, hash) = (key.partition, key.hash);
+        let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + LONGEST_BELOW);
+        path.push(&self.root);
+        let below = format_args!("{partition}/{:x}{last:02x}/{hash}", first & 15);
+        append(&mut path, key.policy, below);
         path
     }
 
@@ -75,8 +77,21 @@ impl Layout {
 
     /// Where files wait that cannot be unnamed.
     pub(crate) fn temporaries(&self, policy: PolicyIndex) -> PathBuf {
-        self.root.join(policy.directory("tmp"))
+        match policy.0 {
+            0 => self.root.join("tmp"),
+            _ => self.root.join(policy.directory("tmp")),
+        }
     }
+}
+
+/// Appends `objects[-N]/<below>` without a string for each component: every request comes by here.
+fn append(path: &mut PathBuf, policy: PolicyIndex, below: Arguments<'_>) {
+    let text = path.as_mut_os_string();
+    // Writing to a string in memory succeeds.
+    let _ = match policy.0 {
+        0 => write!(text, "/objects/{below}"),
+        number => write!(text, "/objects-{number}/{below}"),
+    };
 }
 
 /// Whether a name is that of a suffix directory.

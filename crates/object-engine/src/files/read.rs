@@ -249,12 +249,7 @@ fn bring(
     } = data;
     let (first, reader) = match options {
         OpenOptions { first: 0, .. } => (Bytes::new(), None),
-        _ => begin(
-            Body::new(state, key, (path, name), info, &data_metadata),
-            file,
-            info,
-            options,
-        )?,
+        _ => begin(state, key, (path, name), (file, info, &data_metadata), options)?,
     };
     Ok(Found {
         metadata,
@@ -359,20 +354,22 @@ pub(super) fn check_length(metadata: &Metadata, info: &FileInfo) -> Result<(), T
 
 /// What the caller asked to have of the body at once, and a reader for the rest.
 fn begin(
-    body: Body,
-    file: Box<dyn File>,
-    info: &FileInfo,
+    state: &Arc<State>,
+    key: &ObjectKey,
+    (path, name): (&Path, &str),
+    (file, info, metadata): (Box<dyn File>, &FileInfo, &Metadata),
     options: OpenOptions,
 ) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), Trouble> {
     let wanted = usize::try_from(info.size).unwrap_or(usize::MAX).min(options.first);
-    let first = read_bytes_at(&*file, wanted, 0).map_err(|error| body.failed(error))?;
+    let first = read_bytes_at(&*file, wanted, 0).map_err(|error| state.io("read", path, error))?;
     if first.len() < wanted {
         return Err(Trouble::Bad(format!("it ends after {} bytes", first.len())));
     }
     if wanted as u64 == info.size {
-        body.verify_whole(&first).map_err(Trouble::Bad)?;
+        state.verify_whole(info, metadata, &first).map_err(Trouble::Bad)?;
         return Ok((first.into(), None));
     }
+    let body = Body::new(state, key, (path, name), info, metadata);
     let reader = Reader::begin(body, file, &first);
     Ok((first.into(), Some(Box::new(reader))))
 }

@@ -36,7 +36,6 @@ impl Body {
         info: &FileInfo,
         metadata: &Metadata,
     ) -> Self {
-        let elapsed = state.world.clock.elapsed();
         Self {
             state: state.clone(),
             key: key.clone(),
@@ -44,28 +43,10 @@ impl Body {
             name: name.to_owned(),
             info: *info,
             etag: metadata.get(ETAG).unwrap_or_default().to_vec(),
-            verify: state.is_chosen_for_check() && !state.verified.holds(info, elapsed),
+            verify: state.must_verify(info),
         }
     }
 
-    /// Checks a body that is all there.
-    pub(super) fn verify_whole(&self, bytes: &[u8]) -> Result<(), String> {
-        match self.verify {
-            true => self.judge(Md5::new_with_prefix(bytes)),
-            false => Ok(()),
-        }
-    }
-
-    fn judge(&self, md5: Md5) -> Result<(), String> {
-        let found = PathHash(md5.finalize().into()).hex();
-        if found.as_bytes() != self.etag {
-            let stated = String::from_utf8_lossy(&self.etag);
-            return Err(format!("its checksum is {found}, its ETag {stated}"));
-        }
-        let clock = &self.state.world.clock;
-        self.state.verified.mark(&self.info, clock.elapsed(), clock.now());
-        Ok(())
-    }
 
     /// The file system failed while reading it.
     pub(super) fn failed(&self, error: std::io::Error) -> EngineError {
@@ -153,7 +134,8 @@ impl ObjectReader for Reader {
         if self.position == self.body.info.size
             && let Some(md5) = self.md5.take()
         {
-            self.body.judge(md5).map_err(|why| self.body.corrupt(why))?;
+            let judged = self.body.state.judge(&self.body.info, &self.body.etag, md5);
+            judged.map_err(|why| self.body.corrupt(why))?;
         }
         self.drop_behind();
         Ok(chunk.into())
@@ -170,6 +152,28 @@ impl ObjectReader for Reader {
 }
 
 impl State {
+    /// Checks a body that has been read whole.
+    pub(super) fn verify_whole(&self, info: &FileInfo, metadata: &Metadata, bytes: &[u8]) -> Result<(), String> {
+        match self.must_verify(info) {
+            true => self.judge(info, metadata.get(ETAG).unwrap_or_default(), Md5::new_with_prefix(bytes)),
+            false => Ok(()),
+        }
+    }
+
+    fn must_verify(&self, info: &FileInfo) -> bool {
+        self.is_chosen_for_check() && !self.verified.holds(info, self.world.clock.elapsed())
+    }
+
+    fn judge(&self, info: &FileInfo, etag: &[u8], md5: Md5) -> Result<(), String> {
+        let found = PathHash(md5.finalize().into());
+        let stated = String::from_utf8_lossy(etag);
+        if PathHash::from_hex(&stated) != Some(found) {
+            return Err(format!("its checksum is {found}, its ETag {stated}"));
+        }
+        self.verified.mark(info, self.world.clock.elapsed(), self.world.clock.now());
+        Ok(())
+    }
+
     /// Rolls `etag_validate_pct`.
     fn is_chosen_for_check(&self) -> bool {
         const PARTS: usize = 1_000_000;

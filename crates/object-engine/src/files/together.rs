@@ -149,7 +149,7 @@ fn stage(state: &State, lot: &mut Lot, of: &UnderWay<'_>) -> Result<Staged, Engi
         _ => {
             state.admit(of.write.body.len() as u64)?;
             let temporaries = state.layout.temporaries(of.write.key.policy);
-            lot.stage_new(&of.directory, &temporaries).map_err(blame)?
+            lot.stage_new(&of.directory, temporaries).map_err(blame)?
         }
     };
     if !of.write.body.is_empty() {

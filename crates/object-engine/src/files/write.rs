@@ -127,7 +127,7 @@ impl ObjectWriter for Writer {
 /// Begins a file in an object's hash directory.
 pub(super) fn stage(state: &State, key: &ObjectKey, hash_directory: &Path) -> Result<Staged, EngineError> {
     let temporaries = state.layout.temporaries(key.policy);
-    let staged = state.device.stage(hash_directory, &temporaries);
+    let staged = state.device.stage(hash_directory, temporaries);
     staged.map_err(|error| state.blame(error))
 }
 

@@ -15,7 +15,7 @@ use errors::{is_missing, is_too_small};
 use md5::{Digest, Md5};
 use pickle::{BytesEntry, DictWriter, PickleLimits, Value};
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, Write};
 use vocabulary::{PathHash, header_name};
 use world::files::File;
 
@@ -99,7 +99,10 @@ fn item(name: &[u8], value: &[u8], python3: bool) -> (String, Vec<u8>) {
         true => utf8_to_latin1(value),
         false => value.to_vec(),
     };
-    let name = if python3 { utf8_to_latin1(name) } else { name.to_vec() };
+    let name = match python3 && !name.is_ascii() {
+        true => Cow::Owned(utf8_to_latin1(name)),
+        false => Cow::Borrowed(name),
+    };
     // All of it is ASCII now.
     let name = String::from_utf8_lossy(&header_name::encode(&name)).into_owned();
     (name, value)
@@ -129,15 +132,19 @@ pub(crate) fn utf8_to_latin1(bytes: &[u8]) -> Vec<u8> {
         .unwrap_or_else(|| bytes.to_vec())
 }
 
-fn checksum(pickled: &[u8]) -> String {
-    PathHash(Md5::digest(pickled).into()).hex()
+/// The MD5 in hexadecimal, without a string of its own.
+fn checksum(pickled: &[u8]) -> [u8; 32] {
+    let mut digits = [0; 32];
+    // The buffer is as long as what is written.
+    let _ = write!(&mut digits[..], "{}", PathHash(Md5::digest(pickled).into()));
+    digits
 }
 
 /// Keeps metadata with a staged file.
 pub(crate) fn write(file: &Staged, metadata: &Metadata) -> Result<(), FsError> {
     let pickled = encode(metadata);
     // First, because it is short: file systems keep it with the inode, and make room elsewhere only once.
-    file.set_attribute(CHECKSUM_KEY, checksum(&pickled).as_bytes())?;
+    file.set_attribute(CHECKSUM_KEY, &checksum(&pickled))?;
     write_split(file, &pickled, VALUE_LIMIT).or_else(|error| match error {
         FsError::Io { .. } if pickled.len() > SMALL_VALUE_LIMIT => write_split(file, &pickled, SMALL_VALUE_LIMIT),
         other => Err(other),
@@ -151,10 +158,10 @@ fn write_split(file: &Staged, pickled: &[u8], limit: usize) -> Result<(), FsErro
     Ok(())
 }
 
-fn key(number: usize) -> String {
+fn key(number: usize) -> Cow<'static, str> {
     match number {
-        0 => KEY.to_owned(),
-        n => format!("{KEY}{n}"),
+        0 => KEY.into(),
+        n => format!("{KEY}{n}").into(),
     }
 }
 
@@ -167,7 +174,7 @@ pub fn read(file: &dyn File) -> Result<Metadata, ReadError> {
         Err(error) if is_too_small(&error) => return Err(ReadError::Bad("its metadata checksum is too long".into())),
         Err(error) => return Err(ReadError::Io(error)),
     };
-    let matches = |pickled: &[u8]| stored.is_none_or(|stored| stored == checksum(pickled).as_bytes());
+    let matches = |pickled: &[u8]| stored.is_none_or(|stored| stored == checksum(pickled));
     let mut pickled = Vec::with_capacity(USUAL_LENGTH);
     for number in 0.. {
         let grown = append_attribute(file, &key(number), &mut pickled)?;
@@ -206,7 +213,7 @@ fn append_attribute(file: &dyn File, key: &str, pickled: &mut Vec<u8>) -> Result
 
 /// Error numbers that `io::ErrorKind` has no name for.
 mod errors {
-    use std::io;
+    use std::io::{self, Write};
 
     const ENODATA: i32 = 61;
     const ERANGE: i32 = 34;
