@@ -55,7 +55,7 @@ impl Clock for SimClock {
     }
 }
 
-/// Tasks of one life of one node.
+/// Tasks of one process of one node.
 pub struct SimTasks {
     /// Where they run.
     pub executor: Executor,

@@ -1,7 +1,7 @@
 //! Tasks and time on one thread: which ready task goes next, the seed decides; when none is ready, time
 //! jumps to the next timer.
 //!
-//! Every task belongs to a [`TaskOwner`], one life of one node; when that ends ([`Executor::end`]) its tasks are
+//! Every task belongs to a [`TaskOwner`], one process of one node; when that ends ([`Executor::end`]) its tasks are
 //! dropped wherever they wait. Always holds: nothing runs but within [`Executor::step`]; no real clock is asked.
 
 use crate::dice::Dice;
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use world::BoxFuture;
 
-/// One life of one node, or the outside.
+/// One process of one node, or the outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskOwner(pub u64);
 
@@ -86,7 +86,7 @@ impl Executor {
         self.state.lock().now
     }
 
-    /// A task of `home`; nothing comes of it when that life is over.
+    /// A task of `home`; nothing comes of it when that process is over.
     pub fn spawn(&self, home: TaskOwner, future: BoxFuture<'static, ()>) {
         let mut state = self.state.lock();
         if state.ended.contains(&home) {
@@ -113,7 +113,7 @@ impl Executor {
         bell.wake();
     }
 
-    /// Ends a life: its tasks are dropped where they are. Not from within one of them.
+    /// Ends a process: its tasks are dropped where they are. Not from within one of them.
     pub fn end(&self, home: TaskOwner) {
         let mut state = self.state.lock();
         state.ended.insert(home);
@@ -129,7 +129,7 @@ impl Executor {
         drop(dropped);
     }
 
-    /// How many tasks a life has.
+    /// How many tasks a process has.
     pub fn count(&self, home: TaskOwner) -> usize {
         self.state
             .lock()

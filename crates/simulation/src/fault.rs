@@ -15,7 +15,7 @@ pub enum InjectedFault {
     Kill(usize),
     /// A node begins again.
     Boot(usize),
-    /// The way from one node to another is cut, or mended.
+    /// The link from one node to another is cut, or mended.
     Cut(usize, usize, bool),
     /// So many of 100 answers get lost.
     Loss(u64),

@@ -1,4 +1,4 @@
-//! The way between nodes: calls are delivered late, out of order, or not at all, and so are their answers.
+//! The links between nodes: calls are delivered late, out of order, or not at all, and so are their answers.
 //!
 //! Nodes speak through [`Service`] calls, not through bytes of HTTP: what a connection can do to a call is
 //! done here. A call or an answer may be held up long enough for later ones to overtake it; a way may be
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 /// Where messages are while they are under way.
 const UNDER_WAY: TaskOwner = TaskOwner(0);
 
-/// All ways between nodes.
+/// All links between nodes.
 #[derive(Clone)]
 pub struct Net(Arc<Shared>);
 
@@ -54,7 +54,7 @@ struct Door {
 }
 
 impl Net {
-    /// Nobody is there yet.
+    /// No node is there yet.
     pub fn new(executor: Executor, dice: Dice, trace: Trace) -> Self {
         Self(Arc::new(Shared {
             executor,
@@ -64,7 +64,7 @@ impl Net {
         }))
     }
 
-    /// `node` serves at `port` in this life of it.
+    /// `node` serves at `port` in this process of it.
     pub fn open(&self, node: usize, port: u16, home: TaskOwner, service: Arc<dyn Service>) {
         self.0.state.lock().doors.insert((node, port), Door { home, service });
     }
@@ -77,7 +77,7 @@ impl Net {
         drop(closed);
     }
 
-    /// Cuts the way from one node to another, or mends it.
+    /// Cuts the link from one node to another, or mends it.
     pub fn cut(&self, from: usize, to: usize, cut: bool) {
         let mut state = self.0.state.lock();
         match cut {

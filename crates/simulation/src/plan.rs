@@ -56,7 +56,7 @@ pub struct RunPlan {
     pub config: ClusterConfig,
     /// What happens when.
     pub events: Vec<(Duration, PlannedEvent)>,
-    /// Whether lives end before the end, so that what was promised to nobody may be forgotten.
+    /// Whether processes end before the end, so that what was promised to nobody may be forgotten.
     pub interrupts: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct Census {
     pub given_up: Vec<String>,
 }
 
-/// The pools of one life of a node.
+/// The pools of one process of a node.
 #[derive(Clone)]
 pub struct SimPools {
     /// Where they run.

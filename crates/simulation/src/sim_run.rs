@@ -69,7 +69,7 @@ impl SimRun {
     pub(crate) fn advance(&mut self, until: Duration, enough: impl Fn(&Self) -> bool) -> Result<(), Violation> {
         while !enough(self) {
             if self.cluster.turn(until)? == TurnProgress::Reached {
-                // A life that ended outside of any step has answered by its end.
+                // A process that ended outside of any step has answered by its end.
                 return self.listen();
             }
             self.listen()?;

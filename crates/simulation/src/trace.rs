@@ -1,4 +1,4 @@
-//! What happened in a run, in order: a fingerprint always, words when somebody reads them.
+//! What happened in a run, in order: a fingerprint always, words where they are wanted.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub enum Bug {
     SkipsChecksums,
     /// Whole bodies: the end of a body is missing.
     TearsBodies,
-    /// Containment: trouble with a drive is a crash.
+    /// Containment: a fault of a drive is a crash.
     PanicsOnTrouble,
     /// Containment: temporary files stay.
     KeepsTemporaries,
@@ -44,7 +44,7 @@ pub enum Bug {
     QueuesWithoutBound,
     /// Memory: each request leaves a task behind.
     LeaksTasks,
-    /// Upkeep: listing rows are not told to anybody.
+    /// Upkeep: listing rows are sent to no server.
     ForgetsRows,
     /// Upkeep: a handoff goes when one primary has what it holds.
     RemovesHandoffsEarly,
@@ -54,7 +54,7 @@ pub enum Bug {
     SyncsNoReplicas,
     /// Upkeep: an answer that breaks off counts as what it would have been.
     TrustsShortAnswers,
-    /// Upkeep: nobody notes which suffixes have changed.
+    /// Upkeep: the suffixes that have changed are not noted.
     ForgetsHints,
     /// Order: what a replicator brings wins, whatever its timestamp.
     TakesOlderReplicas,

@@ -67,7 +67,7 @@ pub struct Drive {
     /// Handles of an earlier generation answer EIO.
     pub(super) generation: u64,
     pub(super) mounted: bool,
-    /// Calls have failed with EIO, or could have: nobody knows any more what a sync has reached.
+    /// Calls have failed with EIO, or could have: what a sync has reached is not known any more.
     pub(super) has_erred: bool,
     /// In how many of 100 cases a call fails with EIO.
     pub(super) failing: u64,

@@ -1,4 +1,4 @@
-//! Open files and directories. A handle is dead (EIO) once its drive began another generation.
+//! Open files and directories. A handle of an earlier generation of its drive answers EIO.
 
 use super::drive::{Drive, FileState, ROOT};
 use super::{EIO, ENOSPC, NodeDisks, SimFiles};
