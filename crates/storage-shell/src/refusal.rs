@@ -115,38 +115,6 @@ fn dated(mut response: Response, timestamp: Option<Timestamp>) -> Response {
     response
 }
 
-pub(crate) fn standard_page(status: StatusCode) -> &'static str {
-    match status.as_u16() {
-        201 | 204 => "",
-        202 => "<html><h1>Accepted</h1><p>The request is accepted for processing.</p></html>",
-        400 => {
-            "<html><h1>Bad Request</h1><p>The server could not comply with the request since it is either \
-             malformed or otherwise incorrect.</p></html>"
-        }
-        403 => "<html><h1>Forbidden</h1><p>Access was denied to this resource.</p></html>",
-        404 => "<html><h1>Not Found</h1><p>The resource could not be found.</p></html>",
-        405 => "<html><h1>Method Not Allowed</h1><p>The method is not allowed for this resource.</p></html>",
-        406 => {
-            "<html><h1>Not Acceptable</h1><p>The resource is not available in a format acceptable to your \
-             browser.</p></html>"
-        }
-        408 => {
-            "<html><h1>Request Timeout</h1>\
-             <p>The server has waited too long for the request to be sent by the client.</p></html>"
-        }
-        409 => "<html><h1>Conflict</h1><p>There was a conflict when trying to complete your request.</p></html>",
-        412 => "<html><h1>Precondition Failed</h1><p>A precondition for this request was not met.</p></html>",
-        416 => "<html><h1>Requested Range Not Satisfiable</h1><p>The Range requested is not available.</p></html>",
-        422 => "<html><h1>Unprocessable Entity</h1><p>Unable to process the contained instructions</p></html>",
-        499 => "<html><h1>Client Disconnect</h1><p>The client was disconnected during request.</p></html>",
-        501 => "<html><h1>Not Implemented</h1><p>The requested method is not implemented by this server.</p></html>",
-        _ => {
-            "<html><h1>Internal Error</h1>\
-             <p>The server was unable to complete the request; its log says why.</p></html>"
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

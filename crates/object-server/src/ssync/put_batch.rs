@@ -84,7 +84,7 @@ mod tests {
     use peer::Target;
 
     #[test]
-    fn headers_fill_a_lot_as_bodies_do() {
+    fn headers_fill_a_batch_as_bodies_do() {
         let mut batch = PutBatch::default();
         for name in ["one", "two"] {
             assert!(!batch.is_full());

@@ -1,8 +1,8 @@
 //! Requests of an exchange that are being carried out while the next is read.
 //!
 //! A write waits for the drive most of its time, and many that wait together cost the drive hardly more than one.
-//! Always holds: at most [`REPLICATION_THREADS`] works at a time, those for one object one after the other; each request
-//! is counted once, as failed if it was lost; what is running goes on when the exchange ends.
+//! Always holds: at most [`REPLICATION_THREADS`] works at a time, those for one object one after the other; each
+//! request is counted once, as failed if it was lost; what is running goes on when the exchange ends.
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
