@@ -30,9 +30,9 @@ pub struct Device {
     health: Arc<Health>,
     pub(crate) fresh: Fresh,
     /// How often a file has got its name, and nobody knows whether the name is durable.
-    unsettled: AtomicU64,
+    unsynced: AtomicU64,
     /// Of those, how many have been settled since; held while the rest are.
-    settled: Mutex<u64>,
+    resynced: Mutex<u64>,
 }
 
 impl Device {
@@ -55,8 +55,8 @@ impl Device {
             root: health.root().to_owned(),
             health,
             fresh: Fresh::default(),
-            unsettled: AtomicU64::new(0),
-            settled: Mutex::new(0),
+            unsynced: AtomicU64::new(0),
+            resynced: Mutex::new(0),
         })
     }
 
@@ -176,7 +176,7 @@ impl Device {
             moved = self.files.rename(from, &target);
         }
         moved.map_err(FsError::io("move aside", from))?;
-        self.settle(parent)?;
+        self.sync_entries(parent)?;
         self.sync_directory(from.parent().unwrap_or(&self.root))?;
         Ok(target)
     }
@@ -221,16 +221,16 @@ impl Device {
 
     /// To be called before the first write of a process. What an earlier one made and had no time to sync, this one takes for
     /// durable; where a sync of a directory does not reach those above it, it has to be made so.
-    pub fn settle_what_is_there(&self) -> Result<(), FsError> {
+    pub fn sync_what_is_there(&self) -> Result<(), FsError> {
         self.check_present(self.must_be_mounted)?;
         match self.files.syncs_ancestors(&self.root) {
             true => Ok(()),
-            false => self.settle_everything(),
+            false => self.sync_everything(),
         }
     }
 
     /// Makes durable what other programs have written.
-    pub fn settle_everything(&self) -> Result<(), FsError> {
+    pub fn sync_everything(&self) -> Result<(), FsError> {
         self.synced(self.files.sync_everything(&self.root), &self.root)
     }
 
@@ -277,7 +277,7 @@ impl Device {
             return Ok(());
         }
         self.make_directories(directory)?;
-        let settled = self.settle(directory).map(drop);
+        let settled = self.sync_entries(directory).map(drop);
         if settled.is_err() {
             self.unmake(directory);
         }
@@ -290,7 +290,7 @@ impl Device {
         if let Some((made, generation)) = chain.first().filter(|(made, _)| made == directory)
             && self.files.remove_directory(made).is_ok()
         {
-            self.fresh.settled(made, *generation);
+            self.fresh.synced(made, *generation);
         }
     }
 
@@ -305,32 +305,32 @@ impl Device {
 
     /// To be called before others rely on what can be seen: a write that failed after its file had got its name was
     /// acknowledged to nobody, but is there to be seen, and may not be durable. Then everything is synced.
-    pub fn settle_what_failed(&self) -> Result<(), FsError> {
+    pub fn sync_what_failed(&self) -> Result<(), FsError> {
         // Where nothing ever failed nobody waits for anybody.
-        if self.unsettled.load(Ordering::Acquire) == 0 {
+        if self.unsynced.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let mut settled = self.settled.lock();
-        let failed = self.unsettled.load(Ordering::Acquire);
-        if *settled < failed {
+        let mut resynced = self.resynced.lock();
+        let failed = self.unsynced.load(Ordering::Acquire);
+        if *resynced < failed {
             let synced = self.files.sync_everything(&self.root);
             synced.map_err(FsError::io("sync what is on", &self.root))?;
-            *settled = failed;
+            *resynced = failed;
         }
         Ok(())
     }
 
-    pub(crate) fn left_unsettled(&self) {
-        self.unsettled.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn left_unsynced(&self) {
+        self.unsynced.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Syncs a directory that got an entry, and the parents of every directory made for it unless the
     /// file system has done that along with it (each saves a flush of the drive).
-    pub(crate) fn settle(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
-        self.try_settle(directory).inspect_err(|_| self.left_unsettled())
+    pub(crate) fn sync_entries(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
+        self.try_sync_entries(directory).inspect_err(|_| self.left_unsynced())
     }
 
-    fn try_settle(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
+    fn try_sync_entries(&self, directory: &Path) -> Result<Box<dyn Directory>, FsError> {
         let fresh = self.fresh.chain(directory, &self.root);
         let opened = self.sync_directory(directory)?;
         let done = !fresh.is_empty() && self.files.syncs_ancestors(directory);
@@ -338,7 +338,7 @@ impl Device {
             if !done {
                 self.sync_directory(made.parent().unwrap_or(&self.root))?;
             }
-            self.fresh.settled(&made, generation);
+            self.fresh.synced(&made, generation);
         }
         Ok(opened)
     }

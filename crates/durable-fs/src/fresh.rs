@@ -25,23 +25,23 @@ pub(crate) enum Making {
 
 #[derive(Default)]
 pub(crate) struct Fresh {
-    state: Mutex<State>,
+    state: Mutex<FreshState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FreshState {
     generation: u64,
-    notes: HashMap<PathBuf, Note>,
+    directories: HashMap<PathBuf, FreshDirectory>,
 }
 
-impl State {
+impl FreshState {
     fn next(&mut self) -> u64 {
         self.generation += 1;
         self.generation
     }
 }
 
-struct Note {
+struct FreshDirectory {
     /// When it was noted or made last.
     generation: u64,
     /// How many are about to make it.
@@ -53,7 +53,7 @@ struct Note {
 impl Fresh {
     /// Makes a directory, which is noted before; `make` says what became of it, as this does.
     pub(crate) fn make<E>(&self, directory: &Path, make: impl FnOnce() -> Result<Making, E>) -> Result<Making, E> {
-        self.note(directory);
+        self.announce(directory);
         let made = make();
         let generation = self.ended(directory, *made.as_ref().unwrap_or(&Making::Not));
         made.map(|made| match made {
@@ -62,22 +62,22 @@ impl Fresh {
         })
     }
 
-    fn note(&self, directory: &Path) {
+    fn announce(&self, directory: &Path) {
         let mut state = self.state.lock();
         let generation = state.next();
-        match state.notes.get_mut(directory) {
+        match state.directories.get_mut(directory) {
             Some(note) => {
                 note.generation = generation;
                 note.makers += 1;
             }
             None => {
                 let (makers, there) = (1, None);
-                let note = Note {
+                let note = FreshDirectory {
                     generation,
                     makers,
                     there,
                 };
-                state.notes.insert(directory.to_owned(), note);
+                state.directories.insert(directory.to_owned(), note);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Fresh {
         let mut state = self.state.lock();
         let generation = state.next();
         // It is not forgotten while it has makers.
-        let Some(note) = state.notes.get_mut(directory) else {
+        let Some(note) = state.directories.get_mut(directory) else {
             return generation;
         };
         note.makers -= 1;
@@ -99,7 +99,7 @@ impl Fresh {
             Making::Appeared => note.there = Some(generation),
             // Who else is about to make it, or has, had noted it, too.
             Making::There | Making::Not if note.makers == 0 && note.there.is_none() => {
-                state.notes.remove(directory);
+                state.directories.remove(directory);
             }
             Making::There | Making::Not => {}
         }
@@ -110,7 +110,7 @@ impl Fresh {
     pub(crate) fn are_as_made<'a>(&self, made: impl Iterator<Item = Option<(&'a Path, u64)>>) -> Vec<bool> {
         let state = self.state.lock();
         let is_as_made = |(directory, generation): (&Path, u64)| {
-            let note = state.notes.get(directory);
+            let note = state.directories.get(directory);
             note.is_some_and(|note| note.generation == generation)
         };
         made.map(|made| made.is_some_and(is_as_made)).collect()
@@ -122,9 +122,9 @@ impl Fresh {
     }
 
     /// Forgets all that were there at that generation, after a sync of everything that began later.
-    pub(crate) fn all_settled(&self, generation: u64) {
-        let is_left = |note: &Note| note.makers > 0 || note.there.is_none_or(|there| there > generation);
-        self.state.lock().notes.retain(|_, note| is_left(note));
+    pub(crate) fn all_synced(&self, generation: u64) {
+        let is_left = |note: &FreshDirectory| note.makers > 0 || note.there.is_none_or(|there| there > generation);
+        self.state.lock().directories.retain(|_, note| is_left(note));
     }
 
     /// The fresh ones among `directory` and its ancestors below `root`, deepest first.
@@ -134,18 +134,18 @@ impl Fresh {
             .ancestors()
             .take_while(|ancestor| *ancestor != root)
             .filter_map(|ancestor| {
-                let note = state.notes.get(ancestor)?;
+                let note = state.directories.get(ancestor)?;
                 Some((ancestor.to_owned(), note.generation))
             })
             .collect()
     }
 
     /// Forgets a directory whose parent was synced after `generation` was seen.
-    pub(crate) fn settled(&self, directory: &Path, generation: u64) {
+    pub(crate) fn synced(&self, directory: &Path, generation: u64) {
         let mut state = self.state.lock();
-        let is_settled = |note: &Note| note.makers == 0 && note.generation == generation;
-        if state.notes.get(directory).is_some_and(is_settled) {
-            state.notes.remove(directory);
+        let is_synced = |note: &FreshDirectory| note.makers == 0 && note.generation == generation;
+        if state.directories.get(directory).is_some_and(is_synced) {
+            state.directories.remove(directory);
         }
     }
 }
@@ -172,10 +172,10 @@ mod tests {
         let seen = fresh.chain(Path::new("/d/a/b/c"), root);
         assert_eq!(seen.len(), 1);
         make(&fresh, made, Making::Made(0));
-        fresh.settled(&seen[0].0, seen[0].1);
+        fresh.synced(&seen[0].0, seen[0].1);
         let again = fresh.chain(made, root);
         assert_eq!(again.len(), 1);
-        fresh.settled(&again[0].0, again[0].1);
+        fresh.synced(&again[0].0, again[0].1);
         assert!(!is_fresh(&fresh, made));
     }
 
@@ -197,13 +197,13 @@ mod tests {
         let fresh = Fresh::default();
         let (before, during, after) = (Path::new("/d/a"), Path::new("/d/b"), Path::new("/d/c"));
         make(&fresh, before, Making::Made(0));
-        fresh.note(during);
+        fresh.announce(during);
         let generation = fresh.generation();
         fresh.ended(during, Making::Made(0));
-        fresh.note(after);
-        fresh.all_settled(generation);
+        fresh.announce(after);
+        fresh.all_synced(generation);
         assert!(!is_fresh(&fresh, before) && is_fresh(&fresh, during) && is_fresh(&fresh, after));
-        fresh.all_settled(fresh.generation());
+        fresh.all_synced(fresh.generation());
         assert!(!is_fresh(&fresh, during) && is_fresh(&fresh, after));
     }
 
@@ -213,19 +213,19 @@ mod tests {
         let directory = Path::new("/d/a");
         for by_all in [false, true] {
             let fresh = Fresh::default();
-            fresh.note(directory);
+            fresh.announce(directory);
             make(&fresh, directory, Making::There);
             match by_all {
-                true => fresh.all_settled(fresh.generation()),
+                true => fresh.all_synced(fresh.generation()),
                 false => {
                     let seen = fresh.chain(directory, Path::new(ROOT));
-                    fresh.settled(&seen[0].0, seen[0].1);
+                    fresh.synced(&seen[0].0, seen[0].1);
                 }
             }
             assert!(is_fresh(&fresh, directory));
             let generation = fresh.generation();
             fresh.ended(directory, Making::Made(0));
-            fresh.all_settled(generation);
+            fresh.all_synced(generation);
             assert!(is_fresh(&fresh, directory));
         }
     }
@@ -243,7 +243,7 @@ mod tests {
         assert!(!is_as_made());
         let fresh_again = Fresh::default();
         make(&fresh_again, directory, Making::Made(0));
-        fresh_again.all_settled(fresh_again.generation());
+        fresh_again.all_synced(fresh_again.generation());
         assert_eq!(
             fresh_again.are_as_made([Some((directory, generation)), None].into_iter()),
             [false, false]

@@ -18,7 +18,7 @@
 //! Deliberately absent: threads, clocks, what a trial is (`trial.rs`).
 
 use crate::error::FsError;
-use crate::trial::Outcome;
+use crate::trial::TrialOutcome;
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ const FORGIVEN: u32 = 3_600;
 
 /// What a drive can be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Service {
+pub enum DriveService {
     /// Everything.
     Full,
     /// Reading.
@@ -57,13 +57,13 @@ pub enum Service {
     Out,
 }
 
-impl Service {
+impl DriveService {
     /// As figures and log lines spell it.
     pub fn word(self) -> &'static str {
         match self {
-            Service::Full => "in service",
-            Service::ReadOnly => "read-only",
-            Service::Out => "out of service",
+            DriveService::Full => "in service",
+            DriveService::ReadOnly => "read-only",
+            DriveService::Out => "out of service",
         }
     }
 }
@@ -76,11 +76,11 @@ pub struct Health {
     ended: AtomicU64,
     synced: AtomicU64,
     gone: Notify,
-    state: Mutex<State>,
+    state: Mutex<HealthState>,
 }
 
-struct State {
-    service: Service,
+struct HealthState {
+    service: DriveService,
     why: String,
     /// It is not there, which everybody notices by himself.
     absent: Option<String>,
@@ -104,9 +104,9 @@ struct State {
 }
 
 /// A job under way on a drive; it ends when this is dropped.
-pub struct Job(Arc<Health>);
+pub struct DriveJob(Arc<Health>);
 
-impl Drop for Job {
+impl Drop for DriveJob {
     fn drop(&mut self) {
         self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
@@ -122,8 +122,8 @@ impl Health {
             ended: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             gone: Notify::new(),
-            state: Mutex::new(State {
-                service: Service::Full,
+            state: Mutex::new(HealthState {
+                service: DriveService::Full,
                 why: String::new(),
                 absent: None,
                 ended: 0,
@@ -151,7 +151,7 @@ impl Health {
 
     /// Refuses when the drive is out of service.
     pub fn check(&self) -> Result<(), FsError> {
-        match self.level.load(Ordering::Acquire) >= Service::Out as u8 {
+        match self.level.load(Ordering::Acquire) >= DriveService::Out as u8 {
             true => Err(self.refusal()),
             false => Ok(()),
         }
@@ -159,7 +159,7 @@ impl Health {
 
     /// Refuses when the drive may not be written to.
     pub fn check_writable(&self) -> Result<(), FsError> {
-        match self.level.load(Ordering::Acquire) >= Service::ReadOnly as u8 {
+        match self.level.load(Ordering::Acquire) >= DriveService::ReadOnly as u8 {
             true => Err(self.refusal()),
             false => Ok(()),
         }
@@ -175,18 +175,18 @@ impl Health {
     }
 
     /// What it can be used for, and why no more.
-    pub fn service(&self) -> (Service, String) {
+    pub fn service(&self) -> (DriveService, String) {
         let state = self.state.lock();
         match (&state.absent, state.service) {
-            (Some(why), Service::Full) => (Service::Out, why.clone()),
+            (Some(why), DriveService::Full) => (DriveService::Out, why.clone()),
             (_, service) => (service, state.why.clone()),
         }
     }
 
     /// Announces a job.
-    pub fn enter(self: &Arc<Self>) -> Job {
+    pub fn enter(self: &Arc<Self>) -> DriveJob {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        Job(self.clone())
+        DriveJob(self.clone())
     }
 
     /// Completes once the drive is out of service: nobody need wait for it any longer.
@@ -212,12 +212,12 @@ impl Health {
         match symptom {
             // Nobody would ever bring it back.
             _ if !state.watched => {}
-            Symptom::Gone => self.fall(state, Service::Out, error.to_string()),
+            Symptom::Gone => self.fall(state, DriveService::Out, error.to_string()),
             Symptom::Drive => {
                 state.errors += 1;
                 if state.errors >= MANY_ERRORS {
                     let why = format!("{} errors within {WINDOW} seconds, the last: {error}", state.errors);
-                    self.fall(state, Service::Out, why);
+                    self.fall(state, DriveService::Out, why);
                 }
             }
             _ => {}
@@ -237,7 +237,7 @@ impl Health {
     /// Reports a failed sync of `path`: what was written since the last one may be lost, whatever the system says from now on.
     pub fn sync_failed(&self, path: &Path, error: &io::Error) {
         let why = format!("fsync of {} failed: {error}", path.display());
-        self.fall(&mut self.state.lock(), Service::ReadOnly, why);
+        self.fall(&mut self.state.lock(), DriveService::ReadOnly, why);
         self.saw(error);
     }
 
@@ -252,7 +252,7 @@ impl Health {
             (state.window, state.errors) = (0, 0);
         }
         state.rest = state.rest.saturating_sub(1);
-        state.quiet = if state.service == Service::Full {
+        state.quiet = if state.service == DriveService::Full {
             state.quiet + 1
         } else {
             0
@@ -262,7 +262,7 @@ impl Health {
         }
         state.unlooked += 1;
         let due = match state.service {
-            Service::Full => state.trial_asked || state.unlooked >= LOOK,
+            DriveService::Full => state.trial_asked || state.unlooked >= LOOK,
             _ => state.rest == 0,
         };
         let try_now = due && !state.trial_running;
@@ -273,7 +273,7 @@ impl Health {
         try_now
     }
 
-    fn watch_progress(&self, state: &mut State) {
+    fn watch_progress(&self, state: &mut HealthState) {
         let ended = self.ended.load(Ordering::Relaxed);
         let under_way = self.begun.load(Ordering::Relaxed).saturating_sub(ended);
         state.stuck = match under_way > 0 && ended == state.ended {
@@ -286,12 +286,12 @@ impl Health {
                 "{under_way} jobs under way, none of which has ended for {} seconds",
                 state.stuck
             );
-            self.fall(state, Service::Out, why);
+            self.fall(state, DriveService::Out, why);
         }
     }
 
     /// What is read from memory ends on a drive that takes nothing any more; a trial does not.
-    fn watch_trial(&self, state: &mut State) {
+    fn watch_trial(&self, state: &mut HealthState) {
         if !state.trial_running {
             return;
         }
@@ -303,25 +303,25 @@ impl Health {
         state.synced = synced;
         if state.trial_took >= NO_TRIAL {
             let why = format!("a trial has not ended for {} seconds", state.trial_took);
-            self.fall(state, Service::Out, why);
+            self.fall(state, DriveService::Out, why);
         }
     }
 
     /// Tells how a trial went.
-    pub fn tried(&self, outcome: Outcome) {
+    pub fn tried(&self, outcome: TrialOutcome) {
         let state = &mut *self.state.lock();
         state.trial_running = false;
-        if !matches!(outcome, Outcome::Well) {
+        if !matches!(outcome, TrialOutcome::Well) {
             state.passed = 0;
         }
-        if !matches!(outcome, Outcome::Absent(_)) && state.absent.take().is_some() {
+        if !matches!(outcome, TrialOutcome::Absent(_)) && state.absent.take().is_some() {
             tracing::info!("device {} is there again", self.root.display());
         }
         match outcome {
-            Outcome::Well => self.passed(state),
-            Outcome::ReadOnly(why) => self.fall(state, Service::ReadOnly, why),
-            Outcome::Sick(why) => self.fall(state, Service::Out, why),
-            Outcome::Absent(why) => {
+            TrialOutcome::Well => self.passed(state),
+            TrialOutcome::ReadOnly(why) => self.fall(state, DriveService::ReadOnly, why),
+            TrialOutcome::Sick(why) => self.fall(state, DriveService::Out, why),
+            TrialOutcome::Absent(why) => {
                 if state.absent.is_none() {
                     tracing::error!("device {}: {why}", self.root.display());
                 }
@@ -330,18 +330,18 @@ impl Health {
         }
     }
 
-    fn passed(&self, state: &mut State) {
+    fn passed(&self, state: &mut HealthState) {
         state.passed += 1;
-        if state.service == Service::Full || state.passed < TRIALS || state.rest > 0 || state.stuck > 0 {
+        if state.service == DriveService::Full || state.passed < TRIALS || state.rest > 0 || state.stuck > 0 {
             return;
         }
         tracing::warn!("device {} is well again and back in service", self.root.display());
-        (state.service, state.errors, state.quiet) = (Service::Full, 0, 0);
+        (state.service, state.errors, state.quiet) = (DriveService::Full, 0, 0);
         state.why.clear();
-        self.level.store(Service::Full as u8, Ordering::Release);
+        self.level.store(DriveService::Full as u8, Ordering::Release);
     }
 
-    fn fall(&self, state: &mut State, to: Service, why: String) {
+    fn fall(&self, state: &mut HealthState, to: DriveService, why: String) {
         if to <= state.service {
             return;
         }
@@ -354,7 +354,7 @@ impl Health {
         state.rest = REST.saturating_mul(1 << state.falls.min(16)).min(LONGEST_REST);
         state.falls += 1;
         self.level.store(to as u8, Ordering::Release);
-        if to == Service::Out {
+        if to == DriveService::Out {
             self.gone.notify_waiters();
         }
     }
@@ -392,150 +392,5 @@ fn judge(error: &io::Error) -> Symptom {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn os(number: i32) -> io::Error {
-        io::Error::from_raw_os_error(number)
-    }
-
-    /// Ticks until a trial is wanted, and lets it end so.
-    fn try_out(health: &Health, outcome: Outcome) -> u32 {
-        let waited = (0..LONGEST_REST * 2).take_while(|_| !health.tick()).count();
-        health.tried(outcome);
-        waited as u32
-    }
-
-    fn service(health: &Health) -> Service {
-        health.service().0
-    }
-
-    #[test]
-    fn a_failed_sync_refuses_writes_until_the_drive_is_well() {
-        let health = Health::new("/srv/sda");
-        health.sync_failed(Path::new("/srv/sda/x"), &os(28));
-        assert!(health.check().is_ok() && health.check_writable().is_err());
-        assert!(health.service().1.contains("/srv/sda/x"));
-        try_out(&health, Outcome::Well);
-        assert!(health.check_writable().is_err());
-        try_out(&health, Outcome::Well);
-        assert!(health.check_writable().is_ok());
-    }
-
-    #[test]
-    fn an_error_asks_for_a_trial_and_its_failure_ends_service() {
-        let health = Health::new("/srv/sda");
-        health.saw(&os(2));
-        assert!(!health.tick());
-        health.saw(&os(5));
-        assert!(health.tick());
-        assert_eq!(service(&health), Service::Full);
-        assert!(!health.tick(), "one trial at a time");
-        health.tried(Outcome::Sick("it hurts".into()));
-        assert_eq!(health.service(), (Service::Out, "it hurts".into()));
-        assert!(health.check().unwrap_err().to_string().contains("it hurts"));
-    }
-
-    #[test]
-    fn many_errors_end_service_for_longer_each_time() {
-        let health = Health::new("/srv/sda");
-        (0..MANY_ERRORS).for_each(|_| health.saw(&os(5)));
-        assert_eq!(service(&health), Service::Full, "nobody looks after it");
-        try_out(&health, Outcome::Well);
-        let mut rests = vec![];
-        for _ in 0..3 {
-            (0..MANY_ERRORS).for_each(|_| health.saw(&os(5)));
-            assert_eq!(service(&health), Service::Out);
-            rests.push(try_out(&health, Outcome::Well));
-            assert_eq!(service(&health), Service::Out);
-            try_out(&health, Outcome::Well);
-            assert_eq!(service(&health), Service::Full);
-        }
-        assert!(rests.windows(2).all(|pair| pair[0] < pair[1]), "{rests:?}");
-        // Spread over time they are bad luck.
-        for _ in 0..MANY_ERRORS * 2 {
-            health.saw(&os(5));
-            for _ in 0..WINDOW {
-                if health.tick() {
-                    health.tried(Outcome::Well);
-                }
-            }
-        }
-        assert_eq!(service(&health), Service::Full);
-    }
-
-    #[tokio::test]
-    async fn a_hung_drive_lets_nobody_wait() {
-        let health = Health::new("/srv/sda");
-        let job = health.enter();
-        let waiting = tokio::spawn({
-            let health = health.clone();
-            async move { health.gone().await }
-        });
-        for _ in 0..HUNG {
-            health.tick();
-            health.tried(Outcome::Well);
-        }
-        assert_eq!(service(&health), Service::Out);
-        waiting.await.unwrap();
-        for _ in 0..5 {
-            try_out(&health, Outcome::Well);
-        }
-        assert_eq!(service(&health), Service::Out, "the job has not ended");
-        drop(job);
-        try_out(&health, Outcome::Well);
-        assert_eq!(service(&health), Service::Full);
-    }
-
-    #[test]
-    fn a_drive_is_hung_whose_trial_does_not_end_whatever_else_does() {
-        let health = Health::new("/srv/sda");
-        while !health.tick() {}
-        for _ in 0..NO_TRIAL * 2 {
-            // Slow, and not hung.
-            health.has_synced();
-            health.tick();
-        }
-        for _ in 1..NO_TRIAL {
-            drop(health.enter());
-            health.tick();
-        }
-        assert_eq!(service(&health), Service::Full);
-        health.tick();
-        assert_eq!(service(&health), Service::Out);
-        health.tried(Outcome::Well);
-        assert_eq!(service(&health), Service::Out);
-        try_out(&health, Outcome::Well);
-        assert_eq!(service(&health), Service::Full);
-    }
-
-    #[test]
-    fn a_busy_drive_is_not_hung() {
-        let health = Health::new("/srv/sda");
-        let mut jobs: Vec<Job> = (0..4).map(|_| health.enter()).collect();
-        for at in 0..HUNG as usize * 3 {
-            if at % 20 == 0 {
-                jobs[0] = health.enter();
-            }
-            health.tick();
-            health.tried(Outcome::Well);
-        }
-        assert_eq!(service(&health), Service::Full);
-    }
-
-    #[test]
-    fn what_is_gone_serves_nothing_and_what_is_absent_is_told() {
-        let health = Health::new("/srv/sda");
-        health.saw(&os(30));
-        assert_eq!(try_out(&health, Outcome::ReadOnly("read-only".into())), 0);
-        assert_eq!(service(&health), Service::ReadOnly);
-        health.saw(&os(19));
-        assert_eq!(service(&health), Service::Out);
-        let health = Health::new("/srv/sda");
-        try_out(&health, Outcome::Absent("not mounted".into()));
-        assert_eq!(service(&health), Service::Out);
-        assert!(health.check().is_ok(), "everybody sees for himself");
-        try_out(&health, Outcome::Well);
-        assert_eq!(service(&health), Service::Full);
-    }
-}
+#[path = "health_tests.rs"]
+mod tests;

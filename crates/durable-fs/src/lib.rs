@@ -6,30 +6,30 @@
 //! Always holds: a crash at any line leaves the old state or the new one; after a failed fsync the
 //! device takes no more writes until a trial shows that it keeps them (`health.rs`; the kernel has dropped
 //! what it could not write, and nothing of that was promised to anybody); a device that vanished is never re-created as a directory.
-//! What may be lost with the power, but not with the process, is noted (`notes.rs`).
+//! What may be lost with the power, but not with the process, is noted (`intent_log.rs`).
 //! Deliberately absent: what files mean, where they live, who asks.
 //! No other crate renames or syncs. Tests sit beside the code; a fault-injecting disk is in `tests/`.
 
 mod aligned;
+mod batch;
 mod device;
 mod drives;
 mod error;
 mod fresh;
 pub mod health;
+pub mod intent_log;
 mod lock;
-mod lot;
-pub mod notes;
 mod reserve;
 mod staged;
 mod trial;
 
+pub use batch::Batch;
 pub use device::{Device, write_file_atomically};
 pub use drives::Drives;
 pub use error::FsError;
-pub use health::{Health, Service};
+pub use health::{DriveService, Health};
+pub use intent_log::{Intent, IntentLog};
 pub use lock::{Hint, Locked};
-pub use lot::Lot;
-pub use notes::{Note, Notes};
 pub use reserve::Reserve;
 pub use staged::{Staged, Synced};
-pub use trial::{Outcome, try_out};
+pub use trial::{TrialOutcome, try_out};

@@ -151,7 +151,7 @@ impl Staged {
 
     /// Pushes what is written so far to the disk and out of the cache, so that the final sync of a
     /// long file finds little left to do.
-    pub fn settle_part(&self, from: u64) -> Result<(), FsError> {
+    pub fn sync_part(&self, from: u64) -> Result<(), FsError> {
         self.device.synced(self.file.sync(), &self.directory)?;
         // Only advice: a kernel that does not take it costs cache, nothing else.
         let _ = self.file.forget_cached(from, self.length.saturating_sub(from));
@@ -194,7 +194,7 @@ impl Synced {
     pub fn publish(self, name: &str) -> Result<Box<dyn Directory>, FsError> {
         let mut staged = self.0;
         staged.name_it(name)?;
-        staged.device.settle(&staged.directory)
+        staged.device.sync_entries(&staged.directory)
     }
 }
 

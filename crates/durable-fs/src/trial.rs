@@ -16,7 +16,7 @@ const NUMBER: usize = size_of::<u64>();
 
 /// How a trial went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// What was written and synced was read again.
     Well,
     /// It cannot be written to, and may be read.
@@ -28,28 +28,28 @@ pub enum Outcome {
 }
 
 /// Writes, syncs and reads on the drive at `root`.
-pub fn try_out(world: &World, root: &Path, must_be_mounted: bool) -> Outcome {
+pub fn try_out(world: &World, root: &Path, must_be_mounted: bool) -> TrialOutcome {
     let device = Device::new(world.files.clone(), world.random.clone(), root);
     match device.check_present(must_be_mounted) {
-        Err(error @ (FsError::Missing(_) | FsError::NotMounted(_))) => return Outcome::Absent(error.to_string()),
-        Err(error) => return Outcome::Sick(error.to_string()),
+        Err(error @ (FsError::Missing(_) | FsError::NotMounted(_))) => return TrialOutcome::Absent(error.to_string()),
+        Err(error) => return TrialOutcome::Sick(error.to_string()),
         Ok(()) => {}
     }
     match write_and_read(world, &device) {
-        Ok(true) => Outcome::Well,
-        Ok(false) => Outcome::Sick("what was written was read back different".into()),
+        Ok(true) => TrialOutcome::Well,
+        Ok(false) => TrialOutcome::Sick("what was written was read back different".into()),
         Err(error) => judge(error),
     }
 }
 
-fn judge(error: io::Error) -> Outcome {
+fn judge(error: io::Error) -> TrialOutcome {
     use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     match error.kind() {
         // Neither room nor leave to write says anything against the drive.
-        StorageFull | QuotaExceeded | PermissionDenied => Outcome::Well,
-        ReadOnlyFilesystem => Outcome::ReadOnly(error.to_string()),
-        NotFound => Outcome::Absent(error.to_string()),
-        _ => Outcome::Sick(format!("a trial failed: {error}")),
+        StorageFull | QuotaExceeded | PermissionDenied => TrialOutcome::Well,
+        ReadOnlyFilesystem => TrialOutcome::ReadOnly(error.to_string()),
+        NotFound => TrialOutcome::Absent(error.to_string()),
+        _ => TrialOutcome::Sick(format!("a trial failed: {error}")),
     }
 }
 
@@ -89,17 +89,17 @@ mod tests {
     #[test]
     fn a_directory_is_well_and_nothing_stays() {
         let (world, dir) = (World::real(), tempfile::tempdir().unwrap());
-        assert_eq!(try_out(&world, dir.path(), false), Outcome::Well);
+        assert_eq!(try_out(&world, dir.path(), false), TrialOutcome::Well);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        assert!(matches!(try_out(&world, dir.path(), true), Outcome::Absent(_)));
+        assert!(matches!(try_out(&world, dir.path(), true), TrialOutcome::Absent(_)));
         assert!(matches!(
             try_out(&world, &dir.path().join("x"), false),
-            Outcome::Absent(_)
+            TrialOutcome::Absent(_)
         ));
         std::fs::write(dir.path().join("file"), "x").unwrap();
         assert!(matches!(
             try_out(&world, &dir.path().join("file"), false),
-            Outcome::Absent(_)
+            TrialOutcome::Absent(_)
         ));
     }
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
-use durable_fs::{Device, FsError, Health, Outcome, try_out};
+use durable_fs::{Device, FsError, Health, TrialOutcome, try_out};
 use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -191,7 +191,7 @@ impl Bench {
 
     fn write(&self, content: &[u8]) -> Result<(), FsError> {
         let directory = self.root.join("objects/7/abc");
-        let mut staged = self.device.stage(&directory, &self.root.join("tmp"))?;
+        let mut staged = self.device.stage(&directory, self.root.join("tmp"))?;
         staged.write(content)?;
         staged.set_attribute("user.a", b"b")?;
         staged.sync()?.publish("x.data").map(drop)
@@ -201,7 +201,7 @@ impl Bench {
         std::fs::read(self.root.join("objects/7/abc/x.data")).ok()
     }
 
-    fn left_behind(&self) -> usize {
+    fn orphaned_logs(&self) -> usize {
         std::fs::read_dir(self.root.join("tmp")).map_or(0, Iterator::count)
     }
 }
@@ -215,15 +215,15 @@ fn a_trial_has_no_name() {
         files: Arc::new(bench.recorder.clone()),
         ..World::real()
     };
-    assert_eq!(try_out(&world, &bench.root, false), Outcome::Well);
+    assert_eq!(try_out(&world, &bench.root, false), TrialOutcome::Well);
     assert_eq!(bench.recorder.steps(), ["write new", "sync new"]);
     bench.recorder.0.lock().named_only = true;
-    assert_eq!(try_out(&world, &bench.root, false), Outcome::Well);
+    assert_eq!(try_out(&world, &bench.root, false), TrialOutcome::Well);
     let steps = bench.recorder.steps();
     assert!(steps[0].starts_with("write .martlet-"), "{steps:?}");
     bench.recorder.0.lock().fail = Some(("sync", 5));
-    assert!(matches!(try_out(&world, &bench.root, false), Outcome::Sick(_)));
-    assert_eq!(bench.left_behind(), 0);
+    assert!(matches!(try_out(&world, &bench.root, false), TrialOutcome::Sick(_)));
+    assert_eq!(bench.orphaned_logs(), 0);
 }
 
 /// Unmounted after whoever writes had looked: nothing comes to lie below the mount point.
@@ -276,25 +276,30 @@ fn steps_come_in_order_and_new_parents_are_synced_once() {
     );
 }
 
-/// A lot of `count` objects in suffixes of their own; what became of each.
+/// A batch of `count` objects in suffixes of their own; what became of each.
 fn write_lot(bench: &Bench, count: usize) -> Vec<Result<bool, FsError>> {
-    let mut lot = bench.device.lot().unwrap();
+    let mut batch = bench.device.batch().unwrap();
     let mut stage = |number| {
         let directory = bench.root.join(format!("objects/7/{number:03}/hash"));
-        let mut staged = lot.stage_new(&directory, &bench.root.join("tmp")).unwrap();
+        let mut staged = batch.stage_new(&directory, bench.root.join("tmp")).unwrap();
         staged.write(b"body").unwrap();
         staged
     };
     let staged: Vec<_> = (0..count).map(&mut stage).collect();
     bench.recorder.steps();
     let (mut outcomes, mut synced) = (vec![], vec![]);
-    for file in lot.sync(staged) {
+    for file in batch.sync(staged) {
         match file {
             Ok(file) => synced.push((file, "x.data".into())),
             Err(error) => outcomes.push(Err(error)),
         }
     }
-    outcomes.extend(lot.publish(synced).into_iter().map(|file| file.map(|file| file.alone)));
+    outcomes.extend(
+        batch
+            .publish(synced)
+            .into_iter()
+            .map(|file| file.map(|file| file.alone)),
+    );
     outcomes
 }
 
@@ -375,7 +380,7 @@ fn what_can_be_made_anew_is_not_synced() {
         }
         let steps = bench.recorder.steps();
         assert!(!steps.iter().any(|step| step.starts_with("sync")), "{steps:?}");
-        assert_eq!(bench.left_behind(), 0);
+        assert_eq!(bench.orphaned_logs(), 0);
     }
 }
 
@@ -387,11 +392,11 @@ fn a_name_that_is_taken_is_replaced_at_once() {
         bench.write(b"old").unwrap();
         bench.write(b"new").unwrap();
         assert_eq!(bench.content().unwrap(), b"new");
-        assert_eq!(bench.left_behind(), 0);
+        assert_eq!(bench.orphaned_logs(), 0);
         bench.recorder.0.lock().fail = Some(("rename", rustix::io::Errno::IO.raw_os_error()));
         bench.write(b"newer").unwrap_err();
         assert_eq!(bench.content().unwrap(), b"new");
-        assert_eq!(bench.left_behind(), 0);
+        assert_eq!(bench.orphaned_logs(), 0);
     }
 }
 
@@ -407,7 +412,7 @@ fn a_failed_step_leaves_the_old_content_and_no_temporary_file() {
             if bench.write(b"new").is_err() {
                 assert_eq!(bench.content().unwrap(), b"old", "{step}");
             }
-            assert_eq!(bench.left_behind(), 0, "{step}");
+            assert_eq!(bench.orphaned_logs(), 0, "{step}");
         }
     }
 }
@@ -428,7 +433,7 @@ fn a_failed_fsync_ends_writing() {
 fn an_aborted_write_leaves_nothing() {
     let bench = Bench::new();
     let directory = bench.root.join("objects/7/abc");
-    let mut staged = bench.device.stage(&directory, &bench.root.join("tmp")).unwrap();
+    let mut staged = bench.device.stage(&directory, bench.root.join("tmp")).unwrap();
     staged.write(b"half").unwrap();
     drop(staged);
     assert!(!directory.exists());
@@ -490,17 +495,17 @@ fn the_sweep_spares_living_writers_and_strangers() {
     let bench = Bench::new();
     bench.recorder.0.lock().named_only = true;
     let tmp = bench.root.join("tmp");
-    let alive = bench.device.stage(&bench.root.join("objects"), &tmp).unwrap();
+    let alive = bench.device.stage(bench.root.join("objects"), &tmp).unwrap();
     std::fs::write(tmp.join(".martlet-dead"), b"x").unwrap();
     std::fs::write(tmp.join("tmpstranger"), b"x").unwrap();
     std::fs::create_dir(tmp.join("directory")).unwrap();
     assert_eq!(bench.device.sweep(&tmp, None).unwrap(), 1);
     assert_eq!(bench.device.sweep(&tmp, Some(1_000_000_000)).unwrap(), 0);
-    assert_eq!(bench.left_behind(), 3);
+    assert_eq!(bench.orphaned_logs(), 3);
     assert_eq!(bench.device.sweep(&tmp, Some(9_000_000_000)).unwrap(), 1);
-    assert_eq!(bench.left_behind(), 2);
+    assert_eq!(bench.orphaned_logs(), 2);
     drop(alive);
-    assert_eq!(bench.left_behind(), 1);
+    assert_eq!(bench.orphaned_logs(), 1);
     assert_eq!(bench.device.sweep(&bench.root.join("none"), None).unwrap(), 0);
 }
 
@@ -537,29 +542,29 @@ fn a_file_outside_any_device_is_replaced_whole() {
 #[test]
 fn what_a_failed_write_left_to_be_seen_is_synced_before_others_rely_on_it() {
     let bench = Bench::new();
-    bench.device.settle_what_failed().unwrap();
+    bench.device.sync_what_failed().unwrap();
     assert!(bench.recorder.steps().is_empty());
     bench.recorder.0.lock().fail = Some(("sync-directory", rustix::io::Errno::IO.raw_os_error()));
     bench.write(b"one").unwrap_err();
     bench.recorder.0.lock().fail = Some(("sync-all", rustix::io::Errno::IO.raw_os_error()));
     bench.recorder.steps();
-    assert!(bench.device.settle_what_failed().is_err());
+    assert!(bench.device.sync_what_failed().is_err());
     bench.recorder.0.lock().fail = None;
-    bench.device.settle_what_failed().unwrap();
-    bench.device.settle_what_failed().unwrap();
+    bench.device.sync_what_failed().unwrap();
+    bench.device.sync_what_failed().unwrap();
     assert_eq!(bench.recorder.steps(), ["sync-all dev"; 2]);
 }
 
-/// A newer object that came between a lot's two steps leaves something obsolete to look for.
+/// A newer object that came between a batch's two steps leaves something obsolete to look for.
 #[test]
 fn a_directory_is_not_its_own_when_somebody_has_published_there_meanwhile() {
     let bench = Bench::new();
     let (directory, temporaries) = (bench.root.join("objects/7/abc/hash"), bench.root.join("tmp"));
-    let mut lot = bench.device.lot().unwrap();
-    let older = lot.stage_new(&directory, &temporaries).unwrap();
+    let mut batch = bench.device.batch().unwrap();
+    let older = batch.stage_new(&directory, &temporaries).unwrap();
     let newer = bench.device.stage(&directory, &temporaries).unwrap();
     newer.sync().unwrap().publish("newer.data").map(drop).unwrap();
-    let synced = lot.sync(vec![older]).into_iter().map(Result::unwrap);
-    let published = lot.publish(synced.map(|file| (file, "older.data".into())).collect());
+    let synced = batch.sync(vec![older]).into_iter().map(Result::unwrap);
+    let published = batch.publish(synced.map(|file| (file, "older.data".into())).collect());
     assert!(!published[0].as_ref().unwrap().alone);
 }

@@ -10,7 +10,7 @@
 
 use crate::connection::{Database, DatabaseFailure};
 use crate::create::{self, NewDatabase};
-use crate::queue::Queue;
+use crate::queue::RowQueue;
 use crate::row::ContainerRow;
 use crate::{Error, Location, Row, absorb, pending};
 use parking_lot::{Mutex, MutexGuard};
@@ -26,7 +26,7 @@ pub struct Broker {
     location: Location,
     database: Mutex<Option<Database>>,
     pending: Mutex<()>,
-    queue: Queue,
+    queue: RowQueue,
 }
 
 impl Broker {
@@ -48,7 +48,7 @@ impl Broker {
             location,
             database: Mutex::new(None),
             pending: Mutex::new(()),
-            queue: Queue::default(),
+            queue: RowQueue::default(),
         }
     }
 

@@ -8,7 +8,7 @@
 //! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and committed whole.
 
 use crate::error::{Error, damage, is_failed_sync, is_failed_write};
-use crate::files::{Disk, Identity};
+use crate::files::{Disk, FileIdentity};
 use crate::image::Image;
 use crate::{Kind, Location, chexor, migrate};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -38,7 +38,7 @@ pub(crate) struct Database {
     /// Whether that has a durable name, where there is to be one.
     has_journal: bool,
     disk: Disk,
-    identity: Identity,
+    identity: FileIdentity,
     /// What is open when it is not the file itself.
     image: Option<Image>,
 }

@@ -237,9 +237,9 @@ impl Disk {
     }
 
     /// The identity of the file at `path`.
-    pub(crate) fn identity(&self, path: &Path) -> Result<Identity, Error> {
+    pub(crate) fn identity(&self, path: &Path) -> Result<FileIdentity, Error> {
         match self.info(path) {
-            Ok(found) => Ok(Identity::of(&found)),
+            Ok(found) => Ok(FileIdentity::of(&found)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 Err(Error::NotFound { path: path.to_owned() })
             }
@@ -268,7 +268,7 @@ impl Disk {
 
     fn is_still(&self, file: &dyn File, path: &Path) -> bool {
         match (file.info(), self.info(path)) {
-            (Ok(open), Ok(named)) => Identity::of(&open) == Identity::of(&named),
+            (Ok(open), Ok(named)) => FileIdentity::of(&open) == FileIdentity::of(&named),
             _ => false,
         }
     }
@@ -477,9 +477,9 @@ impl<P: Into<PathBuf>> From<P> for DeviceRoot {
 
 /// What tells a file from its replacement of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity(u64, u64);
+pub(crate) struct FileIdentity(u64, u64);
 
-impl Identity {
+impl FileIdentity {
     fn of(info: &FileInfo) -> Self {
         Self(info.device, info.inode)
     }

@@ -7,7 +7,7 @@
 //! combination of parameters (`tests/listing.rs`, `tests/oracle.rs`).
 
 use crate::composite::Times;
-use crate::query::{Plan, Range, Seen, end_of_prefix};
+use crate::query::{QueryPlan, Range, SeenName, end_of_prefix};
 use crate::{Broker, Deleted, Error, Kind, ListQuery, columns};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Row, ToSql};
@@ -148,7 +148,7 @@ fn walk(connection: &Connection, sql: &str, query: &ListQuery, each: &mut Each<'
 /// Lists from the beginning of `range` until the limit, its end, or a shared prefix too long to step over.
 fn stretch(
     statement: &mut CachedStatement<'_>,
-    plan: &Plan,
+    plan: &QueryPlan,
     range: &Range,
     left: &mut usize,
     each: &mut Each<'_>,
@@ -168,12 +168,12 @@ fn stretch(
             continue;
         }
         match plan.see(name) {
-            Seen::Itself => {}
-            Seen::Name => {
+            SeenName::Itself => {}
+            SeenName::Name => {
                 each(Entry::Item((name, row)))?;
                 *left -= 1;
             }
-            Seen::Shared { prefix, listed } => {
+            SeenName::Shared { prefix, listed } => {
                 if listed {
                     each(Entry::Shared(prefix))?;
                     *left -= 1;

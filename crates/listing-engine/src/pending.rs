@@ -57,7 +57,7 @@ fn tuple(row: &Row) -> Vec<Value> {
 
 /// What a pending file holds.
 #[derive(Debug, Default)]
-pub struct Decoded {
+pub struct DecodedRecords {
     /// The rows, oldest first.
     pub rows: Vec<Row>,
     /// One reason per record that had to be skipped.
@@ -65,8 +65,8 @@ pub struct Decoded {
 }
 
 /// Reads a pending file of a database of `kind`.
-pub fn decode(kind: Kind, bytes: &[u8]) -> Decoded {
-    let mut decoded = Decoded::default();
+pub fn decode(kind: Kind, bytes: &[u8]) -> DecodedRecords {
+    let mut decoded = DecodedRecords::default();
     for record in bytes.split(|b| matches!(b, b':' | 0)).filter(|r| !r.is_empty()) {
         match decode_record(kind, record) {
             Ok(row) => decoded.rows.push(row),

@@ -69,7 +69,7 @@ pub(crate) struct Range {
 }
 
 /// The question in the form the walk uses.
-pub(crate) struct Plan {
+pub(crate) struct QueryPlan {
     pub(crate) prefix: String,
     pub(crate) delimiter: String,
     pub(crate) within_path: bool,
@@ -79,7 +79,7 @@ pub(crate) struct Plan {
 }
 
 impl ListQuery {
-    pub(crate) fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> QueryPlan {
         let (prefix, delimiter) = match self.path.as_deref() {
             None => (self.prefix.clone(), self.delimiter.clone()),
             Some("") => (String::new(), "/".to_owned()),
@@ -89,7 +89,7 @@ impl ListQuery {
             false => (&self.marker, &self.end_marker),
             true => (&self.end_marker, &self.marker),
         };
-        Plan {
+        QueryPlan {
             range: self.range(&prefix, above, below),
             within_path: self.path.is_some(),
             listed: above.clone(),
@@ -133,7 +133,7 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
 
 /// What a name becomes in a listing with a delimiter.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seen<'n> {
+pub(crate) enum SeenName<'n> {
     /// Itself.
     Name,
     /// Part of this shared prefix; `listed` when the prefix itself is an entry.
@@ -142,27 +142,27 @@ pub(crate) enum Seen<'n> {
     Itself,
 }
 
-impl Plan {
-    pub(crate) fn see<'n>(&self, name: &'n str) -> Seen<'n> {
+impl QueryPlan {
+    pub(crate) fn see<'n>(&self, name: &'n str) -> SeenName<'n> {
         if self.delimiter.is_empty() {
-            return Seen::Name;
+            return SeenName::Name;
         }
         let after = name.get(self.prefix.len()..).unwrap_or_default();
         let end = after.find(&self.delimiter).map(|at| at + self.delimiter.len());
         match (self.within_path, end) {
-            (true, _) if after.is_empty() => Seen::Itself,
-            (true, Some(end)) if end < after.len() => Seen::Shared {
+            (true, _) if after.is_empty() => SeenName::Itself,
+            (true, Some(end)) if end < after.len() => SeenName::Shared {
                 prefix: &name[..self.prefix.len() + end],
                 listed: false,
             },
             (false, Some(end)) => {
                 let prefix = &name[..self.prefix.len() + end];
-                Seen::Shared {
+                SeenName::Shared {
                     prefix,
                     listed: prefix != self.listed,
                 }
             }
-            _ => Seen::Name,
+            _ => SeenName::Name,
         }
     }
 }

@@ -9,32 +9,32 @@ use crate::{Error, Row};
 use parking_lot::{Condvar, Mutex};
 
 /// Told once whether the rows are durable.
-pub(crate) type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
+pub(crate) type StoredCallback = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-struct Waiting {
+struct QueuedRows {
     rows: Vec<Row>,
-    done: Done,
+    done: StoredCallback,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: Vec<Waiting>,
+struct QueueState {
+    waiting: Vec<QueuedRows>,
     /// Somebody leads, or has promised to.
     led: bool,
 }
 
 /// The rows of one database on their way to its disk.
 #[derive(Default)]
-pub(crate) struct Queue {
-    state: Mutex<State>,
+pub(crate) struct RowQueue {
+    state: Mutex<QueueState>,
     turn: Condvar,
 }
 
-impl Queue {
+impl RowQueue {
     /// Accepts rows. `true` when nobody leads: the caller has promised to call [`Self::lead`].
-    pub(crate) fn push(&self, rows: Vec<Row>, done: Done) -> bool {
+    pub(crate) fn push(&self, rows: Vec<Row>, done: StoredCallback) -> bool {
         let mut state = self.state.lock();
-        state.waiting.push(Waiting { rows, done });
+        state.waiting.push(QueuedRows { rows, done });
         !std::mem::replace(&mut state.led, true)
     }
 
@@ -47,7 +47,7 @@ impl Queue {
             rows.extend(waiting.rows);
             all_done.push(waiting.done);
         }
-        let mut turn = Turn {
+        let mut turn = BatchTurn {
             queue: self,
             all_done,
             result: Err(if_lost),
@@ -80,14 +80,14 @@ impl Queue {
 }
 
 /// Tells everybody when it ends, even by a panic, and then gives up the lead unless more waits.
-struct Turn<'a> {
-    queue: &'a Queue,
-    all_done: Vec<Done>,
+struct BatchTurn<'a> {
+    queue: &'a RowQueue,
+    all_done: Vec<StoredCallback>,
     result: Result<(), Error>,
     more: bool,
 }
 
-impl Turn<'_> {
+impl BatchTurn<'_> {
     fn end(mut self) -> bool {
         self.tell();
         let mut state = self.queue.state.lock();
@@ -104,7 +104,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for BatchTurn<'_> {
     fn drop(&mut self) {
         self.tell();
         if !self.more {
@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn rows_that_arrive_during_a_batch_share_the_next() {
-        let queue = Queue::default();
+        let queue = RowQueue::default();
         let told = Arc::new(AtomicUsize::new(0));
-        let done = || -> Done {
+        let done = || -> StoredCallback {
             let told = told.clone();
             Box::new(move |result| {
                 result.unwrap();
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_panic_while_storing_fails_the_batch() {
-        let queue = Queue::default();
+        let queue = RowQueue::default();
         let failed = Arc::new(AtomicUsize::new(0));
         let counter = failed.clone();
         queue.push(

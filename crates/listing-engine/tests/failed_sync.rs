@@ -10,7 +10,7 @@
 mod faulty;
 mod support;
 
-use durable_fs::{Drives, Health, Outcome};
+use durable_fs::{Drives, Health, TrialOutcome};
 use faulty::Faulty;
 use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, ListQuery, Location, Row};
 use std::path::Path;
@@ -84,7 +84,7 @@ fn info(broker: &Broker) -> Info {
 fn come_back(health: &Health) {
     while health.check_writable().is_err() {
         if health.tick() {
-            health.tried(Outcome::Well);
+            health.tried(TrialOutcome::Well);
         }
     }
 }

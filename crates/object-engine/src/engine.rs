@@ -7,11 +7,11 @@
 //! ([`ObjectEngine::open_hot`]); big bodies stream through [`ObjectReader`] and [`ObjectWriter`].
 
 use crate::error::EngineError;
+use crate::listing_intents::ListingIntents;
 use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use crate::replica::Replica;
-use crate::rules::{CONTENT_TYPE_TIMESTAMP, FileName, Part, is_fixed};
-use crate::under_way::UnderWay;
+use crate::rules::{CONTENT_TYPE_TIMESTAMP, FileName, FilePart, is_fixed};
 use bytes::Bytes;
 use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 
@@ -157,7 +157,7 @@ impl MetadataUpdate {
     pub fn file(&self) -> FileName {
         FileName {
             timestamp: self.timestamp,
-            part: Part::Meta(self.content_type_timestamp),
+            part: FilePart::Meta(self.content_type_timestamp),
         }
     }
 }
@@ -221,7 +221,7 @@ pub trait ObjectEngine: Send + Sync {
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
 
     /// Where listing updates that are under way are noted, so that a crash does not lose them; `None` where nothing survives one.
-    fn under_way(&self) -> Option<&UnderWay> {
+    fn listing_intents(&self) -> Option<&ListingIntents> {
         None
     }
 

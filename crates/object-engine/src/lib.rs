@@ -13,6 +13,7 @@ pub mod conformance;
 mod engine;
 mod error;
 pub mod files;
+mod listing_intents;
 mod listing_update;
 pub mod memory;
 mod metadata;
@@ -21,18 +22,19 @@ mod pending_updates;
 mod replica;
 pub mod rules;
 mod suffixes;
-mod under_way;
 
 pub use durable_fs::Reserve;
 pub use engine::{
     Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
 pub use error::EngineError;
-pub use files::{Audit, Audited, Examined, FilesConfig, FilesEngine, Listing, Notice, Place};
+pub use files::{AuditListing, AuditPlace, Audited, Examined, FilesConfig, FilesEngine, Notice, ObjectAudit};
+pub use listing_intents::{IntendedChange, ListingIntents};
 pub use listing_update::ListingUpdate;
 pub use memory::MemoryEngine;
 pub use metadata::Metadata;
 pub use pending_updates::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
-pub use replica::{MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, Seen, SuffixHashes, Versions, suffix_hash};
+pub use replica::{
+    MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions, suffix_hash,
+};
 pub use suffixes::{Hashes, Suffix, SuffixHash, decode_hashes, encode_hashes};
-pub use under_way::{NotedChange, UnderWay};

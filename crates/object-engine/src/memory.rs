@@ -8,8 +8,8 @@ use crate::error::EngineError;
 use crate::listing_update::ListingUpdate;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, describe, named, update_metadata};
-use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, Seen, SuffixHashes, Versions, suffix_hash};
-use crate::rules::{self, FileName, Part};
+use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions, suffix_hash};
+use crate::rules::{self, FileName, FilePart};
 use crate::suffixes::{Hashes, Suffix};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 
-type Place = (PolicyIndex, Partition, PathHash);
-type Device = Mutex<BTreeMap<Place, Vec<Kept>>>;
+type MemoryKey = (PolicyIndex, Partition, PathHash);
+type MemoryDevice = Mutex<BTreeMap<MemoryKey, Vec<StoredPart>>>;
 
-struct Kept {
+struct StoredPart {
     file: FileName,
     metadata: Metadata,
     body: Bytes,
@@ -30,12 +30,12 @@ struct Kept {
 /// An engine that keeps objects in memory.
 #[derive(Default)]
 pub struct MemoryEngine {
-    device: Arc<Device>,
+    device: Arc<MemoryDevice>,
     updates: Mutex<Vec<ListingUpdate>>,
 }
 
 struct MemoryWriter {
-    device: Arc<Device>,
+    device: Arc<MemoryDevice>,
     key: ObjectKey,
     body: Vec<u8>,
 }
@@ -56,11 +56,11 @@ impl MemoryEngine {
         self.updates.lock().clone()
     }
 
-    fn keep(device: &Device, key: &ObjectKey, file: FileName, metadata: Metadata, body: Bytes) {
+    fn keep(device: &MemoryDevice, key: &ObjectKey, file: FileName, metadata: Metadata, body: Bytes) {
         let mut places = device.lock();
         let kept = places.entry(place(key)).or_default();
         kept.retain(|old| old.file != file);
-        kept.push(Kept { file, metadata, body });
+        kept.push(StoredPart { file, metadata, body });
         let files: Vec<FileName> = kept.iter().map(|part| part.file).collect();
         let mut position = 0;
         let obsolete = rules::choose(&files).obsolete;
@@ -71,7 +71,7 @@ impl MemoryEngine {
     }
 }
 
-fn place(key: &ObjectKey) -> Place {
+fn place(key: &ObjectKey) -> MemoryKey {
     (key.policy, key.partition, key.hash)
 }
 
@@ -120,7 +120,7 @@ impl ObjectEngine for MemoryEngine {
     }
 
     fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
-        let part = Part::Tombstone;
+        let part = FilePart::Tombstone;
         Self::keep(
             &self.device,
             key,
@@ -180,7 +180,7 @@ impl ObjectEngine for MemoryEngine {
 
 impl MemoryEngine {
     /// What there is of an object, and its name.
-    fn kept(places: &BTreeMap<Place, Vec<Kept>>, place: &Place) -> Option<(Versions, String)> {
+    fn kept(places: &BTreeMap<MemoryKey, Vec<StoredPart>>, place: &MemoryKey) -> Option<(Versions, String)> {
         let kept = places.get(place)?;
         let files: Vec<FileName> = kept.iter().map(|part| part.file).collect();
         let choice = rules::choose(&files);
@@ -190,7 +190,7 @@ impl MemoryEngine {
     }
 
     fn all_under(
-        places: &BTreeMap<Place, Vec<Kept>>,
+        places: &BTreeMap<MemoryKey, Vec<StoredPart>>,
         partition: PartitionKey,
         suffix: &str,
     ) -> Vec<(PathHash, Versions)> {
@@ -220,7 +220,7 @@ impl Replica for MemoryEngine {
         Ok(SuffixHashes {
             hashes,
             computed,
-            seen: Seen::new(),
+            seen: SeenVersions::new(),
         })
     }
 
@@ -277,7 +277,7 @@ impl ObjectWriter for MemoryWriter {
 
     fn commit(self: Box<Self>, commit: Commit) -> Result<(), EngineError> {
         check_commit(&commit, self.written())?;
-        let (timestamp, part) = (commit.timestamp, Part::Data);
+        let (timestamp, part) = (commit.timestamp, FilePart::Data);
         let metadata = named(commit.metadata, &self.key);
         MemoryEngine::keep(
             &self.device,

@@ -4,7 +4,7 @@
 use crate::engine::{Commit, MetadataUpdate, ObjectKey, Timestamps};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
-use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, FileName, Part, merge};
+use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, FileName, FilePart, merge};
 use std::fmt::{Display, Write};
 use vocabulary::Timestamp;
 
@@ -101,7 +101,7 @@ pub(crate) fn describe(
     content_type: Option<(FileName, &Metadata)>,
 ) -> (Metadata, Timestamps) {
     let typed_at = content_type.and_then(|(file, _)| match file.part {
-        Part::Meta(time) => time,
+        FilePart::Meta(time) => time,
         _ => None,
     });
     let timestamps = Timestamps {

@@ -10,7 +10,7 @@
 
 use crate::files::layout::Layout;
 use crate::files::xattrs::utf8_to_latin1;
-use crate::under_way::take_over;
+use crate::listing_intents::recover;
 use crate::{ListingUpdate, Notice};
 use durable_fs::{Device, FsError, Health};
 use pickle::{PickleLimits, Value};
@@ -174,8 +174,8 @@ impl PendingUpdates {
     }
 
     /// Makes records of what servers that are gone have left under way; how many.
-    pub fn take_over(&self) -> Result<usize, FsError> {
-        take_over(&self.device, &Layout::new(self.device.root()))
+    pub fn recover(&self) -> Result<usize, FsError> {
+        recover(&self.device, &Layout::new(self.device.root()))
     }
 
     /// The directories that may hold records, of all policies; one policy's that cannot be read hides no other's.

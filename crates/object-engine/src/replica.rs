@@ -5,7 +5,7 @@
 
 use crate::error::EngineError;
 use crate::metadata::Metadata;
-use crate::rules::{Choice, FileName, Part, lone_posts};
+use crate::rules::{Choice, FileName, FilePart, lone_posts};
 use crate::suffixes::{Hashes, Suffix, SuffixHash};
 use md5::{Digest, Md5};
 use std::collections::BTreeMap;
@@ -29,11 +29,11 @@ pub struct SuffixHashes {
     /// How many of them had to be computed now.
     pub computed: usize,
     /// What was found on the way, if [`Rehash::seen`] asks for it.
-    pub seen: Seen,
+    pub seen: SeenVersions,
 }
 
 /// What [`Replica::versions_under`] would have said of a suffix when it was hashed.
-pub type Seen = BTreeMap<Suffix, Vec<(PathHash, Versions)>>;
+pub type SeenVersions = BTreeMap<Suffix, Vec<(PathHash, Versions)>>;
 
 /// What to look at besides the suffixes that are known to have changed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,7 +72,7 @@ impl Versions {
             deleted: choice.data.is_none(),
             meta: choice.meta.map(|at| files[at].timestamp),
             content_type: choice.content_type.and_then(|at| match files[at].part {
-                Part::Meta(time) => time,
+                FilePart::Meta(time) => time,
                 _ => None,
             }),
         })
@@ -83,7 +83,7 @@ impl Versions {
         let lone = || {
             let (meta, content_type) = lone_posts(files);
             let typed = |at: usize| match files[at].part {
-                Part::Meta(time) => time,
+                FilePart::Meta(time) => time,
                 _ => None,
             };
             Some(Self {
@@ -164,7 +164,7 @@ pub trait Replica: Send + Sync {
         Ok(())
     }
 
-    /// Notes that these suffixes have been changed by another program, and makes durable what it wrote.
+    /// IntentLog that these suffixes have been changed by another program, and makes durable what it wrote.
     fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError>;
 
     /// Keeps other replication out of a partition; an error when it is at work there for longer than

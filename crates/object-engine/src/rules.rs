@@ -13,7 +13,7 @@ use vocabulary::timestamp::{decode_series, encode_series};
 
 /// What a file of a hash directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum FilePart {
     /// The body and metadata of a PUT.
     Data,
     /// The metadata of a POST; with the time its content type was set, if it carries one.
@@ -30,7 +30,7 @@ pub struct FileName {
     /// When it was written.
     pub timestamp: Timestamp,
     /// What it is.
-    pub part: Part,
+    pub part: FilePart,
 }
 
 /// Not one of ours: junk, another program's temporary file, an erasure-coded fragment.
@@ -44,9 +44,9 @@ impl FromStr for FileName {
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let (stem, extension) = name.rsplit_once('.').ok_or(UnknownName)?;
         let part = match extension {
-            "data" => Part::Data,
-            "ts" => Part::Tombstone,
-            "durable" => Part::Durable,
+            "data" => FilePart::Data,
+            "ts" => FilePart::Tombstone,
+            "durable" => FilePart::Durable,
             "meta" => return meta_name(stem),
             _ => return Err(UnknownName),
         };
@@ -60,7 +60,7 @@ fn meta_name(stem: &str) -> Result<FileName, UnknownName> {
     let carries = stem.contains(['+', '-']);
     Ok(FileName {
         timestamp,
-        part: Part::Meta(carries.then_some(content_type)),
+        part: FilePart::Meta(carries.then_some(content_type)),
     })
 }
 
@@ -68,11 +68,11 @@ impl std::fmt::Display for FileName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let time = self.timestamp;
         match self.part {
-            Part::Data => write!(f, "{time}.data"),
-            Part::Tombstone => write!(f, "{time}.ts"),
-            Part::Durable => write!(f, "{time}.durable"),
-            Part::Meta(None) => write!(f, "{time}.meta"),
-            Part::Meta(Some(content_type)) => write!(f, "{}.meta", encode_series(time, &[content_type], true)),
+            FilePart::Data => write!(f, "{time}.data"),
+            FilePart::Tombstone => write!(f, "{time}.ts"),
+            FilePart::Durable => write!(f, "{time}.durable"),
+            FilePart::Meta(None) => write!(f, "{time}.meta"),
+            FilePart::Meta(Some(content_type)) => write!(f, "{}.meta", encode_series(time, &[content_type], true)),
         }
     }
 }
@@ -98,13 +98,13 @@ pub struct Choice {
 /// are meaningless. Of the others the newest counts, and beside it the one with the newest content
 /// type if that is newer than what the newest POST carries.
 pub fn choose(files: &[FileName]) -> Choice {
-    let newest = |wanted: fn(Part) -> bool| {
+    let newest = |wanted: fn(FilePart) -> bool| {
         (0..files.len())
             .filter(|&at| wanted(files[at].part))
             .max_by_key(|&at| files[at].timestamp)
     };
-    let data = newest(|part| part == Part::Data);
-    let tombstone = newest(|part| part == Part::Tombstone);
+    let data = newest(|part| part == FilePart::Data);
+    let tombstone = newest(|part| part == FilePart::Tombstone);
     let ruler = match (data, tombstone) {
         (Some(data), Some(grave)) if files[grave].timestamp >= files[data].timestamp => Some(grave),
         (data, tombstone) => data.or(tombstone),
@@ -131,7 +131,7 @@ pub fn choose(files: &[FileName]) -> Choice {
 fn choose_metas(files: &[FileName], ruler: Option<Timestamp>) -> (Option<usize>, Option<usize>) {
     let candidates = || {
         (0..files.len()).filter(|&at| {
-            matches!(files[at].part, Part::Meta(_)) && ruler.is_none_or(|time| files[at].timestamp > time)
+            matches!(files[at].part, FilePart::Meta(_)) && ruler.is_none_or(|time| files[at].timestamp > time)
         })
     };
     let meta = candidates().max_by_key(|&at| (files[at].timestamp, content_type_time(files[at])));
@@ -145,15 +145,15 @@ fn choose_metas(files: &[FileName], ruler: Option<Timestamp>) -> (Option<usize>,
 
 fn content_type_time(file: FileName) -> Option<Timestamp> {
     match file.part {
-        Part::Meta(time) => time,
+        FilePart::Meta(time) => time,
         _ => None,
     }
 }
 
 fn is_superseded(file: FileName, ruler: Option<Timestamp>) -> bool {
     match file.part {
-        Part::Data | Part::Tombstone | Part::Meta(_) => true,
-        Part::Durable => ruler.is_some_and(|time| file.timestamp <= time),
+        FilePart::Data | FilePart::Tombstone | FilePart::Meta(_) => true,
+        FilePart::Durable => ruler.is_some_and(|time| file.timestamp <= time),
     }
 }
 
@@ -172,7 +172,7 @@ pub fn reclaimable(files: &[FileName], choice: &Choice, horizon: Timestamp) -> V
 /// Of POSTs without a body: the one that rules the user metadata, and the one that rules the content type, if that is another.
 /// Nothing where a body or a deletion is.
 pub fn lone_posts(files: &[FileName]) -> (Option<usize>, Option<usize>) {
-    let is_ruler = |file: &FileName| matches!(file.part, Part::Data | Part::Tombstone);
+    let is_ruler = |file: &FileName| matches!(file.part, FilePart::Data | FilePart::Tombstone);
     match files.iter().any(is_ruler) {
         true => (None, None),
         false => choose_metas(files, None),
@@ -232,9 +232,9 @@ mod tests {
 
     fn any_file() -> impl Strategy<Value = FileName> {
         let part = prop_oneof![
-            Just(Part::Data),
-            Just(Part::Tombstone),
-            proptest::option::of(1_u64..6).prop_map(|time| Part::Meta(time.map(at))),
+            Just(FilePart::Data),
+            Just(FilePart::Tombstone),
+            proptest::option::of(1_u64..6).prop_map(|time| FilePart::Meta(time.map(at))),
         ];
         (1_u64..6, part).prop_map(|(time, part)| FileName {
             timestamp: at(time),

@@ -9,7 +9,7 @@
 
 use object_engine::conformance::{at, commit, key};
 use object_engine::{
-    Audit, FilesConfig, FilesEngine, Metadata, MetadataUpdate, ObjectEngine, PartitionKey, Rehash, Replica,
+    FilesConfig, FilesEngine, Metadata, MetadataUpdate, ObjectAudit, ObjectEngine, PartitionKey, Rehash, Replica,
     SuffixHashes,
 };
 use std::collections::BTreeMap;
@@ -267,7 +267,7 @@ fn what_may_go_is_announced_by_the_auditor() {
     assert_eq!(hashes(&engine, 7).0, 0);
     let mut config = FilesConfig::new("sda", place.path().join("sda"));
     (config.mount_check, config.reclaim_age) = (false, Duration::from_secs(5));
-    let impatient = Audit::new(config, secrets(), Duration::ZERO, World::real());
+    let impatient = ObjectAudit::new(config, secrets(), Duration::ZERO, World::real());
     impatient.recheck(PolicyIndex::LEGACY, Partition(7), &suffix).unwrap();
     assert_eq!(hashes(&engine, 7).0, 1);
 }
@@ -276,10 +276,10 @@ fn secrets() -> HashPrefix {
     HashPrefix::new("a", "b").unwrap()
 }
 
-fn audit(devices: &Path) -> Audit {
+fn audit(devices: &Path) -> ObjectAudit {
     let mut config = FilesConfig::new("sda", devices.join("sda"));
     config.mount_check = false;
-    Audit::new(config, secrets(), Duration::ZERO, World::real())
+    ObjectAudit::new(config, secrets(), Duration::ZERO, World::real())
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::request::ObjectRequest;
 use crate::state::ObjectServerState;
 use crate::updates::{ListingRow, NotedRows};
 use http::{HeaderValue, StatusCode};
-use object_engine::rules::{FileName, Part};
+use object_engine::rules::{FileName, FilePart};
 use object_engine::{EngineError, ObjectKey, OpenOptions};
 use peer::Response;
 use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP};
@@ -78,7 +78,7 @@ fn carry_out(
 
 /// The file of a deletion.
 fn tombstone(timestamp: Timestamp) -> FileName {
-    let part = Part::Tombstone;
+    let part = FilePart::Tombstone;
     FileName { timestamp, part }
 }
 

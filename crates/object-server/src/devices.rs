@@ -3,7 +3,7 @@
 //! The pool, its workers and its lanes are `storage_shell`'s.
 
 use durable_fs::Health;
-use object_engine::{EngineError, ObjectEngine, UnderWay};
+use object_engine::{EngineError, ListingIntents, ObjectEngine};
 use std::ops::Deref;
 use std::sync::Arc;
 use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice};
@@ -38,12 +38,12 @@ impl Deref for DeviceObjects {
 
 impl DeviceEngine for DeviceObjects {
     fn has_leftovers(&self) -> bool {
-        self.under_way().is_some_and(UnderWay::is_open)
+        self.listing_intents().is_some_and(ListingIntents::is_open)
     }
 
     fn clear_leftovers(&self) {
-        if let Some(under_way) = self.under_way() {
-            under_way.put_away();
+        if let Some(under_way) = self.listing_intents() {
+            under_way.close_idle();
         }
     }
 }

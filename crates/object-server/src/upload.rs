@@ -19,7 +19,7 @@ use futures_util::future::join;
 use http::header::ETAG;
 use http::{HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
-use object_engine::rules::{FileName, Part};
+use object_engine::rules::{FileName, FilePart};
 use object_engine::{Commit, EngineError, Found, Metadata, ObjectKey, OpenOptions};
 use peer::message::RowChange;
 use peer::{Body, Digest, Response};
@@ -125,7 +125,7 @@ fn put_all(
 fn data_file(commit: &Commit) -> FileName {
     FileName {
         timestamp: commit.timestamp,
-        part: Part::Data,
+        part: FilePart::Data,
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
 use durable_fs::health::{HUNG, MANY_ERRORS};
-use durable_fs::{Health, Outcome};
+use durable_fs::{Health, TrialOutcome};
 use http::{HeaderMap, Method, StatusCode};
 use object_engine::{
     Commit, EngineError, Found, ListingUpdate, MemoryEngine, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter,
@@ -125,7 +125,7 @@ impl Site {
     fn pass(&self, seconds: u32) {
         for _ in 0..seconds {
             if self.health.tick() {
-                self.health.tried(Outcome::Well);
+                self.health.tried(TrialOutcome::Well);
             }
         }
     }

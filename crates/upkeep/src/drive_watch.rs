@@ -7,7 +7,7 @@
 //! Tests: `tests/drive_watch.rs`.
 
 use crate::{ReconFile, ReconWriter, UpkeepJob, UpkeepPace, UpkeepStep};
-use durable_fs::{Drives, Health, Outcome, Service, try_out};
+use durable_fs::{DriveService, Drives, Health, TrialOutcome, try_out};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct DriveWatch {
     must_be_mounted: bool,
     recon: Vec<(ReconWriter, ReconFile)>,
     threads: HashMap<PathBuf, Arc<Workers>>,
-    told: HashMap<PathBuf, Service>,
+    told: HashMap<PathBuf, DriveService>,
 }
 
 impl DriveWatch {
@@ -49,13 +49,13 @@ impl DriveWatch {
     fn try_out(&mut self, health: Arc<Health>) {
         let thread = match self.thread(health.root()) {
             Ok(thread) => thread,
-            Err(error) => return health.tried(Outcome::Sick(format!("no thread to try it out on: {error}"))),
+            Err(error) => return health.tried(TrialOutcome::Sick(format!("no thread to try it out on: {error}"))),
         };
         let (world, must_be_mounted) = (self.world.clone(), self.must_be_mounted);
         self.world.spawn(async move {
             let root = health.root().to_owned();
             let trial = thread.run(move || try_out(&world, &root, must_be_mounted)).await;
-            health.tried(trial.unwrap_or_else(|error| Outcome::Sick(error.to_string())));
+            health.tried(trial.unwrap_or_else(|error| TrialOutcome::Sick(error.to_string())));
         });
     }
 
@@ -77,7 +77,7 @@ impl DriveWatch {
             let before = self
                 .told
                 .insert(health.root().to_owned(), service)
-                .unwrap_or(Service::Full);
+                .unwrap_or(DriveService::Full);
             if before != service {
                 let name = health
                     .root()

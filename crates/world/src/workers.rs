@@ -81,7 +81,7 @@ impl WatchedThreads {
 impl Pools for WatchedThreads {
     fn start(&self, name: &str, threads: usize, queue: usize) -> std::io::Result<Workers> {
         let workers = Workers::start(name, threads, queue)?;
-        if let Kind::Threads(shared) = &workers.kind {
+        if let WorkersKind::Threads(shared) = &workers.kind {
             let mut all = self.0.lock();
             // Daemons start and end workers all the time.
             all.retain(|shared| shared.strong_count() > 0);
@@ -150,10 +150,10 @@ struct Queue {
 
 /// The I/O workers of one device. Dropping it ends the threads once their queue is empty.
 pub struct Workers {
-    kind: Kind,
+    kind: WorkersKind,
 }
 
-enum Kind {
+enum WorkersKind {
     Threads(Arc<Shared>),
     Given(Box<dyn Pool>),
 }
@@ -181,14 +181,14 @@ impl Workers {
         });
         one_more(&shared, &mut shared.queue.lock())?;
         Ok(Self {
-            kind: Kind::Threads(shared),
+            kind: WorkersKind::Threads(shared),
         })
     }
 
     /// Workers that are not threads.
     pub fn of(pool: impl Pool + 'static) -> Self {
         Self {
-            kind: Kind::Given(Box::new(pool)),
+            kind: WorkersKind::Given(Box::new(pool)),
         }
     }
 
@@ -203,8 +203,8 @@ impl Workers {
 
     fn submit(&self, job: Job) -> Result<(), WorkerError> {
         let shared = match &self.kind {
-            Kind::Threads(shared) => shared,
-            Kind::Given(pool) => return pool.submit(job),
+            WorkersKind::Threads(shared) => shared,
+            WorkersKind::Given(pool) => return pool.submit(job),
         };
         let mut queue = shared.queue.lock();
         if queue.jobs.len() >= shared.limit {
@@ -228,15 +228,15 @@ impl Workers {
     /// Jobs that wait for a thread.
     pub fn waiting(&self) -> usize {
         match &self.kind {
-            Kind::Threads(shared) => shared.queue.lock().jobs.len(),
-            Kind::Given(pool) => pool.waiting(),
+            WorkersKind::Threads(shared) => shared.queue.lock().jobs.len(),
+            WorkersKind::Given(pool) => pool.waiting(),
         }
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        if let Kind::Threads(shared) = &self.kind {
+        if let WorkersKind::Threads(shared) = &self.kind {
             shared.queue.lock().open = false;
             shared.ready.notify_all();
         }
@@ -353,7 +353,7 @@ mod tests {
     }
 
     fn threads_of(workers: &Workers) -> usize {
-        let Kind::Threads(shared) = &workers.kind else {
+        let WorkersKind::Threads(shared) = &workers.kind else {
             unreachable!("not threads")
         };
         shared.queue.lock().living

@@ -3,7 +3,7 @@
 //! Always holds: a drive that hangs is asked once, on a thread of its own, and nobody waits for it for longer than
 //! [`GLANCE`]; what it said last is told until it says more.
 
-use durable_fs::{Drives, Service};
+use durable_fs::{DriveService, Drives};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -143,9 +143,9 @@ impl MetricsSource for OfDevices {
                 continue;
             }
             let service = match health.service().0 {
-                Service::Full => 1.0,
-                Service::ReadOnly => 0.5,
-                Service::Out => 0.0,
+                DriveService::Full => 1.0,
+                DriveService::ReadOnly => 0.5,
+                DriveService::Out => 0.0,
             };
             page.real(&DEVICE_IN_SERVICE, &[&device], service);
             if let Some(survey) = known.get(health.root()) {

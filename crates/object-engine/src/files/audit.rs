@@ -1,6 +1,6 @@
 //! Auditing: every object of a device looked at as it lies, whatever its directory holds.
 //!
-//! The auditor walks partitions, suffixes and [`Place`]s, and examines each: names and metadata always,
+//! The auditor walks partitions, suffixes and [`AuditPlace`]s, and examines each: names and metadata always,
 //! the bytes against their checksum when asked. What a reader would not trust goes to quarantine exactly
 //! as on a read, which the suffix's invalidation announces, so that replication brings a good copy.
 //! Always holds: nothing is remembered as verified and nothing is served; a file that vanished meanwhile
@@ -8,9 +8,9 @@
 //! Deliberately absent: erasure-coded fragments (left alone), pace, whom to tell.
 //! Verdicts compared with those of OpenStack Swift 2.38.3's auditor: `tests/interop/test_auditors.py`.
 
-use super::read::{self, Part, Trouble};
-use super::reader::{Body, Reader};
-use super::{FilesConfig, State, layout, replica, write};
+use super::read::{self, PartFile, ReadFailure};
+use super::reader::{FileReader, ObjectBody};
+use super::{EngineState, FilesConfig, layout, replica, write};
 use crate::engine::{ObjectKey, ObjectReader};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
@@ -37,15 +37,15 @@ const RSYNC_ENDING: usize = 6;
 const NOTES: [&str; 3] = ["auditor_status_", "relink.", "."];
 
 /// The objects of one device, for auditing.
-pub struct Audit {
-    state: Arc<State>,
+pub struct ObjectAudit {
+    state: Arc<EngineState>,
     secrets: HashPrefix,
     rsync_patience: Duration,
 }
 
 /// Where an object's files are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct AuditPlace {
     /// The storage policy whose directory it is in.
     pub policy: PolicyIndex,
     /// The partition it is in.
@@ -58,7 +58,7 @@ pub struct Place {
 
 /// What was found in a directory.
 #[derive(Debug)]
-pub struct Listing<T> {
+pub struct AuditListing<T> {
     /// What belongs there, in ascending order.
     pub found: Vec<T>,
     /// What does not; it stays.
@@ -85,7 +85,7 @@ pub struct Audited {
     pub size: u64,
     /// Names in its directory that mean nothing; they stay.
     pub foreign: Vec<PathBuf>,
-    reader: Option<Reader>,
+    reader: Option<FileReader>,
 }
 
 impl Audited {
@@ -101,7 +101,7 @@ impl Audited {
     }
 }
 
-impl Audit {
+impl ObjectAudit {
     /// Of the device that `config` describes. Unfinished files of rsync go when they are older than
     /// `rsync_patience`.
     pub fn new(config: FilesConfig, secrets: HashPrefix, rsync_patience: Duration, world: World) -> Self {
@@ -109,7 +109,7 @@ impl Audit {
         Self::watched(config, secrets, rsync_patience, world, health)
     }
 
-    /// [`Audit::new`] on a drive whose health others judge by, too.
+    /// [`ObjectAudit::new`] on a drive whose health others judge by, too.
     pub fn watched(
         config: FilesConfig,
         secrets: HashPrefix,
@@ -126,7 +126,7 @@ impl Audit {
             ..config
         };
         Self {
-            state: State::new(config, world, health),
+            state: EngineState::new(config, world, health),
             secrets,
             rsync_patience,
         }
@@ -138,7 +138,7 @@ impl Audit {
     }
 
     /// The partitions of a policy.
-    pub fn partitions(&self, policy: PolicyIndex) -> Result<Listing<Partition>, EngineError> {
+    pub fn partitions(&self, policy: PolicyIndex) -> Result<AuditListing<Partition>, EngineError> {
         self.list(&self.directory(policy), Partition::from_directory, |name| {
             NOTES.iter().any(|note| name.starts_with(note))
         })
@@ -160,7 +160,7 @@ impl Audit {
     }
 
     /// The suffixes of a partition.
-    pub fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<Listing<String>, EngineError> {
+    pub fn suffixes(&self, policy: PolicyIndex, partition: Partition) -> Result<AuditListing<String>, EngineError> {
         let suffix = |name: &str| layout::is_suffix(name).then(|| name.to_owned());
         let ours = |name: &str| name.starts_with('.') || name.starts_with("hashes.");
         self.list(&self.state.layout.partition(policy, partition), suffix, ours)
@@ -178,10 +178,10 @@ impl Audit {
         policy: PolicyIndex,
         partition: Partition,
         suffix: &str,
-    ) -> Result<Listing<Place>, EngineError> {
+    ) -> Result<AuditListing<AuditPlace>, EngineError> {
         let parent = self.state.layout.partition(policy, partition).join(suffix);
         let place = |name: &str| {
-            PathHash::from_hex(name).map(|hash| Place {
+            PathHash::from_hex(name).map(|hash| AuditPlace {
                 policy,
                 partition,
                 hash,
@@ -200,8 +200,8 @@ impl Audit {
         path: &Path,
         understand: impl Fn(&str) -> Option<T>,
         passed_over: impl Fn(&str) -> bool,
-    ) -> Result<Listing<T>, EngineError> {
-        let mut listing = Listing {
+    ) -> Result<AuditListing<T>, EngineError> {
+        let mut listing = AuditListing {
             found: vec![],
             foreign: vec![],
         };
@@ -227,7 +227,7 @@ impl Audit {
     ///
     /// # Errors
     /// [`EngineError::Quarantined`] when it could not be trusted and has been moved away.
-    pub fn examine(&self, place: &Place, whole: bool) -> Result<Examined, EngineError> {
+    pub fn examine(&self, place: &AuditPlace, whole: bool) -> Result<Examined, EngineError> {
         self.state.ready()?;
         let mut key = ObjectKey {
             policy: place.policy,
@@ -242,13 +242,13 @@ impl Audit {
             };
             let why = match self.look(place, &mut key, &*directory, whole) {
                 Ok(examined) => return Ok(examined),
-                Err((Trouble::Engine(error), _)) => return Err(error),
-                Err((Trouble::Bad(why), _)) => why,
+                Err((ReadFailure::Engine(error), _)) => return Err(error),
+                Err((ReadFailure::Bad(why), _)) => why,
                 // The same name is listed twice, and not to be opened in between.
-                Err((Trouble::Changed, names)) if before.as_ref() == Some(&names) => {
+                Err((ReadFailure::Changed, names)) if before.as_ref() == Some(&names) => {
                     "a file in it is listed but cannot be opened".into()
                 }
-                Err((Trouble::Changed, names)) => {
+                Err((ReadFailure::Changed, names)) => {
                     before = Some(names);
                     continue;
                 }
@@ -260,7 +260,7 @@ impl Audit {
     }
 
     /// Takes an object out of sight.
-    pub fn quarantine(&self, place: &Place, name: &str, why: &str) -> Result<(), EngineError> {
+    pub fn quarantine(&self, place: &AuditPlace, name: &str, why: &str) -> Result<(), EngineError> {
         let key = ObjectKey {
             policy: place.policy,
             partition: place.partition,
@@ -273,7 +273,7 @@ impl Audit {
 
     /// Removes an object with all its files and leaves no tombstone: for what no listing has known for
     /// longer than tombstones last.
-    pub fn remove(&self, place: &Place) -> Result<(), EngineError> {
+    pub fn remove(&self, place: &AuditPlace) -> Result<(), EngineError> {
         self.state.ready()?;
         write::announce(&self.state, &place.directory)?;
         let failed = |error| self.state.io("remove the files in", &place.directory, error);
@@ -297,11 +297,11 @@ impl Audit {
 
     fn look(
         &self,
-        place: &Place,
+        place: &AuditPlace,
         key: &mut ObjectKey,
         directory: &dyn Directory,
         whole: bool,
-    ) -> Result<Examined, (Trouble, Vec<String>)> {
+    ) -> Result<Examined, (ReadFailure, Vec<String>)> {
         let path = &place.directory;
         let mut listed = Contents::default();
         let contents = listed.fill(&self.state, path, directory);
@@ -324,9 +324,9 @@ impl Audit {
         listed: &Contents,
         choice: &Choice,
         whole: bool,
-    ) -> Result<Examined, Trouble> {
+    ) -> Result<Examined, ReadFailure> {
         if let Some(at) = choice.tombstone {
-            Part::read(&self.state, path, directory, &listed.names[at])?;
+            PartFile::read(&self.state, path, directory, &listed.names[at])?;
             let age = self.state.config.reclaim_age.as_secs();
             let horizon = self.state.world.clock.now().seconds().saturating_sub(age);
             if whole && listed.files[at].timestamp < Timestamp::from_seconds(horizon) {
@@ -344,9 +344,9 @@ impl Audit {
         listed: &Contents,
         (data_at, choice): (usize, &Choice),
         whole: bool,
-    ) -> Result<Examined, Trouble> {
+    ) -> Result<Examined, ReadFailure> {
         let Contents { names, files, others } = listed;
-        let data = Part::read(&self.state, path, directory, &names[data_at])?;
+        let data = PartFile::read(&self.state, path, directory, &names[data_at])?;
         key.name = self.check_name(&data.metadata, key.hash)?;
         let (meta, typed) = read::read_posts(&self.state, path, directory, names, choice)?;
         let (metadata, timestamps) = read::describe_parts(files, data_at, &data, (choice, &meta, &typed));
@@ -356,19 +356,19 @@ impl Audit {
         let looked_at = data.file.info();
         let info = looked_at.map_err(|error| self.state.io("look at", path, error))?;
         if info.kind != Kind::File {
-            return Err(Trouble::Bad(format!("{} is no file", names[data_at])));
+            return Err(ReadFailure::Bad(format!("{} is no file", names[data_at])));
         }
         read::check_length(&data.metadata, &info)?;
         if info.size > 0 && data.metadata.get(ETAG).is_none() {
-            return Err(Trouble::Bad("its metadata give no ETag".into()));
+            return Err(ReadFailure::Bad("its metadata give no ETag".into()));
         }
         let foreign = others
             .iter()
             .filter(|name| !is_rsyncs(name))
             .map(|name| path.join(name))
             .collect();
-        let body = Body::new(&self.state, key, (path, &names[data_at]), &info, &data.metadata);
-        let reader = (whole && info.size > 0).then(|| Reader::begin(body, data.file, &[]));
+        let body = ObjectBody::new(&self.state, key, (path, &names[data_at]), &info, &data.metadata);
+        let reader = (whole && info.size > 0).then(|| FileReader::begin(body, data.file, &[]));
         Ok(Examined::Object(Box::new(Audited {
             metadata,
             name: key.name.clone(),
@@ -380,8 +380,8 @@ impl Audit {
     }
 
     /// The object's name, if the directory is the one that such an object has.
-    fn check_name(&self, metadata: &Metadata, hash: PathHash) -> Result<String, Trouble> {
-        let bad = |why: &str| Trouble::Bad(why.into());
+    fn check_name(&self, metadata: &Metadata, hash: PathHash) -> Result<String, ReadFailure> {
+        let bad = |why: &str| ReadFailure::Bad(why.into());
         let name = metadata.get(NAME).ok_or_else(|| bad("its metadata give no name"))?;
         let name = std::str::from_utf8(name).map_err(|_| bad("the name in its metadata is not UTF-8"))?;
         let path = name.strip_prefix('/').and_then(|path| EntityPath::split(path).ok());
@@ -393,20 +393,20 @@ impl Audit {
             parts.is_some_and(|(account, container, object)| self.secrets.object(account, container, object) == hash);
         match belongs {
             true => Ok(name.to_owned()),
-            false => Err(Trouble::Bad(format!(
+            false => Err(ReadFailure::Bad(format!(
                 "the hash of the name in its metadata, {name:?}, is not its directory's"
             ))),
         }
     }
 
-    fn is_expired(&self, metadata: &Metadata) -> Result<bool, Trouble> {
+    fn is_expired(&self, metadata: &Metadata) -> Result<bool, ReadFailure> {
         let Some(value) = metadata.get(X_DELETE_AT) else {
             return Ok(false);
         };
         let text = String::from_utf8_lossy(value);
         match text.trim().parse::<i64>() {
             Ok(at) => Ok(u64::try_from(at).unwrap_or(0) <= self.state.world.clock.now().seconds()),
-            Err(_) => Err(Trouble::Bad(format!("its X-Delete-At is {text:?}"))),
+            Err(_) => Err(ReadFailure::Bad(format!("its X-Delete-At is {text:?}"))),
         }
     }
 
@@ -437,7 +437,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn fill(&mut self, state: &State, path: &Path, directory: &dyn Directory) -> Result<(), Trouble> {
+    fn fill(&mut self, state: &EngineState, path: &Path, directory: &dyn Directory) -> Result<(), ReadFailure> {
         let listed = directory.list(&mut |name| {
             let name = name.to_string_lossy().into_owned();
             match name.parse() {
@@ -449,7 +449,7 @@ impl Contents {
             }
         });
         match listed {
-            Err(error) if read::is_damaged(&error) => Err(Trouble::Bad(format!("it cannot be listed: {error}"))),
+            Err(error) if read::is_damaged(&error) => Err(ReadFailure::Bad(format!("it cannot be listed: {error}"))),
             other => other.map_err(|error| state.io("list", path, error).into()),
         }
     }

@@ -10,7 +10,7 @@
 //! - the hash directory is the one that was listed, device, inode and both times alike: so the same
 //!   files are in it, whoever works on the drive; and the files that counted are the same by the same
 //!   signs: so metadata and body are;
-//! - none of these had changed within the second before they were read ([`is_settled`]): the clock of
+//! - none of these had changed within the second before they were read ([`is_stable`]): the clock of
 //!   the file system ticks too coarsely to show a second change in one tick. (The rule git has for its
 //!   index. A clock set back by exactly as much as hides a change to the nanosecond defeats it.)
 //! - the mark that the body matched its checksum still holds ([`super::verified`]); without marks
@@ -21,8 +21,8 @@
 //! drop what they replace, for the room: freshness does not depend on it.
 //! Page: `docs/formats/object-files.md`, "Reading". Tests: `tests/files_hot.rs`.
 
-use super::State;
-use super::verified::is_settled;
+use super::EngineState;
+use super::verified::is_stable;
 use crate::engine::{Found, ObjectKey, OpenOptions, Timestamps};
 use crate::metadata::Metadata;
 use bytes::Bytes;
@@ -41,11 +41,11 @@ const OVERHEAD: usize = 1_024;
 const LARGEST_SHARE: usize = 16;
 
 pub(crate) struct HotObjects {
-    kept: Option<Mutex<Kept>>,
+    kept: Option<Mutex<HotCache>>,
     room: usize,
 }
 
-struct Kept {
+struct HotCache {
     objects: LruCache<ObjectKey, Arc<HotObject>>,
     bytes: usize,
 }
@@ -66,7 +66,7 @@ struct HotObject {
 }
 
 /// What the ordinary way looked at to find an object.
-pub(super) struct Seen {
+pub(super) struct SeenFiles {
     /// When it began.
     pub(super) began: Timestamp,
     pub(super) path: PathBuf,
@@ -79,7 +79,7 @@ impl HotObjects {
     pub(crate) fn new(objects: usize, room: usize) -> Self {
         let kept = NonZeroUsize::new(objects).map(|objects| {
             let objects = LruCache::new(objects);
-            Mutex::new(Kept { objects, bytes: 0 })
+            Mutex::new(HotCache { objects, bytes: 0 })
         });
         Self { kept, room }
     }
@@ -103,7 +103,7 @@ impl HotObjects {
     }
 }
 
-impl Kept {
+impl HotCache {
     fn remove(&mut self, key: &ObjectKey) {
         if let Some(removed) = self.objects.pop(key) {
             self.bytes -= removed.weight;
@@ -147,7 +147,7 @@ impl HotObject {
     }
 }
 
-impl State {
+impl EngineState {
     /// Answers from memory. Never blocks.
     pub(super) fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
         let object = self.hot.get(key)?;
@@ -162,13 +162,13 @@ impl State {
     }
 
     /// Keeps an object in mind that was just found, if its state can be recognised again.
-    pub(super) fn remember(&self, key: &ObjectKey, found: &Found, seen: Seen) {
+    pub(super) fn remember(&self, key: &ObjectKey, found: &Found, seen: SeenFiles) {
         if self.hot.kept.is_none() || self.config.verified_marks == 0 {
             return;
         }
         let Ok(directory) = seen.directory.info() else { return };
-        let is_settled = |info: &FileInfo| is_settled(info, seen.began);
-        if !is_settled(&directory) || !seen.files.iter().all(|(_, info)| is_settled(info)) {
+        let is_stable = |info: &FileInfo| is_stable(info, seen.began);
+        if !is_stable(&directory) || !seen.files.iter().all(|(_, info)| is_stable(info)) {
             return;
         }
         if !self.device.files().can_glance(&seen.path) || !self.is_below_mount(&directory) {

@@ -10,6 +10,7 @@
 //! The layout is drawn in `docs/formats/object-files.md`; tests in `tests/files_*.rs`.
 
 mod audit;
+mod batch;
 mod config;
 mod hot;
 pub(crate) mod layout;
@@ -18,19 +19,19 @@ mod reader;
 mod replica;
 mod space;
 mod strange;
-mod together;
 mod verified;
 mod write;
 pub mod xattrs;
 
-pub use audit::{Audit, Audited, Examined, Listing, Place};
+pub use audit::{AuditListing, AuditPlace, Audited, Examined, ObjectAudit};
 pub use config::{FilesConfig, Notice};
 
 use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter, OpenOptions};
 use crate::error::EngineError;
+use crate::listing_intents::{ListingIntents, recover, save};
 use crate::listing_update::ListingUpdate;
 use crate::replica::Replica;
-use crate::under_way::{UnderWay, save, take_over};
+use batch::WholeWrite;
 use bytes::Bytes;
 use durable_fs::{Device, FsError, Health};
 use hot::HotObjects;
@@ -38,19 +39,18 @@ use layout::Layout;
 use space::SpaceGuard;
 use std::path::Path;
 use std::sync::Arc;
-use together::Write;
 use verified::VerifiedMarks;
 use vocabulary::{FaultKind, Partition, PathHash, PolicyIndex, Timestamp};
 use world::World;
 
 /// The `files` engine of one device.
 pub struct FilesEngine {
-    state: Arc<State>,
-    under_way: UnderWay,
+    state: Arc<EngineState>,
+    listing_intents: ListingIntents,
 }
 
 /// What readers and writers that outlive a call share with the engine.
-pub(crate) struct State {
+pub(crate) struct EngineState {
     config: FilesConfig,
     layout: Layout,
     device: Arc<Device>,
@@ -70,19 +70,19 @@ impl FilesEngine {
 
     /// [`FilesEngine::start`] on a drive whose health others judge by, too.
     pub fn watched(config: FilesConfig, world: World, health: Arc<Health>) -> Self {
-        let state = State::new(config, world, health);
-        state.settle();
-        state.take_over();
+        let state = EngineState::new(config, world, health);
+        state.sync_what_is_there();
+        state.recover();
         state.sweep(None);
-        let under_way = UnderWay::new(state.device.clone(), &state.layout);
-        Self { state, under_way }
+        let listing_intents = ListingIntents::new(state.device.clone(), &state.layout);
+        Self { state, listing_intents }
     }
 }
 
-impl State {
+impl EngineState {
     fn new(config: FilesConfig, world: World, health: Arc<Health>) -> Arc<Self> {
         let device = Device::watched(world.files.clone(), world.random.clone(), health, config.mount_check);
-        Arc::new(State {
+        Arc::new(EngineState {
             layout: Layout::new(&config.root),
             space: SpaceGuard::new(config.reserve),
             verified: VerifiedMarks::new(config.verified_marks, config.verified_for),
@@ -102,10 +102,10 @@ impl State {
         }
     }
 
-    /// [`State::ready`], and what can be seen is durable: others are about to rely on it.
-    fn settled(&self) -> Result<(), EngineError> {
+    /// [`EngineState::ready`], and what can be seen is durable: others are about to rely on it.
+    fn ready_and_synced(&self) -> Result<(), EngineError> {
         self.ready()?;
-        self.device.settle_what_failed().map_err(|error| self.blame(error))
+        self.device.sync_what_failed().map_err(|error| self.blame(error))
     }
 
     /// Whether the device itself is there, asked when something on it is not.
@@ -142,8 +142,8 @@ impl State {
         self.blame(FsError::io(doing, path)(source))
     }
 
-    fn settle(&self) {
-        match self.device.settle_what_is_there() {
+    fn sync_what_is_there(&self) {
+        match self.device.sync_what_is_there() {
             Ok(()) => {}
             Err(error) if error.is_unavailable() => {}
             Err(error) => tracing::error!(device = self.config.name, %error, "could not sync what is there"),
@@ -151,8 +151,8 @@ impl State {
     }
 
     /// Makes sure that listings learn of what crashed servers had no time to tell them.
-    fn take_over(&self) {
-        match take_over(&self.device, &self.layout) {
+    fn recover(&self) {
+        match recover(&self.device, &self.layout) {
             Ok(0) => {}
             Ok(count) => tracing::info!(
                 device = self.config.name,
@@ -210,11 +210,11 @@ impl ObjectEngine for FilesEngine {
     }
 
     fn create(&self, key: &ObjectKey, expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {
-        Ok(Box::new(write::Writer::begin(&self.state, key, expected_size)?))
+        Ok(Box::new(write::FileWriter::begin(&self.state, key, expected_size)?))
     }
 
     fn put(&self, key: &ObjectKey, body: &[u8], commit: Commit) -> Result<(), EngineError> {
-        let mut writer = write::Writer::begin(&self.state, key, Some(body.len() as u64))?;
+        let mut writer = write::FileWriter::begin(&self.state, key, Some(body.len() as u64))?;
         writer.append(body)?;
         writer.publish(commit)
     }
@@ -228,13 +228,17 @@ impl ObjectEngine for FilesEngine {
     }
 
     fn delete_all(&self, deletions: &[(ObjectKey, Timestamp)]) -> Vec<Result<(), EngineError>> {
-        let tombstones = deletions.iter().map(|(key, time)| Ok(Write::tombstone(key, *time)));
-        together::write_all(&self.state, tombstones)
+        let tombstones = deletions
+            .iter()
+            .map(|(key, time)| Ok(WholeWrite::tombstone(key, *time)));
+        batch::write_all(&self.state, tombstones)
     }
 
     fn put_all(&self, puts: &[(ObjectKey, Bytes, Commit)]) -> Vec<Result<(), EngineError>> {
-        let writes = puts.iter().map(|(key, body, commit)| Write::data(key, body, commit));
-        together::write_all(&self.state, writes)
+        let writes = puts
+            .iter()
+            .map(|(key, body, commit)| WholeWrite::data(key, body, commit));
+        batch::write_all(&self.state, writes)
     }
 
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {
@@ -243,8 +247,8 @@ impl ObjectEngine for FilesEngine {
         write::quarantine(&self.state, key, &directory, why).map(drop)
     }
 
-    fn under_way(&self) -> Option<&UnderWay> {
-        Some(&self.under_way)
+    fn listing_intents(&self) -> Option<&ListingIntents> {
+        Some(&self.listing_intents)
     }
 
     fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError> {

@@ -3,9 +3,9 @@
 //! Files come and go while this happens; a chosen file that vanished means that something newer
 //! came, so the directory is looked at again. What cannot be trusted is quarantined on the spot.
 
-use super::hot::Seen;
-use super::reader::{Body, Reader};
-use super::{State, strange, write, xattrs};
+use super::hot::SeenFiles;
+use super::reader::{FileReader, ObjectBody};
+use super::{EngineState, strange, write, xattrs};
 use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions, Timestamps};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
@@ -26,7 +26,7 @@ const EUCLEAN: i32 = 117;
 const ENODATA: i32 = 61;
 
 /// Why one look at the directory did not succeed.
-pub(super) enum Trouble {
+pub(super) enum ReadFailure {
     /// A file vanished: look again.
     Changed,
     /// This cannot be trusted.
@@ -34,13 +34,13 @@ pub(super) enum Trouble {
     Engine(EngineError),
 }
 
-impl From<EngineError> for Trouble {
+impl From<EngineError> for ReadFailure {
     fn from(error: EngineError) -> Self {
-        Trouble::Engine(error)
+        ReadFailure::Engine(error)
     }
 }
 
-pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+pub(super) fn open(state: &Arc<EngineState>, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
     state.ready()?;
     let path = state.layout.hash_directory(key);
     for _ in 0..RETRIES {
@@ -51,7 +51,7 @@ pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) ->
         };
         match look(state, key, &path, &*directory, options) {
             Ok((found, files)) => {
-                let seen = Seen {
+                let seen = SeenFiles {
                     began,
                     path,
                     directory,
@@ -62,9 +62,9 @@ pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) ->
                 }
                 return Ok(found);
             }
-            Err(Trouble::Changed) => {}
-            Err(Trouble::Engine(error)) => return Err(error),
-            Err(Trouble::Bad(why)) => return Err(distrust(state, key, &path, why)),
+            Err(ReadFailure::Changed) => {}
+            Err(ReadFailure::Engine(error)) => return Err(error),
+            Err(ReadFailure::Bad(why)) => return Err(distrust(state, key, &path, why)),
         }
     }
     let source = io::Error::other("its files keep changing");
@@ -73,7 +73,7 @@ pub(super) fn open(state: &Arc<State>, key: &ObjectKey, options: OpenOptions) ->
 
 /// [`open`] for objects of one partition, whose directory the way begins at. Whatever is wrong there is looked at in full.
 pub(super) fn open_all(
-    state: &Arc<State>,
+    state: &Arc<EngineState>,
     keys: &[ObjectKey],
     options: OpenOptions,
 ) -> Vec<Result<Found, EngineError>> {
@@ -105,7 +105,9 @@ pub(super) fn open_all(
             .map(|directory| look(state, key, &path, &*directory, options))
         {
             Ok(Ok((found, _))) => Ok(found),
-            Ok(Err(Trouble::Engine(EngineError::NotFound { deleted_at }))) => Err(EngineError::NotFound { deleted_at }),
+            Ok(Err(ReadFailure::Engine(EngineError::NotFound { deleted_at }))) => {
+                Err(EngineError::NotFound { deleted_at })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(EngineError::NotFound { deleted_at: None }),
             _ => one(key),
         }
@@ -116,13 +118,13 @@ pub(super) fn open_all(
 /// [`ObjectEngine::open_listed`](crate::ObjectEngine::open_listed): by the body's usual name, without a list. Whatever is wrong
 /// there is looked at in full.
 pub(super) fn open_listed(
-    state: &Arc<State>,
+    state: &Arc<EngineState>,
     key: &ObjectKey,
     timestamp: Timestamp,
     options: OpenOptions,
 ) -> Result<Found, EngineError> {
     state.ready()?;
-    let (path, part) = (state.layout.hash_directory(key), rules::Part::Data);
+    let (path, part) = (state.layout.hash_directory(key), rules::FilePart::Data);
     let file = FileName { timestamp, part };
     match look_listed(state, key, &path, file, options) {
         Ok(found) => Ok(found),
@@ -131,22 +133,22 @@ pub(super) fn open_listed(
 }
 
 fn look_listed(
-    state: &Arc<State>,
+    state: &Arc<EngineState>,
     key: &ObjectKey,
     path: &Path,
     file: FileName,
     options: OpenOptions,
-) -> Result<Found, Trouble> {
+) -> Result<Found, ReadFailure> {
     let name = file.to_string();
     let opened = state.device.files().open(&path.join(&name), Purpose::ReadHere);
-    let data = Part::of(state, path, &name, opened.map_err(|_| Trouble::Changed)?)?;
+    let data = PartFile::of(state, path, &name, opened.map_err(|_| ReadFailure::Changed)?)?;
     let info = data.checked(state, key, path, &name)?;
     let described = describe((file, &data.metadata), None, None);
     bring(state, key, (path, &name), (data, &info), described, options)
 }
 
 /// Quarantines and says so.
-pub(super) fn distrust(state: &Arc<State>, key: &ObjectKey, directory: &Path, why: String) -> EngineError {
+pub(super) fn distrust(state: &Arc<EngineState>, key: &ObjectKey, directory: &Path, why: String) -> EngineError {
     match write::quarantine(state, key, directory, &why) {
         Ok(_) => EngineError::Quarantined {
             path: directory.display().to_string(),
@@ -157,7 +159,7 @@ pub(super) fn distrust(state: &Arc<State>, key: &ObjectKey, directory: &Path, wh
 }
 
 pub(super) fn open_directory(
-    state: &Arc<State>,
+    state: &Arc<EngineState>,
     key: &ObjectKey,
     path: &Path,
 ) -> Result<Option<Box<dyn Directory>>, EngineError> {
@@ -174,13 +176,13 @@ pub(super) fn is_damaged(error: &io::Error) -> bool {
 }
 
 /// The names of directories in a directory that are UTF-8; none when it does not exist.
-pub(super) fn list(state: &State, path: &Path) -> Result<Vec<String>, EngineError> {
+pub(super) fn list(state: &EngineState, path: &Path) -> Result<Vec<String>, EngineError> {
     let names = list_all(state, path)?;
     Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
 }
 
 /// All names of directories in a directory; none when it does not exist. What lies elsewhere is passed over.
-pub(super) fn list_all(state: &State, path: &Path) -> Result<Vec<OsString>, EngineError> {
+pub(super) fn list_all(state: &EngineState, path: &Path) -> Result<Vec<OsString>, EngineError> {
     state.ready()?;
     let directory = match state.device.files().open_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return state.present().map(|()| vec![]),
@@ -204,15 +206,15 @@ pub(super) fn object_files(directory: &dyn Directory) -> io::Result<(Vec<String>
 }
 
 fn look(
-    state: &Arc<State>,
+    state: &Arc<EngineState>,
     key: &ObjectKey,
     path: &Path,
     directory: &dyn Directory,
     options: OpenOptions,
-) -> Result<(Found, Vec<(String, FileInfo)>), Trouble> {
+) -> Result<(Found, Vec<(String, FileInfo)>), ReadFailure> {
     let (names, files) = match object_files(directory) {
         Ok(listed) => listed,
-        Err(error) if is_damaged(&error) => return Err(Trouble::Bad(format!("it cannot be listed: {error}"))),
+        Err(error) if is_damaged(&error) => return Err(ReadFailure::Bad(format!("it cannot be listed: {error}"))),
         Err(error) => return Err(state.io("list", path, error).into()),
     };
     let choice = choose(&files);
@@ -220,7 +222,7 @@ fn look(
         let deleted_at = choice.tombstone.map(|at| files[at].timestamp);
         return Err(EngineError::NotFound { deleted_at }.into());
     };
-    let data = Part::read(state, path, directory, &names[data_at])?;
+    let data = PartFile::read(state, path, directory, &names[data_at])?;
     let (meta, typed) = read_posts(state, path, directory, &names, &choice)?;
     let info = data.checked(state, key, path, &names[data_at])?;
     let mut seen = vec![(names[data_at].clone(), info)];
@@ -236,14 +238,14 @@ fn look(
 
 /// The object, as the caller asked for it.
 fn bring(
-    state: &Arc<State>,
+    state: &Arc<EngineState>,
     key: &ObjectKey,
     (path, name): (&Path, &str),
-    (data, info): (Part, &FileInfo),
+    (data, info): (PartFile, &FileInfo),
     (metadata, timestamps): (Metadata, Timestamps),
     options: OpenOptions,
-) -> Result<Found, Trouble> {
-    let Part {
+) -> Result<Found, ReadFailure> {
+    let PartFile {
         file,
         metadata: data_metadata,
     } = data;
@@ -261,39 +263,44 @@ fn bring(
     })
 }
 
-pub(super) struct Part {
+pub(super) struct PartFile {
     pub(super) file: Box<dyn File>,
     pub(super) metadata: Metadata,
 }
 
-impl Part {
-    pub(super) fn read(state: &State, path: &Path, directory: &dyn Directory, name: &str) -> Result<Self, Trouble> {
+impl PartFile {
+    pub(super) fn read(
+        state: &EngineState,
+        path: &Path,
+        directory: &dyn Directory,
+        name: &str,
+    ) -> Result<Self, ReadFailure> {
         let file = match directory.open(name) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::Changed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ReadFailure::Changed),
             Err(_) if strange::is_at(state, &path.join(name)) => {
-                return Err(Trouble::Bad(format!("{name} is no file")));
+                return Err(ReadFailure::Bad(format!("{name} is no file")));
             }
             Err(error) => return Err(state.io("open", &path.join(name), error).into()),
         };
         Self::of(state, path, name, file)
     }
 
-    fn of(state: &State, path: &Path, name: &str, file: Box<dyn File>) -> Result<Self, Trouble> {
+    fn of(state: &EngineState, path: &Path, name: &str, file: Box<dyn File>) -> Result<Self, ReadFailure> {
         match xattrs::read(&*file) {
             Ok(metadata) => Ok(Self { file, metadata }),
-            Err(xattrs::ReadError::Bad(why)) => Err(Trouble::Bad(format!("{name}: {why}"))),
+            Err(xattrs::ReadError::Bad(why)) => Err(ReadFailure::Bad(format!("{name}: {why}"))),
             Err(xattrs::ReadError::Io(error)) => Err(state.io("read the metadata of", &path.join(name), error).into()),
         }
     }
 
-    fn info(&self, state: &State, path: &Path) -> Result<FileInfo, Trouble> {
+    fn info(&self, state: &EngineState, path: &Path) -> Result<FileInfo, ReadFailure> {
         let info = self.file.info();
         info.map_err(|error| state.io("look at", path, error).into())
     }
 
     /// What the file system says of a body, if it is this object's and as long as it should be.
-    fn checked(&self, state: &State, key: &ObjectKey, path: &Path, name: &str) -> Result<FileInfo, Trouble> {
+    fn checked(&self, state: &EngineState, key: &ObjectKey, path: &Path, name: &str) -> Result<FileInfo, ReadFailure> {
         check_name(key, &self.metadata, || path.join(name).display().to_string())?;
         let info = self.info(state, path)?;
         check_length(&self.metadata, &info)?;
@@ -303,13 +310,16 @@ impl Part {
 
 /// The POSTs that count; the second only when it is not the first.
 pub(super) fn read_posts(
-    state: &State,
+    state: &EngineState,
     path: &Path,
     directory: &dyn Directory,
     names: &[String],
     choice: &Choice,
-) -> Result<(Option<Part>, Option<Part>), Trouble> {
-    let read = |at: Option<usize>| at.map(|at| Part::read(state, path, directory, &names[at])).transpose();
+) -> Result<(Option<PartFile>, Option<PartFile>), ReadFailure> {
+    let read = |at: Option<usize>| {
+        at.map(|at| PartFile::read(state, path, directory, &names[at]))
+            .transpose()
+    };
     let meta = read(choice.meta)?;
     let typed = read(choice.content_type.filter(|_| choice.content_type != choice.meta))?;
     Ok((meta, typed))
@@ -319,10 +329,10 @@ pub(super) fn read_posts(
 pub(super) fn describe_parts(
     files: &[FileName],
     data_at: usize,
-    data: &Part,
-    (choice, meta, typed): (&Choice, &Option<Part>, &Option<Part>),
+    data: &PartFile,
+    (choice, meta, typed): (&Choice, &Option<PartFile>, &Option<PartFile>),
 ) -> (Metadata, Timestamps) {
-    let kept = |at: Option<usize>, part: &Option<Part>| {
+    let kept = |at: Option<usize>, part: &Option<PartFile>| {
         at.zip(part.as_ref())
             .map(|(at, part)| (files[at], part.metadata.clone()))
     };
@@ -338,38 +348,38 @@ pub(super) fn describe_parts(
     )
 }
 
-pub(super) fn check_length(metadata: &Metadata, info: &FileInfo) -> Result<(), Trouble> {
+pub(super) fn check_length(metadata: &Metadata, info: &FileInfo) -> Result<(), ReadFailure> {
     let stated = metadata
         .text("Content-Length")
         .and_then(|text| text.parse::<u64>().ok());
     match stated {
         Some(length) if length == info.size => Ok(()),
-        Some(length) => Err(Trouble::Bad(format!(
+        Some(length) => Err(ReadFailure::Bad(format!(
             "its metadata say {length} bytes but there are {}",
             info.size
         ))),
-        None => Err(Trouble::Bad("its metadata give no length".into())),
+        None => Err(ReadFailure::Bad("its metadata give no length".into())),
     }
 }
 
 /// What the caller asked to have of the body at once, and a reader for the rest.
 fn begin(
-    state: &Arc<State>,
+    state: &Arc<EngineState>,
     key: &ObjectKey,
     (path, name): (&Path, &str),
     (file, info, metadata): (Box<dyn File>, &FileInfo, &Metadata),
     options: OpenOptions,
-) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), Trouble> {
+) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), ReadFailure> {
     let wanted = usize::try_from(info.size).unwrap_or(usize::MAX).min(options.first);
     let first = read_bytes_at(&*file, wanted, 0).map_err(|error| state.io("read", path, error))?;
     if first.len() < wanted {
-        return Err(Trouble::Bad(format!("it ends after {} bytes", first.len())));
+        return Err(ReadFailure::Bad(format!("it ends after {} bytes", first.len())));
     }
     if wanted as u64 == info.size {
-        state.verify_whole(info, metadata, &first).map_err(Trouble::Bad)?;
+        state.verify_whole(info, metadata, &first).map_err(ReadFailure::Bad)?;
         return Ok((first.into(), None));
     }
-    let body = Body::new(state, key, (path, name), info, metadata);
-    let reader = Reader::begin(body, file, &first);
+    let body = ObjectBody::new(state, key, (path, name), info, metadata);
+    let reader = FileReader::begin(body, file, &first);
     Ok((first.into(), Some(Box::new(reader))))
 }

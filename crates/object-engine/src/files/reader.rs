@@ -1,6 +1,6 @@
 //! The body of one object, verified on the way.
 
-use super::{State, read};
+use super::{EngineState, read};
 use crate::engine::{ObjectKey, ObjectReader};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
@@ -18,8 +18,8 @@ const LONGEST_READ: usize = 4 << 20;
 const DROP_WINDOW: u64 = 1 << 20;
 
 /// What is known about a body: whose it is, how long, and what its checksum must be.
-pub(super) struct Body {
-    state: Arc<State>,
+pub(super) struct ObjectBody {
+    state: Arc<EngineState>,
     key: ObjectKey,
     directory: PathBuf,
     name: String,
@@ -28,9 +28,9 @@ pub(super) struct Body {
     verify: bool,
 }
 
-impl Body {
+impl ObjectBody {
     pub(super) fn new(
-        state: &Arc<State>,
+        state: &Arc<EngineState>,
         key: &ObjectKey,
         (directory, name): (&Path, &str),
         info: &FileInfo,
@@ -46,7 +46,6 @@ impl Body {
             verify: state.must_verify(info),
         }
     }
-
 
     /// The file system failed while reading it.
     pub(super) fn failed(&self, error: std::io::Error) -> EngineError {
@@ -74,8 +73,8 @@ impl Body {
 }
 
 /// An [`ObjectReader`] over a file.
-pub(super) struct Reader {
-    body: Body,
+pub(super) struct FileReader {
+    body: ObjectBody,
     file: Box<dyn File>,
     position: u64,
     dropped: u64,
@@ -83,9 +82,9 @@ pub(super) struct Reader {
     md5: Option<Md5>,
 }
 
-impl Reader {
+impl FileReader {
     /// Continues after `first`, which the caller has already.
-    pub(super) fn begin(body: Body, file: Box<dyn File>, first: &[u8]) -> Self {
+    pub(super) fn begin(body: ObjectBody, file: Box<dyn File>, first: &[u8]) -> Self {
         let md5 = body.verify.then(|| Md5::new_with_prefix(first));
         let position = first.len() as u64;
         Self {
@@ -124,7 +123,7 @@ impl Reader {
     }
 }
 
-impl ObjectReader for Reader {
+impl ObjectReader for FileReader {
     fn read(&mut self, max: usize) -> Result<Bytes, EngineError> {
         let chunk = self.fill(self.position, max)?;
         self.position += chunk.len() as u64;
@@ -151,11 +150,15 @@ impl ObjectReader for Reader {
     }
 }
 
-impl State {
+impl EngineState {
     /// Checks a body that has been read whole.
     pub(super) fn verify_whole(&self, info: &FileInfo, metadata: &Metadata, bytes: &[u8]) -> Result<(), String> {
         match self.must_verify(info) {
-            true => self.judge(info, metadata.get(ETAG).unwrap_or_default(), Md5::new_with_prefix(bytes)),
+            true => self.judge(
+                info,
+                metadata.get(ETAG).unwrap_or_default(),
+                Md5::new_with_prefix(bytes),
+            ),
             false => Ok(()),
         }
     }
@@ -170,7 +173,8 @@ impl State {
         if PathHash::from_hex(&stated) != Some(found) {
             return Err(format!("its checksum is {found}, its ETag {stated}"));
         }
-        self.verified.mark(info, self.world.clock.elapsed(), self.world.clock.now());
+        self.verified
+            .mark(info, self.world.clock.elapsed(), self.world.clock.now());
         Ok(())
     }
 

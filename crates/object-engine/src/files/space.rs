@@ -12,10 +12,10 @@ const KEPT_FOR: Duration = Duration::from_millis(200);
 
 pub(crate) struct SpaceGuard {
     reserve: Reserve,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KnownSpace>>,
 }
 
-struct Known {
+struct KnownSpace {
     asked: Duration,
     space: Space,
     promised: u64,
@@ -44,7 +44,7 @@ impl SpaceGuard {
             .is_some_and(|known| now.saturating_sub(known.asked) < KEPT_FOR);
         if !fresh {
             let (asked, space, promised) = (now, ask()?, 0);
-            *known = Some(Known { asked, space, promised });
+            *known = Some(KnownSpace { asked, space, promised });
         }
         let Some(known) = known.as_mut() else { return Ok(Ok(())) };
         let left = known

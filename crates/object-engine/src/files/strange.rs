@@ -5,7 +5,7 @@
 //! Always holds: whoever makes way holds the lock of the directory itself while he looks and moves, so that of two the
 //! second finds what is in place by then, and leaves it. OpenStack's daemons move nothing away.
 
-use super::State;
+use super::EngineState;
 use super::write::LOCK_WAIT;
 use durable_fs::{FsError, Locked};
 use std::path::Path;
@@ -13,23 +13,23 @@ use std::time::Duration;
 use world::files::{Kind, Purpose};
 
 /// Whether something is there that is no file.
-pub(super) fn is_at(state: &State, path: &Path) -> bool {
+pub(super) fn is_at(state: &EngineState, path: &Path) -> bool {
     is_other(state, path, Kind::File)
 }
 
 /// Whether something is there, and not of this kind.
-fn is_other(state: &State, path: &Path, kind: Kind) -> bool {
+fn is_other(state: &EngineState, path: &Path, kind: Kind) -> bool {
     let found = state.device.files().info_of_name(path);
     found.is_ok_and(|found| found.kind != kind)
 }
 
 /// Moves it away, unless it has gone by now.
-pub(super) fn make_way(state: &State, path: &Path) -> Result<(), FsError> {
+pub(super) fn make_way(state: &EngineState, path: &Path) -> Result<(), FsError> {
     make_way_for(state, path, Kind::File)
 }
 
 /// Moves away what is not of the kind that belongs there.
-pub(super) fn make_way_for(state: &State, path: &Path, kind: Kind) -> Result<(), FsError> {
+pub(super) fn make_way_for(state: &EngineState, path: &Path, kind: Kind) -> Result<(), FsError> {
     let parent = path.parent().unwrap_or(state.device.root());
     let directory = state.device.files().open(parent, Purpose::Read);
     let directory = directory.map_err(FsError::io("open", parent))?;
@@ -48,7 +48,7 @@ pub(super) fn make_way_for(state: &State, path: &Path, kind: Kind) -> Result<(),
 
 /// Does what a file at `path` is needed for, if need be in a second attempt, when way has been made for it.
 pub(super) fn making_way<T>(
-    state: &State,
+    state: &EngineState,
     path: &Path,
     attempt: impl Fn() -> Result<T, FsError>,
 ) -> Result<T, FsError> {
@@ -59,7 +59,7 @@ pub(super) fn making_way<T>(
 }
 
 /// Takes the lock of a partition's directory that is kept in the file `name`.
-pub(super) fn lock(state: &State, partition: &Path, name: &str, wait: Duration) -> Result<Locked, FsError> {
+pub(super) fn lock(state: &EngineState, partition: &Path, name: &str, wait: Duration) -> Result<Locked, FsError> {
     making_way(state, &partition.join(name), || {
         state.device.lock_named(partition, name, wait)
     })

@@ -18,7 +18,7 @@ use world::files::FileInfo;
 const COARSE: u64 = 1;
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
-struct Identity {
+struct BodyIdentity {
     device: u64,
     inode: u64,
     changed: (i64, i64),
@@ -26,11 +26,11 @@ struct Identity {
 }
 
 pub(crate) struct VerifiedMarks {
-    marks: Option<Mutex<LruCache<Identity, Duration>>>,
+    marks: Option<Mutex<LruCache<BodyIdentity, Duration>>>,
     lasting: Duration,
 }
 
-fn identity(info: &FileInfo) -> Identity {
+fn identity(info: &FileInfo) -> BodyIdentity {
     let FileInfo {
         device,
         inode,
@@ -38,7 +38,7 @@ fn identity(info: &FileInfo) -> Identity {
         size,
         ..
     } = *info;
-    Identity {
+    BodyIdentity {
         device,
         inode,
         changed,
@@ -47,7 +47,7 @@ fn identity(info: &FileInfo) -> Identity {
 }
 
 /// Whether a change after `now` would show in the change time.
-pub(crate) fn is_settled(info: &FileInfo, now: Timestamp) -> bool {
+pub(crate) fn is_stable(info: &FileInfo, now: Timestamp) -> bool {
     let changed = u64::try_from(info.changed.0).unwrap_or(u64::MAX);
     changed.saturating_add(COARSE) < now.seconds()
 }
@@ -68,7 +68,7 @@ impl VerifiedMarks {
     /// Remembers that the body, read after `info` was taken, matched.
     pub(crate) fn mark(&self, info: &FileInfo, elapsed: Duration, now: Timestamp) {
         if let Some(marks) = &self.marks
-            && is_settled(info, now)
+            && is_stable(info, now)
         {
             marks.lock().put(identity(info), elapsed);
         }

@@ -5,12 +5,12 @@
 //! hashes the suffix may have taken the announcement and listed the directory before the name was
 //! there; so it is made again unless it still stands then.
 
-use super::{State, read, replica, strange, xattrs};
+use super::{EngineState, read, replica, strange, xattrs};
 use crate::engine::{Commit, MetadataUpdate, ObjectKey, ObjectWriter};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, named, tombstone, update_metadata};
-use crate::rules::{Choice, FileName, Part, choose, reclaimable};
+use crate::rules::{Choice, FileName, FilePart, choose, reclaimable};
 use durable_fs::{FsError, Hint, Staged};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,16 +33,16 @@ const WORTH_ALLOCATING: u64 = 64 * 1024;
 const TOO_LONG_FOR_THE_CACHE: u64 = 512 * 1024;
 
 /// An [`ObjectWriter`] over a staged file.
-pub(super) struct Writer {
-    state: Arc<State>,
+pub(super) struct FileWriter {
+    state: Arc<EngineState>,
     key: ObjectKey,
     directory: PathBuf,
     staged: Staged,
     settled: u64,
 }
 
-impl Writer {
-    pub(super) fn begin(state: &Arc<State>, key: &ObjectKey, expected: Option<u64>) -> Result<Self, EngineError> {
+impl FileWriter {
+    pub(super) fn begin(state: &Arc<EngineState>, key: &ObjectKey, expected: Option<u64>) -> Result<Self, EngineError> {
         state.ready()?;
         state.admit(expected.unwrap_or(0))?;
         let mut writer = Self::stage(state, key)?;
@@ -58,7 +58,7 @@ impl Writer {
         Ok(writer)
     }
 
-    fn stage(state: &Arc<State>, key: &ObjectKey) -> Result<Self, EngineError> {
+    fn stage(state: &Arc<EngineState>, key: &ObjectKey) -> Result<Self, EngineError> {
         let directory = state.layout.hash_directory(key);
         Ok(Self {
             staged: stage(state, key, &directory)?,
@@ -72,7 +72,7 @@ impl Writer {
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
         self.staged.write(bytes).map_err(|error| self.state.blame(error))?;
         if self.staged.length() - self.settled >= self.state.config.sync_every {
-            let pushed = self.staged.settle_part(self.settled);
+            let pushed = self.staged.sync_part(self.settled);
             pushed.map_err(|error| self.state.blame(error))?;
             self.settled = self.staged.length();
         }
@@ -81,7 +81,7 @@ impl Writer {
 
     pub(super) fn publish(self, commit: Commit) -> Result<(), EngineError> {
         check_commit(&commit, self.staged.length())?;
-        let (timestamp, part) = (commit.timestamp, Part::Data);
+        let (timestamp, part) = (commit.timestamp, FilePart::Data);
         let metadata = named(commit.metadata, &self.key);
         self.finish(FileName { timestamp, part }, &metadata)
     }
@@ -110,7 +110,7 @@ impl Writer {
     }
 }
 
-impl ObjectWriter for Writer {
+impl ObjectWriter for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
         self.append(bytes)
     }
@@ -125,29 +125,29 @@ impl ObjectWriter for Writer {
 }
 
 /// Begins a file in an object's hash directory.
-pub(super) fn stage(state: &State, key: &ObjectKey, hash_directory: &Path) -> Result<Staged, EngineError> {
+pub(super) fn stage(state: &EngineState, key: &ObjectKey, hash_directory: &Path) -> Result<Staged, EngineError> {
     let temporaries = state.layout.temporaries(key.policy);
     let staged = state.device.stage(hash_directory, temporaries);
     staged.map_err(|error| state.blame(error))
 }
 
-pub(super) fn update(state: &Arc<State>, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
+pub(super) fn update(state: &Arc<EngineState>, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
     let (file, metadata) = update_metadata(key, update)?;
     state.ready()?;
     state.admit(0)?;
-    Writer::stage(state, key)?.finish(file, &metadata)
+    FileWriter::stage(state, key)?.finish(file, &metadata)
 }
 
 /// Works on a full device too: a deletion is what makes room again.
-pub(super) fn delete(state: &Arc<State>, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
+pub(super) fn delete(state: &Arc<EngineState>, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
     state.ready()?;
-    let part = Part::Tombstone;
-    Writer::stage(state, key)?.finish(FileName { timestamp, part }, &tombstone(key, timestamp))
+    let part = FilePart::Tombstone;
+    FileWriter::stage(state, key)?.finish(FileName { timestamp, part }, &tombstone(key, timestamp))
 }
 
 /// Moves a hash directory to quarantine; where it is now, or `None` when it was already gone.
 pub(super) fn quarantine(
-    state: &State,
+    state: &EngineState,
     key: &ObjectKey,
     directory: &Path,
     why: &str,
@@ -173,8 +173,8 @@ pub(super) fn quarantine(
     }
 }
 
-/// Notes in the partition that a suffix must be hashed again.
-pub(super) fn announce(state: &State, hash_directory: &Path) -> Result<Option<Hint>, EngineError> {
+/// IntentLog in the partition that a suffix must be hashed again.
+pub(super) fn announce(state: &EngineState, hash_directory: &Path) -> Result<Option<Hint>, EngineError> {
     // A hash directory always has a suffix and a partition above it (`Layout`).
     match hash_directory
         .parent()
@@ -186,12 +186,16 @@ pub(super) fn announce(state: &State, hash_directory: &Path) -> Result<Option<Hi
 }
 
 /// Likewise; `None` when there is no such partition.
-pub(super) fn announce_suffix(state: &State, partition: &Path, suffix: &str) -> Result<Option<Hint>, EngineError> {
+pub(super) fn announce_suffix(
+    state: &EngineState,
+    partition: &Path,
+    suffix: &str,
+) -> Result<Option<Hint>, EngineError> {
     announce_lines(state, partition, &format!("{suffix}\n"))
 }
 
 /// Likewise, for suffixes with a line each.
-pub(super) fn announce_lines(state: &State, partition: &Path, lines: &str) -> Result<Option<Hint>, EngineError> {
+pub(super) fn announce_lines(state: &EngineState, partition: &Path, lines: &str) -> Result<Option<Hint>, EngineError> {
     // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
     let unless_absent = |error: FsError| match error.is_absent() {
         true => Ok(None),
@@ -212,7 +216,7 @@ pub(super) fn announce_lines(state: &State, partition: &Path, lines: &str) -> Re
 
 /// Announces again what may have been taken note of before it had happened. It has happened now and is
 /// durable: that replication may learn of it late is no reason to deny it.
-pub(super) fn confirm(state: &State, hash_directory: &Path, announced: Option<Hint>) {
+pub(super) fn confirm(state: &EngineState, hash_directory: &Path, announced: Option<Hint>) {
     if announced.is_some_and(|hint| hint.stands()) {
         return;
     }
@@ -223,7 +227,7 @@ pub(super) fn confirm(state: &State, hash_directory: &Path, announced: Option<Hi
 }
 
 /// [`remove_obsolete`] in a directory that is not open.
-pub(super) fn remove_obsolete_in(state: &State, key: &ObjectKey, path: &Path) {
+pub(super) fn remove_obsolete_in(state: &EngineState, key: &ObjectKey, path: &Path) {
     match state.device.files().open_directory(path) {
         Ok(directory) => remove_obsolete(state, key, path, &*directory),
         // Moved or cleared away meanwhile.
@@ -239,7 +243,7 @@ pub(super) fn remove_obsolete_in(state: &State, key: &ObjectKey, path: &Path) {
 
 /// Removes what the newest files made meaningless. The write is durable already: what cannot be
 /// removed now is found obsolete again by every reader and goes with the next write.
-pub(super) fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
+pub(super) fn remove_obsolete(state: &EngineState, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
     let removed = read::object_files(directory).and_then(|(mut names, mut files)| {
         clean(state, path, directory, &mut names, &mut files)?;
         Ok(names.is_empty())
@@ -262,7 +266,7 @@ pub(super) fn remove_obsolete(state: &State, key: &ObjectKey, path: &Path, direc
 /// Removes obsolete files and reclaimable tombstones, on the disk and from the two lists, which are of
 /// one length; what the others amount to.
 pub(super) fn clean(
-    state: &State,
+    state: &EngineState,
     path: &Path,
     directory: &dyn Directory,
     names: &mut Vec<String>,
@@ -292,7 +296,7 @@ pub(super) fn clean(
     Ok(choose(files))
 }
 
-impl State {
+impl EngineState {
     pub(super) fn admit(&self, size: u64) -> Result<(), EngineError> {
         let root = self.device.root();
         let asked = self

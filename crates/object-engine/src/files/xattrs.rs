@@ -213,7 +213,7 @@ fn append_attribute(file: &dyn File, key: &str, pickled: &mut Vec<u8>) -> Result
 
 /// Error numbers that `io::ErrorKind` has no name for.
 mod errors {
-    use std::io::{self, Write};
+    use std::io;
 
     const ENODATA: i32 = 61;
     const ERANGE: i32 = 34;

@@ -1,18 +1,18 @@
 //! Rows that the device's intent log holds, from before the change that they follow from until they are sent.
 //!
 //! A crash in between leaves the entry behind, and the next server makes pending records of it (`object-engine`,
-//! `under_way.rs`).
+//! `listing_intents.rs`).
 
 use super::ListingRow;
-use durable_fs::Note;
+use durable_fs::Intent;
 use object_engine::rules::FileName;
-use object_engine::{NotedChange, ObjectEngine, ObjectKey};
+use object_engine::{IntendedChange, ObjectEngine, ObjectKey};
 
 /// Rows to be sent.
 pub(crate) struct NotedRows {
     /// Of each change.
     rows: Vec<Vec<ListingRow>>,
-    note: Option<Note>,
+    note: Option<Intent>,
 }
 
 impl NotedRows {
@@ -21,12 +21,12 @@ impl NotedRows {
         engine: &dyn ObjectEngine,
         changes: impl IntoIterator<Item = (&'a ObjectKey, FileName, Vec<ListingRow>)>,
     ) -> Self {
-        let under_way = engine.under_way();
+        let under_way = engine.listing_intents();
         let (mut all, mut noted) = (Vec::with_capacity(1), Vec::with_capacity(1));
         for (key, file, rows) in changes {
             if under_way.is_some() {
                 let updates = rows.iter().map(|row| row.pending(None)).collect();
-                noted.push(NotedChange { key, file, updates });
+                noted.push(IntendedChange { key, file, updates });
             }
             all.push(rows);
         }
@@ -44,7 +44,7 @@ impl NotedRows {
     }
 
     /// The rows, and the note, which is to be dropped when they have been sent.
-    pub(super) fn into_parts(self) -> (Vec<ListingRow>, Option<Note>) {
+    pub(super) fn into_parts(self) -> (Vec<ListingRow>, Option<Intent>) {
         (self.rows.into_iter().flatten().collect(), self.note)
     }
 }

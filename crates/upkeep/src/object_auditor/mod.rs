@@ -21,7 +21,7 @@ use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, 
 use crate::{Disks, ReconWriter, UpkeepJob, UpkeepStep};
 use figures::{ScanFigures, Verdict};
 use object::{ObjectItem, ObjectOutcome};
-use object_engine::{Audit, EngineError, FilesConfig, Listing, PartitionKey};
+use object_engine::{AuditListing, EngineError, FilesConfig, ObjectAudit, PartitionKey};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ struct Pass {
 #[derive(Clone)]
 pub(crate) struct AuditedDevice {
     thread: Arc<Workers>,
-    audit: Arc<Audit>,
+    audit: Arc<ObjectAudit>,
 }
 
 /// What is listed on a device.
@@ -135,7 +135,7 @@ pub(crate) enum AuditedDirectory {
 impl AuditedDevice {
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Audit) -> Result<T, EngineError> + Send + 'static,
+        work: impl FnOnce(&ObjectAudit) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, AuditError> {
         let audit = self.audit.clone();
         match self.thread.run(move || work(&audit)).await {
@@ -242,7 +242,7 @@ impl ObjectAuditor {
 
     fn listed<T>(
         &mut self,
-        listed: Result<Listing<T>, AuditError>,
+        listed: Result<AuditListing<T>, AuditError>,
         contents: impl FnOnce(Vec<T>) -> DirectoryContents<Self>,
     ) -> DirectoryContents<Self> {
         match listed {
@@ -360,7 +360,7 @@ impl WalkJob for ObjectAuditor {
         };
         let world = self.disks.world().clone();
         let (patience, health) = (self.options.rsync_patience, self.disks.health(&name));
-        let audit = Audit::watched(config, self.secrets.clone(), patience, world, health);
+        let audit = ObjectAudit::watched(config, self.secrets.clone(), patience, world, health);
         let audit = Arc::new(audit);
         let policies = self
             .policies

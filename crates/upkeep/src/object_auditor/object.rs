@@ -4,7 +4,7 @@ use super::dark_data::Listedness;
 use super::figures::Verdict;
 use super::{AuditError, AuditedDevice, DarkDataAction, NAME, ObjectAuditor, Scan};
 use crate::walk::WorkedItem;
-use object_engine::{Audit, Audited, EngineError, Examined, Place};
+use object_engine::{AuditPlace, Audited, EngineError, Examined, ObjectAudit};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ pub(super) const PIECE: usize = 1 << 20;
 
 /// An object's directory, and how far the object in it has been read.
 pub(crate) struct ObjectItem {
-    place: Place,
+    place: AuditPlace,
     reading: Option<(Box<Audited>, Duration)>,
 }
 
 impl ObjectItem {
-    pub(super) fn new(place: Place) -> Self {
+    pub(super) fn new(place: AuditPlace) -> Self {
         Self { place, reading: None }
     }
 }
@@ -103,7 +103,7 @@ pub(super) async fn audit(
 async fn watch(
     auditor: &ObjectAuditor,
     device: &AuditedDevice,
-    place: &Place,
+    place: &AuditPlace,
     object: &Audited,
 ) -> (Option<Listedness>, Verdict) {
     let Some(watcher) = &auditor.dark_data else {
@@ -139,7 +139,7 @@ async fn watch(
     (Some(listed), verdict)
 }
 
-fn examine(audit: &Audit, place: &Place, scan: Scan, chunk: usize) -> Result<ReadProgress, EngineError> {
+fn examine(audit: &ObjectAudit, place: &AuditPlace, scan: Scan, chunk: usize) -> Result<ReadProgress, EngineError> {
     match audit.examine(place, scan == Scan::All)? {
         Examined::Absent => Ok(ReadProgress::Absent),
         Examined::Object(object) => read_on(object, chunk),

@@ -11,7 +11,9 @@ use crate::faults::ToFault;
 use crate::ring_client::user_agent;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use object_engine::{Hashes, PartitionKey, Rehash, Seen, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash};
+use object_engine::{
+    Hashes, PartitionKey, Rehash, SeenVersions, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash,
+};
 use peer::{Address, Body, PartitionTarget, RawCall, Response, Timeouts};
 use placement::Device;
 use std::collections::BTreeMap;
@@ -140,7 +142,7 @@ impl Shared {
     }
 
     /// What is under these suffixes, some of which have been looked at already.
-    async fn objects(&self, task: &PartitionTask, suffixes: &[Suffix], seen: &Seen) -> Result<Objects, Fault> {
+    async fn objects(&self, task: &PartitionTask, suffixes: &[Suffix], seen: &SeenVersions) -> Result<Objects, Fault> {
         let unseen = suffixes.iter().filter(|suffix| !seen.contains_key(suffix));
         let unseen: Vec<String> = unseen.map(Suffix::to_string).collect();
         let horizon = self.horizon();

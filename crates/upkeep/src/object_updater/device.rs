@@ -113,7 +113,7 @@ impl OpenDevice {
     /// The device's directories of records; `None` when there are none. What servers that are gone left under way is in
     /// them then.
     pub(super) async fn queue(self: &Arc<Self>, policies: &Policies) -> Option<Queue> {
-        let found = self.run(|updates| (updates.take_over(), updates.suffixes())).await?;
+        let found = self.run(|updates| (updates.recover(), updates.suffixes())).await?;
         match found.0 {
             Ok(0) => {}
             Ok(left) => tracing::info!("{NAME}: device {}: a server left {left} updates under way", self.name),

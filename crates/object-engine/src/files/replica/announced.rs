@@ -8,10 +8,10 @@
 //! shows in the record's bytes: it is read before the announcements, and knew one of their suffixes, so that whoever
 //! takes note of them must have changed it.
 
-use super::{HASHES, LONGEST_HASHES, LONGEST_INVALIDATIONS, Partition, Record};
+use super::{HASHES, HashesRecord, LONGEST_HASHES, LONGEST_INVALIDATIONS, Partition};
 use crate::error::EngineError;
 use crate::files::write::INVALIDATIONS;
-use crate::replica::{Rehash, Seen, SuffixHashes};
+use crate::replica::{Rehash, SeenVersions, SuffixHashes};
 use crate::suffixes::Suffix;
 
 /// Bytes of announcements, four for each suffix. More are hashed in portions that others can follow, the long way.
@@ -32,7 +32,7 @@ impl Partition<'_> {
         };
         record.doubt(names(&before.lines));
         record.doubt(rehash.suffixes.iter().map(String::as_str));
-        let mut seen = rehash.seen.then(Seen::new);
+        let mut seen = rehash.seen.then(SeenVersions::new);
         let computed = self.hash_unknown(&mut record, seen.as_mut())?;
         if !self.take_place_of(&before, &record)? {
             return Ok(None);
@@ -44,11 +44,11 @@ impl Partition<'_> {
         }))
     }
 
-    /// Trouble is left to the long way, which says what it is.
-    fn few_announced(&self) -> Option<(Record, Announced)> {
+    /// ReadFailure is left to the long way, which says what it is.
+    fn few_announced(&self) -> Option<(HashesRecord, Announced)> {
         let files = self.state.device.files();
         let bytes = files.read_here(&self.path.join(HASHES), LONGEST_HASHES).ok()?;
-        let record = Record::decode(&bytes).ok().filter(Record::is_valid)?;
+        let record = HashesRecord::decode(&bytes).ok().filter(HashesRecord::is_valid)?;
         let lines = files
             .read_here(&self.path.join(INVALIDATIONS), LONGEST_INVALIDATIONS)
             .ok()?;
@@ -59,7 +59,7 @@ impl Partition<'_> {
     }
 
     /// Records what was computed in place of what was announced; not if another process took note of it meanwhile.
-    fn take_place_of(&self, before: &Announced, record: &Record) -> Result<bool, EngineError> {
+    fn take_place_of(&self, before: &Announced, record: &HashesRecord) -> Result<bool, EngineError> {
         let locked = self.lock()?;
         let path = self.path.join(INVALIDATIONS);
         let Ok(lines) = self.state.device.files().read_here(&path, LONGEST_INVALIDATIONS) else {

@@ -22,13 +22,13 @@ mod objects;
 mod record;
 mod suffix;
 
-use super::{FilesEngine, State, strange, write};
+use super::{EngineState, FilesEngine, strange, write};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
-use crate::replica::{MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, Seen, SuffixHashes, Versions};
+use crate::replica::{MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions};
 use crate::suffixes::Suffix;
 use durable_fs::Locked;
-use record::Record;
+use record::HashesRecord;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,7 +47,7 @@ const RETRIES: usize = 10;
 
 /// A partition's directory, and what is recorded there.
 struct Partition<'a> {
-    state: &'a State,
+    state: &'a EngineState,
     key: PartitionKey,
     path: PathBuf,
 }
@@ -58,12 +58,12 @@ type Opened = (Box<dyn Directory>, Vec<String>);
 /// What is recorded, and the bytes it was read from.
 #[derive(Default)]
 struct Recorded {
-    record: Option<Record>,
+    record: Option<HashesRecord>,
     bytes: Option<Vec<u8>>,
 }
 
 impl<'a> Partition<'a> {
-    fn new(state: &'a State, key: PartitionKey) -> Self {
+    fn new(state: &'a EngineState, key: PartitionKey) -> Self {
         let path = state.layout.partition(key.policy, key.partition);
         Self { state, key, path }
     }
@@ -92,7 +92,7 @@ impl<'a> Partition<'a> {
                 changed |= record.learn(found) || recorded.record.is_none();
             }
             changed |= record.doubt(rehash.suffixes.iter().map(String::as_str));
-            let mut seen = rehash.seen.then(Seen::new);
+            let mut seen = rehash.seen.then(SeenVersions::new);
             changed |= !record.unknown().is_empty();
             let computed = self.hash_unknown(&mut record, seen.as_mut())?;
             // What turned out as it was needs no writing.
@@ -109,7 +109,11 @@ impl<'a> Partition<'a> {
     }
 
     /// Hashes what is unknown; how many suffixes there are of those.
-    fn hash_unknown(&self, record: &mut Record, mut seen: Option<&mut Seen>) -> Result<usize, EngineError> {
+    fn hash_unknown(
+        &self,
+        record: &mut HashesRecord,
+        mut seen: Option<&mut SeenVersions>,
+    ) -> Result<usize, EngineError> {
         let (mut computed, mut objects) = (0, 0);
         for suffix in record.unknown() {
             let hashed = self.hash_suffix(suffix)?;
@@ -180,7 +184,7 @@ impl<'a> Partition<'a> {
         match (&recorded.record, changed) {
             (Some(record), true) => recorded.bytes = Some(self.write(record)?),
             // Everything will be hashed anew; a record that says so stays so.
-            (None, _) if recorded.bytes.is_some() => recorded.bytes = Some(self.write(&Record::invalid())?),
+            (None, _) if recorded.bytes.is_some() => recorded.bytes = Some(self.write(&HashesRecord::invalid())?),
             _ => {}
         }
         locked
@@ -192,7 +196,7 @@ impl<'a> Partition<'a> {
     /// Moves something away that is no file and yet in the place of announcements, which have been lost there: everything is
     /// hashed anew, as the record then says. The partition's lock is held.
     fn set_announcements_aside(&self) -> Result<Vec<u8>, EngineError> {
-        let written = self.write(&Record::invalid())?;
+        let written = self.write(&HashesRecord::invalid())?;
         let made = strange::make_way(self.state, &self.path.join(write::INVALIDATIONS));
         made.map(|()| written).map_err(|error| self.state.blame(error))
     }
@@ -201,8 +205,8 @@ impl<'a> Partition<'a> {
         let Some(bytes) = self.bytes() else {
             return Recorded::default();
         };
-        let record = match Record::decode(&bytes) {
-            Ok(record) => Some(record).filter(Record::is_valid),
+        let record = match HashesRecord::decode(&bytes) {
+            Ok(record) => Some(record).filter(HashesRecord::is_valid),
             Err(why) => {
                 let path = self.path.join(HASHES);
                 tracing::warn!("{}: {why}; all suffixes are hashed anew", path.display());
@@ -232,7 +236,7 @@ impl<'a> Partition<'a> {
 
     /// Records what was computed, unless another process recorded something meanwhile; whether there is
     /// nothing left to do. A device that takes no writes is no reason not to know.
-    fn keep(&self, record: &Record, before: &Recorded, last: bool) -> Result<bool, EngineError> {
+    fn keep(&self, record: &HashesRecord, before: &Recorded, last: bool) -> Result<bool, EngineError> {
         let kept = self.lock().and_then(|_locked| {
             let same = self.bytes() == before.bytes;
             if same {
@@ -250,7 +254,7 @@ impl<'a> Partition<'a> {
     }
 
     /// Without making it durable: were it lost, what was announced would be computed once more.
-    fn write_result(&self, record: &Record) -> Result<(), EngineError> {
+    fn write_result(&self, record: &HashesRecord) -> Result<(), EngineError> {
         debug_assert!(record.unknown().is_empty(), "doubts are written durably");
         let bytes = record.encode(self.state.world.clock.now());
         let temporaries = self.state.layout.temporaries(self.key.policy);
@@ -261,7 +265,7 @@ impl<'a> Partition<'a> {
     }
 
     /// Durably.
-    fn write(&self, record: &Record) -> Result<Vec<u8>, EngineError> {
+    fn write(&self, record: &HashesRecord) -> Result<Vec<u8>, EngineError> {
         let bytes = record.encode(self.state.world.clock.now());
         let temporaries = self.state.layout.temporaries(self.key.policy);
         let written = strange::making_way(self.state, &self.path.join(HASHES), || {
@@ -304,13 +308,13 @@ impl<'a> Partition<'a> {
 
 /// Compares the recorded hash of a suffix with its files, and has it computed again if they disagree: a power cut keeps
 /// files that were synced, and may take their announcement, which was not.
-pub(super) fn recheck(state: &State, key: PartitionKey, suffix: &str) -> Result<(), EngineError> {
+pub(super) fn recheck(state: &EngineState, key: PartitionKey, suffix: &str) -> Result<(), EngineError> {
     Partition::new(state, key).recheck(suffix)
 }
 
 /// Has everything in a partition hashed anew, in whose place for announcements is something else, which is moved away. The
 /// partition's lock is held.
-pub(super) fn set_announcements_aside(state: &State, partition: &Path) -> Result<(), EngineError> {
+pub(super) fn set_announcements_aside(state: &EngineState, partition: &Path) -> Result<(), EngineError> {
     let key = state.layout.partition_at(partition);
     key.map_or(Ok(()), |key| {
         Partition::new(state, key).set_announcements_aside().map(drop)
@@ -334,7 +338,7 @@ impl Replica for FilesEngine {
     }
 
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError> {
-        self.state.settled()?;
+        self.state.ready_and_synced()?;
         Partition::new(&self.state, partition).hashes(rehash)
     }
 
@@ -361,7 +365,7 @@ impl Replica for FilesEngine {
             write::announce_suffix(&self.state, &partition.path, suffix)?;
         }
         // Who brought them by other means may now remove his own.
-        let settled = self.state.device.settle_everything();
+        let settled = self.state.device.sync_everything();
         settled.map_err(|error| self.state.blame(error))
     }
 
@@ -376,22 +380,22 @@ impl Replica for FilesEngine {
     }
 
     fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError> {
-        self.state.settled()?;
+        self.state.ready_and_synced()?;
         Partition::new(&self.state, partition).versions(hash)
     }
 
     fn versions_of(&self, partition: PartitionKey, hashes: &[PathHash]) -> Result<Vec<Option<Versions>>, EngineError> {
-        self.state.settled()?;
+        self.state.ready_and_synced()?;
         Partition::new(&self.state, partition).versions_of(hashes)
     }
 
     fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError> {
-        self.state.settled()?;
+        self.state.ready_and_synced()?;
         Partition::new(&self.state, partition).versions_under(suffix)
     }
 
     fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError> {
-        self.state.settled()?;
+        self.state.ready_and_synced()?;
         Partition::new(&self.state, partition).name_of(hash)
     }
 

@@ -1,4 +1,4 @@
-//! [`Record`]: the content of `hashes.pkl`.
+//! [`HashesRecord`]: the content of `hashes.pkl`.
 //!
 //! A pickled dictionary: suffix → MD5 in hexadecimal, or `None` when that has to be computed again; and
 //! `valid` → whether any of it counts, `updated` → when it was written. Files of older versions have
@@ -15,12 +15,12 @@ const UPDATED: &str = "updated";
 
 /// What is known of a partition's suffixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct HashesRecord {
     valid: bool,
     suffixes: BTreeMap<Suffix, Option<SuffixHash>>,
 }
 
-impl Default for Record {
+impl Default for HashesRecord {
     fn default() -> Self {
         Self {
             valid: true,
@@ -29,7 +29,7 @@ impl Default for Record {
     }
 }
 
-impl Record {
+impl HashesRecord {
     /// One that says nothing but that.
     pub(super) fn invalid() -> Self {
         Self {
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn openstacks_record_is_read_and_ours_is_spelled_alike() {
-        let record = Record::decode(WRITTEN).unwrap();
+        let record = HashesRecord::decode(WRITTEN).unwrap();
         assert!(record.is_valid() && record.unknown().is_empty());
         let ours = record.encode(Timestamp::from_seconds(1_795_198_310));
         let (theirs, number) = WRITTEN.split_at(WRITTEN.len() - 9);
@@ -174,25 +174,28 @@ mod tests {
             &encode(vec![(Value::str("../x"), Value::None)]),
             &encode(vec![(Value::bytes("abc"), Value::None)]),
         ] {
-            assert!(Record::decode(bad).is_err());
+            assert!(HashesRecord::decode(bad).is_err());
         }
         let odd = encode(vec![
             (Value::str("abc"), Value::Int(5)),
             (Value::str("abd"), Value::str("x")),
         ]);
-        assert_eq!(Record::decode(&odd).unwrap().unknown(), [suffix("abc"), suffix("abd")]);
+        assert_eq!(
+            HashesRecord::decode(&odd).unwrap().unknown(),
+            [suffix("abc"), suffix("abd")]
+        );
         let old = encode(vec![(Value::str(VALID), Value::Bool(false))]);
-        assert!(!Record::decode(&old).unwrap().is_valid());
+        assert!(!HashesRecord::decode(&old).unwrap().is_valid());
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..90, byte: u8) {
-            let _ = Record::decode(&bytes);
+            let _ = HashesRecord::decode(&bytes);
             let mut spoilt = WRITTEN.to_vec();
             let at = at % spoilt.len();
             spoilt[at] = byte;
-            let _ = Record::decode(&spoilt);
+            let _ = HashesRecord::decode(&spoilt);
         }
     }
 }

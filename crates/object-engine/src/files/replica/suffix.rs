@@ -25,7 +25,7 @@ pub(super) struct Hashed {
 }
 
 /// What was found in the place of an object.
-enum Place {
+enum SuffixPlace {
     /// Nothing, or nothing any more.
     Nothing,
     /// Files; with what they amount to, if anything, be it POSTs only.
@@ -49,7 +49,7 @@ impl Partition<'_> {
                 occupied = true;
                 continue;
             };
-            if let Place::Files(versions) = self.look(&*directory, &place, hash)? {
+            if let SuffixPlace::Files(versions) = self.look(&*directory, &place, hash)? {
                 occupied = true;
                 let counted = versions.iter().filter(|versions| !versions.is_lone());
                 counted.for_each(|versions| versions.digest(&mut digest));
@@ -103,10 +103,10 @@ impl Partition<'_> {
         Ok(hash != known)
     }
 
-    fn look(&self, suffix: &dyn Directory, path: &Path, hash: PathHash) -> Result<Place, EngineError> {
+    fn look(&self, suffix: &dyn Directory, path: &Path, hash: PathHash) -> Result<SuffixPlace, EngineError> {
         let directory = match suffix.open_directory(Path::new(path.file_name().unwrap_or_default())) {
             Ok(directory) => directory,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Place::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SuffixPlace::Nothing),
             Err(error) if crate::files::read::is_damaged(&error) => return self.replaced(path, hash, &error),
             Err(error) => return Err(self.state.io("open", path, error)),
         };
@@ -119,9 +119,9 @@ impl Partition<'_> {
         let cleaned = clean(self.state, path, &*directory, &mut names, &mut files);
         let choice = cleaned.map_err(|error| self.state.io("remove obsolete files from", path, error))?;
         if names.is_empty() && strangers == 0 && self.is_gone(path)? {
-            return Ok(Place::Nothing);
+            return Ok(SuffixPlace::Nothing);
         }
-        Ok(Place::Files(Versions::of_whatever(&files, &choice)))
+        Ok(SuffixPlace::Files(Versions::of_whatever(&files, &choice)))
     }
 
     /// Removes a directory unless there is something in it after all; whether it is gone.
@@ -134,9 +134,9 @@ impl Partition<'_> {
         }
     }
 
-    fn replaced(&self, path: &Path, hash: PathHash, error: &io::Error) -> Result<Place, EngineError> {
+    fn replaced(&self, path: &Path, hash: PathHash, error: &io::Error) -> Result<SuffixPlace, EngineError> {
         self.distrust(path, hash, &format!("it cannot be listed: {error}"))?;
-        Ok(Place::Nothing)
+        Ok(SuffixPlace::Nothing)
     }
 
     /// Takes an object out of sight.
@@ -152,7 +152,7 @@ impl Partition<'_> {
 }
 
 /// What is in an object's directory.
-pub(super) struct Listed {
+pub(super) struct ListedSuffix {
     /// Files that are understood, as they are spelled.
     pub(super) names: Vec<String>,
     /// The same, understood.
@@ -161,8 +161,8 @@ pub(super) struct Listed {
     pub(super) strangers: usize,
 }
 
-pub(super) fn list(directory: &dyn Directory) -> io::Result<Listed> {
-    let mut listed = Listed {
+pub(super) fn list(directory: &dyn Directory) -> io::Result<ListedSuffix> {
+    let mut listed = ListedSuffix {
         names: vec![],
         files: vec![],
         strangers: 0,

@@ -1,10 +1,10 @@
 //! Many files that take each step together: [`Staged`] → [`Synced`] → published, as one by itself does.
 //!
 //! What costs is not a file's bytes but that the drive is told to keep them, and a file system keeps everything at once
-//! (syncfs) with hardly more work than one file: a lot is synced twice, not each of its files twice.
+//! (syncfs) with hardly more work than one file: a batch is synced twice, not each of its files twice.
 //! Always holds: no file gets its name before its content is safe, and none is called published before its name is; a
-//! failure to write that nobody was told of since the lot began fails all of it.
-//! A system that cannot tell of such failures (Linux before 5.8), and a lot too small to be worth it, sync file by file.
+//! failure to write that nobody was told of since the batch began fails all of it.
+//! A system that cannot tell of such failures (Linux before 5.8), and a batch too small to be worth it, sync file by file.
 
 use crate::device::Device;
 use crate::error::FsError;
@@ -19,7 +19,7 @@ use world::files::Directory;
 const WORTH_IT: usize = 8;
 
 /// Files that take each step together.
-pub struct Lot {
+pub struct Batch {
     device: Arc<Device>,
     root: Box<dyn Directory>,
     /// What directories belong in was missing, too, the last time one was made.
@@ -34,11 +34,11 @@ pub struct Published {
 }
 
 impl Device {
-    /// Begins a lot; before the first of its files is staged, so that it is told of all that goes wrong.
-    pub fn lot(self: &Arc<Self>) -> Result<Lot, FsError> {
+    /// Begins a batch; before the first of its files is staged, so that it is told of all that goes wrong.
+    pub fn batch(self: &Arc<Self>) -> Result<Batch, FsError> {
         self.check_writable()?;
         let root = self.files().open_directory(self.root());
-        Ok(Lot {
+        Ok(Batch {
             device: self.clone(),
             root: root.map_err(FsError::io("open the directory", self.root()))?,
             sparse: false,
@@ -46,9 +46,9 @@ impl Device {
     }
 }
 
-impl Lot {
+impl Batch {
     /// [`Device::stage`] for a directory that is most likely not there yet: it is made before a file is tried in it.
-    pub fn stage_new(&mut self, directory: &Path, temporaries: PathBuf) -> Result<Staged, FsError> {
+    pub fn stage_new(&mut self, directory: &Path, temporaries: impl Into<PathBuf>) -> Result<Staged, FsError> {
         self.device.check_writable()?;
         let above = directory.parent().unwrap_or(self.device.root());
         if self.sparse {
@@ -60,7 +60,7 @@ impl Lot {
             self.device.make_directories(above)?;
             made = self.device.make_directory(directory, true)?;
         }
-        let mut staged = Staged::new(&self.device, directory.to_owned(), temporaries)?;
+        let mut staged = Staged::new(&self.device, directory.to_owned(), temporaries.into())?;
         if let Making::Made(generation) = made {
             staged.made = Some(generation);
         }
@@ -96,20 +96,20 @@ impl Lot {
         let generation = self.device.fresh.generation();
         let everything = self.everything(named.iter().filter(|file| file.is_ok()).count());
         if let Some(Err(why)) = &everything {
-            self.device.left_unsettled();
+            self.device.left_unsynced();
             return self.all_failed(named, why);
         }
         if everything.is_some() {
-            self.device.fresh.all_settled(generation);
+            self.device.fresh.all_synced(generation);
         }
-        let settle = |(file, alone): (Result<Staged, FsError>, bool)| {
+        let finish = |(file, alone): (Result<Staged, FsError>, bool)| {
             let file = file?;
             if everything.is_none() {
-                self.device.settle(&file.directory)?;
+                self.device.sync_entries(&file.directory)?;
             }
             Ok(Published { alone })
         };
-        named.into_iter().zip(alone).map(settle).collect()
+        named.into_iter().zip(alone).map(finish).collect()
     }
 
     /// Syncs the whole file system, if that is the way for so many files.

@@ -1,32 +1,32 @@
 //! Writes to many objects, each step for all of them before the next: staged → synced → announced →
 //! published → the obsolete removed, as in `write.rs`.
 //!
-//! The drive is then told twice to keep them all (`durable_fs::Lot`), and a partition's lock is taken once.
+//! The drive is then told twice to keep them all (`durable_fs::Batch`), and a partition's lock is taken once.
 //! Always holds: each object by itself has every step in the order of `write.rs`; one that fails does not keep
 //! the others from going on.
 
-use super::{State, write, xattrs};
+use super::{EngineState, write, xattrs};
 use crate::engine::{Commit, ObjectKey};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
 use crate::parts::{check_commit, named, tombstone};
-use crate::rules::{FileName, Part};
-use durable_fs::{Hint, Lot, Staged, Synced};
+use crate::rules::{FileName, FilePart};
+use durable_fs::{Batch, Hint, Staged, Synced};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vocabulary::Timestamp;
 
 /// A file that is to be one of an object's.
-pub(super) struct Write<'a> {
+pub(super) struct WholeWrite<'a> {
     key: &'a ObjectKey,
     file: FileName,
     metadata: Metadata,
     body: &'a [u8],
 }
 
-impl<'a> Write<'a> {
+impl<'a> WholeWrite<'a> {
     pub(super) fn tombstone(key: &'a ObjectKey, timestamp: Timestamp) -> Self {
-        let part = Part::Tombstone;
+        let part = FilePart::Tombstone;
         Self {
             key,
             file: FileName { timestamp, part },
@@ -37,7 +37,7 @@ impl<'a> Write<'a> {
 
     pub(super) fn data(key: &'a ObjectKey, body: &'a [u8], commit: &Commit) -> Result<Self, EngineError> {
         check_commit(commit, body.len() as u64)?;
-        let (timestamp, part) = (commit.timestamp, Part::Data);
+        let (timestamp, part) = (commit.timestamp, FilePart::Data);
         Ok(Self {
             key,
             file: FileName { timestamp, part },
@@ -48,29 +48,29 @@ impl<'a> Write<'a> {
 }
 
 /// A write on its way.
-struct UnderWay<'a> {
+struct NumberedWrite<'a> {
     /// Which of those asked for.
     number: usize,
-    write: Write<'a>,
+    write: WholeWrite<'a>,
     directory: PathBuf,
 }
 
-type Done = Vec<Result<(), EngineError>>;
+type WriteOutcomes = Vec<Result<(), EngineError>>;
 
 /// Files under way at once: each is held open.
 const AT_ONCE: usize = 128;
 
 /// What becomes of each, in their order. Blocks.
 pub(super) fn write_all<'a>(
-    state: &State,
-    writes: impl IntoIterator<Item = Result<Write<'a>, EngineError>>,
+    state: &EngineState,
+    writes: impl IntoIterator<Item = Result<WholeWrite<'a>, EngineError>>,
 ) -> Vec<Result<(), EngineError>> {
-    let (mut done, mut waiting) = (Done::new(), vec![]);
+    let (mut done, mut waiting) = (WriteOutcomes::new(), vec![]);
     for write in writes {
         let number = done.len();
         done.push(write.map(|write| {
             let directory = state.layout.hash_directory(write.key);
-            waiting.push(UnderWay {
+            waiting.push(NumberedWrite {
                 number,
                 write,
                 directory,
@@ -84,12 +84,12 @@ pub(super) fn write_all<'a>(
     done
 }
 
-fn write_some(state: &State, writes: Vec<UnderWay<'_>>, done: &mut Done) {
+fn write_some(state: &EngineState, writes: Vec<NumberedWrite<'_>>, done: &mut WriteOutcomes) {
     if writes.is_empty() {
         return;
     }
-    let mut lot = match begin(state) {
-        Ok(lot) => lot,
+    let mut batch = match begin(state) {
+        Ok(batch) => batch,
         Err(error) => {
             let unavailable = || EngineError::DeviceUnavailable {
                 device: state.config.name.clone(),
@@ -98,13 +98,16 @@ fn write_some(state: &State, writes: Vec<UnderWay<'_>>, done: &mut Done) {
             return writes.iter().for_each(|one| done[one.number] = Err(unavailable()));
         }
     };
-    let staged = going_on(writes.into_iter().map(|one| (stage(state, &mut lot, &one), one)), done);
+    let staged = through_step(
+        writes.into_iter().map(|one| (stage(state, &mut batch, &one), one)),
+        done,
+    );
     let (writes, files): (Vec<_>, Vec<_>) = staged.into_iter().unzip();
-    let synced = lot
+    let synced = batch
         .sync(files)
         .into_iter()
         .map(|file| file.map_err(|error| state.blame(error)));
-    let synced = going_on(synced.zip(writes), done);
+    let synced = through_step(synced.zip(writes), done);
     let mut announced = announce_together(state, synced.iter().map(|(one, _)| one));
     let synced = synced.into_iter().map(|(one, file)| {
         let made_known = match announced.contains_key(partition_of(&one.directory)) {
@@ -114,23 +117,23 @@ fn write_some(state: &State, writes: Vec<UnderWay<'_>>, done: &mut Done) {
         };
         (made_known, one)
     });
-    let known = going_on(synced, done);
-    publish(state, &lot, known, &mut announced, done);
+    let known = through_step(synced, done);
+    publish(state, &batch, known, &mut announced, done);
 }
 
-fn begin(state: &State) -> Result<Lot, EngineError> {
+fn begin(state: &EngineState) -> Result<Batch, EngineError> {
     state.ready()?;
-    match state.device.lot() {
+    match state.device.batch() {
         Err(error) if error.is_absent() => state.present().and_then(|()| Err(state.blame(error))),
         other => other.map_err(|error| state.blame(error)),
     }
 }
 
 /// Those that have come through a step; what became of the others is noted.
-fn going_on<'a, T>(
-    stepped: impl Iterator<Item = (Result<T, EngineError>, UnderWay<'a>)>,
-    done: &mut Done,
-) -> Vec<(UnderWay<'a>, T)> {
+fn through_step<'a, T>(
+    stepped: impl Iterator<Item = (Result<T, EngineError>, NumberedWrite<'a>)>,
+    done: &mut WriteOutcomes,
+) -> Vec<(NumberedWrite<'a>, T)> {
     let mut through = vec![];
     for (outcome, one) in stepped {
         match outcome {
@@ -141,15 +144,15 @@ fn going_on<'a, T>(
     through
 }
 
-fn stage(state: &State, lot: &mut Lot, of: &UnderWay<'_>) -> Result<Staged, EngineError> {
+fn stage(state: &EngineState, batch: &mut Batch, of: &NumberedWrite<'_>) -> Result<Staged, EngineError> {
     let blame = |error| state.blame(error);
     let mut staged = match of.write.file.part {
         // What is deleted is there; and full devices must take deletions, too.
-        Part::Tombstone => write::stage(state, of.write.key, &of.directory)?,
+        FilePart::Tombstone => write::stage(state, of.write.key, &of.directory)?,
         _ => {
             state.admit(of.write.body.len() as u64)?;
             let temporaries = state.layout.temporaries(of.write.key.policy);
-            lot.stage_new(&of.directory, temporaries).map_err(blame)?
+            batch.stage_new(&of.directory, temporaries).map_err(blame)?
         }
     };
     if !of.write.body.is_empty() {
@@ -166,8 +169,8 @@ fn partition_of(hash_directory: &Path) -> &Path {
 
 /// The partitions in which all suffixes could be announced at once.
 fn announce_together<'a>(
-    state: &State,
-    writes: impl Iterator<Item = &'a UnderWay<'a>>,
+    state: &EngineState,
+    writes: impl Iterator<Item = &'a NumberedWrite<'a>>,
 ) -> BTreeMap<PathBuf, Option<Hint>> {
     let mut suffixes: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
     for one in writes {
@@ -184,11 +187,11 @@ fn announce_together<'a>(
 }
 
 fn publish(
-    state: &State,
-    lot: &Lot,
-    known: Vec<(UnderWay<'_>, (Synced, Option<Hint>))>,
+    state: &EngineState,
+    batch: &Batch,
+    known: Vec<(NumberedWrite<'_>, (Synced, Option<Hint>))>,
     announced: &mut BTreeMap<PathBuf, Option<Hint>>,
-    done: &mut Done,
+    done: &mut WriteOutcomes,
 ) {
     let (mut writes, mut files) = (vec![], vec![]);
     for (one, (file, hint)) in known {
@@ -197,7 +200,7 @@ fn publish(
     }
     // What was announced for all stands for all or for none.
     let mut standing = BTreeMap::new();
-    for ((one, hint), published) in writes.into_iter().zip(lot.publish(files)) {
+    for ((one, hint), published) in writes.into_iter().zip(batch.publish(files)) {
         let published = match published {
             Ok(published) => published,
             Err(error) => {
@@ -215,7 +218,7 @@ fn publish(
         }
         state.hot.forget(one.write.key);
         // A tombstone may be one that nobody needs any more.
-        if !published.alone || one.write.file.part == Part::Tombstone {
+        if !published.alone || one.write.file.part == FilePart::Tombstone {
             write::remove_obsolete_in(state, one.write.key, &one.directory);
         }
     }

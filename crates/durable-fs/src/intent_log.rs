@@ -1,10 +1,10 @@
-//! Notes: records that outlive the process that made them, but not a loss of power.
+//! IntentLog: records that outlive the process that made them, but not a loss of power.
 //!
-//! A [`Note`] is taken before a change that entails something else, and dropped once that is done too. Who is killed in
-//! between leaves it behind, and whoever looks next finds it ([`left_behind`]). A note costs one `write`: no sync, no file of its
+//! A [`Intent`] is taken before a change that entails something else, and dropped once that is done too. Who is killed in
+//! between leaves it behind, and whoever looks next finds it ([`orphaned_logs`]). A note costs one `write`: no sync, no file of its
 //! own, and nothing when it is dropped.
 //! One file per process and device holds them, under a name of its own and locked while in use. It is made with the first note and
-//! [put away](Notes::put_away) once there has been none for a while, so that a drive at rest has no file open and nothing
+//! [put away](IntentLog::close_idle) once there has been none for a while, so that a drive at rest has no file open and nothing
 //! strange on it.
 //!
 //! ```text
@@ -45,25 +45,25 @@ const MADE_IN_VAIN: usize = 16;
 const MOST_LOOKS: u32 = 200;
 
 /// The notes of one process about one device.
-pub struct Notes {
+pub struct IntentLog {
     device: Arc<Device>,
     directory: PathBuf,
     /// Whether there is any file.
     open: AtomicBool,
-    sheets: Mutex<Sheets>,
+    sheets: Mutex<LogFiles>,
 }
 
 #[derive(Default)]
-struct Sheets {
-    current: Option<Arc<Sheet>>,
+struct LogFiles {
+    current: Option<Arc<LogFile>>,
     /// Those that get no more notes.
-    retired: Vec<Arc<Sheet>>,
-    /// Notes could not be taken last time.
+    retired: Vec<Arc<LogFile>>,
+    /// IntentLog could not be taken last time.
     failing: bool,
 }
 
 /// A file of notes.
-struct Sheet {
+struct LogFile {
     file: Box<dyn File>,
     path: PathBuf,
     units: Mutex<Units>,
@@ -79,20 +79,20 @@ struct Units {
 }
 
 /// What is under way, until dropped.
-pub struct Note {
-    sheet: Arc<Sheet>,
+pub struct Intent {
+    sheet: Arc<LogFile>,
     first: usize,
     count: usize,
 }
 
-impl Drop for Note {
+impl Drop for Intent {
     fn drop(&mut self) {
         self.sheet.units.lock().give_back(self.first, self.count);
     }
 }
 
-impl Notes {
-    /// Notes in `directory` of the device, which is made when it is missing.
+impl IntentLog {
+    /// IntentLog in `directory` of the device, which is made when it is missing.
     pub fn new(device: Arc<Device>, directory: PathBuf) -> Self {
         Self {
             device,
@@ -108,7 +108,7 @@ impl Notes {
     }
 
     /// Writes a record down. `None` when that could not be done, which the log says once.
-    pub fn take(&self, record: &[u8]) -> Option<Note> {
+    pub fn take(&self, record: &[u8]) -> Option<Intent> {
         let framed = frame(record);
         let taken = self.reserve(framed.len().div_ceil(UNIT)).and_then(|note| {
             let place = (note.first * UNIT) as u64;
@@ -132,7 +132,7 @@ impl Notes {
         }
     }
 
-    fn reserve(&self, count: usize) -> io::Result<Note> {
+    fn reserve(&self, count: usize) -> io::Result<Intent> {
         let mut sheets = self.sheets.lock();
         let sheet = match &sheets.current {
             Some(sheet) => sheet.clone(),
@@ -145,10 +145,10 @@ impl Notes {
         };
         let first = sheet.units.lock().take(count);
         let first = first.ok_or_else(|| io::Error::other("too much is under way"))?;
-        Ok(Note { sheet, first, count })
+        Ok(Intent { sheet, first, count })
     }
 
-    fn new_sheet(&self) -> io::Result<Sheet> {
+    fn new_sheet(&self) -> io::Result<LogFile> {
         for _ in 0..MADE_IN_VAIN {
             let name = format!("{PREFIX}{:016x}{ENDING}", self.device.random().next_u64());
             let path = self.directory.join(name);
@@ -163,7 +163,7 @@ impl Notes {
             // Who looks for what was left behind may have come before the lock.
             if file.lock(Duration::ZERO).is_ok() && is_still(&self.device, &*file, &path) {
                 let units = Mutex::default();
-                return Ok(Sheet { file, path, units });
+                return Ok(LogFile { file, path, units });
             }
         }
         Err(io::Error::other("the file is taken away each time"))
@@ -171,9 +171,9 @@ impl Notes {
 
     /// To be called now and then while a file [is open](Self::is_open): closes and removes those that nothing is noted in any more
     /// and that nothing has been noted in since the last call. Works on drives that are gone.
-    pub fn put_away(&self) {
+    pub fn close_idle(&self) {
         let mut sheets = self.sheets.lock();
-        let is_over = |sheet: &Arc<Sheet>| sheet.units.lock().look() >= MOST_LOOKS;
+        let is_over = |sheet: &Arc<LogFile>| sheet.units.lock().look() >= MOST_LOOKS;
         if sheets.current.as_ref().is_some_and(is_over) {
             let sheet = sheets.current.take();
             sheets.retired.extend(sheet);
@@ -192,7 +192,7 @@ impl Notes {
         self.open.store(open, Ordering::Release);
     }
 
-    fn remove(&self, sheet: &Sheet) {
+    fn remove(&self, sheet: &LogFile) {
         if let Err(error) = self.device.files().remove_file(&sheet.path)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -244,7 +244,7 @@ impl Units {
 }
 
 /// A file of notes whose process is gone.
-pub struct LeftBehind {
+pub struct OrphanedLog {
     device: Arc<Device>,
     path: PathBuf,
     /// Locked: nobody else takes it over.
@@ -252,7 +252,7 @@ pub struct LeftBehind {
 }
 
 /// The files of notes in `directory` whose processes are gone.
-pub fn left_behind(device: &Arc<Device>, directory: &Path) -> Result<Vec<LeftBehind>, FsError> {
+pub fn orphaned_logs(device: &Arc<Device>, directory: &Path) -> Result<Vec<OrphanedLog>, FsError> {
     let opened = match device.files().open_directory(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
         other => other.map_err(FsError::io("list", directory))?,
@@ -270,12 +270,12 @@ pub fn left_behind(device: &Arc<Device>, directory: &Path) -> Result<Vec<LeftBeh
         let file = device.files().open(&path, Purpose::Read).ok()?;
         let ours = file.lock(Duration::ZERO).is_ok() && is_still(device, &*file, &path);
         let device = device.clone();
-        ours.then_some(LeftBehind { device, path, file })
+        ours.then_some(OrphanedLog { device, path, file })
     };
     Ok(found.into_iter().filter_map(take).collect())
 }
 
-impl LeftBehind {
+impl OrphanedLog {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -348,5 +348,5 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "notes_tests.rs"]
+#[path = "intent_log_tests.rs"]
 mod tests;

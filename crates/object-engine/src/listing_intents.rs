@@ -1,15 +1,15 @@
 //! Listing updates under way: noted on the object's device before the object changes, until they are told or kept as pending.
 //!
 //! A server that is killed between the change and its listing update would leave an object that no listing knows of. So it notes
-//! ([`durable_fs::notes`], in `tmp/` of the device) what the change entails, and which file the change is. Whoever takes the device into service next, or the
+//! ([`durable_fs::intent_log`], in `tmp/` of the device) what the change entails, and which file the change is. Whoever takes the device into service next, or the
 //! object-updater in its next pass, makes ordinary pending records (`async_pending`) of what was left behind:
-//! [`take_over`].
+//! [`recover`].
 //! Always holds: a record is made only of an update whose file is there: of a change that never came about, or that a newer one
 //! has replaced, nothing is told. An update that had been told already may be told again, which changes nothing. A file of
 //! notes goes once all its records are durable.
-//! Deliberately absent: power. Notes are not synced; a loss of power may lose an update that was under way, as it does with
+//! Deliberately absent: power. IntentLog are not synced; a loss of power may lose an update that was under way, as it does with
 //! OpenStack Swift's servers.
-//! Page: `docs/formats/object-files.md`. Tests: `tests/under_way.rs`.
+//! Page: `docs/formats/object-files.md`. Tests: `tests/listing_intents.rs`.
 //!
 //! ```text
 //! note     changes, one after another
@@ -23,14 +23,14 @@ use crate::engine::ObjectKey;
 use crate::files::layout::Layout;
 use crate::listing_update::ListingUpdate;
 use crate::rules::FileName;
-use durable_fs::notes::LeftBehind;
-use durable_fs::{Device, FsError, Note, Notes, notes};
+use durable_fs::intent_log::OrphanedLog;
+use durable_fs::{Device, FsError, Intent, IntentLog, intent_log};
 use std::io;
 use std::sync::Arc;
 use vocabulary::{Partition, PathHash, PolicyIndex};
 
 /// A change of an object that listings are to be told of.
-pub struct NotedChange<'a> {
+pub struct IntendedChange<'a> {
     /// The object.
     pub key: &'a ObjectKey,
     /// The file that is to be made.
@@ -40,21 +40,21 @@ pub struct NotedChange<'a> {
 }
 
 /// The updates of one process that are under way on a device.
-pub struct UnderWay {
-    notes: Notes,
+pub struct ListingIntents {
+    notes: IntentLog,
 }
 
-impl UnderWay {
+impl ListingIntents {
     pub(crate) fn new(device: Arc<Device>, layout: &Layout) -> Self {
         let place = layout.temporaries(PolicyIndex(0));
         Self {
-            notes: Notes::new(device, place),
+            notes: IntentLog::new(device, place),
         }
     }
 
-    /// Notes changes that are about to be made, until what is returned is dropped. `None` when there is nothing to tell, or when no
+    /// IntentLog changes that are about to be made, until what is returned is dropped. `None` when there is nothing to tell, or when no
     /// note can be taken now.
-    pub fn note(&self, changes: &[NotedChange<'_>]) -> Option<Note> {
+    pub fn note(&self, changes: &[IntendedChange<'_>]) -> Option<Intent> {
         let mut record = vec![];
         for change in changes.iter().filter(|change| !change.updates.is_empty()) {
             encode(change, &mut record);
@@ -68,22 +68,22 @@ impl UnderWay {
     }
 
     /// Closes and removes what has had no notes lately; to be called now and then while [open](Self::is_open).
-    pub fn put_away(&self) {
-        self.notes.put_away();
+    pub fn close_idle(&self) {
+        self.notes.close_idle();
     }
 }
 
 /// Makes pending records of what processes that are gone have left behind; how many. A file that cannot be worked off stays, and
 /// holds up no other.
-pub(crate) fn take_over(device: &Arc<Device>, layout: &Layout) -> Result<usize, FsError> {
+pub(crate) fn recover(device: &Arc<Device>, layout: &Layout) -> Result<usize, FsError> {
     let (mut made, mut trouble) = (0, None);
-    for left in notes::left_behind(device, &layout.temporaries(PolicyIndex(0)))? {
-        trouble = trouble.or(work_off(left, device, layout, &mut made).err());
+    for left in intent_log::orphaned_logs(device, &layout.temporaries(PolicyIndex(0)))? {
+        trouble = trouble.or(recover_log(left, device, layout, &mut made).err());
     }
     trouble.map_or(Ok(made), Err)
 }
 
-fn work_off(left: LeftBehind, device: &Arc<Device>, layout: &Layout, made: &mut usize) -> Result<(), FsError> {
+fn recover_log(left: OrphanedLog, device: &Arc<Device>, layout: &Layout, made: &mut usize) -> Result<(), FsError> {
     for record in left.records()? {
         let Some(changes) = decode(&record) else {
             tracing::warn!("{}: holds a note that cannot be read", left.path().display());
@@ -136,7 +136,7 @@ fn is_there(device: &Device, path: &std::path::Path) -> Result<bool, FsError> {
     }
 }
 
-fn encode(change: &NotedChange<'_>, to: &mut Vec<u8>) {
+fn encode(change: &IntendedChange<'_>, to: &mut Vec<u8>) {
     let key = change.key;
     to.extend(key.policy.0.to_le_bytes());
     to.extend(key.partition.0.to_le_bytes());
@@ -168,7 +168,7 @@ fn put(to: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn decode(record: &[u8]) -> Option<Vec<FoundChange>> {
-    let mut rest = Rest(record);
+    let mut rest = RecordReader(record);
     let mut changes = vec![];
     while !rest.0.is_empty() {
         changes.push(rest.change()?);
@@ -177,9 +177,9 @@ fn decode(record: &[u8]) -> Option<Vec<FoundChange>> {
 }
 
 /// What has not been read yet.
-struct Rest<'a>(&'a [u8]);
+struct RecordReader<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> RecordReader<'a> {
     fn change(&mut self) -> Option<FoundChange> {
         let key = ObjectKey {
             policy: PolicyIndex(self.number()?),
@@ -242,7 +242,7 @@ impl<'a> Rest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Part;
+    use crate::rules::FilePart;
     use proptest::prelude::*;
 
     fn update(object: &str) -> ListingUpdate {
@@ -263,7 +263,7 @@ mod tests {
     fn noted(objects: &[&str]) -> Vec<u8> {
         let mut record = vec![];
         for object in objects {
-            let change = NotedChange {
+            let change = IntendedChange {
                 key: &ObjectKey {
                     policy: PolicyIndex(1),
                     partition: Partition(9),
@@ -272,7 +272,7 @@ mod tests {
                 },
                 file: FileName {
                     timestamp: "1700000000.12345".parse().unwrap(),
-                    part: Part::Data,
+                    part: FilePart::Data,
                 },
                 updates: vec![update(object), update("another")],
             };

@@ -14,8 +14,8 @@ impl Bench {
         Self { place, device }
     }
 
-    fn notes(&self) -> Notes {
-        Notes::new(self.device.clone(), self.tmp())
+    fn notes(&self) -> IntentLog {
+        IntentLog::new(self.device.clone(), self.tmp())
     }
 
     fn tmp(&self) -> PathBuf {
@@ -28,7 +28,7 @@ impl Bench {
     }
 
     fn left(&self) -> Vec<Vec<u8>> {
-        let left = left_behind(&self.device, &self.tmp()).unwrap();
+        let left = orphaned_logs(&self.device, &self.tmp()).unwrap();
         left.iter().flat_map(|file| file.records().unwrap()).collect()
     }
 }
@@ -53,7 +53,7 @@ fn what_is_under_way_is_found_when_its_process_is_gone_and_not_before() {
     assert_eq!(bench.files().len(), 2);
     drop((notes, taken));
     assert_eq!(bench.left(), records);
-    for file in left_behind(&bench.device, &bench.tmp()).unwrap() {
+    for file in orphaned_logs(&bench.device, &bench.tmp()).unwrap() {
         file.remove().unwrap();
     }
     assert_eq!((bench.files().len(), bench.left()), (1, vec![]));
@@ -68,13 +68,13 @@ fn room_is_used_again_and_the_file_goes_when_nothing_is_under_way() {
     }
     assert!(std::fs::metadata(&bench.files()[0]).unwrap().len() <= 3 * UNIT as u64);
     let under_way = notes.take(b"x").unwrap();
-    notes.put_away();
-    notes.put_away();
+    notes.close_idle();
+    notes.close_idle();
     assert_eq!(bench.files().len(), 1);
     drop(under_way);
-    notes.put_away();
+    notes.close_idle();
     assert!(notes.is_open());
-    notes.put_away();
+    notes.close_idle();
     assert!(!notes.is_open() && bench.files().is_empty());
     let _again = notes.take(b"y").unwrap();
     assert_eq!(bench.files().len(), 1);
@@ -85,11 +85,11 @@ fn an_old_file_gets_no_more_notes_and_goes_with_its_last() {
     let bench = Bench::new();
     let notes = bench.notes();
     let first = notes.take(b"first").unwrap();
-    (0..MOST_LOOKS).for_each(|_| notes.put_away());
+    (0..MOST_LOOKS).for_each(|_| notes.close_idle());
     let second = notes.take(b"second").unwrap();
     assert_eq!(bench.files().len(), 2);
     drop(first);
-    notes.put_away();
+    notes.close_idle();
     assert_eq!(bench.files().len(), 1);
     drop(notes);
     drop(second);
@@ -122,7 +122,7 @@ fn without_a_place_to_write_there_are_no_notes() {
     std::fs::write(bench.tmp(), b"no directory").unwrap();
     let notes = bench.notes();
     assert!(notes.take(b"x").is_none() && !notes.is_open());
-    assert!(left_behind(&bench.device, &bench.tmp()).is_err());
+    assert!(orphaned_logs(&bench.device, &bench.tmp()).is_err());
     std::fs::remove_file(bench.tmp()).unwrap();
     assert!(notes.take(b"x").is_some());
     // More than there is room for.

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
 use object_engine::conformance::{at, commit, key};
-use object_engine::rules::{FileName, Part};
+use object_engine::rules::{FileName, FilePart};
 use object_engine::{
-    FilesConfig, FilesEngine, ListingUpdate, Metadata, MetadataUpdate, NotedChange, ObjectEngine, ObjectKey,
+    FilesConfig, FilesEngine, IntendedChange, ListingUpdate, Metadata, MetadataUpdate, ObjectEngine, ObjectKey,
     PendingUpdates,
 };
 use std::path::{Path, PathBuf};
@@ -39,13 +39,16 @@ fn update(key: &ObjectKey, seconds: u64, op: &str) -> ListingUpdate {
     }
 }
 
-fn note(engine: &FilesEngine, key: &ObjectKey, seconds: u64, part: Part, op: &str) -> durable_fs::Note {
+fn note(engine: &FilesEngine, key: &ObjectKey, seconds: u64, part: FilePart, op: &str) -> durable_fs::Intent {
     let file = FileName {
         timestamp: at(seconds),
         part,
     };
     let updates = vec![update(key, seconds, op)];
-    let noted = engine.under_way().unwrap().note(&[NotedChange { key, file, updates }]);
+    let noted = engine
+        .listing_intents()
+        .unwrap()
+        .note(&[IntendedChange { key, file, updates }]);
     noted.unwrap()
 }
 
@@ -72,14 +75,14 @@ fn leave_behind(root: &Path) -> Vec<ListingUpdate> {
     let [put, posted, deleted, never] = &keys;
     let mut notes = vec![];
     for (key, wrote) in [(put, true), (never, false)] {
-        notes.push(note(&engine, key, 5, Part::Data, "PUT"));
+        notes.push(note(&engine, key, 5, FilePart::Data, "PUT"));
         if wrote {
             engine.put(key, BODY, commit(at(5), BODY)).unwrap();
         }
     }
     engine.put(posted, BODY, commit(at(3), BODY)).unwrap();
-    notes.push(note(&engine, posted, 6, Part::Meta(None), "PUT"));
-    notes.push(note(&engine, posted, 7, Part::Meta(None), "PUT"));
+    notes.push(note(&engine, posted, 6, FilePart::Meta(None), "PUT"));
+    notes.push(note(&engine, posted, 7, FilePart::Meta(None), "PUT"));
     let metadata = Metadata::new().with("X-Timestamp", at(6).internal());
     let content_type_timestamp = None;
     let post = MetadataUpdate {
@@ -87,14 +90,14 @@ fn leave_behind(root: &Path) -> Vec<ListingUpdate> {
         metadata,
         content_type_timestamp,
     };
-    assert_eq!(post.file().part, Part::Meta(None));
+    assert_eq!(post.file().part, FilePart::Meta(None));
     engine.write_metadata(posted, post).unwrap();
-    notes.push(note(&engine, deleted, 8, Part::Tombstone, "DELETE"));
+    notes.push(note(&engine, deleted, 8, FilePart::Tombstone, "DELETE"));
     engine.delete(deleted, at(8)).unwrap();
     // Replaced before anybody looks.
-    notes.push(note(&engine, deleted, 2, Part::Data, "PUT"));
+    notes.push(note(&engine, deleted, 2, FilePart::Data, "PUT"));
     // Nobody but its own process takes notes over.
-    assert_eq!(pending(root).take_over().unwrap(), 0);
+    assert_eq!(pending(root).recover().unwrap(), 0);
     vec![
         update(put, 5, "PUT"),
         update(posted, 6, "PUT"),
@@ -138,16 +141,16 @@ fn the_next_server_keeps_what_the_one_before_left_under_way() {
     assert_eq!(files(place.path(), "tmp").len(), 1);
     let again = engine(place.path());
     check(place.path(), expected);
-    assert!(!again.under_way().unwrap().is_open());
+    assert!(!again.listing_intents().unwrap().is_open());
 }
 
 #[test]
 fn so_does_the_updater_when_there_is_no_next_server() {
     let place = tempfile::tempdir().unwrap();
     let expected = leave_behind(place.path());
-    assert_eq!(pending(place.path()).take_over().unwrap(), 3);
+    assert_eq!(pending(place.path()).recover().unwrap(), 3);
     check(place.path(), expected);
-    assert_eq!(pending(place.path()).take_over().unwrap(), 0);
+    assert_eq!(pending(place.path()).recover().unwrap(), 0);
 }
 
 #[test]
@@ -156,10 +159,10 @@ fn what_cannot_be_kept_now_stays_for_later() {
     let expected = leave_behind(place.path());
     let blocked = place.path().join("async_pending");
     std::fs::write(&blocked, b"no directory").unwrap();
-    assert!(pending(place.path()).take_over().is_err());
+    assert!(pending(place.path()).recover().is_err());
     assert_eq!(files(place.path(), "tmp").len(), 1);
     std::fs::remove_file(&blocked).unwrap();
-    assert_eq!(pending(place.path()).take_over().unwrap(), 3);
+    assert_eq!(pending(place.path()).recover().unwrap(), 3);
     check(place.path(), expected);
 }
 
@@ -170,13 +173,13 @@ fn a_change_without_anybody_to_tell_is_not_noted() {
     let key = key("/a/c/o");
     let file = FileName {
         timestamp: at(1),
-        part: Part::Data,
+        part: FilePart::Data,
     };
-    let change = NotedChange {
+    let change = IntendedChange {
         key: &key,
         file,
         updates: vec![],
     };
-    let under_way = engine.under_way().unwrap();
-    assert!(under_way.note(&[change]).is_none() && !under_way.is_open());
+    let listing_intents = engine.listing_intents().unwrap();
+    assert!(listing_intents.note(&[change]).is_none() && !listing_intents.is_open());
 }

@@ -1,0 +1,145 @@
+use super::*;
+
+fn os(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
+/// Ticks until a trial is wanted, and lets it end so.
+fn try_out(health: &Health, outcome: TrialOutcome) -> u32 {
+    let waited = (0..LONGEST_REST * 2).take_while(|_| !health.tick()).count();
+    health.tried(outcome);
+    waited as u32
+}
+
+fn service(health: &Health) -> DriveService {
+    health.service().0
+}
+
+#[test]
+fn a_failed_sync_refuses_writes_until_the_drive_is_well() {
+    let health = Health::new("/srv/sda");
+    health.sync_failed(Path::new("/srv/sda/x"), &os(28));
+    assert!(health.check().is_ok() && health.check_writable().is_err());
+    assert!(health.service().1.contains("/srv/sda/x"));
+    try_out(&health, TrialOutcome::Well);
+    assert!(health.check_writable().is_err());
+    try_out(&health, TrialOutcome::Well);
+    assert!(health.check_writable().is_ok());
+}
+
+#[test]
+fn an_error_asks_for_a_trial_and_its_failure_ends_service() {
+    let health = Health::new("/srv/sda");
+    health.saw(&os(2));
+    assert!(!health.tick());
+    health.saw(&os(5));
+    assert!(health.tick());
+    assert_eq!(service(&health), DriveService::Full);
+    assert!(!health.tick(), "one trial at a time");
+    health.tried(TrialOutcome::Sick("it hurts".into()));
+    assert_eq!(health.service(), (DriveService::Out, "it hurts".into()));
+    assert!(health.check().unwrap_err().to_string().contains("it hurts"));
+}
+
+#[test]
+fn many_errors_end_service_for_longer_each_time() {
+    let health = Health::new("/srv/sda");
+    (0..MANY_ERRORS).for_each(|_| health.saw(&os(5)));
+    assert_eq!(service(&health), DriveService::Full, "nobody looks after it");
+    try_out(&health, TrialOutcome::Well);
+    let mut rests = vec![];
+    for _ in 0..3 {
+        (0..MANY_ERRORS).for_each(|_| health.saw(&os(5)));
+        assert_eq!(service(&health), DriveService::Out);
+        rests.push(try_out(&health, TrialOutcome::Well));
+        assert_eq!(service(&health), DriveService::Out);
+        try_out(&health, TrialOutcome::Well);
+        assert_eq!(service(&health), DriveService::Full);
+    }
+    assert!(rests.windows(2).all(|pair| pair[0] < pair[1]), "{rests:?}");
+    // Spread over time they are bad luck.
+    for _ in 0..MANY_ERRORS * 2 {
+        health.saw(&os(5));
+        for _ in 0..WINDOW {
+            if health.tick() {
+                health.tried(TrialOutcome::Well);
+            }
+        }
+    }
+    assert_eq!(service(&health), DriveService::Full);
+}
+
+#[tokio::test]
+async fn a_hung_drive_lets_nobody_wait() {
+    let health = Health::new("/srv/sda");
+    let job = health.enter();
+    let waiting = tokio::spawn({
+        let health = health.clone();
+        async move { health.gone().await }
+    });
+    for _ in 0..HUNG {
+        health.tick();
+        health.tried(TrialOutcome::Well);
+    }
+    assert_eq!(service(&health), DriveService::Out);
+    waiting.await.unwrap();
+    for _ in 0..5 {
+        try_out(&health, TrialOutcome::Well);
+    }
+    assert_eq!(service(&health), DriveService::Out, "the job has not ended");
+    drop(job);
+    try_out(&health, TrialOutcome::Well);
+    assert_eq!(service(&health), DriveService::Full);
+}
+
+#[test]
+fn a_drive_is_hung_whose_trial_does_not_end_whatever_else_does() {
+    let health = Health::new("/srv/sda");
+    while !health.tick() {}
+    for _ in 0..NO_TRIAL * 2 {
+        // Slow, and not hung.
+        health.has_synced();
+        health.tick();
+    }
+    for _ in 1..NO_TRIAL {
+        drop(health.enter());
+        health.tick();
+    }
+    assert_eq!(service(&health), DriveService::Full);
+    health.tick();
+    assert_eq!(service(&health), DriveService::Out);
+    health.tried(TrialOutcome::Well);
+    assert_eq!(service(&health), DriveService::Out);
+    try_out(&health, TrialOutcome::Well);
+    assert_eq!(service(&health), DriveService::Full);
+}
+
+#[test]
+fn a_busy_drive_is_not_hung() {
+    let health = Health::new("/srv/sda");
+    let mut jobs: Vec<DriveJob> = (0..4).map(|_| health.enter()).collect();
+    for at in 0..HUNG as usize * 3 {
+        if at % 20 == 0 {
+            jobs[0] = health.enter();
+        }
+        health.tick();
+        health.tried(TrialOutcome::Well);
+    }
+    assert_eq!(service(&health), DriveService::Full);
+}
+
+#[test]
+fn what_is_gone_serves_nothing_and_what_is_absent_is_told() {
+    let health = Health::new("/srv/sda");
+    health.saw(&os(30));
+    assert_eq!(try_out(&health, TrialOutcome::ReadOnly("read-only".into())), 0);
+    assert_eq!(service(&health), DriveService::ReadOnly);
+    health.saw(&os(19));
+    assert_eq!(service(&health), DriveService::Out);
+    let health = Health::new("/srv/sda");
+    try_out(&health, TrialOutcome::Absent("not mounted".into()));
+    assert_eq!(service(&health), DriveService::Out);
+    assert!(health.check().is_ok(), "everybody sees for himself");
+    try_out(&health, TrialOutcome::Well);
+    assert_eq!(service(&health), DriveService::Full);
+}
