@@ -12,7 +12,11 @@ use vocabulary::Timestamp;
 pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
     let (raw_path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = vocabulary::names::unquote(raw_path).unwrap();
-    let mut request = Request::new(Method::from_bytes(method.as_bytes()).unwrap(), raw_path.into(), path);
+    let mut request = Request::new(
+        Method::from_bytes(method.as_bytes()).unwrap(),
+        raw_path.into(),
+        path.into(),
+    );
     request.query = query.into();
     request.from = ([127, 0, 0, 1], 1234).into();
     request.trans_id = "tx1".into();

@@ -70,7 +70,7 @@ impl Store {
             .unwrap_or_default();
         let line = format!("{} {}{range}", request.method, request.path);
         self.asked.lock().push(line);
-        if let Some(code) = self.instead.lock().get(&request.path) {
+        if let Some(code) = self.instead.lock().get(&*request.path) {
             return reply::status(*code);
         }
         match request.method {
@@ -78,10 +78,12 @@ impl Store {
                 let bytes = request.body.as_whole().unwrap_or_default();
                 let mut headers = request.headers;
                 headers.insert("etag", HeaderValue::from_str(&etag(&bytes)).unwrap());
-                self.objects.lock().insert(request.path, Kept { headers, bytes });
+                self.objects
+                    .lock()
+                    .insert(request.path.to_string(), Kept { headers, bytes });
                 reply::status(201)
             }
-            Method::DELETE => match self.objects.lock().remove(&request.path) {
+            Method::DELETE => match self.objects.lock().remove(&*request.path) {
                 Some(_) => reply::status(204),
                 None => reply::status(404),
             },
@@ -111,7 +113,7 @@ impl Store {
     }
 
     fn read(&self, request: &ClientRequest) -> Response {
-        let Some(kept) = self.objects.lock().get(&request.path).cloned() else {
+        let Some(kept) = self.objects.lock().get(&*request.path).cloned() else {
             return reply::status(404);
         };
         let total = kept.bytes.len() as u64;
@@ -149,7 +151,7 @@ impl Store {
 
 /// The MD5 of some bytes.
 pub(crate) fn etag(bytes: &[u8]) -> String {
-    crate::large_objects::segments::hex(&Md5::digest(bytes))
+    vocabulary::hex::encode(Md5::digest(bytes))
 }
 
 /// A body's text, or how it broke.

@@ -36,7 +36,7 @@ impl Core for Odd {
     async fn handle(&self, request: ClientRequest) -> Response {
         let (feed, body) = Body::channel(1, None);
         let mut response = Response::new(body);
-        match request.path.as_str() {
+        match &*request.path {
             "/short" => {
                 response
                     .headers_mut()
@@ -79,7 +79,7 @@ struct Door(Pipeline);
 impl HttpService for Door {
     async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
         let (head, body) = request.into_parts();
-        let path = head.uri.path().to_owned();
+        let path: Arc<str> = head.uri.path().into();
         let mut request = Request::new(head.method, path.clone(), path);
         (request.headers, request.body, request.from) = (head.headers, body, from);
         request.trans_id = "tx1".into();

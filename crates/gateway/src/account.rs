@@ -181,7 +181,7 @@ async fn send(shared: &Arc<Shared>, question: Question, account: &str) -> Respon
 /// Brings an account into being that does not exist yet, with the system metadata that the request for whose sake
 /// it is made has for accounts. Answers whether it worked.
 pub(crate) async fn autocreate(shared: &Arc<Shared>, request: &ClientRequest, account: &str) -> bool {
-    let trans_id = &request.trans_id;
+    let trans_id = &*request.trans_id;
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
         if name.as_str().starts_with(Entity::Account.system_prefix()) {

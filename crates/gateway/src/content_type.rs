@@ -6,7 +6,7 @@
 //! without Swift's private parameters.
 
 use http::header::HeaderValue;
-use request_pipeline::{ClientRequest, OWN_CONTENT_TYPE, Response, reply};
+use request_pipeline::{ClientRequest, Response, reply};
 
 const DEFAULT: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// Extensions that say how a file is compressed, not what it is.
@@ -66,7 +66,7 @@ const SIZE_PARAMETER: &str = "swift_bytes";
 
 /// Makes sure that the request has one.
 pub(crate) fn resolve(request: &mut ClientRequest, object: &str) -> Result<(), Response> {
-    let is_clients = request.headers.remove(&OWN_CONTENT_TYPE).is_none();
+    let is_clients = !request.own_content_type;
     let Some(size) = request.header(WHOLE_SIZE).filter(|size| !size.is_empty()) else {
         return resolve_declared(request, object, is_clients);
     };

@@ -7,10 +7,9 @@ use crate::recognise::{not_text, recognise};
 use crate::shared::{Shared, VERBS};
 use crate::{account, container, object};
 use http::{HeaderValue, Method, StatusCode};
+use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
 use peer::{Body, HttpService};
-use request_pipeline::{
-    ALLOW_RESERVED_NAMES, ClientRequest, Core, Feature, InfoSource, Pipeline, Response, cors, reply,
-};
+use request_pipeline::{ClientRequest, Core, Feature, InfoSource, Pipeline, Response, cors, reply};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
@@ -87,7 +86,7 @@ impl CoreVerbs {
         if let Some(refusal) = request.denied_host(&self.shared.options.deny_host_headers) {
             return Err(refusal);
         }
-        if request.path.contains(RESERVED) && !request.is_true(ALLOW_RESERVED_NAMES.as_str()) {
+        if request.path.contains(RESERVED) && !request.is_true(X_ALLOW_RESERVED_NAMES.as_str()) {
             return Err(not_text(&request.method));
         }
         if request.entity.is_none() {

@@ -7,6 +7,7 @@ use crate::shared::Shared;
 use peer::{Body, Https};
 use request_pipeline::{ClientRequest, Request, Response, reply};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use vocabulary::Limits;
 use vocabulary::names::unquote;
 use world::World;
@@ -28,7 +29,7 @@ pub(crate) fn recognise(
         refusal.headers_mut().insert(http::header::CONNECTION, close);
         return Err(Box::new(refusal));
     }
-    let raw_path = head.uri.path().to_owned();
+    let raw_path: Arc<str> = head.uri.path().into();
     let Ok(path) = unquote(&raw_path) else {
         shared.options.statsd.increment("errors");
         let mut refusal = not_text(&head.method);
@@ -44,11 +45,16 @@ pub(crate) fn recognise(
     for hop_by_hop in ["connection", "keep-alive", "te", "upgrade", "proxy-connection"] {
         headers.remove(hop_by_hop);
     }
+    let path = if *path == *raw_path {
+        raw_path.clone()
+    } else {
+        path.into()
+    };
     let mut request = Request::new(head.method, raw_path, path);
     request.query = head.uri.query().unwrap_or_default().to_owned();
     (request.headers, request.body) = (headers, body);
     (request.from, request.scheme) = (from, if tls { "https" } else { "http" });
-    (request.trans_id, request.began) = (trans_id, began);
+    (request.trans_id, request.began) = (trans_id.into(), began);
     Ok(request)
 }
 

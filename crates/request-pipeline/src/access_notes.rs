@@ -58,6 +58,11 @@ impl AccessNotes {
         !std::mem::replace(&mut self.0.lock().logged, true)
     }
 
+    /// Whether the line is being written already.
+    pub fn is_line_claimed(&self) -> bool {
+        self.0.lock().logged
+    }
+
     /// All of it.
     pub fn read(&self) -> AccessFacts {
         self.0.lock().clone()

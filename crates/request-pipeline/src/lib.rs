@@ -35,6 +35,6 @@ pub use access_notes::{AccessFacts, AccessNotes};
 pub use info::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
 pub use peer::Response;
 pub use pipeline::{Core, Feature, Next, Pipeline};
-pub use request::{ALLOW_RESERVED_NAMES, Authorizer, ClientRequest, Footers, OWN_CONTENT_TYPE, Request, is_true};
+pub use request::{Authorizer, ClientRequest, Footers, Request, is_true};
 pub use shared_cache::SharedCache;
 pub use subrequest::set_header;

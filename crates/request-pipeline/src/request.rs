@@ -6,7 +6,7 @@
 use crate::access_notes::AccessNotes;
 use crate::info::InfoSource;
 use crate::reply;
-use http::{Extensions, HeaderMap, HeaderName, Method};
+use http::{Extensions, HeaderMap, Method};
 use peer::{Body, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,14 +24,15 @@ pub trait Authorizer: Send + Sync {
 /// One request of a client, in a box: it is handed on through every feature.
 pub type ClientRequest = Box<Request>;
 
-/// What there is to know of a request.
+/// What there is to know of a request. Its texts are shared: a copy that a feature keeps
+/// ([`Request::without_body`]) copies none of them.
 pub struct Request {
     /// The verb.
     pub method: Method,
     /// The path as sent, still encoded.
-    pub raw_path: String,
+    pub raw_path: Arc<str>,
     /// The path, decoded.
-    pub path: String,
+    pub path: Arc<str>,
     /// The query string as sent, without `?`; empty when there is none.
     pub query: String,
     /// `v1` or whatever the path begins with, when it names an entity.
@@ -47,7 +48,7 @@ pub struct Request {
     /// `http` or `https`, as the request came in.
     pub scheme: &'static str,
     /// The transaction id: in every log line and in the response.
-    pub trans_id: String,
+    pub trans_id: Arc<str>,
     /// When it came, on the world's clock and as a timestamp.
     pub began: (Duration, Timestamp),
     /// Decides once ACLs are known; absent when nothing in the pipeline authorises.
@@ -57,8 +58,10 @@ pub struct Request {
     pub authorize_override: bool,
     /// A cluster that is synced with this one sends what it has: manifests and links are stored as they come.
     pub is_synced: bool,
+    /// A feature has chosen the content type itself: it may have Swift's private parameters (`swift_…`).
+    pub own_content_type: bool,
     /// Who asks, for the access log: the user and groups that authentication found.
-    pub remote_user: Option<String>,
+    pub remote_user: Option<Arc<str>>,
     /// The container's ACL that applies to this verb, set by the core before authorising.
     pub acl: Option<String>,
     /// Whether the caller owns the account: sees and sets what only owners may.
@@ -73,12 +76,6 @@ pub struct Request {
     pub footers: Option<Footers>,
 }
 
-/// A feature has chosen the content type itself; it may have Swift's private parameters (`swift_…`).
-pub const OWN_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-backend-own-content-type");
-
-/// Says yes where names that begin with a NUL may be used.
-pub const ALLOW_RESERVED_NAMES: HeaderName = HeaderName::from_static("x-backend-allow-reserved-names");
-
 /// Says, at the end of an object's body, which headers are stored with it over those that came first
 /// (`etag`, system metadata, what the container is told). `Err` is the answer to a body that must not be
 /// stored.
@@ -86,7 +83,7 @@ pub type Footers = Box<dyn FnOnce() -> Result<HeaderMap, Response> + Send + Sync
 
 impl Request {
     /// A request for this path, as sent and decoded, and nothing else known of it.
-    pub fn new(method: Method, raw_path: String, path: String) -> ClientRequest {
+    pub fn new(method: Method, raw_path: Arc<str>, path: Arc<str>) -> ClientRequest {
         let (api_version, entity) = split(&path);
         Box::new(Self {
             method,
@@ -99,11 +96,12 @@ impl Request {
             body: Body::empty(),
             from: SocketAddr::from(([0, 0, 0, 0], 0)),
             scheme: "http",
-            trans_id: String::new(),
+            trans_id: Arc::from(""),
             began: (Duration::ZERO, Timestamp::default()),
             authorizer: None,
             authorize_override: false,
             is_synced: false,
+            own_content_type: false,
             remote_user: None,
             acl: None,
             is_owner: false,
@@ -139,7 +137,7 @@ impl Request {
     /// client sent.
     pub fn take_path(&mut self, path: String) {
         (self.api_version, self.entity) = split(&path);
-        self.path = path;
+        self.path = path.into();
     }
 
     /// Whether an object's bytes or metadata are asked for.

@@ -6,7 +6,7 @@
 //! authorised like the client's own unless the feature says [`Request::preauthorised`].
 
 use crate::access_notes::AccessNotes;
-use crate::request::{ClientRequest, OWN_CONTENT_TYPE, Request};
+use crate::request::{ClientRequest, Request};
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::Body;
@@ -28,6 +28,7 @@ impl Request {
             query: String::new(),
             notes: AccessNotes::of_feature(source),
             is_synced: false,
+            own_content_type: false,
             is_owner: false,
             acl: None,
             ..*self.without_body()
@@ -64,6 +65,7 @@ impl Request {
             authorizer: self.authorizer.clone(),
             authorize_override: self.authorize_override,
             is_synced: self.is_synced,
+            own_content_type: self.own_content_type,
             remote_user: self.remote_user.clone(),
             acl: self.acl.clone(),
             is_owner: self.is_owner,
@@ -79,8 +81,8 @@ impl Request {
         if self.api_version.is_empty() {
             self.api_version = "v1".into();
         }
-        self.path = format!("/{}{}", self.api_version, entity.path());
-        self.raw_path = quote(&self.path);
+        self.path = format!("/{}{}", self.api_version, entity.path()).into();
+        self.raw_path = quote(&self.path).into();
         self.entity = Some(Arc::new(entity));
     }
 
@@ -94,15 +96,10 @@ impl Request {
             return false;
         };
         self.api_version = version.to_owned();
-        self.path = path.to_owned();
-        self.raw_path = quote(path);
+        self.path = path.into();
+        self.raw_path = quote(path).into();
         self.entity = Some(Arc::new(entity));
         true
-    }
-
-    /// The type that this request declares may have parameters that clients cannot give (`swift_…`).
-    pub fn says_own_content_type(&mut self) {
-        self.headers.insert(OWN_CONTENT_TYPE, HeaderValue::from_static("true"));
     }
 
     /// Sets a header of this program's own making. What cannot be a header value is left out.
@@ -132,8 +129,8 @@ mod tests {
         client.notes.set_user("a:u");
         let entity = EntityPath::account("b").with_container("d").with_object("ü/ x");
         let asked = client.subrequest(Method::GET, entity, "SLO");
-        assert_eq!((asked.path.as_str(), asked.query.as_str()), ("/v1/b/d/ü/ x", ""));
-        assert_eq!(asked.raw_path, "/v1/b/d/%C3%BC/%20x");
+        assert_eq!((&*asked.path, asked.query.as_str()), ("/v1/b/d/ü/ x", ""));
+        assert_eq!(&*asked.raw_path, "/v1/b/d/%C3%BC/%20x");
         assert_eq!(asked.headers.len(), 1);
         let noted = asked.notes.read();
         assert_eq!((noted.source, noted.user.as_deref()), (Some("SLO"), Some("a:u")));
@@ -145,7 +142,7 @@ mod tests {
         let mut asked = Request::new(Method::GET, "/v1/a/c/o".into(), "/v1/a/c/o".into());
         assert!(!asked.aim_at_path("nothing"));
         assert!(!asked.aim_at_path("/v1//c"));
-        assert_eq!(asked.path, "/v1/a/c/o");
+        assert_eq!(&*asked.path, "/v1/a/c/o");
         assert!(asked.aim_at_path("/v1.0/b/c//o"));
         assert_eq!(asked.entity.unwrap().object.as_deref(), Some("/o"));
     }

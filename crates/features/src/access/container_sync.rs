@@ -6,11 +6,11 @@
 //! Always holds: signatures are compared in constant time, all that could be; a signature that is not good
 //! goes no further (401). What `/info` says of the realms is what their file said at start.
 
-use crate::access::gatekeeper::INBOUND_TIMESTAMP;
 use crate::access::sync_realms::SyncRealms;
 use hmac::{Hmac, KeyInit, Mac};
 use http::header::{HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderName, Method};
+use peer::message::header_names::X_INBOUND_TIMESTAMP;
 use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
 use serde_json::{Map, Value, json};
 use settings::gateway_filters::ContainerSyncSettings;
@@ -116,7 +116,7 @@ fn sign(key: &str, text: &str) -> String {
 
 /// When the peer says that it was written; the gatekeeper has set it aside.
 fn timestamp(request: &ClientRequest) -> Option<&str> {
-    let inbound = request.header(INBOUND_TIMESTAMP.as_str());
+    let inbound = request.header(X_INBOUND_TIMESTAMP.as_str());
     inbound.or_else(|| request.header("x-timestamp"))
 }
 
@@ -222,7 +222,7 @@ impl Feature for ContainerSync {
                 request.notes.remark(note);
                 request.authorize_override = true;
                 request.is_synced = true;
-                if let Some(timestamp) = request.headers.get(INBOUND_TIMESTAMP).cloned() {
+                if let Some(timestamp) = request.headers.get(X_INBOUND_TIMESTAMP).cloned() {
                     request
                         .headers
                         .insert(HeaderName::from_static("x-timestamp"), timestamp);

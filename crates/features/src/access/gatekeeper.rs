@@ -7,7 +7,12 @@
 //! Source: `doc/source/development_middleware.rst` and what OpenStack Swift dropped when asked.
 
 use http::{HeaderMap, HeaderName};
-use request_pipeline::{ALLOW_RESERVED_NAMES, ClientRequest, Feature, Next, Response};
+use peer::message::header_names::{
+    X_ACCOUNT_DEVICE, X_ACCOUNT_HOST, X_ACCOUNT_PARTITION, X_ALLOW_RESERVED_NAMES, X_CONTAINER_DEVICE,
+    X_CONTAINER_HOST, X_CONTAINER_PARTITION, X_DELETE_AT_CONTAINER, X_DELETE_AT_DEVICE, X_DELETE_AT_HOST,
+    X_DELETE_AT_PARTITION, X_INBOUND_TIMESTAMP, X_ROOT_DB_STATE, X_TIMESTAMP,
+};
+use request_pipeline::{ClientRequest, Feature, Next, Response};
 use settings::GatekeeperSettings;
 use vocabulary::metadata::{Entity, TRANSIENT_SYSTEM_PREFIX};
 
@@ -16,25 +21,22 @@ pub struct Gatekeeper {
     settings: GatekeeperSettings,
 }
 
-/// Where a client's wish for a timestamp is kept when it is not granted.
-pub const INBOUND_TIMESTAMP: HeaderName = HeaderName::from_static("x-backend-inbound-x-timestamp");
 /// Set when a client may name what begins with NUL.
 const CLIENT_ALLOW_RESERVED_NAMES: HeaderName = HeaderName::from_static("x-allow-reserved-names");
-const X_TIMESTAMP: HeaderName = HeaderName::from_static("x-timestamp");
 
-/// Whom to send updates to, and what roots tell shards.
-const UPDATE_HEADERS: [&str; 11] = [
-    "x-account-device",
-    "x-account-host",
-    "x-account-partition",
-    "x-container-device",
-    "x-container-host",
-    "x-container-partition",
-    "x-container-root-db-state",
-    "x-delete-at-container",
-    "x-delete-at-device",
-    "x-delete-at-host",
-    "x-delete-at-partition",
+/// Where updates are to be sent, and the state of a root database.
+const UPDATE_HEADERS: [HeaderName; 11] = [
+    X_ACCOUNT_DEVICE,
+    X_ACCOUNT_HOST,
+    X_ACCOUNT_PARTITION,
+    X_CONTAINER_DEVICE,
+    X_CONTAINER_HOST,
+    X_CONTAINER_PARTITION,
+    X_ROOT_DB_STATE,
+    X_DELETE_AT_CONTAINER,
+    X_DELETE_AT_DEVICE,
+    X_DELETE_AT_HOST,
+    X_DELETE_AT_PARTITION,
 ];
 
 impl Gatekeeper {
@@ -49,12 +51,12 @@ impl Gatekeeper {
         if self.settings.shunt_inbound_x_timestamp
             && let Some(value) = headers.remove(X_TIMESTAMP)
         {
-            headers.insert(INBOUND_TIMESTAMP, value);
+            headers.insert(X_INBOUND_TIMESTAMP, value);
         }
         if self.settings.allow_reserved_names_header
             && let Some(value) = headers.remove(CLIENT_ALLOW_RESERVED_NAMES)
         {
-            headers.insert(ALLOW_RESERVED_NAMES, value);
+            headers.insert(X_ALLOW_RESERVED_NAMES, value);
         }
     }
 }
@@ -83,7 +85,7 @@ fn is_private(name: &str) -> bool {
         || [Entity::Account, Entity::Container, Entity::Object]
             .iter()
             .any(|entity| name.starts_with(entity.system_prefix()))
-        || UPDATE_HEADERS.contains(&name)
+        || UPDATE_HEADERS.iter().any(|update| *update == *name)
 }
 
 fn strip(headers: &mut HeaderMap, unwanted: impl Fn(&str) -> bool) {

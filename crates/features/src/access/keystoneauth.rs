@@ -41,7 +41,7 @@ impl KeystoneAuth {
         let caller = Caller::of(&request.headers);
         if let Some(caller) = &caller {
             request.notes.set_user(caller.user_id.as_str());
-            request.remote_user = Some(caller.project_name.clone());
+            request.remote_user = Some(caller.project_name.as_str().into());
             request.is_reseller_admin = self.rules.is_reseller(caller);
         }
         request.authorizer = Some(Arc::new(Judge {

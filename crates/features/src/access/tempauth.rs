@@ -88,7 +88,7 @@ impl Auth {
     fn equip(&self, request: &mut ClientRequest, identity: Option<Arc<Identity>>) {
         if let Some(identity) = &identity {
             request.notes.set_user(identity.user());
-            request.remote_user = Some(identity.groups().join(","));
+            request.remote_user = Some(identity.groups().join(",").into());
             request.is_reseller_admin = identity.is_reseller();
         }
         let authenticator = self.authenticator.clone();

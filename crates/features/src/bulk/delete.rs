@@ -54,7 +54,7 @@ impl Target {
 
 /// What became of them.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct BulkTally {
     /// Gone now.
     pub deleted: u64,
     /// Not there before.
@@ -69,8 +69,8 @@ pub struct Tally {
 
 impl Deleter {
     /// Deletes `targets` of `account` on behalf of `request`.
-    pub async fn delete(&self, request: &ClientRequest, next: &Next, account: &str, targets: Vec<Target>) -> Tally {
-        let mut tally = Tally::default();
+    pub async fn delete(&self, request: &ClientRequest, next: &Next, account: &str, targets: Vec<Target>) -> BulkTally {
+        let mut tally = BulkTally::default();
         let mut targets = targets.into_iter();
         let mut under_way = FuturesOrdered::new();
         loop {
@@ -161,7 +161,7 @@ pub(crate) fn add_agent(request: &mut ClientRequest, agent: &str) {
     }
 }
 
-impl Tally {
+impl BulkTally {
     /// Counts an answer: its code, and the words for the report.
     pub(crate) fn count(&mut self, name: &[u8], code: u16, words: String) {
         match code {

@@ -29,7 +29,7 @@ mod tests;
 use crate::bulk::report::Report;
 use crate::listings::listing_accept::{Form, choose};
 use decode::Compression;
-use delete::{Deleter, Tally};
+use delete::{BulkTally, Deleter};
 use extract::{Limits, extract};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
@@ -184,6 +184,6 @@ async fn delete_list(mut request: ClientRequest, next: Next, deleter: Deleter, m
         Err(BadList::TooLong) => return delete::refusal(400, "Invalid File Name"),
         Err(BadList::Left(_)) => return delete::refusal(499, ""),
     };
-    let tally: Tally = deleter.delete(&request, &next, &entity.account, targets).await;
+    let tally: BulkTally = deleter.delete(&request, &next, &entity.account, targets).await;
     tally.report()
 }

@@ -65,6 +65,30 @@ pub(crate) fn new_key(random: &dyn Random) -> Key {
     Key::new(*bytes)
 }
 
+/// What decrypts the body of an object.
+pub(super) struct BodyKey {
+    pub(super) key: Key,
+    pub(super) iv: [u8; 16],
+}
+
+impl BodyKey {
+    /// The cipher from byte number `offset` of the object.
+    pub(super) fn cipher_from(&self, offset: u64) -> Cipher {
+        Cipher::at(&self.key, &self.iv, offset)
+    }
+}
+
+/// `bytes 3-9/26` → 3.
+pub(super) fn first_byte(content_range: &str) -> Option<u64> {
+    content_range
+        .trim()
+        .strip_prefix("bytes ")?
+        .split_once('-')?
+        .0
+        .parse()
+        .ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,10 +4,10 @@
 //! cannot be decrypted is 500. A root secret that is not the one an object was written with is found out by
 //! its entity tag, which then is no text.
 
-use super::cipher::Cipher;
+use super::cipher::{BodyKey, first_byte};
 use super::meta::{BadMeta, CryptoMeta, EncryptedValue};
-use super::parts::Parts;
-use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, LISTED_ETAG, Trouble, USER_META, USER_META_KEY};
+use super::parts::ByteRangeParts;
+use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, EncryptionError, LISTED_ETAG, USER_META, USER_META_KEY};
 use crate::encryption::keymaster::{Key, KeyError, Keys, RootSecrets};
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
@@ -35,19 +35,19 @@ pub(super) fn object(
     entity: &EntityPath,
     method: &Method,
     response: Response,
-) -> Result<Response, Trouble> {
+) -> Result<Response, EncryptionError> {
     let (mut head, body) = response.into_parts();
     let decrypter = Decrypter { secrets, entity };
     let body_meta = text(&head.headers, &BODY_META)?.map(CryptoMeta::parse).transpose();
-    let body_meta = body_meta.map_err(Trouble::Object)?;
+    let body_meta = body_meta.map_err(EncryptionError::Object)?;
     let mut content = None;
     if let Some(meta) = &body_meta {
         let keys = decrypter.keys(meta.key_id())?;
         if head.status.is_success() {
-            let iv = meta.iv().map_err(Trouble::Object)?;
+            let iv = meta.iv().map_err(EncryptionError::Object)?;
             if *method == Method::GET {
-                let key = meta.body_key(object_key(&keys)?).map_err(Trouble::Object)?;
-                content = Some(Content { key, iv });
+                let key = meta.body_key(object_key(&keys)?).map_err(EncryptionError::Object)?;
+                content = Some(BodyKey { key, iv });
             }
             head.headers
                 .insert(CIPHER_USED, HeaderValue::from_static("AES_CTR_256"));
@@ -64,19 +64,19 @@ pub(super) fn object(
         .collect();
     own.iter().for_each(|name| drop(head.headers.remove(name)));
     let body = match content {
-        Some(content) => content.decrypt(body, head.status, &head.headers)?,
+        Some(content) => decrypt_body(content, body, head.status, &head.headers)?,
         None => body,
     };
     Ok(Response::from_parts(head, body))
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Trouble> {
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, EncryptionError> {
     let value = headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()));
     let value = value.transpose();
-    value.map_err(|_| Trouble::Header(name.clone(), BadMeta("it is not UTF-8")))
+    value.map_err(|_| EncryptionError::Header(name.clone(), BadMeta("it is not UTF-8")))
 }
 
-fn object_key(keys: &Keys) -> Result<&Key, Trouble> {
+fn object_key(keys: &Keys) -> Result<&Key, EncryptionError> {
     let none = || KeyError::NoId(keys.id.print()).into();
     keys.object.as_ref().ok_or_else(none)
 }
@@ -88,7 +88,7 @@ struct Decrypter<'a> {
 
 impl Decrypter<'_> {
     /// The keys that an id names; the current ones without an id.
-    fn keys(&self, id: Option<&Value>) -> Result<Keys, Trouble> {
+    fn keys(&self, id: Option<&Value>) -> Result<Keys, EncryptionError> {
         let secrets = self.secrets.ok_or(KeyError::NoKeymaster)?;
         let keys = match id {
             Some(id) => secrets.named(self.entity, id),
@@ -97,11 +97,11 @@ impl Decrypter<'_> {
         Ok(keys?)
     }
 
-    fn etag(&self, headers: &mut HeaderMap, body_meta: Option<&CryptoMeta>) -> Result<(), Trouble> {
+    fn etag(&self, headers: &mut HeaderMap, body_meta: Option<&CryptoMeta>) -> Result<(), EncryptionError> {
         let Some(hidden) = text(headers, &CRYPTO_ETAG)? else {
             return Ok(());
         };
-        let wrong = |error| Trouble::Header(CRYPTO_ETAG, error);
+        let wrong = |error| EncryptionError::Header(CRYPTO_ETAG, error);
         let hidden = EncryptedValue::parse(hidden).map_err(wrong)?;
         let hidden = hidden.ok_or_else(|| wrong(BadMeta("it has no crypto-metadata")))?;
         let keys = self.keys(hidden.meta.key_id().or_else(|| body_meta?.key_id()))?;
@@ -119,11 +119,11 @@ impl Decrypter<'_> {
         Ok(())
     }
 
-    fn listed_etag(&self, headers: &mut HeaderMap) -> Result<(), Trouble> {
+    fn listed_etag(&self, headers: &mut HeaderMap) -> Result<(), EncryptionError> {
         let Some(hidden) = text(headers, &LISTED_ETAG)? else {
             return Ok(());
         };
-        let wrong = |error| Trouble::Header(LISTED_ETAG, error);
+        let wrong = |error| EncryptionError::Header(LISTED_ETAG, error);
         let Some(hidden) = EncryptedValue::parse(hidden).map_err(wrong)? else {
             return Ok(());
         };
@@ -134,14 +134,14 @@ impl Decrypter<'_> {
         Ok(())
     }
 
-    fn user_metadata(&self, headers: &mut HeaderMap) -> Result<(), Trouble> {
+    fn user_metadata(&self, headers: &mut HeaderMap) -> Result<(), EncryptionError> {
         let names: Vec<HeaderName> = headers
             .keys()
             .filter(|name| name.as_str().starts_with(ENCRYPTED_USER_META))
             .cloned()
             .collect();
         let common = text(headers, &USER_META_KEY)?.map(CryptoMeta::parse).transpose();
-        let common = common.map_err(|error| Trouble::Header(USER_META_KEY, error))?;
+        let common = common.map_err(|error| EncryptionError::Header(USER_META_KEY, error))?;
         if names.is_empty() && common.is_none() {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl Decrypter<'_> {
         let key = object_key(&keys)?;
         let mut exposed = Vec::new();
         for name in names {
-            let wrong = |error| Trouble::Header(name.clone(), error);
+            let wrong = |error| EncryptionError::Header(name.clone(), error);
             let Some(hidden) = text(headers, &name)? else { continue };
             let hidden = EncryptedValue::parse(hidden).map_err(wrong)?;
             let hidden = hidden.ok_or_else(|| wrong(BadMeta("it has no crypto-metadata")))?;
@@ -181,40 +181,22 @@ fn expose(headers: &mut HeaderMap, names: &[HeaderName]) {
     }
 }
 
-/// What decrypts a body.
-pub(super) struct Content {
-    key: Key,
-    iv: [u8; 16],
-}
-
-impl Content {
-    /// From the byte number `offset` of the object.
-    pub(super) fn from(&self, offset: u64) -> Cipher {
-        Cipher::at(&self.key, &self.iv, offset)
+/// `body` in the clear.
+fn decrypt_body(
+    content: BodyKey,
+    body: Body,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Body, EncryptionError> {
+    let range = text(headers, &CONTENT_RANGE)?;
+    if status == StatusCode::PARTIAL_CONTENT && range.is_none() {
+        let mut parts = ByteRangeParts::new(content);
+        return Ok(changed(body, move |bytes| parts.decrypt(&bytes)));
     }
-
-    fn decrypt(self, body: Body, status: StatusCode, headers: &HeaderMap) -> Result<Body, Trouble> {
-        let range = text(headers, &CONTENT_RANGE)?;
-        if status == StatusCode::PARTIAL_CONTENT && range.is_none() {
-            let mut parts = Parts::new(self);
-            return Ok(changed(body, move |bytes| parts.decrypt(&bytes)));
-        }
-        let wrong = || Trouble::Header(CONTENT_RANGE, BadMeta("it has no first byte"));
-        let offset = range.map(|range| first_byte(range).ok_or_else(wrong)).transpose()?;
-        let mut cipher = self.from(offset.unwrap_or(0));
-        Ok(changed(body, move |bytes| Ok(cipher.pass(bytes))))
-    }
-}
-
-/// `bytes 3-9/26` → 3.
-pub(super) fn first_byte(content_range: &str) -> Option<u64> {
-    content_range
-        .trim()
-        .strip_prefix("bytes ")?
-        .split_once('-')?
-        .0
-        .parse()
-        .ok()
+    let wrong = || EncryptionError::Header(CONTENT_RANGE, BadMeta("it has no first byte"));
+    let offset = range.map(|range| first_byte(range).ok_or_else(wrong)).transpose()?;
+    let mut cipher = content.cipher_from(offset.unwrap_or(0));
+    Ok(changed(body, move |bytes| Ok(cipher.pass(bytes))))
 }
 
 /// `body` with every chunk changed into as many bytes.
@@ -233,11 +215,4 @@ fn changed(body: Body, mut change: impl FnMut(Bytes) -> Result<Bytes, BodyError>
         Some((chunk, (body, change)))
     });
     Body::stream(chunks, length)
-}
-
-#[cfg(test)]
-impl Content {
-    pub(super) fn new(key: [u8; 32], iv: [u8; 16]) -> Self {
-        Self { key: Key::new(key), iv }
-    }
 }

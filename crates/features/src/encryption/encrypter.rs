@@ -14,8 +14,8 @@
 use super::cipher::{Cipher, new_iv, new_key};
 use super::meta::{self, encrypt_value};
 use super::{
-    BODY_META, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, LISTED_ETAG, Trouble, USER_META, USER_META_KEY,
-    secrets_of,
+    BODY_META, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, EncryptionError, LISTED_ETAG, USER_META,
+    USER_META_KEY, secrets_of,
 };
 use crate::encryption::keymaster::{Key, KeyError, Keys};
 use base64::Engine;
@@ -92,7 +92,7 @@ impl Encrypter {
             Ok((keys, object))
         });
         let (keys, object) =
-            with_object.map_err(|error| Trouble::from(error).answer(&request.method, &request.path))?;
+            with_object.map_err(|error| EncryptionError::from(error).answer(&request.method, &request.path))?;
         self.encrypt_user_metadata(&mut request.headers, &keys, &object);
         Ok((keys, object))
     }
@@ -217,7 +217,7 @@ pub(super) fn in_the_clear(mut response: Response, plain: &Mutex<Plain>) -> Resp
 
 /// Adds to conditions on entity tags what storage servers can compare: the HMAC of each under the object's
 /// key, for every root secret.
-pub(super) fn hide_conditions(request: &mut ClientRequest, entity: &EntityPath) -> Result<(), Trouble> {
+pub(super) fn hide_conditions(request: &mut ClientRequest, entity: &EntityPath) -> Result<(), EncryptionError> {
     if !request.headers.contains_key(IF_MATCH) && !request.headers.contains_key(IF_NONE_MATCH) {
         return Ok(());
     }

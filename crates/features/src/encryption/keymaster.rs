@@ -15,7 +15,6 @@
 //! Deliberately absent: keys from elsewhere (`kms_keymaster`, `kmip_keymaster`), and changing the keys
 //! of what is stored.
 
-use crate::encryption::python_text;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Method;
 use request_pipeline::{ClientRequest, Feature, Next, Response};
@@ -76,9 +75,11 @@ impl KeyId {
             3 => self.path.clone(),
             _ => self.path.bytes().map(char::from).collect(),
         };
-        let mut text = format!("{{\"path\": {}", python_text(&path));
+        let mut text = String::from("{\"path\": ");
+        pythonic::json_text(&mut text, &path);
         if let Some(secret) = &self.secret {
-            text.push_str(&format!(", \"secret_id\": {}", python_text(secret)));
+            text.push_str(", \"secret_id\": ");
+            pythonic::json_text(&mut text, secret);
         }
         text.push_str(&format!(", \"v\": \"{}\"}}", self.version));
         text

@@ -3,7 +3,7 @@
 //! Always holds: a row whose tag cannot be decrypted says `<unknown>`, as OpenStack's does, and the log says
 //! why; rows stay in their order and lose nothing.
 
-use super::Trouble;
+use super::EncryptionError;
 use super::meta::EncryptedValue;
 use crate::encryption::keymaster::{Key, KeyError, RootSecrets};
 use http::HeaderMap;
@@ -29,7 +29,7 @@ pub(super) fn decrypt(
     secrets: Option<&RootSecrets>,
     container: &EntityPath,
     rows: &[u8],
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>, EncryptionError> {
     if memchr::memmem::find(rows, b"swift_meta=").is_none() {
         return Ok(None);
     }
@@ -54,7 +54,12 @@ struct LastKey(Option<(Value, Key)>);
 
 impl LastKey {
     /// What the listing shows for `hash`; `None` for one that is not encrypted.
-    fn shown(&mut self, secrets: &RootSecrets, container: &EntityPath, hash: &str) -> Result<Option<String>, Trouble> {
+    fn shown(
+        &mut self,
+        secrets: &RootSecrets,
+        container: &EntityPath,
+        hash: &str,
+    ) -> Result<Option<String>, EncryptionError> {
         let hidden = match EncryptedValue::parse(hash) {
             Ok(None) => return Ok(None),
             Ok(Some(hidden)) => hidden,

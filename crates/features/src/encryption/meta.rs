@@ -34,13 +34,6 @@ const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
 #[error("{0}")]
 pub(crate) struct BadMeta(pub(crate) &'static str);
 
-/// A text as JSON, as Python prints it.
-pub(crate) fn python_text(text: &str) -> String {
-    let mut printed = String::with_capacity(text.len() + 2);
-    pythonic::json_text(&mut printed, text);
-    printed
-}
-
 fn quote(text: &str) -> String {
     utf8_percent_encode(text, QUOTED).to_string().replace(' ', "+")
 }

@@ -27,8 +27,6 @@ mod listing;
 mod meta;
 mod parts;
 
-pub(crate) use meta::python_text;
-
 use crate::encryption::keymaster::{KeyError, RootSecrets};
 use encrypter::Encrypter;
 use http::{HeaderName, HeaderValue, Method};
@@ -81,8 +79,8 @@ impl Encryption {
     }
 
     async fn read(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
-        if let Err(trouble) = encrypter::hide_conditions(&mut request, entity) {
-            return trouble.answer(&request.method, &request.path);
+        if let Err(error) = encrypter::hide_conditions(&mut request, entity) {
+            return error.answer(&request.method, &request.path);
         }
         let (method, secrets) = (request.method.clone(), secrets_in(&request).cloned());
         let response = next.run(request).await;
@@ -90,7 +88,7 @@ impl Encryption {
             return response;
         }
         let decrypted = decrypter::object(secrets.as_deref(), entity, &method, response);
-        decrypted.unwrap_or_else(|trouble| trouble.answer(&method, &entity.path()))
+        decrypted.unwrap_or_else(|error| error.answer(&method, &entity.path()))
     }
 
     async fn list(&self, request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
@@ -110,7 +108,7 @@ impl Encryption {
                 response.headers_mut().insert("content-length", length);
                 response.map(|_| Body::whole(rows))
             }
-            Err(trouble) => trouble.answer(&Method::GET, &entity.path()),
+            Err(error) => error.answer(&Method::GET, &entity.path()),
         }
     }
 }
@@ -141,7 +139,7 @@ impl Feature for Encryption {
 
 /// Why something can be neither encrypted nor decrypted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-enum Trouble {
+enum EncryptionError {
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error("its body or keys: {0}")]
@@ -150,7 +148,7 @@ enum Trouble {
     Header(HeaderName, BadMeta),
 }
 
-impl Trouble {
+impl EncryptionError {
     /// 500, and the log says why.
     fn answer(&self, method: &Method, path: &str) -> Response {
         tracing::error!("{method} {path}: cannot encrypt or decrypt: {self}");

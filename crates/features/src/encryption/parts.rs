@@ -5,8 +5,7 @@
 //! Always holds: as many bytes come out as go in, when they go in (a part's bytes never wait); a head is
 //! bounded.
 
-use super::cipher::Cipher;
-use super::decrypter::Content;
+use super::cipher::{BodyKey, Cipher};
 use bytes::{Bytes, BytesMut};
 use peer::BodyError;
 use vocabulary::ByteRange;
@@ -22,13 +21,13 @@ enum State {
 }
 
 /// Decrypts the parts of a body.
-pub(super) struct Parts {
-    content: Content,
+pub(super) struct ByteRangeParts {
+    content: BodyKey,
     state: State,
 }
 
-impl Parts {
-    pub(super) fn new(content: Content) -> Self {
+impl ByteRangeParts {
+    pub(super) fn new(content: BodyKey) -> Self {
         Self {
             content,
             state: State::Head(Vec::new()),
@@ -69,7 +68,7 @@ impl Parts {
                 };
                 let range = content_range(&head[..end]).ok_or(BodyError::Corrupt)?;
                 if !range.is_empty() {
-                    self.state = State::Range(Box::new(self.content.from(range.start)), range.len());
+                    self.state = State::Range(Box::new(self.content.cipher_from(range.start)), range.len());
                 } else {
                     self.state = State::Head(Vec::new());
                 }
@@ -127,7 +126,10 @@ mod tests {
     }
 
     fn decrypt(body: &[u8], size: usize) -> Result<Vec<u8>, BodyError> {
-        let mut parts = Parts::new(Content::new(KEY, IV));
+        let mut parts = ByteRangeParts::new(BodyKey {
+            key: Key::new(KEY),
+            iv: IV,
+        });
         let pieces = body
             .chunks(size)
             .map(|piece| parts.decrypt(&Bytes::copy_from_slice(piece)));

@@ -8,13 +8,12 @@
 //! served, the whole is. A request that is not about one costs a look at its method and a header.
 
 use crate::large_objects::conditional_reply::{decide, failed, set_range};
-use crate::large_objects::segments::{
-    Asking, Failure, Joined, ObjectPiece, Pace, Piece, Pieces, header_text, hex, text,
-};
+use crate::large_objects::segments::{Asking, Failure, Joined, ObjectPiece, Pace, Piece, Pieces, header_text, text};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, RANGE};
 use http::{Method, StatusCode};
 use md5::{Digest, Md5};
 use peer::Body;
+use peer::message::header_names::X_IGNORE_RANGE_IF;
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde::Deserialize;
 use settings::DloSettings;
@@ -26,7 +25,6 @@ use world::World;
 
 /// Marks a manifest, and says where the segments are.
 pub const OBJECT_MANIFEST: HeaderName = HeaderName::from_static("x-object-manifest");
-const IGNORE_RANGE: HeaderName = HeaderName::from_static("x-backend-ignore-range-if-metadata-present");
 /// In the access log.
 const SOURCE: &str = "DLO";
 /// Rows of a listing that are asked for, and the bytes they may have.
@@ -51,6 +49,10 @@ impl DynamicLargeObjects {
 impl Feature for DynamicLargeObjects {
     fn name(&self) -> &'static str {
         "dlo"
+    }
+
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.reads_object() || request.headers.contains_key(&OBJECT_MANIFEST)
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
@@ -90,11 +92,11 @@ fn check(request: &mut ClientRequest) -> Result<(), Response> {
 
 /// A range is of the whole, not of what the manifest happens to hold.
 fn ignore_range(headers: &mut HeaderMap) {
-    let names = match text(headers, IGNORE_RANGE.as_str()) {
+    let names = match text(headers, X_IGNORE_RANGE_IF.as_str()) {
         Some(others) => header_text(&format!("{others},X-Object-Manifest")),
         None => HeaderValue::from_static("X-Object-Manifest"),
     };
-    headers.insert(IGNORE_RANGE, names);
+    headers.insert(X_IGNORE_RANGE_IF, names);
 }
 
 /// Where the segments are.
@@ -188,7 +190,7 @@ fn describe(headers: &mut HeaderMap, rows: &[Row], is_all: bool, length: u64) ->
     for row in rows {
         md5.update(bare_etag(&row.hash));
     }
-    let etag = hex(&md5.finalize());
+    let etag = vocabulary::hex::encode(md5.finalize());
     headers.insert(ETAG, header_text(&format!("\"{etag}\"")));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     etag

@@ -22,6 +22,7 @@ use request_pipeline::{ClientRequest, Next, Response, reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::hex;
 use vocabulary::names::quote;
 use vocabulary::{ByteRange, EntityPath};
 use world::Clock;
@@ -328,16 +329,7 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// The MD5 of some bytes, in hexadecimal.
 pub fn md5_hex(bytes: &[u8]) -> String {
-    hex(&Md5::digest(bytes))
-}
-
-/// Lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes
-        .iter()
-        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
-    digits.map(char::from).collect()
+    hex::encode(Md5::digest(bytes))
 }
 
 #[cfg(test)]

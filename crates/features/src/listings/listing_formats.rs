@@ -11,7 +11,8 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use peer::Body;
-use request_pipeline::{ALLOW_RESERVED_NAMES, ClientRequest, Feature, Next, Response, is_true, reply};
+use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
+use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 
@@ -82,7 +83,7 @@ impl Feature for ListingFormats {
             Ok(wanted) => wanted,
             Err(refusal) => return *refusal,
         };
-        let reserved = request.header(ALLOW_RESERVED_NAMES.as_str()).is_some_and(is_true);
+        let reserved = request.header(X_ALLOW_RESERVED_NAMES.as_str()).is_some_and(is_true);
         let wanted = Wanted {
             form,
             vary,

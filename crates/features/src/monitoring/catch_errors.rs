@@ -32,7 +32,7 @@ impl Feature for CatchErrors {
         extend_transaction_id(&mut request);
         let (trans_id, method) = (request.trans_id.clone(), request.method.clone());
         // At the level of errors, so that every line that is logged meanwhile carries the transaction id.
-        let span = tracing::error_span!("request", txn = trans_id);
+        let span = tracing::error_span!("request", txn = &*trans_id);
         let answer = AssertUnwindSafe(next.run(request))
             .catch_unwind()
             .instrument(span.clone())
@@ -51,7 +51,7 @@ fn extend_transaction_id(request: &mut ClientRequest) {
             .chars()
             .take(EXTRA_LENGTH)
             .collect();
-        request.trans_id = format!("{}-{}", request.trans_id, quote(&shown));
+        request.trans_id = format!("{}-{}", request.trans_id, quote(&shown)).into();
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
             "x-trans-id-extra",
             HeaderValue::from_static("a\"b/c 0123456789012345678901234567890"),
         );
-        let response = ask(CatchErrors, asked, Answer::new(|r| reply::plain(200, r.trans_id))).await;
+        let response = ask(CatchErrors, asked, Answer::new(|r| reply::plain(200, &*r.trans_id))).await;
         let id = "tx1-a%22b/c%2001234567890123456789012345";
         assert_eq!(response.headers()["x-openstack-request-id"], id);
         assert_eq!(response.body().as_whole().unwrap(), id);

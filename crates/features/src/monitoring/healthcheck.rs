@@ -32,11 +32,11 @@ impl Feature for Healthcheck {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
-        request.path == "/healthcheck"
+        *request.path == *"/healthcheck"
     }
 
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
-        match request.path.as_str() {
+        match &*request.path {
             "/healthcheck" if self.is_disabled() => reply::plain(503, "DISABLED BY FILE"),
             "/healthcheck" => reply::plain(200, "OK"),
             _ => next.run(request).await,

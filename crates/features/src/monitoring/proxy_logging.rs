@@ -10,6 +10,7 @@
 
 use http::header::{ETAG, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
+use peer::message::header_names::X_POLICY_INDEX;
 use request_pipeline::{
     AccessNotes, ClientRequest, Feature, Next, Response, reply,
     watched::{End, Watcher, declared_length, watch},
@@ -122,9 +123,12 @@ impl Feature for ProxyLogging {
         "proxy_logging"
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        (self.sinks.logs() || self.sinks.statsd.is_wanted()) && !request.notes.is_line_claimed()
+    }
+
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let wanted = self.sinks.logs() || self.sinks.statsd.is_wanted();
-        if !wanted || !request.notes.claim_line() {
+        if !request.notes.claim_line() {
             return next.run(request).await;
         }
         let mut pending = self.begin(&request);
@@ -158,11 +162,11 @@ struct Pending {
     clock: Arc<dyn Clock>,
     remote: String,
     method: Method,
-    path: String,
+    path: Arc<str>,
     query: String,
     entity: Option<Arc<EntityPath>>,
     headers: HeaderMap,
-    trans_id: String,
+    trans_id: Arc<str>,
     began: (Duration, Timestamp),
     notes: AccessNotes,
     received: Arc<AtomicU64>,
@@ -286,7 +290,7 @@ impl Drop for Pending {
 
 /// Which storage policy the core says it was about.
 fn policy(headers: &HeaderMap) -> Option<u32> {
-    let value = headers.get("x-backend-storage-policy-index")?;
+    let value = headers.get(X_POLICY_INDEX)?;
     value.to_str().ok()?.parse().ok()
 }
 

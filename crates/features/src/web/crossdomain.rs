@@ -35,11 +35,11 @@ impl Feature for Crossdomain {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
-        request.path == "/crossdomain.xml"
+        *request.path == *"/crossdomain.xml"
     }
 
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
-        if request.path != "/crossdomain.xml" || request.method != Method::GET {
+        if *request.path != *"/crossdomain.xml" || request.method != Method::GET {
             return next.run(request).await;
         }
         reply::with_body(200, HeaderValue::from_static("application/xml"), self.page.clone())

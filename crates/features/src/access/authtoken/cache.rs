@@ -55,14 +55,14 @@ struct Held {
 }
 
 /// All that are known.
-pub(super) struct Known {
+pub(super) struct KnownToken {
     shared: Option<Arc<dyn SharedCache>>,
     /// Negative for never.
     life: i64,
     held: Mutex<LruCache<[u8; 32], Held>>,
 }
 
-impl Known {
+impl KnownToken {
     pub(super) fn new(shared: Option<Arc<dyn SharedCache>>, life: i64) -> Self {
         Self {
             shared,
@@ -141,19 +141,19 @@ mod tests {
 
     #[tokio::test]
     async fn for_a_time() {
-        let known = Known::new(None, 300);
+        let known = KnownToken::new(None, 300);
         known.remember("a", token("1970-01-01T01:00:00Z"), 1000.0).await;
         assert!(known.find("a", 1299.0).await.is_some());
         assert!(known.find("a", 1301.0).await.is_none());
         assert!(known.find("b", 1000.0).await.is_none());
-        let never = Known::new(None, -1);
+        let never = KnownToken::new(None, -1);
         never.remember("a", token("1970-01-01T01:00:00Z"), 1000.0).await;
         assert!(never.find("a", 1000.0).await.is_none());
     }
 
     #[tokio::test]
     async fn in_bounded_memory() {
-        let known = Known::new(None, 300);
+        let known = KnownToken::new(None, 300);
         for number in 0..MOST_HELD.get() + 5 {
             known
                 .remember(&number.to_string(), token("1970-01-01T01:00:00Z"), 0.0)

@@ -23,7 +23,7 @@ mod keystone;
 mod tls;
 
 use crate::context::FeatureContext;
-use cache::{Confirmed, Known};
+use cache::{Confirmed, KnownToken};
 use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method};
 use identity::header_text;
@@ -48,7 +48,7 @@ pub struct AuthToken {
     settings: AuthTokenSettings,
     /// `Keystone uri="…"`.
     challenge: HeaderValue,
-    known: Known,
+    known: KnownToken,
     keystone: Keystone,
     world: World,
 }
@@ -68,7 +68,7 @@ impl AuthToken {
         let shared = context.cache.clone().filter(|_| !settings.cache.is_empty());
         Ok(Self {
             challenge: challenge.map_err(|_| options.wrong("www_authenticate_uri", "an address"))?,
-            known: Known::new(shared, settings.token_cache_time),
+            known: KnownToken::new(shared, settings.token_cache_time),
             keystone: Keystone::new(&settings, context.world, options)?,
             world: context.world.clone(),
             settings,

@@ -3,7 +3,7 @@
 //! Always holds: only fields with a meaning are kept, each cut at [`MAX_VALUE`] bytes, so a form of any size
 //! takes little memory; fields behind a file do not count for it.
 
-use super::Refusal;
+use super::FormRefusal;
 use crate::access::signatures::{KeyScope, Keys, Signature};
 use settings::kinds::Digests;
 use std::collections::BTreeMap;
@@ -48,17 +48,17 @@ impl Fields {
     }
 
     /// How many files the form may have.
-    pub fn max_file_count(&self) -> Result<i128, Refusal> {
+    pub fn max_file_count(&self) -> Result<i128, FormRefusal> {
         self.number_or_zero("max_file_count", "max_file_count not an integer")
     }
 
     /// How large each may be.
-    pub fn max_file_size(&self) -> Result<i128, Refusal> {
+    pub fn max_file_size(&self) -> Result<i128, FormRefusal> {
         self.number_or_zero("max_file_size", "max_file_size not an integer")
     }
 
     /// Whether what may be given to an object with its name and content is well formed.
-    pub fn check_times(&self) -> Result<(), Refusal> {
+    pub fn check_times(&self) -> Result<(), FormRefusal> {
         let at = "x_delete_at not an integer: Unix timestamp required.";
         let after = "x_delete_after not an integer: Number of seconds required.";
         self.number("x_delete_at", at)?;
@@ -67,9 +67,9 @@ impl Fields {
     }
 
     /// Whether the form is still good at `now`.
-    pub fn check_expiry(&self, now: u64) -> Result<(), Refusal> {
+    pub fn check_expiry(&self, now: u64) -> Result<(), FormRefusal> {
         match self.number_or_zero("expires", "expired not an integer")? {
-            expires if expires < i128::from(now) => Err(Refusal::Unauthorised("Form Expired")),
+            expires if expires < i128::from(now) => Err(FormRefusal::Unauthorised("Form Expired")),
             _ => Ok(()),
         }
     }
@@ -88,15 +88,15 @@ impl Fields {
     }
 
     /// The same of one that means 0 when it is empty.
-    fn number_or_zero(&self, name: &str, problem: &'static str) -> Result<i128, Refusal> {
+    fn number_or_zero(&self, name: &str, problem: &'static str) -> Result<i128, FormRefusal> {
         self.some(name).map_or(Ok(0), |_| self.number(name, problem))
     }
 
     /// A whole number as Python reads it; 0 when the field is missing.
-    fn number(&self, name: &str, problem: &'static str) -> Result<i128, Refusal> {
+    fn number(&self, name: &str, problem: &'static str) -> Result<i128, FormRefusal> {
         match self.0.get(name) {
             None => Ok(0),
-            Some(value) => number(value).ok_or(Refusal::Invalid(problem)),
+            Some(value) => number(value).ok_or(FormRefusal::Invalid(problem)),
         }
     }
 }
@@ -147,11 +147,11 @@ mod tests {
         assert!(with("expires", &"9".repeat(1000)).check_expiry(5).is_ok());
         assert_eq!(
             with("expires", "4").check_expiry(5),
-            Err(Refusal::Unauthorised("Form Expired"))
+            Err(FormRefusal::Unauthorised("Form Expired"))
         );
         assert_eq!(
             Fields::default().check_expiry(5),
-            Err(Refusal::Unauthorised("Form Expired"))
+            Err(FormRefusal::Unauthorised("Form Expired"))
         );
     }
 

@@ -55,7 +55,7 @@ const CHUNKS_UNDER_WAY: usize = 4;
 
 /// Why a form is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum FormRefusal {
     /// It is not what a form should be.
     Invalid(&'static str),
     /// It is not allowed.
@@ -64,7 +64,7 @@ pub enum Refusal {
     Left,
 }
 
-impl From<Broken> for Refusal {
+impl From<Broken> for FormRefusal {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Start => Self::Invalid("invalid starting boundary"),
@@ -96,7 +96,7 @@ impl FormPost {
         Self { statsd, ..self }
     }
 
-    async fn take(&self, mut request: ClientRequest, next: &Next, boundary: &str) -> Result<Response, Refusal> {
+    async fn take(&self, mut request: ClientRequest, next: &Next, boundary: &str) -> Result<Response, FormRefusal> {
         let body = std::mem::replace(&mut request.body, Body::empty());
         let mut form = Multipart::new(body, boundary, self.clock.clone());
         let mut fields = Fields::default();
@@ -111,7 +111,7 @@ impl FormPost {
         next: &Next,
         form: &mut Multipart,
         fields: &mut Fields,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, FormRefusal> {
         let mut files: i128 = 0;
         let mut outcome = Outcome {
             code: 400,
@@ -146,11 +146,11 @@ impl FormPost {
     }
 
     /// Whether the fields that came so far allow a file.
-    async fn check(&self, request: &ClientRequest, next: &Next, fields: &Fields) -> Result<KeyScope, Refusal> {
+    async fn check(&self, request: &ClientRequest, next: &Next, fields: &Fields) -> Result<KeyScope, FormRefusal> {
         fields.max_file_size()?;
         fields.check_times()?;
         fields.check_expiry(self.clock.now().seconds())?;
-        let refused = Refusal::Unauthorised("Invalid Signature");
+        let refused = FormRefusal::Unauthorised("Invalid Signature");
         let entity = request.entity.as_deref().filter(|_| request.api_version == "v1");
         let Some((entity, container)) = entity.and_then(|entity| Some((entity, entity.container.as_deref()?))) else {
             return Err(refused);
@@ -187,14 +187,14 @@ impl Feature for FormPost {
         };
         match self.take(request, &next, &boundary).await {
             Ok(response) => response,
-            Err(Refusal::Invalid(reason)) => reply::plain(400, format!("FormPost: {reason}")),
-            Err(Refusal::Unauthorised(reason)) => {
+            Err(FormRefusal::Invalid(reason)) => reply::plain(400, format!("FormPost: {reason}")),
+            Err(FormRefusal::Unauthorised(reason)) => {
                 let mut refusal = reply::html(401, format!("FormPost: {reason}"));
                 let realm = HeaderValue::from_static("Swift realm=\"unknown\"");
                 refusal.headers_mut().insert(WWW_AUTHENTICATE, realm);
                 refusal
             }
-            Err(Refusal::Left) => reply::status(reply::CLIENT_DISCONNECT),
+            Err(FormRefusal::Left) => reply::status(reply::CLIENT_DISCONNECT),
         }
     }
 }
@@ -257,7 +257,7 @@ fn put_of(
 }
 
 /// Stores the part that comes next; the status it was stored with.
-async fn store(mut put: ClientRequest, next: &Next, form: &mut Multipart, limit: u64) -> Result<u16, Refusal> {
+async fn store(mut put: ClientRequest, next: &Next, form: &mut Multipart, limit: u64) -> Result<u16, FormRefusal> {
     let (feed, body) = Body::channel(CHUNKS_UNDER_WAY, None);
     put.body = body;
     let (response, fed) = join(next.clone().run(put), feed_part(feed, form, limit)).await;
@@ -266,7 +266,7 @@ async fn store(mut put: ClientRequest, next: &Next, form: &mut Multipart, limit:
 
 /// Hands a part over until its end, or until nobody wants it any more. What is not whole ends in an error: it is
 /// not stored.
-async fn feed_part(feed: Feed, form: &mut Multipart, limit: u64) -> Result<(), Refusal> {
+async fn feed_part(feed: Feed, form: &mut Multipart, limit: u64) -> Result<(), FormRefusal> {
     let mut passed = 0;
     loop {
         match form.chunk().await {
@@ -274,7 +274,7 @@ async fn feed_part(feed: Feed, form: &mut Multipart, limit: u64) -> Result<(), R
                 passed += chunk.len() as u64;
                 if passed > limit {
                     feed.fail(BodyError::TooLarge(limit)).await;
-                    return Err(Refusal::Invalid("max_file_size exceeded"));
+                    return Err(FormRefusal::Invalid("max_file_size exceeded"));
                 }
                 if !feed.send(chunk).await {
                     return Ok(());
@@ -293,7 +293,7 @@ async fn feed_part(feed: Feed, form: &mut Multipart, limit: u64) -> Result<(), R
 }
 
 /// What the browser is told, or where it is sent.
-fn answer(outcome: &Outcome, fields: &Fields) -> Result<Response, Refusal> {
+fn answer(outcome: &Outcome, fields: &Fields) -> Result<Response, FormRefusal> {
     let Some(redirect) = fields.some("redirect") else {
         let status = reply::status_line(outcome.code);
         let text = match outcome.message {
@@ -302,7 +302,7 @@ fn answer(outcome: &Outcome, fields: &Fields) -> Result<Response, Refusal> {
         };
         return Ok(reply::plain(outcome.code, text));
     };
-    let unfit = Refusal::Invalid("redirect is no address");
+    let unfit = FormRefusal::Invalid("redirect is no address");
     let redirect = std::str::from_utf8(redirect).map_err(|_| unfit.clone())?;
     let separator = if redirect.contains('?') { '&' } else { '?' };
     let message = utf8_percent_encode(outcome.message, NON_ALPHANUMERIC);

@@ -25,6 +25,7 @@ use crate::access::signatures::{KeyScope, Keys, Signature, Within, info_of};
 use disposition::Wishes;
 use http::header::{CONTENT_DISPOSITION, EXPIRES, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method};
+use peer::message::header_names::X_CONTENT_GENERATOR;
 use query::Signed;
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::Value;
@@ -50,8 +51,6 @@ const NOT_WHEN_WRITING: [(&str, &str); 3] = [
     ("x-symlink-target", "X-Symlink-Target"),
     ("x-copy-from", "X-Copy-From"),
 ];
-/// Says that an answer is a page that `staticweb` made.
-const GENERATOR: HeaderName = HeaderName::from_static("x-backend-content-generator");
 
 /// A request that its signature allows.
 struct Granted {
@@ -120,7 +119,7 @@ impl TempUrl {
             return None;
         }
         match &signed.prefix {
-            None => Some(request.path.clone()),
+            None => Some(request.path.to_string()),
             Some(prefix) if object.starts_with(prefix) => {
                 Some(format!("prefix:/v1/{}/{container}/{prefix}", entity.account))
             }
@@ -144,7 +143,9 @@ impl TempUrl {
     /// The answer as the holder of the address gets it.
     fn dress(&self, mut response: Response, granted: &Granted, entity: &EntityPath, reads: bool) -> Response {
         let headers = response.headers_mut();
-        let is_page = headers.get(GENERATOR).is_some_and(|generator| generator == "staticweb");
+        let is_page = headers
+            .get(X_CONTENT_GENERATOR)
+            .is_some_and(|generator| generator == "staticweb");
         strip(
             headers,
             &self.settings.outgoing_remove_headers,
@@ -184,7 +185,7 @@ impl TempUrl {
         }
         self.equip(&mut request, &granted, &entity);
         let response = next.run(request).await;
-        let is_listing = entity.object.is_none() && !response.headers().contains_key(GENERATOR);
+        let is_listing = entity.object.is_none() && !response.headers().contains_key(X_CONTENT_GENERATOR);
         if is_listing {
             // Only pages are given for a container, never its plain listing.
             return invalid(&method);

@@ -3,7 +3,7 @@
 //! Always holds: it is what the manifest says, by entity tag and size, or it is not opened; it ends properly
 //! only with as many bytes as it announced and, where all of it is read, with those of its entity tag.
 
-use super::{ObjectPiece, hex, text};
+use super::{ObjectPiece, text};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG};
@@ -111,7 +111,7 @@ impl Open {
             return Err(BodyError::Abandoned);
         }
         let Some(md5) = self.md5.take() else { return Ok(()) };
-        let found = hex(&md5.finalize());
+        let found = vocabulary::hex::encode(md5.finalize());
         if found == self.etag {
             return Ok(());
         }

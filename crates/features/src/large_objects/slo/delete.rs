@@ -7,7 +7,7 @@
 use super::manifest::{self, Content, Segment, names};
 use super::read::manifest_query;
 use super::{SOURCE, Shared, collect, is_large};
-use crate::bulk::delete::{Tally, refusal};
+use crate::bulk::delete::{BulkTally, refusal};
 use crate::bulk::heartbeat;
 use crate::bulk::report::{Report, form_of};
 use crate::large_objects::segments::agent;
@@ -164,7 +164,7 @@ impl Deletion {
             mut waiting,
             ..
         } = self;
-        let mut tally = Tally::default();
+        let mut tally = BulkTally::default();
         let mut under_way = FuturesUnordered::new();
         while let Some(target) = waiting.pop_front() {
             if waiting.len() >= most_waiting.max(1) {
@@ -176,7 +176,7 @@ impl Deletion {
                 if under_way.len() >= at_a_time
                     && let Some(done) = under_way.next().await
                 {
-                    settle(&mut tally, done);
+                    count_in(&mut tally, done);
                 }
                 under_way.push(delete(&request, &next, target));
             }
@@ -185,17 +185,17 @@ impl Deletion {
             }
         }
         while let Some(done) = under_way.next().await {
-            settle(&mut tally, done);
+            count_in(&mut tally, done);
         }
         tally.report()
     }
 }
 
-fn settle(tally: &mut Tally, (name, code): (String, u16)) {
+fn count_in(tally: &mut BulkTally, (name, code): (String, u16)) {
     tally.count(name.as_bytes(), code, reply::status_line(code));
 }
 
-fn given_up(tally: Tally, text: &str) -> Report {
+fn given_up(tally: BulkTally, text: &str) -> Report {
     tally
         .report()
         .with("Response Status", reply::status_line(400))
@@ -208,7 +208,7 @@ async fn expand(
     next: &Next,
     target: Target,
     waiting: &mut VecDeque<Target>,
-    tally: &mut Tally,
+    tally: &mut BulkTally,
 ) {
     let Some(path) = path(client, &target.name) else {
         return tally.count(target.name.as_bytes(), 412, reply::status_line(412));

@@ -10,8 +10,9 @@ use super::manifest::Content;
 use super::read::manifest_query;
 use super::{SOURCE, Shared};
 use http::Method;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use peer::Body;
+use peer::message::header_names::{X_ALLOW_PRIVATE_METHODS, X_POLICY_INDEX};
 use request_pipeline::{ClientRequest, Next, Response, reply};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -20,9 +21,6 @@ use vocabulary::{EntityPath, Timestamp};
 
 /// Objects of one hour are spread over so many containers.
 const SPREAD: u128 = 100;
-/// Lets a private verb through the core.
-const PRIVATE: HeaderName = HeaderName::from_static("x-backend-allow-private-methods");
-const POLICY: HeaderName = HeaderName::from_static("x-backend-storage-policy-index");
 
 /// Answers such a deletion.
 pub(super) async fn handle(shared: &Arc<Shared>, request: ClientRequest, next: Next) -> Response {
@@ -97,8 +95,8 @@ fn tasks(shared: &Shared, client: &ClientRequest, manifest: &EntityPath, names: 
     let headers = &mut request.headers;
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
-    headers.insert(POLICY, HeaderValue::from_static("0"));
-    headers.insert(PRIVATE, HeaderValue::from_static("True"));
+    headers.insert(X_POLICY_INDEX, HeaderValue::from_static("0"));
+    headers.insert(X_ALLOW_PRIVATE_METHODS, HeaderValue::from_static("True"));
     request.body = Body::whole(text);
     request
 }

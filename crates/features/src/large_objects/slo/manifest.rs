@@ -5,7 +5,7 @@
 //! Always holds: a [`Segment`]'s `length` is what it adds to the large object; its range lies inside its
 //! object; what is no manifest is refused whole.
 
-use crate::large_objects::segments::{hex, md5_hex};
+use crate::large_objects::segments::md5_hex;
 use base64::Engine;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
@@ -172,7 +172,7 @@ pub fn etag(segments: &[Segment]) -> String {
             }
         }
     }
-    hex(&md5.finalize())
+    vocabulary::hex::encode(md5.finalize())
 }
 
 /// A stored manifest as a client would send it.

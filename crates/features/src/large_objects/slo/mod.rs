@@ -83,6 +83,11 @@ impl Feature for StaticLargeObjects {
         "slo"
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        let reads = request.method == Method::GET || request.method == Method::HEAD;
+        reads || !request.query.is_empty() || request.headers.contains_key(&STATIC_LARGE_OBJECT)
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let Some(entity) = request.entity.clone() else {
             return next.run(request).await;

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use peer::Body;
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_ETAG_IS_AT, X_IGNORE_RANGE_IF, X_TIMESTAMP};
 use request_pipeline::{ClientRequest, Next, Response, reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,8 +23,6 @@ use vocabulary::conditional::{Outcome, bare_etag};
 use vocabulary::{ByteRange, EntityPath, Timestamp};
 use world::Random;
 
-const ETAG_IS_AT: HeaderName = HeaderName::from_static("x-backend-etag-is-at");
-const IGNORE_RANGE: HeaderName = HeaderName::from_static("x-backend-ignore-range-if-metadata-present");
 const MARK: HeaderValue = HeaderValue::from_static("X-Static-Large-Object");
 const MANIFEST_ETAG: HeaderName = HeaderName::from_static("x-manifest-etag");
 const PARTS_COUNT: HeaderName = HeaderName::from_static("x-parts-count");
@@ -36,13 +35,13 @@ pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, nex
     if raw {
         return Box::pin(manifest_itself(request, next)).await;
     }
-    let is_at = match request.headers.get(&ETAG_IS_AT) {
+    let is_at = match request.headers.get(&X_ETAG_IS_AT) {
         None => HeaderValue::from_static(ETAG_AT),
         Some(before) => header_text(&format!("{},{ETAG_AT}", String::from_utf8_lossy(before.as_bytes()))),
     };
-    request.headers.insert(ETAG_IS_AT, is_at);
+    request.headers.insert(X_ETAG_IS_AT, is_at);
     if request.headers.contains_key("range") {
-        request.headers.insert(IGNORE_RANGE, MARK);
+        request.headers.insert(X_IGNORE_RANGE_IF, MARK);
     }
     // The request goes on; this one is kept for what may have to be asked after it.
     let about = request.without_body();
@@ -193,8 +192,8 @@ pub(super) fn manifest_query(query: &str) -> String {
 }
 
 fn written(headers: &HeaderMap) -> Timestamp {
-    let at = |name| text(headers, name).and_then(|time| time.parse().ok());
-    at("x-backend-timestamp").or(at("x-timestamp")).unwrap_or_default()
+    let at = |name: HeaderName| text(headers, name.as_str()).and_then(|time| time.parse().ok());
+    at(X_BACKEND_TIMESTAMP).or(at(X_TIMESTAMP)).unwrap_or_default()
 }
 
 fn known(headers: &HeaderMap) -> Option<(String, u64)> {
@@ -204,7 +203,7 @@ fn known(headers: &HeaderMap) -> Option<(String, u64)> {
 
 /// Features in front may keep a tag of their own in the metadata.
 fn etag_to_judge_by(request: &ClientRequest, headers: &HeaderMap, etag: &str) -> String {
-    let places = request.header(ETAG_IS_AT.as_str()).unwrap_or_default().split(',');
+    let places = request.header(X_ETAG_IS_AT.as_str()).unwrap_or_default().split(',');
     let mut found = places.filter_map(|name| text(headers, name.trim()));
     bare_etag(found.next().unwrap_or(etag)).to_owned()
 }

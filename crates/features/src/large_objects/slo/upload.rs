@@ -11,7 +11,7 @@ use super::manifest::{BASE64, names};
 use super::{ETAG_AT, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, is_large, read};
 use crate::bulk::heartbeat;
 use crate::bulk::report::{Report, form_of};
-use crate::large_objects::segments::{agent, header_text, hex, md5_hex, text};
+use crate::large_objects::segments::{agent, header_text, md5_hex, text};
 use crate::listings::listing_accept::Form;
 use base64::Engine;
 use bytes::{Bytes, BytesMut};
@@ -250,7 +250,7 @@ impl Upload {
     }
 
     async fn store(mut self, whole: Stored) -> Response {
-        let etag = hex(&whole.md5.finalize());
+        let etag = vocabulary::hex::encode(whole.md5.finalize());
         let promised = self
             .request
             .header(ETAG.as_str())

@@ -22,6 +22,7 @@ use carried::{Carried, Query};
 use http::header::{ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CONTENT_LENGTH, HeaderValue};
 use http::{HeaderName, Method, StatusCode};
 use peer::Body;
+use peer::message::header_names::X_POLICY_INDEX;
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply, set_header};
 use settings::CopySettings;
 use std::sync::Arc;
@@ -130,7 +131,7 @@ fn ask_for(request: &ClientRequest, source: &Arc<EntityPath>, query: &Query) -> 
     ] {
         asked.headers.remove(name);
     }
-    asked.headers.remove("x-backend-storage-policy-index");
+    asked.headers.remove(X_POLICY_INDEX);
     asked.set_header("x-newest", "true");
     asked.query = query.for_source();
     asked

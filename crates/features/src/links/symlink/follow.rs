@@ -6,12 +6,13 @@
 use super::link::{self, Link, STORED_TARGET};
 use super::{SOURCE, Symlink};
 use http::Method;
-use http::header::{ETAG, HeaderValue, RANGE};
-use request_pipeline::{ALLOW_RESERVED_NAMES, ClientRequest, Next, Response, reply, set_header};
+use http::header::{ETAG, HeaderName, HeaderValue, RANGE};
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_IGNORE_RANGE_IF, X_POLICY_INDEX};
+use request_pipeline::{ClientRequest, Next, Response, reply, set_header};
 use vocabulary::conditional::bare_etag;
 
 /// Objects with such metadata are sent whole: a range is that of the target.
-const WHOLE_IF: &str = "x-backend-ignore-range-if-metadata-present";
+const WHOLE_IF: HeaderName = X_IGNORE_RANGE_IF;
 
 /// How far a read has come.
 pub(super) struct Trail {
@@ -36,10 +37,12 @@ impl Symlink {
         }
         if request.headers.contains_key(RANGE) {
             let more = request
-                .header(WHOLE_IF)
+                .header(WHOLE_IF.as_str())
                 .map(|names| format!("{names},"))
                 .unwrap_or_default();
-            request.set_header(WHOLE_IF, &format!("{more}{STORED_TARGET}"));
+            if let Ok(names) = HeaderValue::try_from(format!("{more}{STORED_TARGET}")) {
+                request.headers.insert(WHOLE_IF, names);
+            }
         }
         let asked = request.without_body();
         let response = next.clone().run(request).await;
@@ -85,11 +88,11 @@ impl Symlink {
             };
             let mut step = asked.subrequest(asked.method.clone(), target, SOURCE);
             step.headers = asked.headers.clone();
-            step.headers.remove("x-backend-storage-policy-index");
+            step.headers.remove(X_POLICY_INDEX);
             if link.allows_reserved {
                 step = step.preauthorised();
                 step.headers
-                    .insert(ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
+                    .insert(X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
             }
             entity = step.entity.clone();
             trail.expected = link.etag;

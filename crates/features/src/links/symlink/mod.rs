@@ -56,6 +56,14 @@ impl Feature for Symlink {
         )]
     }
 
+    fn wants(&self, request: &ClientRequest) -> bool {
+        match request.method {
+            Method::GET | Method::HEAD | Method::POST => true,
+            Method::PUT => request.headers.contains_key(link::TARGET),
+            _ => false,
+        }
+    }
+
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let (is_container, is_object) = match request.entity.as_deref() {
             Some(entity) => (

@@ -23,7 +23,7 @@ fn answer(status: u16, headers: &[(&'static str, &str)]) -> Response {
 
 /// `l` leads to `o`, `loop` to itself by way of `pool`, `s` to `o` as it was.
 fn core() -> Answer {
-    Answer::new(|request| match request.path.as_str() {
+    Answer::new(|request| match &*request.path {
         "/v1/a/c/l" => answer(416, &[("x-object-sysmeta-symlink-target", "c/o"), ("etag", "e")]),
         "/v1/a/c/loop" => answer(200, &[("x-object-sysmeta-symlink-target", "c/pool")]),
         "/v1/a/c/pool" => answer(200, &[("x-object-sysmeta-symlink-target", "c/loop")]),

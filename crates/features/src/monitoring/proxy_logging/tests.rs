@@ -130,7 +130,7 @@ struct Reads;
 #[async_trait::async_trait]
 impl request_pipeline::Core for Reads {
     async fn handle(&self, mut request: ClientRequest) -> Response {
-        if request.path == "/hang" {
+        if *request.path == *"/hang" {
             std::future::pending::<()>().await;
         }
         request.body.next().await;

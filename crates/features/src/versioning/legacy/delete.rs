@@ -59,7 +59,7 @@ impl Kept<'_> {
         let mut put = request.subrequest(Method::PUT, marker, SOURCE).preauthorised();
         put.set_header("content-type", MARKER);
         put.set_header("content-length", "0");
-        put.says_own_content_type();
+        put.own_content_type = true;
         check(&self.next.clone().run(put).await)
     }
 

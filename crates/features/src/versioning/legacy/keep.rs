@@ -7,6 +7,7 @@ use super::{Kept, SOURCE};
 use crate::access::authorised;
 use http::Method;
 use http::header::{CONTENT_LENGTH, ETAG, HeaderMap, HeaderName, HeaderValue};
+use peer::message::header_names::BACKEND_PREFIX;
 use request_pipeline::{ClientRequest, Response, reply};
 use vocabulary::conditional::bare_etag;
 use vocabulary::{EntityPath, Timestamp};
@@ -100,7 +101,7 @@ impl Kept<'_> {
     ) -> Result<(), Response> {
         let mut put = request.subrequest(Method::PUT, entity, SOURCE).preauthorised();
         let wanted =
-            |name: &&HeaderName| !NOT_KEPT.contains(&name.as_str()) && !name.as_str().starts_with("x-backend-");
+            |name: &&HeaderName| !NOT_KEPT.contains(&name.as_str()) && !name.as_str().starts_with(BACKEND_PREFIX);
         for name in found.keys().filter(wanted) {
             put.headers.insert(name.clone(), found[name].clone());
         }
@@ -108,7 +109,7 @@ impl Kept<'_> {
             put.set_header("etag", bare_etag(etag));
         }
         put.headers.insert(CONTENT_LENGTH, found[CONTENT_LENGTH].clone());
-        put.says_own_content_type();
+        put.own_content_type = true;
         put.body = body;
         check(&self.next.clone().run(put).await)
     }

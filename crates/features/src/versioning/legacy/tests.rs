@@ -26,7 +26,7 @@ struct Store {
 type Shared = Arc<Mutex<Store>>;
 
 fn answer(store: &mut Store, request: &ClientRequest) -> Response {
-    let path = request.path.clone();
+    let path = request.path.to_string();
     let is_object = request.entity.as_ref().is_some_and(|entity| entity.object.is_some());
     if request.method == Method::GET && !is_object {
         let prefix = request.param("prefix").unwrap().unwrap();

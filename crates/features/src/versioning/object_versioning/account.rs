@@ -6,7 +6,7 @@
 //! Always holds: the client's own listing is answered first, so that nothing is listed for who may not; no more rows
 //! than were asked for; an account without hidden containers, listed whole, costs no second listing.
 
-use super::listing::{Row, is_json, name_of, take_rows, with_rows};
+use super::listing::{VersionRow, is_json, name_of, take_rows, with_rows};
 use super::names::{hidden_container, visible_container};
 use super::{ObjectVersioning, SOURCE, allow_hidden, refused};
 use http::{Method, StatusCode};
@@ -97,7 +97,7 @@ impl Part {
 }
 
 /// Both listings, which have the same order, as one.
-fn merge(own: Vec<Row>, hidden: Vec<Row>, part: &Part) -> Vec<Value> {
+fn merge(own: Vec<VersionRow>, hidden: Vec<VersionRow>, part: &Part) -> Vec<Value> {
     let (mut own, mut hidden) = (
         own.into_iter().peekable(),
         hidden.into_iter().filter_map(shown).peekable(),
@@ -125,7 +125,7 @@ fn merge(own: Vec<Row>, hidden: Vec<Row>, part: &Part) -> Vec<Value> {
 }
 
 /// A hidden container under the name that clients know, as far as it is theirs: without its objects.
-fn shown(mut row: Row) -> Option<Row> {
+fn shown(mut row: VersionRow) -> Option<VersionRow> {
     let name = visible_container(&name_of(&row))?.to_owned();
     if row.contains_key("subdir") {
         row.insert("subdir".into(), name.into());
@@ -136,8 +136,8 @@ fn shown(mut row: Row) -> Option<Row> {
     Some(row)
 }
 
-fn with_bytes(mut row: Row, versions: &Row) -> Row {
-    let bytes = |row: &Row| row.get("bytes").and_then(Value::as_u64);
+fn with_bytes(mut row: VersionRow, versions: &VersionRow) -> VersionRow {
+    let bytes = |row: &VersionRow| row.get("bytes").and_then(Value::as_u64);
     if let Some((own, more)) = bytes(&row).zip(bytes(versions)) {
         row.insert("bytes".into(), own.saturating_add(more).into());
     }
@@ -150,7 +150,7 @@ mod tests {
     use crate::testing::request;
     use serde_json::json;
 
-    fn rows(value: Value) -> Vec<Row> {
+    fn rows(value: Value) -> Vec<VersionRow> {
         let rows = value.as_array().unwrap().clone();
         rows.into_iter().map(|row| row.as_object().unwrap().clone()).collect()
     }
@@ -174,7 +174,7 @@ mod tests {
         let both = json!([container("a", 1, 5), container("b", 2, 16), container("c", 0, 8), {"subdir": "d/"}]);
         assert_eq!(Value::Array(merge(own(), hidden(), &part)), both);
 
-        let backwards = |mut rows: Vec<Row>| {
+        let backwards = |mut rows: Vec<VersionRow>| {
             rows.reverse();
             rows
         };

@@ -3,15 +3,13 @@
 //! Always holds: the hidden container exists before the metadata that names it; a container goes only
 //! when no version is left, and its hidden one after it.
 
+use super::listing::{self, SWITCH};
 use super::names::Hidden;
 use super::{CONTAINER_SYSMETA, ENABLED_SYSMETA, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
-use http::{HeaderValue, Method};
+use http::Method;
 use request_pipeline::{ClientRequest, ContainerInfo, Next, Response, is_true, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
-
-const SWITCH: &str = "x-versions-enabled";
-const BYTES_USED: &str = "x-container-bytes-used";
 
 impl ObjectVersioning {
     /// Answers a request about a container.
@@ -111,24 +109,11 @@ impl ObjectVersioning {
         if !response.status().is_success() {
             return response;
         }
-        describe(&mut response, &versioned, &next.run(size).await);
+        listing::describe(&mut response, &versioned, &next.run(size).await);
         match is_get {
-            true => super::listing::with_own_names(response, entity, &versioned).await,
+            true => listing::with_own_names(response, entity, &versioned).await,
             false => response,
         }
-    }
-}
-
-/// Says whether versions are made, and adds the bytes of those there are.
-pub(super) fn describe(response: &mut Response, versioned: &Versioned, hidden: &Response) {
-    let bytes =
-        |response: &Response| -> Option<u64> { response.headers().get(BYTES_USED)?.to_str().ok()?.parse().ok() };
-    let enabled = if versioned.enabled { "True" } else { "False" };
-    let total = bytes(response).map(|own| own.saturating_add(bytes(hidden).unwrap_or(0)));
-    let headers = response.headers_mut();
-    headers.insert(SWITCH, HeaderValue::from_static(enabled));
-    if let Some(total) = total {
-        headers.insert(BYTES_USED, HeaderValue::from(total));
     }
 }
 

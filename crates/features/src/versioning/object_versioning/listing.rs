@@ -7,7 +7,6 @@
 //! newest of its name); a version is the latest when the link of its name leads to it, or when it is
 //! a delete marker, the newest, and nothing stands at its name.
 
-use super::container::describe;
 use super::names::{Hidden, VersionId, hidden_name, read_hidden_name};
 use super::{DELETE_MARKER, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
@@ -22,7 +21,11 @@ use vocabulary::names::{RESERVED, quote, unquote};
 /// More than ten thousand rows of the longest names that JSON can blow up.
 const MAX_LISTING: u64 = 256 << 20;
 
-pub(super) type Row = Map<String, Value>;
+/// Says whether versions are made, and switches that.
+pub(super) const SWITCH: &str = "x-versions-enabled";
+const BYTES_USED: &str = "x-container-bytes-used";
+
+pub(super) type VersionRow = Map<String, Value>;
 
 /// What `?versions` asks for.
 struct Wanted {
@@ -179,7 +182,7 @@ impl Wanted {
 /// A row of either listing in the common order.
 struct Entry {
     name: String,
-    row: Row,
+    row: VersionRow,
 }
 
 /// One listing of both.
@@ -187,8 +190,8 @@ fn merge(
     wanted: &Wanted,
     entity: &EntityPath,
     versioned: &Versioned,
-    current: Vec<Row>,
-    versions: Vec<Row>,
+    current: Vec<VersionRow>,
+    versions: Vec<VersionRow>,
 ) -> Vec<Value> {
     let mut links: std::collections::HashMap<String, VersionId> = std::collections::HashMap::new();
     let mut own: Vec<Entry> = Vec::new();
@@ -211,12 +214,12 @@ fn merge(
     merged.into_iter().take(wanted.limit).map(Value::Object).collect()
 }
 
-pub(super) fn name_of(row: &Row) -> String {
+pub(super) fn name_of(row: &VersionRow) -> String {
     let name = row.get("name").or_else(|| row.get("subdir"));
     name.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn as_null_version(mut row: Row) -> Row {
+fn as_null_version(mut row: VersionRow) -> VersionRow {
     if !row.contains_key("subdir") {
         row.insert("version_id".into(), "null".into());
         row.insert("is_latest".into(), true.into());
@@ -225,8 +228,12 @@ fn as_null_version(mut row: Row) -> Row {
 }
 
 /// The rows of the hidden container with the names and ids they stand for.
-fn with_ids(wanted: &Wanted, rows: Vec<Row>, links: &std::collections::HashMap<String, VersionId>) -> Vec<Entry> {
-    let read: Vec<(String, Option<VersionId>, Row)> = rows
+fn with_ids(
+    wanted: &Wanted,
+    rows: Vec<VersionRow>,
+    links: &std::collections::HashMap<String, VersionId>,
+) -> Vec<Entry> {
+    let read: Vec<(String, Option<VersionId>, VersionRow)> = rows
         .into_iter()
         .filter_map(|row| {
             let hidden = name_of(&row);
@@ -275,9 +282,9 @@ impl Wanted {
 }
 
 /// Both in one order; a directory that both have stands there once.
-fn interleave(own: Vec<Entry>, hidden: Vec<Entry>, reverse: bool) -> Vec<Row> {
+fn interleave(own: Vec<Entry>, hidden: Vec<Entry>, reverse: bool) -> Vec<VersionRow> {
     let (mut own, mut hidden) = (own.into_iter().peekable(), hidden.into_iter().peekable());
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<VersionRow> = Vec::new();
     let mut last_subdir: Option<String> = None;
     loop {
         let order = match (own.peek(), hidden.peek()) {
@@ -300,7 +307,7 @@ fn interleave(own: Vec<Entry>, hidden: Vec<Entry>, reverse: bool) -> Vec<Row> {
 }
 
 /// The object and version that a row of the container itself links to.
-fn link_of(row: &Row, entity: &EntityPath, versioned: &Versioned) -> Option<(String, VersionId)> {
+fn link_of(row: &VersionRow, entity: &EntityPath, versioned: &Versioned) -> Option<(String, VersionId)> {
     let path = unquote(row.get("symlink_path")?.as_str()?).ok()?;
     let (name, id) = versioned.hidden.read_path(&path)?;
     // A link of the client's own to somebody's hidden version is none.
@@ -341,13 +348,26 @@ pub(super) async fn with_own_names(mut response: Response, entity: &EntityPath, 
     with_rows(response, shown)
 }
 
+/// Says whether versions are made, and adds the bytes of those there are.
+pub(super) fn describe(response: &mut Response, versioned: &Versioned, hidden: &Response) {
+    let bytes =
+        |response: &Response| -> Option<u64> { response.headers().get(BYTES_USED)?.to_str().ok()?.parse().ok() };
+    let enabled = if versioned.enabled { "True" } else { "False" };
+    let total = bytes(response).map(|own| own.saturating_add(bytes(hidden).unwrap_or(0)));
+    let headers = response.headers_mut();
+    headers.insert(SWITCH, HeaderValue::from_static(enabled));
+    if let Some(total) = total {
+        headers.insert(BYTES_USED, HeaderValue::from(total));
+    }
+}
+
 pub(super) fn is_json(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE);
     kind.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
 }
 
 /// The rows of a listing, taken out of its answer.
-pub(super) async fn take_rows(response: &mut Response) -> Result<Vec<Row>, Response> {
+pub(super) async fn take_rows(response: &mut Response) -> Result<Vec<VersionRow>, Response> {
     let body = std::mem::replace(response.body_mut(), Body::empty());
     let unreadable = || reply::status(503);
     let json = body.collect(MAX_LISTING).await.map_err(|_| unreadable())?;
@@ -377,20 +397,20 @@ mod tests {
     const V1: &str = "1700000001.00000";
     const V2: &str = "1700000002.00000";
 
-    fn row(value: Value) -> Row {
+    fn row(value: Value) -> VersionRow {
         value.as_object().unwrap().clone()
     }
 
-    fn link(name: &str, id: &str) -> Row {
+    fn link(name: &str, id: &str) -> VersionRow {
         let path = Hidden::new("a", "c").link_target(name, id.parse().unwrap());
         row(json!({"name": name, "symlink_path": format!("/v1/a/{path}")}))
     }
 
-    fn version(name: &str, id: &str, kind: &str) -> Row {
+    fn version(name: &str, id: &str, kind: &str) -> VersionRow {
         row(json!({"name": hidden_name(name, id.parse().unwrap()), "content_type": kind}))
     }
 
-    fn listed(wanted: &Wanted, current: Vec<Row>, versions: Vec<Row>) -> Vec<String> {
+    fn listed(wanted: &Wanted, current: Vec<VersionRow>, versions: Vec<VersionRow>) -> Vec<String> {
         let versioned = Versioned {
             hidden: Hidden::new("a", "c"),
             enabled: true,
@@ -438,7 +458,7 @@ mod tests {
             listed(&wanted(false, 10), current(), versions()),
             ["a 2", "a 1*", "b n*", "b 1", "c 2*", "c 1"]
         );
-        let backwards = |mut rows: Vec<Row>| {
+        let backwards = |mut rows: Vec<VersionRow>| {
             rows.reverse();
             rows
         };

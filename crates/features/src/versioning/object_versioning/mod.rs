@@ -20,9 +20,8 @@ mod write;
 
 use http::{HeaderValue, Method};
 use names::{Hidden, VersionId};
-use request_pipeline::{
-    ALLOW_RESERVED_NAMES, ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header,
-};
+use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
+use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Limits, Policies};
@@ -208,7 +207,7 @@ impl Feature for ObjectVersioning {
 fn allow_hidden(request: &mut ClientRequest) {
     request
         .headers
-        .insert(ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
+        .insert(X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
 }
 
 /// Adds the version's name to an answer.

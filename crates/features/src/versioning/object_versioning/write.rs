@@ -11,12 +11,12 @@ use super::{
     show_version,
 };
 use http::header::{
-    CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
-    TRANSFER_ENCODING,
+    CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
+use peer::message::header_names::{BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_TIMESTAMP};
 use request_pipeline::{
-    ClientRequest, ContainerInfo, Next, OWN_CONTENT_TYPE, Response, reply, set_header,
+    ClientRequest, ContainerInfo, Next, Response, reply, set_header,
     watched::{End, Watcher, watch},
 };
 use std::sync::Arc;
@@ -167,9 +167,7 @@ impl ObjectVersioning {
         let mut marker = request.subrequest(Method::PUT, asked.at(id), SOURCE).preauthorised();
         allow_hidden(&mut marker);
         marker.set_header("content-type", DELETE_MARKER);
-        marker
-            .headers
-            .insert(OWN_CONTENT_TYPE, HeaderValue::from_static("true"));
+        marker.own_content_type = true;
         marker.set_header("content-length", "0");
         marker.set_header("x-timestamp", &moment.internal());
         let marked = next.clone().run(marker).await;
@@ -365,16 +363,16 @@ async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -
         _ => {}
     }
     let (head, body) = found.into_parts();
-    let written = ["x-backend-data-timestamp", "x-backend-timestamp", "x-timestamp"]
+    let written = [X_DATA_TIMESTAMP, X_BACKEND_TIMESTAMP, X_TIMESTAMP]
         .iter()
-        .find_map(|name| head.headers.get(*name)?.to_str().ok()?.parse().ok());
+        .find_map(|name| head.headers.get(name)?.to_str().ok()?.parse().ok());
     let id = VersionId::At(written.unwrap_or(request.began.1));
     let mut put = request.subrequest(Method::PUT, asked.at(id), SOURCE).preauthorised();
     allow_hidden(&mut put);
     for (name, value) in &head.headers {
         let word = name.as_str();
         let is_link = word.starts_with("x-symlink-");
-        if !NOT_COPIED.contains(&word) && !word.starts_with("x-backend-") && !is_link {
+        if !NOT_COPIED.contains(&word) && !word.starts_with(BACKEND_PREFIX) && !is_link {
             put.headers.insert(name.clone(), value.clone());
         }
     }

@@ -11,8 +11,9 @@ mod page;
 use crate::access::authorised;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use page::{Listing, Row};
+use page::{Listing, PageRow};
 use peer::Body;
+use peer::message::header_names::X_CONTENT_GENERATOR;
 use request_pipeline::{AccessNotes, ClientRequest, ContainerInfo, Feature, Next, Response, is_true, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::StaticwebSettings;
@@ -22,8 +23,6 @@ use vocabulary::names::{quote, unquote};
 
 /// How its own requests are marked in the access log.
 const SOURCE: &str = "SW";
-/// By this header filters in front know what was made here; it does not leave the gateway.
-const GENERATOR: http::HeaderName = http::HeaderName::from_static("x-backend-content-generator");
 /// Who a signed URL's request is made by, as `tempurl` says it.
 const BY_SIGNED_URL: &str = ".wsgi.tempurl";
 /// More than ten thousand rows of the longest names.
@@ -156,7 +155,7 @@ impl Feature for Staticweb {
 fn generated(mut response: Response) -> Response {
     response
         .headers_mut()
-        .insert(GENERATOR, HeaderValue::from_static("staticweb"));
+        .insert(X_CONTENT_GENERATOR, HeaderValue::from_static("staticweb"));
     response
 }
 
@@ -248,7 +247,7 @@ impl Visit<'_> {
         let host = self.request.headers.get(HOST).and_then(|host| host.to_str().ok());
         let host = self.feature.host.as_deref().or(host).unwrap_or("localhost");
         let scheme = self.feature.scheme.as_deref().unwrap_or(self.request.scheme);
-        let path = unquote(&self.request.raw_path).unwrap_or_else(|_| self.request.path.clone());
+        let path = unquote(&self.request.raw_path).unwrap_or_else(|_| self.request.path.to_string());
         let mut response = reply::status_for(&self.request.method, 301);
         if let Ok(location) = HeaderValue::try_from(format!("{scheme}://{host}{}/", quote(&path))) {
             response.headers_mut().insert(LOCATION, location);
@@ -257,7 +256,7 @@ impl Visit<'_> {
     }
 
     /// What lies directly in a directory; `Err` is the answer of storage.
-    async fn rows(&self, directory: &str, limit: Option<u64>) -> Result<Vec<Row>, Response> {
+    async fn rows(&self, directory: &str, limit: Option<u64>) -> Result<Vec<PageRow>, Response> {
         let container = EntityPath::clone(&self.container);
         let mut asked = self.request.subrequest(Method::GET, container, SOURCE);
         asked.query = "format=json&delimiter=/".into();

@@ -9,7 +9,7 @@ use vocabulary::names::{query_value, quote};
 
 /// What is shown of an object or directory.
 #[derive(Debug, Default, serde::Deserialize)]
-pub(super) struct Row {
+pub(super) struct PageRow {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -62,7 +62,7 @@ const HEADING: &str = "  <table id=\"listing\">
 
 impl Listing<'_> {
     /// Directories first, then objects.
-    pub(super) fn page(&self, rows: &[Row]) -> String {
+    pub(super) fn page(&self, rows: &[PageRow]) -> String {
         let title = self.title();
         let mut out = format!(
             "<!DOCTYPE html>\n<html>\n <head>\n  <title>{title}</title>\n{} </head>\n <body>\n  <h1 id=\"title\">{title}</h1>\n{HEADING}",
@@ -316,13 +316,13 @@ mod tests {
             let directory = format!("{name}/");
             let listing = Listing { path: &path, root: 3, directory: &directory, label: Some(&name), css: Some(&css), query: &query };
             let rows = [
-                Row { name: Some(format!("{directory}{name}")), content_type: name.clone(), last_modified: name.clone(), ..Row::default() },
-                Row { subdir: Some(name.clone()), ..Row::default() },
+                PageRow { name: Some(format!("{directory}{name}")), content_type: name.clone(), last_modified: name.clone(), ..PageRow::default() },
+                PageRow { subdir: Some(name.clone()), ..PageRow::default() },
             ];
-            let plain = Row { name: Some("x".into()), ..Row::default() };
+            let plain = PageRow { name: Some("x".into()), ..PageRow::default() };
             let tags = |page: String| page.matches('<').count();
             let clean = Listing { path: "x", root: 0, directory: "x/", label: Some("x"), css: Some("x"), query: "" };
-            let innocent = [plain, Row { subdir: Some("x".into()), ..Row::default() }];
+            let innocent = [plain, PageRow { subdir: Some("x".into()), ..PageRow::default() }];
             let signed = Signed::read(&query).is_some();
             prop_assert!(signed || tags(listing.page(&rows)) == tags(clean.page(&innocent)));
             prop_assert_eq!(tags(listing.disabled(Some(&name))), tags(clean.disabled(Some("x"))));

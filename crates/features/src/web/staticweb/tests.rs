@@ -19,7 +19,7 @@ fn staticweb(url_base: &str) -> Staticweb {
 
 /// A site of one index file, `sub/index.html`, and one page for what is missing.
 fn site() -> Answer {
-    let answer = Answer::new(|request| match (request.path.as_str(), request.query.as_str()) {
+    let answer = Answer::new(|request| match (&*request.path, request.query.as_str()) {
         ("/v1/a/c/sub/index.html", _) => reply::html(200, "index".into()),
         ("/v1/a/c/404error.html", _) => reply::html(200, "lost".into()),
         ("/v1/a/c/plain", _) => reply::html(200, "plain".into()),
