@@ -32,7 +32,7 @@ STORIES = [
     for kind, (method, target) in KINDS.items()
 ] + [
     Story("limits of container metadata as it grows", [
-        *(Ask("POST", "{c}", metas("Container", [(f"{lot}-{n}", "v") for n in range(45)])) for lot in ("a", "b", "c")),
+        *(Ask("POST", "{c}", metas("Container", [(f"{batch}-{n}", "v") for n in range(45)])) for batch in ("a", "b", "c")),
         Ask("HEAD", "{c}"),
     ]),
     Story("limits of heads", [

@@ -41,7 +41,7 @@ def load(variants=VARIANTS):
             for name in variants}
 
 
-def settle(*, write):
+def check_or_write(*, write):
     """Write the page, or hold the committed one against what the last runs gave; the exit status."""
     cases = load()
     unknown, given = unexplained(cases), text(cases)

@@ -143,7 +143,7 @@ def report(cases, out):
 def run_all(options):
     """Every variant in a process of its own, then the page; the exit status."""
     status = run_each(VARIANTS, ["--workers", str(options.workers)])
-    return status or page.settle(write=options.write)
+    return status or page.check_or_write(write=options.write)
 
 
 def run_each(names, arguments):

@@ -37,7 +37,7 @@ SHAPES = {
 }
 # Sent while an answer takes long, behind the first line of one in XML.
 BEATS = re.compile(rb"\A((?:<\?xml[^>]*\?>\n)?) +(\r\n\r\n)")
-LOTS = ("extract-archive", "bulk-delete", "multipart-manifest=delete")  # which beat only when it does; others from the beginning
+BATCHES = ("extract-archive", "bulk-delete", "multipart-manifest=delete")  # which beat only when it does; others from the beginning
 SETS = {"allow", "access-control-allow-methods", "access-control-allow-headers", "access-control-expose-headers", "vary"}  # order says nothing
 IN_BODY = [
     (rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}", b"ISO-DATE"),
@@ -141,7 +141,7 @@ def shape(reply: Reply, ask: Ask):
         headers.pop("content-length", None)
     found["headers"] = dict(sorted(headers.items()))
     if ask.level == "all":
-        body = BEATS.sub(rb"\1" if any(lot in ask.target for lot in LOTS) else rb"\1 \2", body)
+        body = BEATS.sub(rb"\1" if any(batch in ask.target for batch in BATCHES) else rb"\1 \2", body)
         for pattern, mark in IN_BODY:
             body = re.sub(pattern, mark, body)
         found["body"] = body.decode("utf-8", "backslashreplace")

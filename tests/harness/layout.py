@@ -25,7 +25,7 @@ USERS = {
 }
 
 # A busy machine is no dead one: without this a late answer becomes a handoff, a pending update or a replica left out, and
-# no daemon runs in the tests to settle those, or just once.
+# no daemon runs in the tests to finish those, or just once.
 PATIENCE = {"conn_timeout": 5, "node_timeout": 20}
 AUDIT_FAST = {"files_per_second": 10000, "bytes_per_second": 10**10, "zero_byte_files_per_second": 10000}
 

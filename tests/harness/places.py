@@ -9,9 +9,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def martlet():
     """The martlet binary: $MARTLET_BIN, else the release build."""
-    binary = Path(os.environ.get("MARTLET_BIN", REPOSITORY / "target/release/martlet"))
+    binary = Path(os.environ.get("MARTLET_BIN", REPOSITORY / "target/release/martlet")).absolute()
     if not binary.exists():
-        raise RuntimeError(f"{binary} is missing: run `cargo build --release --locked`, or set MARTLET_BIN")
+        raise RuntimeError(f"{binary} is missing: run `make build`, or set MARTLET_BIN")
     return binary
 
 

@@ -55,7 +55,7 @@ class Side:
             done = run([martlet(), daemon, conf, "once", "-v", *arguments], timeout=120)
         self.output = done.stdout + done.stderr
 
-    def settle(self):
+    def finish_startup(self):
         """Accounts and hidden accounts learn what they have; that is not what is listened to."""
         before = self.listener.metrics()
         upkeep.once(self.cluster, "openstack", "container-updater", self.etc / "container-server.conf")
@@ -138,14 +138,14 @@ def object_expirer(side):
     side.client.put("c")
     at = int(time.time()) + 4
     side.client.put("c", "gone", body=b"hello", headers={"X-Delete-At": str(at)})
-    side.settle()
+    side.finish_startup()
     time.sleep(max(0.0, at + 1.5 - time.time()))
     put_task(side, f"{at - 5}-no task")
     put_task(side, f"{at - 5}-AUTH_test/slow/o")
     conf = side.conf("object-expirer", tasks_per_second=0, request_tries=1, **{"delay_reaping_AUTH_test/slow": "600"})
     side.once("object-expirer", conf)
     side.client.put("c", "kept", body=b"hello", headers={"X-Delete-After": "1"})
-    side.settle()
+    side.finish_startup()
     time.sleep(2.5)
     side.cluster.stop_service("object")
     side.once("object-expirer", conf)
@@ -168,7 +168,7 @@ def account_reaper(side):
     other = Client(side.cluster.auth_url, user="test2:tester2")
     other.put("c")
     other.put("c", "o", body=b"hello")
-    side.settle()
+    side.finish_startup()
     delete_account(side, "AUTH_test")
     side.once("account-reaper")
     delete_account(side, "AUTH_test2")
@@ -288,7 +288,7 @@ def container_reconciler(side):
             direct_client.direct_put_container_object(
                 node, partition, ".misplaced_objects", queue, f"0:/AUTH_test/c/{name}", headers={
                     "X-Size": 0, "X-Etag": when, "X-Timestamp": when, "X-Content-Type": "application/x-put", "X-Backend-Storage-Policy-Index": 0})
-    side.settle()
+    side.finish_startup()
     side.once("container-reconciler", side.conf("container-reconciler", request_tries=1))
 
 

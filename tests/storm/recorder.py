@@ -126,7 +126,7 @@ class Recorder(Load):
             self._change(client, name, None)
         return len(chosen)
 
-    def settle(self, client, healed):
+    def resolve(self, client, healed):
         """When all is calm: read everything, hold it against what is possible, and know from now on what there is.
 
         Where nothing has `healed` the replicas a reader should know to ask for the newest.

@@ -24,7 +24,7 @@ ACCOUNT = "AUTH_test"
 
 
 def everything(storm):
-    """All checks in their order; the first settles what the later ones expect."""
+    """All checks in their order; the first resolves what the later ones expect."""
     clients = [Client(storm.layout.auth_url(gateway)) for gateway in storm.layout.gateways]
     with ThreadPoolExecutor() as pool:
         for lines in pool.map(lambda recorder: settled(storm, recorder), storm.recorders):
@@ -40,7 +40,7 @@ def everything(storm):
 def settled(storm, recorder):
     client = Client(storm.layout.auth_url(storm.layout.gateways[0]))
     lines, recorder.wrong = recorder.wrong, []
-    lines += recorder.settle(client, storm.whole)
+    lines += recorder.resolve(client, storm.whole)
     client.close()
     return lines
 
