@@ -1,4 +1,4 @@
-//! The command line: what `martlet` can be told, and how it acts under another name.
+//! The command line: the commands and options of `martlet`, and how it acts under another name.
 //!
 //! Called through a link named `swift-object-server` (and the like) it behaves as that command, so
 //! that `swift-init`, unit files and OpenStack's tests start it.
@@ -31,13 +31,13 @@ pub enum Command {
     /// then the accounts. Ctrl-C or SIGTERM finish running requests and exit 0.
     Up(Up),
     /// Run the gateway (proxy server) that CONF describes.
-    ProxyServer(Server),
+    ProxyServer(ServerLine),
     /// Run the account server that CONF describes.
-    AccountServer(Server),
+    AccountServer(ServerLine),
     /// Run the container server that CONF describes.
-    ContainerServer(Server),
+    ContainerServer(ServerLine),
     /// Run the object server that CONF describes.
-    ObjectServer(Server),
+    ObjectServer(ServerLine),
     /// Make all replicas of account databases equal (CONF: account-server.conf).
     AccountReplicator(DatabaseReplicatorLine),
     /// Make all replicas of container databases equal (CONF: container-server.conf).
@@ -65,39 +65,39 @@ pub enum Command {
     ObjectExpirer(Expirer),
     /// Make and change rings: FILE SUBCOMMAND …; without words, all subcommands are explained.
     #[command(disable_help_flag = true)]
-    RingBuilder(Words),
+    RingBuilder(ServerWords),
     /// The ring builder under OpenStack's other name: it takes the directory's lock even for looking.
     #[command(disable_help_flag = true, hide = true)]
-    RingBuilderSafe(Words),
+    RingBuilderSafe(ServerWords),
     /// Make one ring of several builders: COMPOSITE_FILE show | compose BUILDER BUILDER … --output RING.
     #[command(disable_help_flag = true)]
-    RingComposer(Words),
+    RingComposer(ServerWords),
     /// Ask the storage servers of a cluster how they are (their pipelines have recon).
-    Recon(operator_tools::recon::Arguments),
+    Recon(operator_tools::recon::ReconArguments),
     /// Make containers and objects on a sample of all partitions, for dispersion-report.
     DispersionPopulate(operator_tools::dispersion::PopulateArguments),
     /// Say how many copies of what dispersion-populate made are where the rings say.
     DispersionReport(operator_tools::dispersion::ReportArguments),
     /// Sign an upload form for browsers and print it (for the formpost filter).
-    FormSignature(operator_tools::form_signature::Arguments),
+    FormSignature(operator_tools::form_signature::FormSignatureArguments),
     /// Show which nodes are responsible for an account, a container, an object or a partition.
-    GetNodes(operator_tools::get_nodes::Arguments),
+    GetNodes(operator_tools::get_nodes::GetNodesArguments),
     /// Say what an object's file on a device holds, whether it is whole, and where the object belongs.
-    ObjectInfo(operator_tools::object_info::Arguments),
+    ObjectInfo(operator_tools::object_info::ObjectInfoArguments),
     /// Look for errors of drives in the kernel's log, and unmount bad ones (called by cron).
-    DriveAudit(operator_tools::drive_audit::Arguments),
+    DriveAudit(operator_tools::drive_audit::DriveAuditArguments),
     /// Count the listing updates that wait on this node, for the recon filter (called by cron).
-    ReconCron(operator_tools::recon_cron::Arguments),
+    ReconCron(operator_tools::recon_cron::ReconCronArguments),
     /// Ask the reconciler to look after an object that may be in a wrong policy.
-    ReconcilerEnqueue(operator_tools::reconciler_enqueue::Arguments),
+    ReconcilerEnqueue(operator_tools::reconciler_enqueue::ReconcilerEnqueueArguments),
     /// Print what a server's configuration says, defaults filled in.
-    Config(operator_tools::config::Arguments),
+    Config(operator_tools::config::ConfigArguments),
     /// List Swift's processes that have run for long.
-    Oldies(operator_tools::oldies::Arguments),
+    Oldies(operator_tools::oldies::OldiesArguments),
     /// List Swift's processes that no pid file knows, and signal them when asked.
-    Orphans(operator_tools::orphans::Arguments),
+    Orphans(operator_tools::orphans::OrphansArguments),
     /// Say what an account's database holds, and where it belongs.
-    AccountInfo(operator_tools::database_info::Arguments),
+    AccountInfo(operator_tools::database_info::DatabaseInfoArguments),
     /// Say what a container's database holds, how far it is sharded, and where it belongs.
     ContainerInfo(operator_tools::database_info::ContainerArguments),
 }
@@ -130,7 +130,7 @@ pub struct Up {
 
 /// A server with a configuration file.
 #[derive(Debug, Args)]
-pub struct Server {
+pub struct ServerLine {
     /// The server's configuration: a file such as /etc/swift/proxy-server.conf, or a conf.d directory.
     #[arg(value_name = "CONF")]
     pub conf: PathBuf,
@@ -222,7 +222,7 @@ pub struct ObjectReplicatorLine {
 
 /// Words that the command reads itself, because OpenStack's program has its own way with them.
 #[derive(Debug, Args)]
-pub struct Words {
+pub struct ServerWords {
     /// What to do.
     #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// See the variants; each is printed as it stands.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum CommandFailure {
     /// A configuration file.
     #[error("{0}")]
     Settings(#[from] settings::SettingsError),
@@ -61,7 +61,7 @@ fn remedy(error: &std::io::Error) -> &'static str {
     }
 }
 
-impl Failure {
+impl CommandFailure {
     /// For `map_err`.
     pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

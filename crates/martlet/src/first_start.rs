@@ -5,7 +5,7 @@
 //! exists are never made anew.
 
 use crate::cli::Up;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use placement::{Device, Ring, RingBuilder};
 use settings::tempauth::TempAuthUser;
 use settings::write::{self, NewCluster};
@@ -16,7 +16,7 @@ use world::random::Random;
 
 /// Where the storage servers are, as far as rings and configurations say.
 const STORAGE_IP: &str = "127.0.0.1";
-/// Ports of the storage servers in rings and configurations; within `up` nobody listens there.
+/// Ports of the storage servers in rings and configurations; within `up` no server listens there.
 const OBJECT_PORT: u16 = 6200;
 const CONTAINER_PORT: u16 = 6201;
 const ACCOUNT_PORT: u16 = 6202;
@@ -39,18 +39,18 @@ struct Shape {
 }
 
 /// Makes `etc` (complete) and the device directories (each of which may exist).
-pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &Path) -> Result<(), Failure> {
+pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &Path) -> Result<(), CommandFailure> {
     let shape = Shape::chosen(up)?;
     for number in 1..=shape.devices {
         let device = srv.join(device_name(number));
-        std::fs::create_dir_all(&device).map_err(Failure::io("create", &device))?;
+        std::fs::create_dir_all(&device).map_err(CommandFailure::io("create", &device))?;
     }
     let draft = etc.with_extension(format!("{:016x}.new", world.random.next_u64()));
-    std::fs::create_dir_all(&draft).map_err(Failure::io("create", &draft))?;
+    std::fs::create_dir_all(&draft).map_err(CommandFailure::io("create", &draft))?;
     write_configuration(world, up, bind, &draft, etc, srv)?;
     write_rings(world, &shape, &draft)?;
     sync_directory(&draft)?;
-    std::fs::rename(&draft, etc).map_err(Failure::io("put in place", etc))?;
+    std::fs::rename(&draft, etc).map_err(CommandFailure::io("put in place", etc))?;
     sync_directory(etc.parent().unwrap_or(etc))
 }
 
@@ -60,8 +60,8 @@ fn device_name(number: u32) -> String {
 }
 
 impl Shape {
-    fn chosen(up: &Up) -> Result<Self, Failure> {
-        let refuse = |text: String| Err(Failure::Usage(text));
+    fn chosen(up: &Up) -> Result<Self, CommandFailure> {
+        let refuse = |text: String| Err(CommandFailure::Usage(text));
         let (devices, replicas) = (up.devices.unwrap_or(4), up.replicas.unwrap_or(3));
         let part_power = up.part_power.unwrap_or(10);
         if devices == 0 || devices > 10_000 {
@@ -133,7 +133,7 @@ fn write_configuration(
     draft: &Path,
     etc: &Path,
     srv: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let random = &*world.random;
     let tls = match &up.tls_cert {
         Some(certificate) => Some((
@@ -171,8 +171,8 @@ fn write_configuration(
     Ok(())
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize().map_err(Failure::io("find", path))
+fn absolute(path: &Path) -> Result<PathBuf, CommandFailure> {
+    path.canonicalize().map_err(CommandFailure::io("find", path))
 }
 
 fn users_with_random_keys(random: &dyn Random) -> Vec<TempAuthUser> {
@@ -188,7 +188,7 @@ fn secret(random: &dyn Random) -> String {
     format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
 }
 
-fn write_rings(world: &World, shape: &Shape, draft: &Path) -> Result<(), Failure> {
+fn write_rings(world: &World, shape: &Shape, draft: &Path) -> Result<(), CommandFailure> {
     let now = i64::try_from(world.clock.now().seconds()).unwrap_or(i64::MAX);
     for (name, port) in RING_NAMES {
         let mut builder = RingBuilder::new(shape.part_power, f64::from(shape.replicas), MIN_PART_HOURS)?;
@@ -207,7 +207,7 @@ fn write_rings(world: &World, shape: &Shape, draft: &Path) -> Result<(), Failure
         }
         builder.rebalance(world.random.next_u64(), now)?;
         let path = draft.join(format!("{name}.ring.gz"));
-        let ring = builder.to_ring()?.to_bytes_v1().map_err(|error| Failure::Ring {
+        let ring = builder.to_ring()?.to_bytes_v1().map_err(|error| CommandFailure::Ring {
             path: path.clone(),
             error,
         })?;
@@ -218,7 +218,7 @@ fn write_rings(world: &World, shape: &Shape, draft: &Path) -> Result<(), Failure
 }
 
 /// Readable by the owner only: the files hold secrets.
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), CommandFailure> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let mut file = std::fs::OpenOptions::new()
@@ -226,14 +226,14 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(Failure::io("create", path))?;
+        .map_err(CommandFailure::io("create", path))?;
     file.write_all(bytes)
         .and_then(|()| file.sync_all())
-        .map_err(Failure::io("write", path))
+        .map_err(CommandFailure::io("write", path))
 }
 
-fn sync_directory(path: &Path) -> Result<(), Failure> {
+fn sync_directory(path: &Path) -> Result<(), CommandFailure> {
     std::fs::File::open(path)
         .and_then(|directory| directory.sync_all())
-        .map_err(Failure::io("sync", path))
+        .map_err(CommandFailure::io("sync", path))
 }

@@ -50,7 +50,7 @@ mod upkeep;
 mod worker;
 
 use cli::{Cli, Command};
-use failure::Failure;
+use failure::CommandFailure;
 use listing_server::Kind;
 #[cfg(not(feature = "count-allocations"))]
 use mimalloc::MiMalloc;
@@ -110,8 +110,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // It has said why.
-        Err(Failure::Worker(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
-        Err(Failure::Tool(status)) => ExitCode::from(status),
+        Err(CommandFailure::Worker(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        Err(CommandFailure::Tool(status)) => ExitCode::from(status),
         Err(failure) => {
             eprintln!("martlet: {failure}");
             ExitCode::FAILURE

@@ -1,9 +1,9 @@
-//! What this process tells Prometheus: who has figures, and where they may be asked for.
+//! What this process reports to Prometheus: the sources of its figures, and where they are served.
 //!
 //! A storage server has its page at `/metrics` of its port, beside `/recon`; so has the gateway, for the addresses of
 //! `metrics_clients` alone; `metrics_port` gives any process, daemons included, a port with nothing else on it.
 //! Always holds: no page holds a name of a client's; a page is put together on a thread of its own, so that a file or a
-//! drive that hangs costs whoever scrapes his answer and nobody else anything.
+//! drive that hangs costs the scraper its answer and delays no other request.
 //!
 //! | question | file |
 //! |---|---|
@@ -18,13 +18,13 @@ mod measured;
 mod sources;
 
 pub use devices::Devices;
-pub use door::{MetricsDoor, Who, own_port};
+pub use door::{MetricsAccess, MetricsDoor, own_port};
 pub use measured::{MeasuredGateway, MeasuredService};
-pub use sources::{Connections, Daemons, ReconFigures};
+pub use sources::{ConnectionMetrics, Daemons, ReconFigures};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::storage::no_threads;
-use sources::Pools;
+use sources::PoolMetrics;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
@@ -35,71 +35,71 @@ use world::{WatchedThreads, Workers, World};
 /// As long as Prometheus waits by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Everything there is to tell of this process, and the thread it is put together on.
-pub struct Telling {
+/// All sources of figures in this process, and the thread that puts the page together.
+pub struct ProcessMetricsPage {
     metrics: Metrics,
     thread: Workers,
     world: World,
     devices: Option<Devices>,
 }
 
-/// A world whose threads for blocking work are watched, and what is told of its process.
-pub struct Beginning {
+/// A world whose threads for blocking work are watched, and the figures of its process.
+pub struct MetricsSetup {
     /// To be used from here on.
     pub world: World,
-    telling: Telling,
+    page: ProcessMetricsPage,
 }
 
-impl Beginning {
+impl MetricsSetup {
     /// Of this process.
-    pub fn new() -> Result<Self, Failure> {
+    pub fn new() -> Result<Self, CommandFailure> {
         let pools = Arc::new(WatchedThreads::default());
         let world = World {
             pools: pools.clone(),
             ..World::real()
         };
-        let telling = Telling {
+        let page = ProcessMetricsPage {
             metrics: Metrics::default(),
             thread: Workers::start("metrics", 1, 8).map_err(no_threads)?,
             world: world.clone(),
             devices: None,
         };
-        telling.add(Arc::new(ProcessMetrics::new(&world, env!("CARGO_PKG_VERSION"))));
-        telling.add(Arc::new(Pools(pools)));
-        Ok(Self { world, telling })
+        page.add(Arc::new(ProcessMetrics::new(&world, env!("CARGO_PKG_VERSION"))));
+        page.add(Arc::new(PoolMetrics(pools)));
+        Ok(Self { world, page })
     }
 
     /// With what is known of drives.
     #[must_use]
     pub fn with_devices(mut self, devices: Devices) -> Self {
-        self.telling.add(devices.source());
-        self.telling.devices = Some(devices);
+        self.page.add(devices.source());
+        self.page.devices = Some(devices);
         self
     }
 
-    /// Nothing more is known before anybody asks.
-    pub fn ready(self) -> Arc<Telling> {
-        Arc::new(self.telling)
+    /// The page, once every source known at the start is added.
+    pub fn ready(self) -> Arc<ProcessMetricsPage> {
+        Arc::new(self.page)
     }
 
-    /// See [`Telling::requests`].
+    /// See [`ProcessMetricsPage::requests`].
     pub fn requests(&self, role: Role, statsd: Statsd) -> Arc<Requests> {
-        self.telling.requests(role, statsd)
+        self.page.requests(role, statsd)
     }
 
-    /// See [`Telling::add`].
+    /// See [`ProcessMetricsPage::add`].
     pub fn add(&self, source: Arc<dyn MetricsSource>) {
-        self.telling.add(source);
+        self.page.add(source);
     }
 }
 
-impl Telling {
-    /// From now on `source` is asked, too.
+impl ProcessMetricsPage {
+    /// Adds `source` to the page from now on.
     pub fn add(&self, source: Arc<dyn MetricsSource>) {
         self.metrics.add(source);
     }
 
-    /// Requests of a role, told from now on; see [`Requests::new`].
+    /// Requests of a role, on the page from now on; see [`Requests::new`].
     pub fn requests(&self, role: Role, statsd: Statsd) -> Arc<Requests> {
         let requests = Requests::new(role, statsd);
         self.add(requests.clone());

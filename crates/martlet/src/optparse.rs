@@ -160,7 +160,7 @@ impl<'a> Line<'a> {
     }
 
     /// Notes an option, with the value that stands beside it or else in the next word.
-    fn take(&mut self, option: &Arg, value: Option<&[u8]>, said: std::fmt::Arguments<'_>) -> Result<(), Mistake> {
+    fn take(&mut self, option: &Arg, value: Option<&[u8]>, shown: std::fmt::Arguments<'_>) -> Result<(), Mistake> {
         let mut word = match (option.get_long(), option.get_short()) {
             (Some(long), _) => OsString::from(format!("--{long}")),
             (None, short) => OsString::from(format!("-{}", short.unwrap_or_default())),
@@ -170,7 +170,7 @@ impl<'a> Line<'a> {
                 .map(OsStr::from_bytes)
                 .or_else(|| self.words.next().map(OsString::as_os_str));
             let value = value.ok_or_else(|| {
-                let what = format!("{said} option requires 1 argument");
+                let what = format!("{shown} option requires 1 argument");
                 Mistake(ErrorKind::InvalidValue, what)
             })?;
             word.push("=");

@@ -17,11 +17,11 @@
 mod child;
 mod renewal;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::process;
 use crate::program::{Program, RUNNING};
 use crate::service_manager::{NOT_RELOADED, READY, RELOADING, STOPPING, tell_service_manager};
-use child::{Began, Child};
+use child::{Child, WorkerStart};
 use futures_util::FutureExt;
 use nix::sys::signal::Signal;
 use nix::unistd::setsid;
@@ -38,7 +38,7 @@ use world::network::RealNetwork;
 
 /// How long to wait for a worker to close its socket, or to end after SIGTERM, before going on without.
 const CLOSING: Duration = Duration::from_secs(10);
-/// A worker told to leave by somebody else gets a successor after this time, should it not have ended before.
+/// A worker that another process asked to leave gets a successor after this time, should it not have ended before.
 const SUCCESSION: Duration = Duration::from_secs(5);
 /// Between two workers that die at once.
 const REST: Duration = Duration::from_secs(1);
@@ -50,12 +50,12 @@ pub fn is_renewed() -> bool {
     std::env::var_os(renewal::WORKERS).is_some()
 }
 
-/// Runs a server until it is told to end; `trouble` is for its log.
-pub fn run(common: &ServerCommon, trouble: Option<String>) -> Result<(), Failure> {
+/// Runs a server until it is asked to end; `warning` goes to its log.
+pub fn run(common: &ServerCommon, warning: Option<String>) -> Result<(), CommandFailure> {
     let program = &Program::called();
     program.start_logging(common);
-    if let Some(trouble) = trouble {
-        tracing::error!("{trouble}");
+    if let Some(warning) = warning {
+        tracing::error!("{warning}");
     }
     if program.is_quiet() {
         // `swift-init --kill-after-timeout` signals the group of this process. It may lead one already.
@@ -64,20 +64,20 @@ pub fn run(common: &ServerCommon, trouble: Option<String>) -> Result<(), Failure
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(Failure::io("start", Path::new("the overseer")))?
+        .map_err(CommandFailure::io("start", Path::new("the overseer")))?
         .block_on(oversee(program, common))
 }
 
-async fn oversee(program: &Program, common: &ServerCommon) -> Result<(), Failure> {
+async fn oversee(program: &Program, common: &ServerCommon) -> Result<(), CommandFailure> {
     let mut signals = Signals::watch()?;
     let mut server = match Inheritance::take()? {
         Some(inheritance) => inheritance.server(program)?,
-        None => match Server::start(program, common, &mut signals).await? {
+        None => match OverseenServer::start(program, common, &mut signals).await? {
             Some(server) => server,
             None => return Ok(()),
         },
     };
-    // Who ended before the signals were watched has made no signal.
+    // A worker that ended before the signals were watched has raised none.
     server.reap();
     renewal::unblock_signals()?;
     program.let_go_of_output()?;
@@ -101,7 +101,7 @@ enum Event {
     Renew,
     /// One of the workers, perhaps.
     Ended,
-    /// Somebody has told the worker to leave.
+    /// Another process has asked the worker to leave.
     WorkerClosed,
     /// The time for another worker has come.
     Successor,
@@ -115,28 +115,28 @@ struct Signals {
     renew: tokio::signal::unix::Signal,
     child: tokio::signal::unix::Signal,
     /// SIGTERM or SIGINT has come.
-    told_to_end: bool,
+    asked_to_end: bool,
 }
 
 impl Signals {
-    fn watch() -> Result<Self, Failure> {
-        let on = |kind| signal(kind).map_err(Failure::io("watch", Path::new("signals")));
+    fn watch() -> Result<Self, CommandFailure> {
+        let on = |kind| signal(kind).map_err(CommandFailure::io("watch", Path::new("signals")));
         Ok(Self {
             terminate: on(SignalKind::terminate())?,
             interrupt: on(SignalKind::interrupt())?,
             hangup: on(SignalKind::hangup())?,
             renew: on(SignalKind::user_defined1())?,
             child: on(SignalKind::child())?,
-            told_to_end: false,
+            asked_to_end: false,
         })
     }
 
-    /// Completes when the server is told to end, and from then on at once.
+    /// Completes when the server is asked to end, and from then on at once.
     async fn end(&mut self) {
-        if !self.told_to_end {
+        if !self.asked_to_end {
             tokio::select! { _ = self.terminate.recv() => {}, _ = self.interrupt.recv() => {} }
         }
-        self.told_to_end = true;
+        self.asked_to_end = true;
     }
 
     /// Those that have come and were not acted on yet.
@@ -157,7 +157,7 @@ impl Signals {
 }
 
 /// A server with its processes.
-struct Server<'a> {
+struct OverseenServer<'a> {
     program: &'a Program,
     socket: TcpListener,
     /// What the worker has passed on to the next one: its further ports.
@@ -171,20 +171,20 @@ struct Server<'a> {
 }
 
 /// Takes the address, waiting up to `bind_timeout` for a predecessor that still ends.
-async fn bind(common: &ServerCommon, port: u16) -> Result<TcpListener, Failure> {
-    let (since, mut told) = (Instant::now(), false);
+async fn bind(common: &ServerCommon, port: u16) -> Result<TcpListener, CommandFailure> {
+    let (since, mut reported) = (Instant::now(), false);
     loop {
         match RealNetwork.bind(&common.bind_ip, port, common.backlog) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && since.elapsed() < common.bind_timeout => {
-                if !told {
+                if !reported {
                     let (ip, patience) = (&common.bind_ip, common.bind_timeout);
                     tracing::warn!("{ip}:{port} is in use; trying again for {patience:?} (bind_timeout)");
-                    told = true;
+                    reported = true;
                 }
                 tokio::time::sleep(BETWEEN_BINDS).await;
             }
             other => {
-                return other.map_err(|error| Failure::Listen {
+                return other.map_err(|error| CommandFailure::Listen {
                     address: format!("{}:{port}", common.bind_ip),
                     error,
                 });
@@ -193,20 +193,20 @@ async fn bind(common: &ServerCommon, port: u16) -> Result<TcpListener, Failure> 
     }
 }
 
-impl<'a> Server<'a> {
-    /// None when it was told to end before it served.
+impl<'a> OverseenServer<'a> {
+    /// None when it was asked to end before it served.
     async fn start(
         program: &'a Program,
         common: &ServerCommon,
         signals: &mut Signals,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, CommandFailure> {
         let Some(port) = Some(common.bind_port).filter(|port| *port != 0) else {
             let missing = "bind_port is missing; say in [DEFAULT] on which port to listen";
-            return Err(Failure::Usage(missing.into()));
+            return Err(CommandFailure::Usage(missing.into()));
         };
         let socket = bind(common, port).await?;
         match Child::begin(program, Path::new(RUNNING), (&socket, None), signals).await? {
-            Began::Serving(mut worker) => Ok(Some(Self {
+            WorkerStart::Serving(mut worker) => Ok(Some(Self {
                 program,
                 socket,
                 ports: worker.take_ports(),
@@ -214,13 +214,13 @@ impl<'a> Server<'a> {
                 leaving: Vec::new(),
                 successor: None,
             })),
-            Began::Told => Ok(None),
-            Began::Ended(code) => Err(Failure::Worker(code)),
+            WorkerStart::Stopped => Ok(None),
+            WorkerStart::Ended(code) => Err(CommandFailure::Worker(code)),
         }
     }
 
     async fn next(&mut self, signals: &mut Signals) -> Event {
-        if signals.told_to_end {
+        if signals.asked_to_end {
             return Event::End;
         }
         let Signals {
@@ -229,7 +229,7 @@ impl<'a> Server<'a> {
             hangup,
             renew,
             child,
-            told_to_end: _,
+            asked_to_end: _,
         } = signals;
         let successor = self.successor;
         let closed = async {
@@ -278,12 +278,12 @@ impl<'a> Server<'a> {
         self.successor = None;
         self.leaving.extend(self.worker.take());
         match Child::begin(self.program, Path::new(RUNNING), self.passes_on(), signals).await {
-            Ok(Began::Serving(mut worker)) => {
+            Ok(WorkerStart::Serving(mut worker)) => {
                 self.ports = worker.take_ports();
                 self.worker = Some(worker);
             }
-            Ok(Began::Told) => {}
-            Ok(Began::Ended(code)) => {
+            Ok(WorkerStart::Stopped) => {}
+            Ok(WorkerStart::Ended(code)) => {
                 tracing::error!("a new worker did not start ({code}); trying again");
                 self.expect_successor(REST);
             }
@@ -298,7 +298,7 @@ impl<'a> Server<'a> {
     async fn renew(&mut self, signals: &mut Signals) {
         tell_service_manager(RELOADING);
         match Child::begin(self.program, &self.program.path(), self.passes_on(), signals).await {
-            Ok(Began::Serving(mut worker)) => {
+            Ok(WorkerStart::Serving(mut worker)) => {
                 self.ports = worker.take_ports();
                 if let Some(old) = self.worker.replace(worker) {
                     old.signal(Signal::SIGHUP);
@@ -308,8 +308,8 @@ impl<'a> Server<'a> {
                 let failure = renewal::go_on_as_new_build(self, signals).await;
                 tracing::error!("the worker is renewed, but its overseer is not: {failure}");
             }
-            Ok(Began::Told) => return,
-            Ok(Began::Ended(code)) => {
+            Ok(WorkerStart::Stopped) => return,
+            Ok(WorkerStart::Ended(code)) => {
                 tracing::error!(
                     "what is at {:?} did not start ({code}); serving as before",
                     self.program.path()
@@ -330,9 +330,9 @@ impl<'a> Server<'a> {
     }
 
     /// SIGTERM: ends with the last worker.
-    async fn end(self, signals: &mut Signals) -> Result<(), Failure> {
+    async fn end(self, signals: &mut Signals) -> Result<(), CommandFailure> {
         tell_service_manager(STOPPING);
-        // Who comes from now on is refused, and does not wait for the last worker's end.
+        // Connections from now on are refused, and do not wait for the last worker's end.
         drop((self.socket, self.ports));
         let mut children: Vec<Child> = self.worker.into_iter().chain(self.leaving).collect();
         let tell = |children: &[Child], signal| children.iter().for_each(|child| child.signal(signal));
@@ -343,7 +343,7 @@ impl<'a> Server<'a> {
             if children.is_empty() {
                 return Ok(());
             }
-            let told = tokio::select! {
+            let reported = tokio::select! {
                 _ = signals.child.recv() => false,
                 _ = signals.terminate.recv() => true,
                 _ = signals.interrupt.recv() => true,
@@ -352,14 +352,14 @@ impl<'a> Server<'a> {
                     return Ok(());
                 }
             };
-            if told {
+            if reported {
                 tell(&children, Signal::SIGTERM);
             }
         }
     }
 
-    /// SIGHUP: ends as soon as nobody holds the socket any more.
-    async fn leave(mut self) -> Result<(), Failure> {
+    /// SIGHUP: ends as soon as no process holds the socket any more.
+    async fn leave(mut self) -> Result<(), CommandFailure> {
         tell_service_manager(STOPPING);
         if let Some(worker) = &mut self.worker {
             worker.signal(Signal::SIGHUP);

@@ -1,9 +1,9 @@
 //! Listening sockets that one worker of a server passes on to the next, so that its further ports are open throughout.
 //!
 //! A worker writes each socket, along with its port, into a channel as soon as it listens; the overseer keeps the other end
-//! and gives it to the next worker, which reads what is in there. Nobody has to be alive at the same time: what is in a
+//! and gives it to the next worker, which reads what is in there. The two need not run at the same time: what is in a
 //! channel stays open. The ends are inherited as descriptors whose numbers are in the environment.
-//! Always holds: whoever is given no channel (by another build), or may not take it, tries to listen by himself.
+//! Always holds: a worker that is given no channel (by another build), or may not take it, opens its own socket.
 //! Tests: beside the code, `tests/faults/test_reload.py`.
 
 use nix::unistd::close;
@@ -59,8 +59,8 @@ pub struct Passing {
 impl Passing {
     /// As the overseer said.
     pub fn from_environment() -> Self {
-        let said = std::env::var(CHANNELS).unwrap_or_default();
-        let mut ends = said.split(',').map(|number| inherited(number.parse().ok()?).ok());
+        let listed = std::env::var(CHANNELS).unwrap_or_default();
+        let mut ends = listed.split(',').map(|number| inherited(number.parse().ok()?).ok());
         Self {
             to: ends.next().flatten(),
             from: ends.next().flatten(),

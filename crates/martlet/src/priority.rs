@@ -1,7 +1,7 @@
-//! Who goes first when processors and disks are scarce: `nice_priority`, `ionice_class`, `ionice_priority`.
+//! Which process goes first when processors and disks are scarce: `nice_priority`, `ionice_class`, `ionice_priority`.
 //!
 //! Always holds: a process takes its place before it starts a thread, since threads have what the one has that starts
-//! them; a place it may not have costs a line in the log, as with OpenStack's, and nothing else; what nobody asked for
+//! them; a place it may not have costs a line in the log, as with OpenStack's, and nothing else; what is not configured
 //! never favours a process over what it was started with.
 
 use nix::unistd::Pid;
@@ -26,7 +26,7 @@ pub fn take(common: &ServerCommon) {
     take_io_priority(common);
 }
 
-/// For what nobody waits for: at least as nice as `own`, if the configuration does not say how nice.
+/// For background work: at least as nice as `own`, if the configuration does not say how nice.
 pub fn make_room(common: &ServerCommon, Niceness(own): Niceness) {
     let is_less = getpriority_process(None).is_ok_and(|now| now < own);
     if common.nice_priority.is_none()

@@ -4,7 +4,7 @@
 //! request; SIGTERM and Ctrl-C finish running requests, then exit 0; the time that takes has a limit, also when a drive
 //! hangs and a thread with it; programs that upkeep runs end with it.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
 use peer::http_server::Shutdown;
@@ -18,7 +18,7 @@ use world::World;
 /// How long running requests may take to finish after SIGTERM.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// After which an operator who waits is told what for.
+/// After which the log says what the process still waits for.
 const SOON: Duration = Duration::from_secs(5);
 
 /// How long threads may take to end that have nothing more to do. One that does not hangs in a call to the system.
@@ -28,12 +28,12 @@ const PARTING: Duration = Duration::from_secs(2);
 pub fn run<T>(
     threads: usize,
     patience: Duration,
-    main: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    main: impl Future<Output = Result<T, CommandFailure>>,
+) -> Result<T, CommandFailure> {
     raise_file_limit();
     end_in_any_case(patience)?;
     let mut builder = match threads {
-        // Nobody has to be woken then.
+        // No task has to be woken then.
         0 | 1 => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
@@ -52,18 +52,18 @@ pub fn run<T>(
 
 /// Ends the process after SIGTERM even when all threads hang that could: signals and the time are watched once more,
 /// by a thread that does nothing else. It does so when this returns.
-fn end_in_any_case(patience: Duration) -> Result<(), Failure> {
+fn end_in_any_case(patience: Duration) -> Result<(), CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(no_threads)?;
     let (begins, begun) = std::sync::mpsc::channel();
     let watch = async move {
-        let (asked, outcome) = match Asked::listen() {
+        let (asked, outcome) = match StopSignals::listen() {
             Ok(asked) => (Some(asked), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        // Who waits for it does so to the end.
+        // A call that waits for it does so to the end.
         let _ = begins.send(outcome);
         let Some(asked) = asked else { return };
         asked.came().await;
@@ -81,8 +81,8 @@ fn end_in_any_case(patience: Duration) -> Result<(), Failure> {
     begun.recv().map_err(|error| no_threads(std::io::Error::other(error)))?
 }
 
-fn no_threads(error: std::io::Error) -> Failure {
-    Failure::io("start threads for", Path::new("the server"))(error)
+fn no_threads(error: std::io::Error) -> CommandFailure {
+    CommandFailure::io("start threads for", Path::new("the server"))(error)
 }
 
 /// How many threads `workers` asks for.
@@ -104,11 +104,11 @@ fn raise_file_limit() {
 }
 
 /// Becomes `user` when started by root; anybody else stays who he is.
-pub fn drop_privileges(user: Option<&str>) -> Result<(), Failure> {
+pub fn drop_privileges(user: Option<&str>) -> Result<(), CommandFailure> {
     let Some(name) = user.filter(|_| Uid::effective().is_root()) else {
         return Ok(());
     };
-    let refuse = |error: String| Failure::Usage(format!("cannot run as user {name:?}: {error}"));
+    let refuse = |error: String| CommandFailure::Usage(format!("cannot run as user {name:?}: {error}"));
     let user = User::from_name(name)
         .map_err(|error| refuse(error.to_string()))?
         .ok_or_else(|| refuse("there is no such user; create it or change `user` in the configuration".into()))?;
@@ -120,7 +120,7 @@ pub fn drop_privileges(user: Option<&str>) -> Result<(), Failure> {
 }
 
 /// Serves until SIGTERM or Ctrl-C, then lets running requests finish.
-pub async fn until_asked_to_end(world: &World, shutdown: &Shutdown) -> Result<(), Failure> {
+pub async fn until_asked_to_end(world: &World, shutdown: &Shutdown) -> Result<(), CommandFailure> {
     asked_to_end().await?;
     shutdown.begin();
     if world.timeout(SOON, shutdown.finished()).await.is_ok() {
@@ -134,20 +134,20 @@ pub async fn until_asked_to_end(world: &World, shutdown: &Shutdown) -> Result<()
 }
 
 /// Completes on SIGTERM or Ctrl-C.
-pub async fn asked_to_end() -> Result<(), Failure> {
-    Asked::listen()?.came().await;
+pub async fn asked_to_end() -> Result<(), CommandFailure> {
+    StopSignals::listen()?.came().await;
     Ok(())
 }
 
 /// SIGTERM and Ctrl-C that come from when this was made.
-struct Asked {
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Asked {
-    fn listen() -> Result<Self, Failure> {
-        let doing = || Failure::io("watch", Path::new("signals"));
+impl StopSignals {
+    fn listen() -> Result<Self, CommandFailure> {
+        let doing = || CommandFailure::io("watch", Path::new("signals"));
         Ok(Self {
             terminate: signal(SignalKind::terminate()).map_err(doing())?,
             interrupt: signal(SignalKind::interrupt()).map_err(doing())?,
@@ -218,8 +218,8 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(said.any(|line| line.unwrap() == HANGS));
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == HANGS));
         let since = Instant::now();
         kill(pid, signal::Signal::SIGTERM).unwrap();
         let status = loop {

@@ -4,7 +4,7 @@
 //! system's log and, once it works, lets go of its standard output, for whose end `swift-init` waits. Called as
 //! `martlet …` it logs to standard error.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 use settings::server::ServerCommon;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ pub struct Program {
     pub arguments: Vec<OsString>,
     /// `object-server`, when it was called by the name of that.
     link: Option<String>,
-    /// Whether it was told to say on its output what it does.
+    /// Whether it reports on its output what it does.
     verbose: bool,
 }
 
@@ -74,9 +74,9 @@ impl Program {
         })
     }
 
-    /// It works now: whoever waits for the end of its output need not wait any longer. Output that is no pipe
-    /// keeps nobody waiting, and stays.
-    pub fn let_go_of_output(&self) -> Result<(), Failure> {
+    /// Closes the output once the process works: a parent that waits for its end goes on. Output that is no pipe
+    /// keeps no parent waiting, and stays.
+    pub fn let_go_of_output(&self) -> Result<(), CommandFailure> {
         if !self.is_quiet() {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl Program {
     }
 
     /// The same for standard error alone.
-    pub fn let_go_of_errors(&self) -> Result<(), Failure> {
+    pub fn let_go_of_errors(&self) -> Result<(), CommandFailure> {
         if self.is_quiet() && is_pipe(2) {
             dup2_stderr(nowhere()?).map_err(redirect)?;
         }
@@ -109,7 +109,9 @@ impl From<Vec<OsString>> for Program {
     fn from(arguments: Vec<OsString>) -> Self {
         Self {
             link: link(&arguments).map(str::to_owned),
-            verbose: arguments.iter().any(|said| VERBOSE.iter().any(|word| said == word)),
+            verbose: arguments
+                .iter()
+                .any(|argument| VERBOSE.iter().any(|word| argument == word)),
             arguments,
         }
     }
@@ -128,17 +130,17 @@ pub fn link(arguments: &[OsString]) -> Option<&str> {
 }
 
 /// From now on nothing comes from standard input.
-pub fn let_go_of_input() -> Result<(), Failure> {
+pub fn let_go_of_input() -> Result<(), CommandFailure> {
     dup2_stdin(nowhere()?.as_fd()).map_err(redirect)
 }
 
-fn nowhere() -> Result<File, Failure> {
+fn nowhere() -> Result<File, CommandFailure> {
     let path = Path::new("/dev/null");
     File::options()
         .read(true)
         .write(true)
         .open(path)
-        .map_err(Failure::io("open", path))
+        .map_err(CommandFailure::io("open", path))
 }
 
 fn is_pipe(descriptor: u8) -> bool {
@@ -146,6 +148,6 @@ fn is_pipe(descriptor: u8) -> bool {
 }
 
 /// For `map_err`.
-pub fn redirect(error: nix::errno::Errno) -> Failure {
-    Failure::io("redirect", Path::new("a standard stream"))(error.into())
+pub fn redirect(error: nix::errno::Errno) -> CommandFailure {
+    CommandFailure::io("redirect", Path::new("a standard stream"))(error.into())
 }

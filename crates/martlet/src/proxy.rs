@@ -3,7 +3,7 @@
 //! Always holds: what the configuration says and Martlet serves is in force; the rest has been named
 //! in a warning by `settings`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use features::context::FeatureContext;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
@@ -25,19 +25,19 @@ pub fn build(
     swift: &SwiftConf,
     rings: Rings,
     peers: Arc<Peers>,
-) -> Result<Arc<Gateway>, Failure> {
+) -> Result<Arc<Gateway>, CommandFailure> {
     let cache = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
     make(world, conf, swift, (rings, peers), cache, features::registry::build)
 }
 
-/// The gateway that `conf` describes for upkeep: no client reaches it, and nobody keeps its gate.
+/// The gateway that `conf` describes for upkeep: no client reaches it, and it checks no credentials.
 pub fn build_internal(
     world: &World,
     conf: &ProxyConf,
     swift: &SwiftConf,
     rings: Rings,
     peers: Arc<Peers>,
-) -> Result<Arc<Gateway>, Failure> {
+) -> Result<Arc<Gateway>, CommandFailure> {
     // OpenStack's have names of their own for it.
     let cache = Statsd::default();
     make(
@@ -56,7 +56,7 @@ pub fn build_beside(
     world: &World,
     conf: &ProxyConf,
     swift: &SwiftConf,
-) -> Result<Arc<Gateway>, Failure> {
+) -> Result<Arc<Gateway>, CommandFailure> {
     let features = features::registry::build_internal(&FeatureContext {
         conf,
         swift,
@@ -73,7 +73,7 @@ fn make(
     (rings, peers): (Rings, Arc<Peers>),
     cache_times: Statsd,
     features: impl FnOnce(&FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError>,
-) -> Result<Arc<Gateway>, Failure> {
+) -> Result<Arc<Gateway>, CommandFailure> {
     let memcached = conf.cache.as_ref().map(|cache| connect(world, cache)).transpose()?;
     let statsd = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
     let cache = memcached.map(|memcached| {
@@ -147,7 +147,7 @@ fn options(conf: &ProxyConf, swift: &SwiftConf, statsd: Statsd) -> GatewayOption
     }
 }
 
-fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, Failure> {
+fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, CommandFailure> {
     let options = memcache::MemcacheOptions {
         servers: cache.memcache_servers.clone(),
         max_connections: cache.memcache_max_connections.0,
@@ -158,7 +158,7 @@ fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, Failur
         error_interval: cache.error_suppression_interval,
         error_limit: cache.error_suppression_limit,
     };
-    let memcached = Memcache::new(world.clone(), options).map_err(|error| Failure::Usage(error.to_string()))?;
+    let memcached = Memcache::new(world.clone(), options).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     Ok(Arc::new(memcached))
 }
 

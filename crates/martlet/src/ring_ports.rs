@@ -7,9 +7,9 @@
 //! Deliberately absent: `bind_port`, which is the overseer's; letting go of ports that rings no longer name.
 
 use crate::addresses;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::passed_on::Passing;
-use crate::rings::RingFiles;
+use crate::rings::WatchedRings;
 use gateway::Rings;
 use peer::http_server::serve;
 use peer::{HttpService, ServerOptions};
@@ -45,14 +45,14 @@ impl RingPorts {
         swift: &SwiftConf,
         common: &ServerCommon,
         settings: &ObjectServerSettings,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, CommandFailure> {
         let mut passing = Passing::from_environment();
         if settings.servers_per_port == 0 {
-            // What nobody takes stays open, and those who come wait there for nobody.
+            // A passed-on socket without an acceptor would stay open, and its connections would wait in vain.
             passing.received();
             return Ok(None);
         }
-        let (rings, files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
+        let (rings, files) = WatchedRings::load(&common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(files.watch(world.clone()));
         let host = match settings.ring_ip.as_str() {
             "" => &common.bind_ip,

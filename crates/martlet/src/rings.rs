@@ -3,7 +3,7 @@
 //! Always holds: a file that has become unreadable leaves the ring in force as it is, with one
 //! warning per change.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use arc_swap::ArcSwap;
 use gateway::{LiveRing, Rings};
 use placement::Ring;
@@ -18,15 +18,15 @@ use world::World;
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// The rings of a cluster and the files they came from.
-pub struct RingFiles {
+pub struct WatchedRings {
     files: Vec<(PathBuf, LiveRing)>,
 }
 
-impl RingFiles {
+impl WatchedRings {
     /// Reads account, container and all object rings below `swift_dir`.
-    pub fn load(swift_dir: &Path, policies: &Policies, hash: &HashPrefix) -> Result<(Rings, Self), Failure> {
+    pub fn load(swift_dir: &Path, policies: &Policies, hash: &HashPrefix) -> Result<(Rings, Self), CommandFailure> {
         let mut files = Vec::new();
-        let mut load = |name: &str| -> Result<LiveRing, Failure> {
+        let mut load = |name: &str| -> Result<LiveRing, CommandFailure> {
             let path = swift_dir.join(format!("{name}.ring.gz"));
             let ring = Arc::new(ArcSwap::from_pointee(read(&path)?));
             files.push((path, ring.clone()));
@@ -75,9 +75,9 @@ fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
 }
 
-fn read(path: &Path) -> Result<Ring, Failure> {
-    let bytes = std::fs::read(path).map_err(Failure::io("read the ring", path))?;
-    Ring::from_bytes(&bytes).map_err(|error| Failure::Ring {
+fn read(path: &Path) -> Result<Ring, CommandFailure> {
+    let bytes = std::fs::read(path).map_err(CommandFailure::io("read the ring", path))?;
+    Ring::from_bytes(&bytes).map_err(|error| CommandFailure::Ring {
         path: path.to_owned(),
         error,
     })

@@ -4,14 +4,16 @@
 //! its mirror: read the configuration → certificate → give up root → serve; then signals → stop accepting → finish what
 //! runs → exit.
 
-use crate::cli::Server;
-use crate::failure::Failure;
-use crate::metrics::{Beginning, Connections, Devices, MeasuredGateway, MetricsDoor, ReconFigures, Who, own_port};
+use crate::cli::ServerLine;
+use crate::failure::CommandFailure;
+use crate::metrics::{
+    ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, ReconFigures, own_port,
+};
 use crate::program::Program;
 use crate::recon_door::ReconDoor;
 use crate::ring_ports::RingPorts;
-use crate::rings::RingFiles;
-use crate::storage::{Made, Storage, no_threads};
+use crate::rings::WatchedRings;
+use crate::storage::{BuiltServer, Storage, no_threads};
 use crate::tls::Certificate;
 use crate::upkeep::watch_drives;
 use crate::worker::{Leaving, Worker};
@@ -31,7 +33,7 @@ use tokio::sync::oneshot;
 use world::World;
 
 /// The gateway.
-pub fn proxy(server: &Server) -> Result<(), Failure> {
+pub fn proxy(server: &ServerLine) -> Result<(), CommandFailure> {
     let Some(conf) = readable(ProxyConf::load(&server.conf))? else {
         return Ok(());
     };
@@ -39,15 +41,15 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
         return Ok(());
     };
     let swift = read_swift_conf(&conf.common, &conf.warnings)?;
-    run(worker, &conf.common, |told| {
-        let world = &told.world.clone();
-        let (rings, ring_files) = RingFiles::load(&conf.common.swift_dir, &swift.policies, &swift.hash)?;
+    run(worker, &conf.common, |metrics| {
+        let world = &metrics.world.clone();
+        let (rings, ring_files) = WatchedRings::load(&conf.common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
         let peers = Arc::new(Peers::new(world.clone()));
         let gateway = proxy::build(world, &conf, &swift, rings, peers)?;
         let service = MeasuredGateway::new(
             gateway,
-            told.requests(Role::Proxy, Statsd::default()),
+            metrics.requests(Role::Proxy, Statsd::default()),
             world.clock.clone(),
         );
         Ok(Ready {
@@ -55,14 +57,14 @@ pub fn proxy(server: &Server) -> Result<(), Failure> {
             options: proxy::server_options(&conf, &swift),
             ports: None,
             role: Role::Proxy,
-            who: Who::From(conf.proxy.metrics_clients.clone()),
-            told,
+            who: MetricsAccess::From(conf.proxy.metrics_clients.clone()),
+            metrics,
         })
     })
 }
 
 /// The object server.
-pub fn object(server: &Server) -> Result<(), Failure> {
+pub fn object(server: &ServerLine) -> Result<(), CommandFailure> {
     let Some(conf) = readable(ObjectConf::load(&server.conf))? else {
         return Ok(());
     };
@@ -73,7 +75,7 @@ pub fn object(server: &Server) -> Result<(), Failure> {
 }
 
 /// The container server.
-pub fn container(server: &Server) -> Result<(), Failure> {
+pub fn container(server: &ServerLine) -> Result<(), CommandFailure> {
     let Some(conf) = readable(ContainerConf::load(&server.conf))? else {
         return Ok(());
     };
@@ -83,7 +85,7 @@ pub fn container(server: &Server) -> Result<(), Failure> {
 }
 
 /// The account server.
-pub fn account(server: &Server) -> Result<(), Failure> {
+pub fn account(server: &ServerLine) -> Result<(), CommandFailure> {
     let Some(conf) = readable(AccountConf::load(&server.conf))? else {
         return Ok(());
     };
@@ -94,11 +96,11 @@ pub fn account(server: &Server) -> Result<(), Failure> {
 
 /// A server's configuration. An overseer whose worker serves already needs none: when it was broken since the worker read
 /// it, the server goes on, and this gives nothing back once it has ended.
-fn readable<C>(loaded: Result<C, SettingsError>) -> Result<Option<C>, Failure> {
+fn readable<C>(loaded: Result<C, SettingsError>) -> Result<Option<C>, CommandFailure> {
     match loaded {
         Err(error) if overseer::is_renewed() => {
-            let trouble = format!("{error}; the worker has read it before that, and serves");
-            overseer::run(&ServerCommon::default(), Some(trouble)).map(|()| None)
+            let warning = format!("{error}; the worker has read it before that, and serves");
+            overseer::run(&ServerCommon::default(), Some(warning)).map(|()| None)
         }
         other => Ok(Some(other?)),
     }
@@ -106,7 +108,7 @@ fn readable<C>(loaded: Result<C, SettingsError>) -> Result<Option<C>, Failure> {
 
 /// Which half of the server this process is. As the overseer, or to test the configuration, it is done when this
 /// returns.
-fn begin(server: &Server, common: &ServerCommon) -> Result<Option<Worker>, Failure> {
+fn begin(server: &ServerLine, common: &ServerCommon) -> Result<Option<Worker>, CommandFailure> {
     if server.test_config {
         SwiftConf::load_from_dir(&common.swift_dir)?;
         return Ok(None);
@@ -122,7 +124,7 @@ fn begin(server: &Server, common: &ServerCommon) -> Result<Option<Worker>, Failu
 }
 
 /// `swift.conf`, and what both configurations ask for in vain.
-fn read_swift_conf(common: &ServerCommon, warnings: &[settings::Warning]) -> Result<SwiftConf, Failure> {
+fn read_swift_conf(common: &ServerCommon, warnings: &[settings::Warning]) -> Result<SwiftConf, CommandFailure> {
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
     logging::warn_of(warnings)?;
@@ -130,38 +132,38 @@ fn read_swift_conf(common: &ServerCommon, warnings: &[settings::Warning]) -> Res
 }
 
 /// Of servers that listen on `bind_port` alone.
-fn one_port(_: &World, _: &SwiftConf) -> Result<Option<RingPorts>, Failure> {
+fn one_port(_: &World, _: &SwiftConf) -> Result<Option<RingPorts>, CommandFailure> {
     Ok(None)
 }
 
 fn run_storage<S>(
-    server: &Server,
+    server: &ServerLine,
     conf: &StorageConf<S>,
     cache: ReconFile,
-    ports: impl Fn(&World, &SwiftConf) -> Result<Option<RingPorts>, Failure>,
-    make: impl Fn(Storage) -> Result<Made, Failure>,
-) -> Result<(), Failure> {
+    ports: impl Fn(&World, &SwiftConf) -> Result<Option<RingPorts>, CommandFailure>,
+    make: impl Fn(Storage) -> Result<BuiltServer, CommandFailure>,
+) -> Result<(), CommandFailure> {
     let common = &conf.common;
     let Some(worker) = begin(server, common)? else {
         return Ok(());
     };
     let swift = &read_swift_conf(common, &conf.warnings)?;
-    run(worker, common, |told| {
+    run(worker, common, |metrics| {
         let drives = &Arc::new(Drives::default());
-        let told = told.with_devices(Devices::new(drives));
-        let world = &told.world.clone();
+        let metrics = metrics.with_devices(Devices::new(drives));
+        let world = &metrics.world.clone();
         let role = match cache {
             ReconFile::Account => Role::Account,
             ReconFile::Container => Role::Container,
             // The drives are the object server's.
             ReconFile::Object | ReconFile::Drive => Role::Object,
         };
-        told.add(Arc::new(ReconFigures {
+        metrics.add(Arc::new(ReconFigures {
             world: world.clone(),
             directory: conf.storage.recon_cache_path.clone(),
             files: vec![cache.file()],
         }));
-        let made = make(Storage { world, swift, drives })?.measured(&told, role);
+        let made = make(Storage { world, swift, drives })?.measured(&metrics, role);
         watch_drives(world, drives, &conf.storage, cache);
         let service = made.connect(Arc::new(Peers::new(world.clone())));
         let options = ServerOptions {
@@ -173,8 +175,8 @@ fn run_storage<S>(
             options,
             ports: ports(world, swift)?,
             role,
-            who: Who::Anybody,
-            told,
+            who: MetricsAccess::Anybody,
+            metrics,
         })
     })
 }
@@ -185,7 +187,7 @@ fn door(
     swift: &SwiftConf,
     recon: Option<&ReconSettings>,
     storage: StorageDoor,
-) -> Result<Arc<dyn HttpService>, Failure> {
+) -> Result<Arc<dyn HttpService>, CommandFailure> {
     let Some(settings) = recon else {
         return Ok(Arc::new(storage));
     };
@@ -200,20 +202,20 @@ struct Ready {
     /// Where it serves besides `bind_port`.
     ports: Option<RingPorts>,
     role: Role,
-    /// Who may see its figures.
-    who: Who,
-    told: Beginning,
+    /// The clients that may see its figures.
+    who: MetricsAccess,
+    metrics: MetricsSetup,
 }
 
 fn run(
     worker: Worker,
     common: &ServerCommon,
-    prepare: impl FnOnce(Beginning) -> Result<Ready, Failure>,
-) -> Result<(), Failure> {
+    prepare: impl FnOnce(MetricsSetup) -> Result<Ready, CommandFailure>,
+) -> Result<(), CommandFailure> {
     priority::take(common);
     process::run(process::threads(common.workers), process::PATIENCE, async {
-        let told = Beginning::new()?;
-        let world = told.world.clone();
+        let metrics = MetricsSetup::new()?;
+        let world = metrics.world.clone();
         let listener = worker.listener()?;
         let certificate = Certificate::load(common)?;
         process::drop_privileges(common.user.as_deref())?;
@@ -224,21 +226,21 @@ fn run(
             ports,
             role,
             who,
-            told,
-        } = prepare(told)?;
+            metrics,
+        } = prepare(metrics)?;
         if let Some(certificate) = certificate {
             options.arrival.tls = Some(certificate.tls());
             world.spawn(certificate.watch(world.clone()));
         }
         let (shutdown, linger) = (Shutdown::default(), options.linger.clone());
-        told.add(Arc::new(Connections {
+        metrics.add(Arc::new(ConnectionMetrics {
             role,
             open: options.open.clone(),
             limit: options.max_clients,
         }));
-        let telling = told.ready();
-        own_port(&world, common, &telling, shutdown.watch());
-        let service: Arc<dyn HttpService> = Arc::new(MetricsDoor { telling, who, service });
+        let page = metrics.ready();
+        own_port(&world, common, &page, shutdown.watch());
+        let service: Arc<dyn HttpService> = Arc::new(MetricsDoor { page, who, service });
         tracing::info!("serving on {}:{}", common.bind_ip, common.bind_port);
         if let Some(ports) = ports {
             world.spawn(ports.serve(world.clone(), service.clone(), options.clone(), shutdown.watch()));
@@ -255,6 +257,6 @@ fn run(
             closed,
             longest: common.stale_worker_timeout,
         };
-        worker.until_told(&world, shutdown, leaving).await
+        worker.until_stopped(&world, shutdown, leaving).await
     })
 }

@@ -1,4 +1,4 @@
-//! What systemd is told, when it asks to be: that a server or daemon is ready, reloads, stops.
+//! Notifications to systemd, when it asks for them: that a server or daemon is ready, reloads, stops.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ pub const NOT_RELOADED: &str = "READY=1\nSTATUS=the last reload failed, serving 
 /// It ends.
 pub const STOPPING: &str = "STOPPING=1\nSTATUS=finishing what runs";
 
-/// Sends `state` to `$NOTIFY_SOCKET`; nobody there is nothing to worry about.
+/// Sends `state` to `$NOTIFY_SOCKET`; a missing receiver is no error.
 pub fn tell_service_manager(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;

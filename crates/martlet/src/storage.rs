@@ -3,8 +3,8 @@
 //! Always holds: a service finds its devices by itself, as they come and go; nothing here touches one
 //! before a request does.
 
-use crate::failure::Failure;
-use crate::metrics::{Beginning, MeasuredService};
+use crate::failure::CommandFailure;
+use crate::metrics::{MeasuredService, MetricsSetup};
 use durable_fs::{Drives, Health, Reserve};
 use features::access::sync_realms::SyncRealms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
@@ -32,18 +32,18 @@ pub struct Storage<'a> {
 }
 
 /// A storage service, and how it learns whom it can reach.
-pub struct Made {
+pub struct BuiltServer {
     /// For [`Peers::register`] and for HTTP.
     pub service: Arc<dyn Service>,
     statsd: Statsd,
     set_peers: Box<dyn FnOnce(Arc<Peers>)>,
 }
 
-impl Made {
+impl BuiltServer {
     /// With its requests counted.
-    pub fn measured(self, told: &Beginning, role: Role) -> Self {
-        let requests = told.requests(role, self.statsd.clone());
-        let service = MeasuredService::new(self.service, requests, told.world.clock.clone());
+    pub fn measured(self, metrics: &MetricsSetup, role: Role) -> Self {
+        let requests = metrics.requests(role, self.statsd.clone());
+        let service = MeasuredService::new(self.service, requests, metrics.world.clock.clone());
         Self { service, ..self }
     }
 
@@ -61,15 +61,15 @@ impl Storage<'_> {
         object: &ObjectConf,
         container: &ContainerConf,
         account: &AccountConf,
-        told: &Beginning,
-    ) -> Result<Arc<Peers>, Failure> {
+        metrics: &MetricsSetup,
+    ) -> Result<Arc<Peers>, CommandFailure> {
         let mut peers = Peers::new(self.world.clone());
         let services = [
             (&object.common, self.object_server(object)?, Role::Object),
             (&container.common, self.container_server(container)?, Role::Container),
             (&account.common, self.account_server(account)?, Role::Account),
         ]
-        .map(|(common, made, role)| (common, made.measured(told, role)));
+        .map(|(common, made, role)| (common, made.measured(metrics, role)));
         for (common, made) in &services {
             peers.register(&common.bind_ip, common.bind_port, made.service.clone());
         }
@@ -81,7 +81,7 @@ impl Storage<'_> {
     }
 
     /// The object server that `conf` describes.
-    pub fn object_server(self, conf: &ObjectConf) -> Result<Made, Failure> {
+    pub fn object_server(self, conf: &ObjectConf) -> Result<BuiltServer, CommandFailure> {
         let settings = &conf.settings;
         let statsd = Statsd::open(&conf.statsd, Role::Object.word(), self.world);
         let options = ObjectServerOptions {
@@ -118,7 +118,7 @@ impl Storage<'_> {
         };
         let server = ObjectServer::new(self.world.clone(), options, Arc::new(source)).map_err(no_threads)?;
         let service: Arc<dyn Service> = server.clone();
-        Ok(Made {
+        Ok(BuiltServer {
             service,
             statsd,
             set_peers: Box::new(move |peers| server.set_peers(peers)),
@@ -126,7 +126,7 @@ impl Storage<'_> {
     }
 
     /// The container server that `conf` describes.
-    pub fn container_server(self, conf: &ContainerConf) -> Result<Made, Failure> {
+    pub fn container_server(self, conf: &ContainerConf) -> Result<BuiltServer, CommandFailure> {
         let options = ListingServerOptions {
             conn_timeout: conf.settings.conn_timeout,
             node_timeout: conf.settings.node_timeout,
@@ -153,7 +153,7 @@ impl Storage<'_> {
     }
 
     /// The account server that `conf` describes.
-    pub fn account_server(self, conf: &AccountConf) -> Result<Made, Failure> {
+    pub fn account_server(self, conf: &AccountConf) -> Result<BuiltServer, CommandFailure> {
         let statsd = Statsd::open(&conf.statsd, Role::Account.word(), self.world);
         self.listing_server(Kind::Account, self.listing_options(&conf.storage, statsd))
     }
@@ -173,11 +173,11 @@ impl Storage<'_> {
         }
     }
 
-    fn listing_server(self, kind: Kind, options: ListingServerOptions) -> Result<Made, Failure> {
+    fn listing_server(self, kind: Kind, options: ListingServerOptions) -> Result<BuiltServer, CommandFailure> {
         let statsd = options.statsd.clone();
         let server = ListingServer::new(self.world.clone(), kind, options).map_err(no_threads)?;
         let service: Arc<dyn Service> = server.clone();
-        Ok(Made {
+        Ok(BuiltServer {
             service,
             statsd,
             set_peers: Box::new(move |peers| server.set_peers(peers)),
@@ -193,8 +193,8 @@ fn reserve(setting: FallocateReserve) -> Reserve {
 }
 
 /// The system has none left.
-pub fn no_threads(error: std::io::Error) -> Failure {
-    Failure::Io {
+pub fn no_threads(error: std::io::Error) -> CommandFailure {
+    CommandFailure::Io {
         doing: "start I/O threads for",
         path: "the devices".into(),
         error,
@@ -236,7 +236,7 @@ impl DeviceSource for Devices {
 }
 
 impl Devices {
-    /// Counts what goes to quarantine, where somebody wants to know.
+    /// Counts what goes to quarantine, where a counter is given.
     fn quarantined(&self) -> Notice {
         let statsd = self.statsd.clone();
         match statsd.is_wanted() {
@@ -247,10 +247,10 @@ impl Devices {
 }
 
 /// Whether `address` can be listened on, before anything is made for it.
-pub fn probe(address: std::net::SocketAddr) -> Result<(), Failure> {
+pub fn probe(address: std::net::SocketAddr) -> Result<(), CommandFailure> {
     match std::net::TcpListener::bind(address) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::Listen {
+        Err(error) => Err(CommandFailure::Listen {
             address: address.to_string(),
             error,
         }),
@@ -258,11 +258,11 @@ pub fn probe(address: std::net::SocketAddr) -> Result<(), Failure> {
 }
 
 /// Listens, or says why not.
-pub fn listen(world: &World, common: &ServerCommon, ip: &str, port: u16) -> Result<Box<dyn Listener>, Failure> {
+pub fn listen(world: &World, common: &ServerCommon, ip: &str, port: u16) -> Result<Box<dyn Listener>, CommandFailure> {
     world
         .network
         .listen(ip, port, common.backlog)
-        .map_err(|error| Failure::Listen {
+        .map_err(|error| CommandFailure::Listen {
             address: format!("{ip}:{port}"),
             error,
         })

@@ -3,7 +3,7 @@
 //! Always holds: files that have become unreadable or do not go together leave the certificate in force
 //! as it is, with one warning per change; what is served is never a certificate with another's key.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use peer::Tls;
 use settings::server::ServerCommon;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ struct Files {
 
 impl Certificate {
     /// What the configuration names, if it does.
-    pub fn load(common: &ServerCommon) -> Result<Option<Self>, Failure> {
+    pub fn load(common: &ServerCommon) -> Result<Option<Self>, CommandFailure> {
         let Some(certificate) = common.cert_file.clone() else {
             return Ok(None);
         };
@@ -72,8 +72,8 @@ impl Certificate {
 }
 
 impl Files {
-    fn read(&self) -> Result<(Vec<u8>, Vec<u8>), Failure> {
-        let read = |path: &PathBuf| std::fs::read(path).map_err(Failure::io("read", path));
+    fn read(&self) -> Result<(Vec<u8>, Vec<u8>), CommandFailure> {
+        let read = |path: &PathBuf| std::fs::read(path).map_err(CommandFailure::io("read", path));
         Ok((read(&self.certificate)?, read(&self.key)?))
     }
 
@@ -82,8 +82,8 @@ impl Files {
         [modified(&self.certificate), modified(&self.key)]
     }
 
-    fn blame(&self, error: peer::TlsError) -> Failure {
-        Failure::Usage(format!(
+    fn blame(&self, error: peer::TlsError) -> CommandFailure {
+        CommandFailure::Usage(format!(
             "cert_file {} with key_file {}: {error}",
             self.certificate.display(),
             self.key.display()

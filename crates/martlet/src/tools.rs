@@ -1,7 +1,7 @@
 //! The tools an operator calls: each is a function of `operator-tools` on this machine and this terminal.
 
-use crate::failure::Failure;
-use operator_tools::console::{Console, Status, run};
+use crate::failure::CommandFailure;
+use operator_tools::console::{Console, ToolStatus, run};
 use operator_tools::{
     config, database_info, dispersion, drive_audit, form_signature, get_nodes, object_info, oldies, orphans, recon,
     recon_cron, reconciler_enqueue,
@@ -10,92 +10,92 @@ use std::io;
 use world::World;
 
 /// `martlet form-signature`.
-pub fn form_signature(line: &form_signature::Arguments) -> Result<(), Failure> {
+pub fn form_signature(line: &form_signature::FormSignatureArguments) -> Result<(), CommandFailure> {
     tool(|console| form_signature::run(line, &World::real(), console))
 }
 
 /// `martlet object-info`.
-pub fn object_info(line: &object_info::Arguments) -> Result<(), Failure> {
+pub fn object_info(line: &object_info::ObjectInfoArguments) -> Result<(), CommandFailure> {
     tool(|console| object_info::run(line, &World::real(), console))
 }
 
 /// `martlet account-info`.
-pub fn account_info(line: &database_info::Arguments) -> Result<(), Failure> {
+pub fn account_info(line: &database_info::DatabaseInfoArguments) -> Result<(), CommandFailure> {
     tool(|console| database_info::run_account(line, &World::real(), console))
 }
 
 /// `martlet container-info`.
-pub fn container_info(line: &database_info::ContainerArguments) -> Result<(), Failure> {
+pub fn container_info(line: &database_info::ContainerArguments) -> Result<(), CommandFailure> {
     tool(|console| database_info::run_container(line, &World::real(), console))
 }
 
 /// `martlet recon`.
-pub fn recon(line: &recon::Arguments) -> Result<(), Failure> {
+pub fn recon(line: &recon::ReconArguments) -> Result<(), CommandFailure> {
     let runtime = runtime()?;
     tool(|console| runtime.block_on(recon::run(line, &World::real(), console)))
 }
 
 /// `martlet dispersion-populate`.
-pub fn dispersion_populate(line: &dispersion::PopulateArguments) -> Result<(), Failure> {
+pub fn dispersion_populate(line: &dispersion::PopulateArguments) -> Result<(), CommandFailure> {
     let runtime = runtime()?;
     tool(|console| runtime.block_on(dispersion::populate(line, &World::real(), console)))
 }
 
 /// `martlet dispersion-report`.
-pub fn dispersion_report(line: &dispersion::ReportArguments) -> Result<(), Failure> {
+pub fn dispersion_report(line: &dispersion::ReportArguments) -> Result<(), CommandFailure> {
     let runtime = runtime()?;
     tool(|console| runtime.block_on(dispersion::report(line, &World::real(), console)))
 }
 
 /// For tools that speak to servers.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {
     let made = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    made.map_err(Failure::io("start", std::path::Path::new("the runtime")))
+    made.map_err(CommandFailure::io("start", std::path::Path::new("the runtime")))
 }
 
 /// `martlet get-nodes`.
-pub fn get_nodes(line: &get_nodes::Arguments) -> Result<(), Failure> {
+pub fn get_nodes(line: &get_nodes::GetNodesArguments) -> Result<(), CommandFailure> {
     tool(|console| get_nodes::run(line, &World::real(), console))
 }
 
 /// `martlet oldies`.
-pub fn oldies(line: &oldies::Arguments) -> Result<(), Failure> {
+pub fn oldies(line: &oldies::OldiesArguments) -> Result<(), CommandFailure> {
     tool(|console| oldies::run(line, &World::real(), console))
 }
 
 /// `martlet orphans`.
-pub fn orphans(line: &orphans::Arguments) -> Result<(), Failure> {
+pub fn orphans(line: &orphans::OrphansArguments) -> Result<(), CommandFailure> {
     tool(|console| orphans::run(line, &World::real(), console))
 }
 
 /// `martlet config`.
-pub fn config(line: &config::Arguments) -> Result<(), Failure> {
+pub fn config(line: &config::ConfigArguments) -> Result<(), CommandFailure> {
     tool(|console| config::run(line, &World::real(), console))
 }
 
 /// `martlet drive-audit`.
-pub fn drive_audit(line: &drive_audit::Arguments) -> Result<(), Failure> {
+pub fn drive_audit(line: &drive_audit::DriveAuditArguments) -> Result<(), CommandFailure> {
     telemetry::log::start(settings::LogLevel::Info);
     let runtime = runtime()?;
     tool(|console| runtime.block_on(drive_audit::run(line, &World::real(), console)))
 }
 
 /// `martlet recon-cron`.
-pub fn recon_cron(line: &recon_cron::Arguments) -> Result<(), Failure> {
+pub fn recon_cron(line: &recon_cron::ReconCronArguments) -> Result<(), CommandFailure> {
     telemetry::log::start(settings::LogLevel::Warning);
     let runtime = runtime()?;
     tool(|console| runtime.block_on(recon_cron::run(line, &World::real(), console)))
 }
 
 /// `martlet reconciler-enqueue`.
-pub fn reconciler_enqueue(line: &reconciler_enqueue::Arguments) -> Result<(), Failure> {
+pub fn reconciler_enqueue(line: &reconciler_enqueue::ReconcilerEnqueueArguments) -> Result<(), CommandFailure> {
     let runtime = runtime()?;
     tool(|console| runtime.block_on(reconciler_enqueue::run(line, &World::real(), console)))
 }
 
-fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Result<(), Failure> {
+fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<ToolStatus>) -> Result<(), CommandFailure> {
     match run(work) {
-        Status::SUCCESS => Ok(()),
-        Status(status) => Err(Failure::Tool(status)),
+        ToolStatus::SUCCESS => Ok(()),
+        ToolStatus(status) => Err(CommandFailure::Tool(status)),
     }
 }

@@ -6,12 +6,13 @@
 //! Always holds: one process per directory; the published test keys are never served beyond loopback.
 
 use crate::cli::Up;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::first_start::{asked_in_vain, certificate_asked_in_vain, make_cluster};
 use crate::metrics::{
-    Beginning, Connections, Devices, MeasuredGateway, MetricsDoor, ReconFigures, Telling, Who, own_port,
+    ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, ProcessMetricsPage,
+    ReconFigures, own_port,
 };
-use crate::rings::RingFiles;
+use crate::rings::WatchedRings;
 use crate::service_manager::{READY, tell_service_manager};
 use crate::storage::{self, Storage};
 use crate::tls::Certificate;
@@ -41,14 +42,14 @@ struct Cluster {
 }
 
 /// Runs until SIGTERM or Ctrl-C.
-pub fn run(up: &Up) -> Result<(), Failure> {
+pub fn run(up: &Up) -> Result<(), CommandFailure> {
     let bind: SocketAddr = up
         .bind
         .parse()
-        .map_err(|_| Failure::Usage(format!("--bind {:?}: expected an address like 127.0.0.1:8080", up.bind)))?;
+        .map_err(|_| CommandFailure::Usage(format!("--bind {:?}: expected an address like 127.0.0.1:8080", up.bind)))?;
     let world = World::real();
-    std::fs::create_dir_all(&up.dir).map_err(Failure::io("create", &up.dir))?;
-    let dir = up.dir.canonicalize().map_err(Failure::io("find", &up.dir))?;
+    std::fs::create_dir_all(&up.dir).map_err(CommandFailure::io("create", &up.dir))?;
+    let dir = up.dir.canonicalize().map_err(CommandFailure::io("find", &up.dir))?;
     let _lock = lock(&dir)?;
     let (etc, srv) = (dir.join("etc"), dir.join("srv"));
     let first = !etc.exists();
@@ -74,21 +75,21 @@ pub fn run(up: &Up) -> Result<(), Failure> {
 }
 
 /// The lock lasts as long as the file is open.
-fn lock(dir: &Path) -> Result<std::fs::File, Failure> {
+fn lock(dir: &Path) -> Result<std::fs::File, CommandFailure> {
     let path = dir.join("lock");
     let file = std::fs::File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(Failure::io("open", &path))?;
+        .map_err(CommandFailure::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Failure::Usage(format!(
+        Err(std::fs::TryLockError::WouldBlock) => Err(CommandFailure::Usage(format!(
             "{} is served by another martlet; stop that one, or choose another --dir",
             dir.display()
         ))),
-        Err(std::fs::TryLockError::Error(error)) => Err(Failure::Io {
+        Err(std::fs::TryLockError::Error(error)) => Err(CommandFailure::Io {
             doing: "lock",
             path,
             error,
@@ -97,7 +98,7 @@ fn lock(dir: &Path) -> Result<std::fs::File, Failure> {
 }
 
 impl Cluster {
-    fn load(etc: &Path) -> Result<Self, Failure> {
+    fn load(etc: &Path) -> Result<Self, CommandFailure> {
         Ok(Self {
             swift: SwiftConf::load_from_dir(etc)?,
             proxy: ProxyConf::load(&etc.join("proxy-server.conf"))?,
@@ -107,7 +108,7 @@ impl Cluster {
         })
     }
 
-    fn warn(&self) -> Result<(), Failure> {
+    fn warn(&self) -> Result<(), CommandFailure> {
         let Self {
             swift,
             proxy,
@@ -128,7 +129,7 @@ impl Cluster {
     }
 }
 
-fn refuse_published_keys(bind: SocketAddr, users: &[TempAuthUser], etc: &Path) -> Result<(), Failure> {
+fn refuse_published_keys(bind: SocketAddr, users: &[TempAuthUser], etc: &Path) -> Result<(), CommandFailure> {
     let published = settings::write::test_users();
     let is_published = |user: &TempAuthUser| {
         published
@@ -141,7 +142,7 @@ fn refuse_published_keys(bind: SocketAddr, users: &[TempAuthUser], etc: &Path) -
         .filter(|_| !bind.ip().is_loopback())
     {
         None => Ok(()),
-        Some(user) => Err(Failure::Usage(format!(
+        Some(user) => Err(CommandFailure::Usage(format!(
             "{bind} can be reached from outside, but user {}:{} still has the key that everybody knows from Swift's \
              documentation; change the keys in {}, or bind to 127.0.0.1",
             user.account,
@@ -151,12 +152,17 @@ fn refuse_published_keys(bind: SocketAddr, users: &[TempAuthUser], etc: &Path) -
     }
 }
 
-async fn serve_cluster(cluster: &Cluster, bind: SocketAddr, etc: &Path, later: Option<&Up>) -> Result<(), Failure> {
+async fn serve_cluster(
+    cluster: &Cluster,
+    bind: SocketAddr,
+    etc: &Path,
+    later: Option<&Up>,
+) -> Result<(), CommandFailure> {
     let shutdown = Shutdown::default();
     let drives = Arc::new(Drives::default());
-    let told = Beginning::new()?.with_devices(Devices::new(&drives));
-    let world = told.world.clone();
-    let (rings, ring_files) = RingFiles::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
+    let metrics = MetricsSetup::new()?.with_devices(Devices::new(&drives));
+    let world = metrics.world.clone();
+    let (rings, ring_files) = WatchedRings::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
     world.spawn(ring_files.watch(world.clone()));
     if let Some(up) = later {
         let certificate = cluster.proxy.common.cert_file.as_deref();
@@ -173,25 +179,25 @@ async fn serve_cluster(cluster: &Cluster, bind: SocketAddr, etc: &Path, later: O
         swift: &cluster.swift,
         drives: &drives,
     };
-    let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account, &told)?;
+    let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account, &metrics)?;
     let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings.clone(), peers.clone())?;
     let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
     let certificate = Certificate::load(&cluster.proxy.common)?;
     let address = listener
         .address()
-        .map_err(Failure::io("ask for the address of", Path::new("the listener")))?;
+        .map_err(CommandFailure::io("ask for the address of", Path::new("the listener")))?;
     let mut options = proxy::server_options(&cluster.proxy, &cluster.swift);
     let scheme = if certificate.is_some() { "https" } else { "http" };
     if let Some(certificate) = certificate {
         options.arrival.tls = Some(certificate.tls());
         world.spawn(certificate.watch(world.clone()));
     }
-    let telling = tell(told, cluster, etc, &options);
-    own_port(&world, &cluster.proxy.common, &telling, shutdown.watch());
-    let requests = telling.requests(Role::Proxy, Statsd::default());
+    let page = tell(metrics, cluster, etc, &options);
+    own_port(&world, &cluster.proxy.common, &page, shutdown.watch());
+    let requests = page.requests(Role::Proxy, Statsd::default());
     let door = MetricsDoor {
-        telling: telling.clone(),
-        who: Who::From(cluster.proxy.proxy.metrics_clients.clone()),
+        page: page.clone(),
+        who: MetricsAccess::From(cluster.proxy.proxy.metrics_clients.clone()),
         service: MeasuredGateway::new(gateway.clone(), requests, world.clock.clone()),
     };
     world.spawn(serve(
@@ -203,36 +209,41 @@ async fn serve_cluster(cluster: &Cluster, bind: SocketAddr, etc: &Path, later: O
     ));
     say_ready(scheme, address, cluster.proxy.tempauth.as_ref(), later.is_none())?;
     tell_service_manager(READY);
-    let inner = upkeep::Inner {
+    let inner = upkeep::UpCluster {
         etc,
         swift: &cluster.swift,
         gateway: &gateway,
         drives: &drives,
     };
-    telling.add(Arc::new(upkeep::start_all(&world, &inner, &rings, peers, &shutdown)?));
+    page.add(Arc::new(upkeep::start_all(&world, &inner, &rings, peers, &shutdown)?));
     process::until_asked_to_end(&world, &shutdown).await
 }
 
 /// What there is to tell before upkeep begins.
-fn tell(told: Beginning, cluster: &Cluster, etc: &Path, options: &ServerOptions) -> Arc<Telling> {
-    told.add(Arc::new(Connections {
+fn tell(metrics: MetricsSetup, cluster: &Cluster, etc: &Path, options: &ServerOptions) -> Arc<ProcessMetricsPage> {
+    metrics.add(Arc::new(ConnectionMetrics {
         role: Role::Proxy,
         open: options.open.clone(),
         limit: options.max_clients,
     }));
-    told.add(Arc::new(ReconFigures {
-        world: told.world.clone(),
+    metrics.add(Arc::new(ReconFigures {
+        world: metrics.world.clone(),
         directory: upkeep::recon_directory(&cluster.object.storage, Some(&upkeep::own_recon(etc))).to_owned(),
         files: [ReconFile::Object, ReconFile::Container, ReconFile::Account]
             .map(ReconFile::file)
             .to_vec(),
     }));
-    told.ready()
+    metrics.ready()
 }
 
 /// The line scripts wait for, then who may log in. Keys are shown when they are the published ones or
 /// have just been made.
-fn say_ready(scheme: &str, address: SocketAddr, auth: Option<&TempAuthSettings>, first: bool) -> Result<(), Failure> {
+fn say_ready(
+    scheme: &str,
+    address: SocketAddr,
+    auth: Option<&TempAuthSettings>,
+    first: bool,
+) -> Result<(), CommandFailure> {
     let mut text = format!("ready {scheme}://{address}/auth/v1.0\n");
     for user in auth.map_or(&[][..], |auth| auth.users.as_slice()) {
         let key = if first || address.ip().is_loopback() {
@@ -246,5 +257,5 @@ fn say_ready(scheme: &str, address: SocketAddr, auth: Option<&TempAuthSettings>,
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(Failure::io("write to", &PathBuf::from("standard output")))
+        .map_err(CommandFailure::io("write to", &PathBuf::from("standard output")))
 }

@@ -12,10 +12,10 @@ pub use database_replicators::database_replicator;
 pub use object_replicator::object_replicator;
 
 use crate::cli::Upkeep;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::metrics::{self, Daemons};
 use crate::program::Program;
-use crate::rings::RingFiles;
+use crate::rings::WatchedRings;
 use crate::service_manager::{READY, tell_service_manager};
 use crate::{logging, priority, process};
 use durable_fs::Drives;
@@ -47,11 +47,11 @@ const OBJECT_UPDATER: &str = "object-updater";
 const CONTAINER_UPDATER: &str = "container-updater";
 
 /// Three passes at the default interval, and longer than replication takes to bring an old figure.
-const FIGURES_TOLD_AGAIN: Duration = Duration::from_secs(15 * 60);
+const FIGURES_INTERVAL: Duration = Duration::from_secs(15 * 60);
 
 /// A pass over a cluster in one process costs little, and its user looks at the result at once.
 const UP_INTERVAL: Duration = Duration::from_secs(15);
-/// Likewise.
+/// Objects per second of the updater of `up`.
 const UP_PER_SECOND: f64 = 500.0;
 
 /// How long a step may take after SIGTERM. `swift-init` waits 15 s for daemons to end; a step that is cut off is done
@@ -59,7 +59,7 @@ const UP_PER_SECOND: f64 = 500.0;
 const STEP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The inside of a cluster in one process.
-pub struct Inner<'a> {
+pub struct UpCluster<'a> {
     /// Where its files are.
     pub etc: &'a Path,
     /// `swift.conf`.
@@ -70,38 +70,40 @@ pub struct Inner<'a> {
     pub drives: &'a Arc<Drives>,
 }
 
-/// Whom upkeep speaks to, and how it finds them.
-struct Way<'a> {
+/// What every daemon needs: configuration, rings, peers and drives.
+struct UpkeepContext<'a> {
     world: &'a World,
     swift: &'a SwiftConf,
     rings: &'a Rings,
     peers: Arc<Peers>,
-    /// Where figures go whose place nobody has chosen.
+    /// Where figures go when no place is configured.
     recon: Option<PathBuf>,
     /// How the drives are, as far as others in this process know.
     drives: Arc<Drives>,
 }
 
 /// `martlet object-updater`.
-pub fn object_updater(upkeep: &Upkeep) -> Result<(), Failure> {
+pub fn object_updater(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ObjectUpdaterSettings>::load(&upkeep.conf, OBJECT_UPDATER)?;
-    run(conf.beginning(), upkeep.once(), |way| way.object_updater(&conf))
+    run(conf.beginning(), upkeep.once(), |context| context.object_updater(&conf))
 }
 
 /// `martlet container-updater`.
-pub fn container_updater(upkeep: &Upkeep) -> Result<(), Failure> {
+pub fn container_updater(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerUpdaterSettings>::load(&upkeep.conf, CONTAINER_UPDATER)?;
-    run(conf.beginning(), upkeep.once(), |way| way.container_updater(&conf))
+    run(conf.beginning(), upkeep.once(), |context| {
+        context.container_updater(&conf)
+    })
 }
 
 /// Starts all upkeep of a cluster in one process.
 pub fn start_all(
     world: &World,
-    inner: &Inner<'_>,
+    inner: &UpCluster<'_>,
     rings: &Rings,
     peers: Arc<Peers>,
     shutdown: &Shutdown,
-) -> Result<Daemons, Failure> {
+) -> Result<Daemons, CommandFailure> {
     let etc = inner.etc;
     let mut object = load::<ObjectUpdaterSettings>(etc, "object-server.conf", OBJECT_UPDATER)?;
     if !object.says("interval") {
@@ -117,7 +119,7 @@ pub fn start_all(
     if !container.says("containers_per_second") {
         container.settings.containers_per_second = UP_PER_SECOND;
     }
-    let way = Way {
+    let context = UpkeepContext {
         world,
         swift: inner.swift,
         rings,
@@ -125,21 +127,21 @@ pub fn start_all(
         recon: Some(own_recon(etc)),
         drives: inner.drives.clone(),
     };
-    let mut daemons = vec![way.object_updater(&object), way.container_updater(&container)];
-    daemons.extend(auditors::for_up(&way, etc)?);
-    daemons.push(reaper::for_up(&way, etc)?);
+    let mut daemons = vec![context.object_updater(&object), context.container_updater(&container)];
+    daemons.extend(auditors::for_up(&context, etc)?);
+    daemons.push(reaper::for_up(&context, etc)?);
     // At once: the services look at what it finds.
-    let recon = way.recon(&object.storage);
+    let recon = context.recon(&object.storage);
     let watch = drive_watch(world, inner.drives, &object.storage, vec![(recon, ReconFile::Object)]);
     world.spawn(watch.run_forever(shutdown.watch()));
-    daemons.extend(through_gateway::for_up(&way, inner)?);
-    daemons.push(object_replicator::for_up(&way, etc)?);
-    daemons.extend(database_replicators::for_up(&way, etc)?);
-    let told = Daemons::of(world, &daemons);
+    daemons.extend(through_gateway::for_up(&context, inner)?);
+    daemons.push(object_replicator::for_up(&context, etc)?);
+    daemons.extend(database_replicators::for_up(&context, etc)?);
+    let measured = Daemons::of(world, &daemons);
     for daemon in daemons {
         world.spawn(daemon.scattered().run_forever(shutdown.watch()));
     }
-    Ok(told)
+    Ok(measured)
 }
 
 /// Where a cluster in one process keeps the figures of its upkeep.
@@ -148,33 +150,41 @@ pub fn own_recon(etc: &Path) -> PathBuf {
 }
 
 /// What a file of the cluster in one process says of one kind of upkeep.
-fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<S>, Failure> {
+fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<S>, CommandFailure> {
     let conf = UpkeepConf::load(&etc.join(file), section)?;
     logging::warn_of(&conf.warnings)?;
     Ok(conf)
 }
 
 /// One kind of upkeep that speaks to others.
-fn run(beginning: DaemonConf<'_>, once: bool, make: impl FnOnce(&Way) -> Daemon) -> Result<(), Failure> {
-    run_all(beginning, once, |way| vec![make(way)])
+fn run(
+    beginning: DaemonConf<'_>,
+    once: bool,
+    make: impl FnOnce(&UpkeepContext) -> Daemon,
+) -> Result<(), CommandFailure> {
+    run_all(beginning, once, |context| vec![make(context)])
 }
 
 /// The same with several that work side by side.
-fn run_all(beginning: DaemonConf<'_>, once: bool, make: impl FnOnce(&Way) -> Vec<Daemon>) -> Result<(), Failure> {
-    run_over(beginning, once, |way| Ok(make(way)))
+fn run_all(
+    beginning: DaemonConf<'_>,
+    once: bool,
+    make: impl FnOnce(&UpkeepContext) -> Vec<Daemon>,
+) -> Result<(), CommandFailure> {
+    run_over(beginning, once, |context| Ok(make(context)))
 }
 
 /// The same with what may be refused.
 fn run_over(
     beginning: DaemonConf<'_>,
     once: bool,
-    make: impl FnOnce(&Way) -> Result<Vec<Daemon>, Failure>,
-) -> Result<(), Failure> {
+    make: impl FnOnce(&UpkeepContext) -> Result<Vec<Daemon>, CommandFailure>,
+) -> Result<(), CommandFailure> {
     let common = beginning.common;
     run_alone(beginning, once, |world, swift| {
-        let (rings, ring_files) = RingFiles::load(&common.swift_dir, &swift.policies, &swift.hash)?;
+        let (rings, ring_files) = WatchedRings::load(&common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
-        make(&Way {
+        make(&UpkeepContext {
             world,
             swift,
             rings: &rings,
@@ -185,14 +195,14 @@ fn run_over(
     })
 }
 
-/// Upkeep that needs nobody else, and no rings.
+/// Upkeep that needs no other server, and no rings.
 ///
 /// Start and its mirror: give up root → what the daemons need → passes; then a signal → finish the step → exit.
 fn run_alone(
     beginning: DaemonConf<'_>,
     once: bool,
-    make: impl FnOnce(&World, &SwiftConf) -> Result<Vec<Daemon>, Failure>,
-) -> Result<(), Failure> {
+    make: impl FnOnce(&World, &SwiftConf) -> Result<Vec<Daemon>, CommandFailure>,
+) -> Result<(), CommandFailure> {
     let common = beginning.common;
     logging::start(common);
     logging::warn_of(beginning.warnings)?;
@@ -202,13 +212,13 @@ fn run_alone(
     // One thread: it mostly waits, for disks and for others.
     process::run(1, STEP_PATIENCE, async {
         process::drop_privileges(common.user.as_deref())?;
-        let told = metrics::Beginning::new()?;
-        let world = told.world.clone();
+        let measured = metrics::MetricsSetup::new()?;
+        let world = measured.world.clone();
         let shutdown = Shutdown::default();
         let daemons = make(&world, &swift)?;
         if !once {
-            told.add(Arc::new(Daemons::of(&world, &daemons)));
-            metrics::own_port(&world, common, &told.ready(), shutdown.watch());
+            measured.add(Arc::new(Daemons::of(&world, &daemons)));
+            metrics::own_port(&world, common, &measured.ready(), shutdown.watch());
         }
         Program::called().let_go_of_output()?;
         tell_service_manager(READY);
@@ -234,7 +244,7 @@ async fn work(mut daemon: Daemon, once: bool, shutdown: watch::Receiver<bool>) {
     }
 }
 
-impl Way<'_> {
+impl UpkeepContext<'_> {
     fn object_updater(&self, conf: &UpkeepConf<ObjectUpdaterSettings>) -> Daemon {
         let settings = &conf.settings;
         let containers = RingClient {
@@ -254,7 +264,8 @@ impl Way<'_> {
             per_second: settings.objects_per_second,
             interval: settings.interval,
         };
-        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(&conf.storage))
+        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+            .with_recon(self.recon(&conf.storage))
     }
 
     fn container_updater(&self, conf: &UpkeepConf<ContainerUpdaterSettings>) -> Daemon {
@@ -264,13 +275,14 @@ impl Way<'_> {
             self.ring_client(settings.conn_timeout, settings.node_timeout),
             settings.concurrency,
             settings.account_suppression_time,
-            FIGURES_TOLD_AGAIN,
+            FIGURES_INTERVAL,
         );
         let pace = UpkeepPace {
             per_second: settings.containers_per_second,
             interval: settings.interval,
         };
-        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(&conf.storage))
+        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+            .with_recon(self.recon(&conf.storage))
     }
 
     /// Where its figures go.
@@ -304,8 +316,8 @@ fn records_at_once(per_second: f64, concurrency: usize) -> usize {
 
 /// Watches the drives on behalf of a storage server for as long as the process lives.
 pub fn watch_drives(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, cache: ReconFile) {
-    let told = vec![(recon(world, storage, None), cache)];
-    let daemon = drive_watch(world, drives, storage, told);
+    let measured = vec![(recon(world, storage, None), cache)];
+    let daemon = drive_watch(world, drives, storage, measured);
     let (kept, shutdown) = watch::channel(false);
     world.spawn(async move {
         daemon.run_forever(shutdown).await;
@@ -317,14 +329,14 @@ fn drive_watch(
     world: &World,
     drives: &Arc<Drives>,
     storage: &StorageCommon,
-    told: Vec<(ReconWriter, ReconFile)>,
+    measured: Vec<(ReconWriter, ReconFile)>,
 ) -> Daemon {
-    let job = DriveWatch::new(world.clone(), drives.clone(), storage.mount_check, told);
+    let job = DriveWatch::new(world.clone(), drives.clone(), storage.mount_check, measured);
     Daemon::new(world.clone(), job, DriveWatch::pace())
 }
 
 /// A daemon that tells who takes metrics what it does.
-fn told(world: &World, settings: &StatsdSettings, daemon: Daemon) -> Daemon {
+fn measured(world: &World, settings: &StatsdSettings, daemon: Daemon) -> Daemon {
     let statsd = Statsd::open(settings, daemon.name(), world);
     daemon.with_statsd(statsd)
 }

@@ -3,10 +3,10 @@
 //! It finds the socket to accept from as its standard input and tells the overseer in lines on its standard output
 //! how it is: [`READY`], [`CLOSED`]. On SIGTERM and Ctrl-C it finishes the requests that run, idle connections are
 //! closed at once. On SIGHUP and SIGUSR1 it leaves to its successor: it accepts no more, answers on the connections
-//! it has until each was told that this was the last answer, and finishes.
+//! it has until each has got `Connection: close` with its last response, and finishes.
 //! Always holds: it ends when its overseer is killed, unless it is leaving.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::process;
 use crate::program::{let_go_of_input, redirect};
 use nix::sys::prctl::{set_name, set_pdeathsig};
@@ -29,7 +29,7 @@ pub const READY: &str = "ready";
 /// Said once it accepts no more.
 pub const CLOSED: &str = "closed";
 
-/// How long a connection that is not used stays open when the worker leaves. Whoever uses it within this time hears
+/// How long a connection that is not used stays open when the worker leaves. A client that uses it within this time hears
 /// that it ends and loses nothing.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -41,7 +41,7 @@ pub struct Worker {
 
 /// What leaving takes.
 pub struct Leaving {
-    /// To be told how long unused connections stay.
+    /// Receives how long unused connections stay.
     pub linger: Linger,
     /// Ends when the socket has been closed.
     pub closed: oneshot::Receiver<()>,
@@ -62,19 +62,19 @@ impl Worker {
     }
 
     /// The socket to accept from.
-    pub fn listener(self) -> Result<Box<dyn Listener>, Failure> {
-        let doing = || Failure::io("take", Path::new("the socket from the overseer"));
+    pub fn listener(self) -> Result<Box<dyn Listener>, CommandFailure> {
+        let doing = || CommandFailure::io("take", Path::new("the socket from the overseer"));
         let socket = std::io::stdin().as_fd().try_clone_to_owned().map_err(doing())?;
         let_go_of_input()?;
         RealNetwork.accept_on(socket.into()).map_err(doing())
     }
 
     /// To be called with the user the worker keeps: a change of it forgets this.
-    pub fn end_with_overseer(self) -> Result<(), Failure> {
+    pub fn end_with_overseer(self) -> Result<(), CommandFailure> {
         set_pdeathsig(Signal::SIGTERM).map_err(redirect)?;
         match getppid().as_raw() == self.overseer {
             true => Ok(()),
-            false => Err(Failure::Usage("the overseer has ended".into())),
+            false => Err(CommandFailure::Usage("the overseer has ended".into())),
         }
     }
 
@@ -84,9 +84,14 @@ impl Worker {
         drop(writeln!(out, "{word}").and_then(|()| out.flush()));
     }
 
-    /// Serves until told to end or to leave, and then what there is to finish.
-    pub async fn until_told(self, world: &World, shutdown: Shutdown, leaving: Leaving) -> Result<(), Failure> {
-        let doing = || Failure::io("watch", Path::new("signals"));
+    /// Serves until asked to end or to leave, and then what there is to finish.
+    pub async fn until_stopped(
+        self,
+        world: &World,
+        shutdown: Shutdown,
+        leaving: Leaving,
+    ) -> Result<(), CommandFailure> {
+        let doing = || CommandFailure::io("watch", Path::new("signals"));
         let mut leave = signal(SignalKind::hangup()).map_err(doing())?;
         let mut renew = signal(SignalKind::user_defined1()).map_err(doing())?;
         let leaves = async {

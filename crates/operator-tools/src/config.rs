@@ -4,7 +4,7 @@
 //! here `--swift-dir` may name another place. With `--wsgi` filters and applications must say `use = egg:swift#name`.
 
 use crate::OURS;
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::swift_dir::DEFAULT;
 use crate::words::{path, whole};
 use clap::Args;
@@ -23,7 +23,7 @@ const EXPIRER: &str = "object-expirer";
 
 /// The command line of `config`.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct ConfigArguments {
     /// A server (object, proxy-server, object-replicator; object.2 for its configuration object-server/2.conf), or the path of
     /// a configuration.
     #[arg(value_name = "SERVER")]
@@ -43,40 +43,45 @@ pub struct Arguments {
 }
 
 /// A section as it is printed.
-struct Shown {
+struct ShownSection {
     name: String,
     options: Vec<(String, String)>,
 }
 
 /// Finds and prints them.
-pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub fn run(arguments: &ConfigArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     if arguments.servers.is_empty() {
         console.complain("ERROR: specify type of server or conf_path")?;
-        return Ok(Status::FAILURE);
+        return Ok(ToolStatus::FAILURE);
     }
     let mut files = vec![];
     for server in &arguments.servers {
         files.extend(find(server, arguments, world, console)?);
     }
-    let mut status = Status::SUCCESS;
+    let mut status = ToolStatus::SUCCESS;
     for file in files {
         console.say(format_args!("# {}", file.display()))?;
         if let Err(reason) = print(&file, arguments, console)? {
             console.complain(reason)?;
-            status = Status::FAILURE;
+            status = ToolStatus::FAILURE;
         }
     }
     Ok(status)
 }
 
-fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Vec<PathBuf>> {
+fn find(
+    server: &str,
+    arguments: &ConfigArguments,
+    world: &World,
+    console: &mut Console<'_>,
+) -> io::Result<Vec<PathBuf>> {
     if world.files.info(Path::new(server)).is_ok() {
         return Ok(vec![PathBuf::from(server)]);
     }
     let server = server.to_lowercase();
     let (server, named) = server.rsplit_once('.').unwrap_or((&server, ""));
     let first = server.split('-').next().unwrap_or_default();
-    let told = if server.contains('-') {
+    let names = if server.contains('-') {
         server.to_owned()
     } else {
         format!("{server}-server")
@@ -103,8 +108,8 @@ fn find(server: &str, arguments: &Arguments, world: &World, console: &mut Consol
     }
     if found.is_empty() {
         match arguments.config_num {
-            0 => console.say(format_args!("Unable to locate config for {told}"))?,
-            number => console.say(format_args!("Unable to locate config number {number} for {told}"))?,
+            0 => console.say(format_args!("Unable to locate config for {names}"))?,
+            number => console.say(format_args!("Unable to locate config number {number} for {names}"))?,
         }
     }
     let own = |file: &PathBuf| {
@@ -139,7 +144,7 @@ fn before(number: i64, all: usize) -> usize {
 }
 
 /// `object-server.conf`, `object-server.conf.d`, and what is called so in `object-server`, in order of names.
-fn configurations(base: &str, arguments: &Arguments, world: &World) -> Vec<PathBuf> {
+fn configurations(base: &str, arguments: &ConfigArguments, world: &World) -> Vec<PathBuf> {
     let is = |path: &Path, kind| world.files.info(path).is_ok_and(|info| info.kind == kind);
     let counts = |path: &Path| match path.extension().and_then(|ending| ending.to_str()) {
         Some("conf") => is(path, Kind::File),
@@ -159,7 +164,7 @@ fn configurations(base: &str, arguments: &Arguments, world: &World) -> Vec<PathB
     found
 }
 
-fn print(file: &Path, arguments: &Arguments, console: &mut Console<'_>) -> io::Result<Result<(), String>> {
+fn print(file: &Path, arguments: &ConfigArguments, console: &mut Console<'_>) -> io::Result<Result<(), String>> {
     let sections = Document::load(file).map_err(|error| error.to_string());
     let sections = sections.and_then(|document| match arguments.wsgi {
         true => pipeline(&document, file),
@@ -188,7 +193,7 @@ fn print(file: &Path, arguments: &Arguments, console: &mut Console<'_>) -> io::R
 }
 
 /// Each section with the defaults it does not set.
-fn all(document: &Document) -> Result<Vec<Shown>, String> {
+fn all(document: &Document) -> Result<Vec<ShownSection>, String> {
     let named = document.sections.iter().filter(|section| section.name != DEFAULTS);
     named
         .map(|section| {
@@ -197,7 +202,7 @@ fn all(document: &Document) -> Result<Vec<Shown>, String> {
                 let value = expand(document, &section.name, option).map_err(|error| error.to_string())?;
                 set(&mut options, &option.name, value);
             }
-            Ok(Shown {
+            Ok(ShownSection {
                 name: section.name.clone(),
                 options,
             })
@@ -222,8 +227,8 @@ fn set(options: &mut Vec<(String, String)>, name: &str, value: String) {
     }
 }
 
-/// The pipeline, or the application where there is none, as whoever serves requests puts them together.
-fn pipeline(document: &Document, file: &Path) -> Result<Vec<Shown>, String> {
+/// The pipeline, or the application where there is none, as the server puts them together.
+fn pipeline(document: &Document, file: &Path) -> Result<Vec<ShownSection>, String> {
     let Some(main) = document.section("pipeline:main") else {
         let (application, _) = part(document, file, "app", "main")?;
         return Ok(vec![application]);
@@ -241,7 +246,7 @@ fn pipeline(document: &Document, file: &Path) -> Result<Vec<Shown>, String> {
     let mut options = begin(document, file, main)?;
     options.push(("__name__".into(), "main".into()));
     options.push(("pipeline".into(), names.join(" ")));
-    let first = Shown {
+    let first = ShownSection {
         name: "pipeline:main".into(),
         options,
     };
@@ -251,7 +256,7 @@ fn pipeline(document: &Document, file: &Path) -> Result<Vec<Shown>, String> {
         .collect())
 }
 
-/// What every part is told.
+/// The options that every part gets.
 fn begin(document: &Document, file: &Path, section: &Section) -> Result<Vec<(String, String)>, String> {
     let file = std::path::absolute(file).map_err(|error| error.to_string())?;
     // A directory of files is where it is itself.
@@ -270,7 +275,7 @@ fn begin(document: &Document, file: &Path, section: &Section) -> Result<Vec<(Str
 }
 
 /// A filter or an application of the pipeline, and its name in OpenStack's egg.
-fn part(document: &Document, file: &Path, kind: &str, name: &str) -> Result<(Shown, String), String> {
+fn part(document: &Document, file: &Path, kind: &str, name: &str) -> Result<(ShownSection, String), String> {
     let section = document.section(&format!("{kind}:{name}")).ok_or_else(|| {
         format!(
             "No section '{name}' (prefixed by '{kind}') found in config {}",
@@ -293,5 +298,5 @@ fn part(document: &Document, file: &Path, kind: &str, name: &str) -> Result<(Sho
     let egg = egg.ok_or_else(|| format!("[{}] does not say use = egg:swift#…", section.name))?;
     let kind = if kind == "app" { "application" } else { kind };
     let name = format!("{kind}:{name}");
-    Ok((Shown { name, options }, egg))
+    Ok((ShownSection { name, options }, egg))
 }

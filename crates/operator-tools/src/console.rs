@@ -14,15 +14,15 @@ pub struct Console<'a> {
 
 /// How a tool ends: the process's exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status(pub u8);
+pub struct ToolStatus(pub u8);
 
-impl Status {
+impl ToolStatus {
     /// All is well.
-    pub const SUCCESS: Status = Status(0);
+    pub const SUCCESS: ToolStatus = ToolStatus(0);
     /// It is not.
-    pub const FAILURE: Status = Status(1);
+    pub const FAILURE: ToolStatus = ToolStatus(1);
     /// The command line makes no sense.
-    pub const USAGE: Status = Status(2);
+    pub const USAGE: ToolStatus = ToolStatus(2);
 }
 
 impl Console<'_> {
@@ -37,14 +37,14 @@ impl Console<'_> {
     }
 
     /// A line on what was asked for that could not be done; the tool ends with it.
-    pub fn fail(&mut self, line: impl std::fmt::Display) -> io::Result<Status> {
+    pub fn fail(&mut self, line: impl std::fmt::Display) -> io::Result<ToolStatus> {
         self.say(line)?;
-        Ok(Status::FAILURE)
+        Ok(ToolStatus::FAILURE)
     }
 }
 
 /// Runs a tool on the process's own outputs.
-pub fn run(tool: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Status {
+pub fn run(tool: impl FnOnce(&mut Console<'_>) -> io::Result<ToolStatus>) -> ToolStatus {
     // Not locked: other threads may log meanwhile.
     let mut out = io::BufWriter::new(io::stdout());
     let mut err = io::stderr();
@@ -55,11 +55,11 @@ pub fn run(tool: impl FnOnce(&mut Console<'_>) -> io::Result<Status>) -> Status 
     let ended = tool(&mut console).and_then(|status| console.out.flush().map(|()| status));
     match ended {
         Ok(status) => status,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::FAILURE,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ToolStatus::FAILURE,
         Err(error) => {
-            // Nobody is left to hear that this failed too.
+            // There is no output left to report this failure on.
             let _ = writeln!(err, "cannot write: {error}");
-            Status::FAILURE
+            ToolStatus::FAILURE
         }
     }
 }

@@ -6,7 +6,7 @@
 //! the locations.
 
 use crate::OURS;
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::locations::Placed;
 use crate::shard_info::Sharding;
 use crate::swift_dir::{DEFAULT, SwiftDir};
@@ -23,7 +23,7 @@ use world::files::Kind as FileKind;
 
 /// The command line of `account-info`, and what `container-info` has in common with it.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct DatabaseInfoArguments {
     /// The database's file on a device.
     #[arg(value_name = "DB_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
@@ -45,52 +45,60 @@ pub struct Arguments {
 #[derive(Debug, Args)]
 pub struct ContainerArguments {
     #[command(flatten)]
-    common: Arguments,
+    common: DatabaseInfoArguments,
     /// Print every shard range; else only how many there are in which state.
     #[arg(short, long)]
     verbose: bool,
 }
 
 /// `account-info`.
-pub fn run_account(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub fn run_account(
+    arguments: &DatabaseInfoArguments,
+    world: &World,
+    console: &mut Console<'_>,
+) -> io::Result<ToolStatus> {
     run(Kind::Account, arguments, false, world, console)
 }
 
 /// `container-info`.
-pub fn run_container(arguments: &ContainerArguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub fn run_container(
+    arguments: &ContainerArguments,
+    world: &World,
+    console: &mut Console<'_>,
+) -> io::Result<ToolStatus> {
     run(Kind::Container, &arguments.common, arguments.verbose, world, console)
 }
 
 fn run(
     kind: Kind,
-    arguments: &Arguments,
+    arguments: &DatabaseInfoArguments,
     verbose: bool,
     world: &World,
     console: &mut Console<'_>,
-) -> io::Result<Status> {
+) -> io::Result<ToolStatus> {
     let [path] = arguments.files.as_slice() else {
         let (word, upper) = (kind.word(), kind.word().to_ascii_uppercase());
         console.say(format_args!(
             "Usage: swift-{word}-info [options] {upper}_DB_FILE\n\n{}",
             match kind {
-                Kind::Account => explained::<Arguments>(),
+                Kind::Account => explained::<DatabaseInfoArguments>(),
                 Kind::Container => explained::<ContainerArguments>(),
             }
         ))?;
-        return Ok(Status::SUCCESS);
+        return Ok(ToolStatus::SUCCESS);
     };
     if !world.files.info(path).is_ok_and(|info| info.kind == FileKind::File) {
         return console.fail("DB file doesn't exist");
     }
     match Database::read(kind, arguments, world, path) {
         Ok(database) => database.print(arguments, verbose, console),
-        Err(Trouble::WrongKind) => {
+        Err(DatabaseError::WrongKind) => {
             let (word, path) = (kind.word(), with_folder(path));
             console.fail(format_args!("Does not appear to be a DB of type \"{word}\": {path}"))
         }
-        Err(Trouble::Other(reason)) => {
+        Err(DatabaseError::Other(reason)) => {
             console.complain(reason)?;
-            Ok(Status::FAILURE)
+            Ok(ToolStatus::FAILURE)
         }
     }
 }
@@ -105,12 +113,12 @@ fn with_folder(path: &Path) -> String {
 }
 
 /// Why there is nothing to print.
-enum Trouble {
+enum DatabaseError {
     WrongKind,
     Other(String),
 }
 
-impl Trouble {
+impl DatabaseError {
     fn of(error: Error, path: &Path) -> Self {
         match error {
             Error::WrongKind { .. } => Self::WrongKind,
@@ -120,7 +128,7 @@ impl Trouble {
     }
 }
 
-impl From<String> for Trouble {
+impl From<String> for DatabaseError {
     fn from(reason: String) -> Self {
         Self::Other(reason)
     }
@@ -140,7 +148,7 @@ struct Database {
 }
 
 impl Database {
-    fn read(kind: Kind, arguments: &Arguments, world: &World, path: &Path) -> Result<Self, Trouble> {
+    fn read(kind: Kind, arguments: &DatabaseInfoArguments, world: &World, path: &Path) -> Result<Self, DatabaseError> {
         let waiting = match arguments.stale_reads_ok {
             true => Waiting::DoesNotCount,
             false => Waiting::Counts,
@@ -164,7 +172,7 @@ impl Database {
             let (incoming, outgoing) = (notes(Direction::Incoming)?, notes(Direction::Outgoing)?);
             Ok((info, broker.spelled()?, metadata, sharding, incoming, outgoing))
         };
-        let looked = look().map_err(|error| Trouble::of(error, path))?;
+        let looked = look().map_err(|error| DatabaseError::of(error, path))?;
         let (info, spelled, metadata, sharding, incoming, outgoing) = looked;
         Ok(Self {
             kind,
@@ -179,7 +187,12 @@ impl Database {
         })
     }
 
-    fn print(&self, arguments: &Arguments, verbose: bool, console: &mut Console<'_>) -> io::Result<Status> {
+    fn print(
+        &self,
+        arguments: &DatabaseInfoArguments,
+        verbose: bool,
+        console: &mut Console<'_>,
+    ) -> io::Result<ToolStatus> {
         let account = self.info.account.as_str();
         let container = self.info.container.as_deref();
         let parts: Vec<&str> = [account].into_iter().chain(container).collect();
@@ -217,9 +230,9 @@ impl Database {
             placed.print(console)?;
         }
         Ok(if times_are_good {
-            Status::SUCCESS
+            ToolStatus::SUCCESS
         } else {
-            Status::FAILURE
+            ToolStatus::FAILURE
         })
     }
 
@@ -289,7 +302,7 @@ impl Database {
         Ok(time.is_ok())
     }
 
-    fn print_metadata(&self, arguments: &Arguments, console: &mut Console<'_>) -> io::Result<()> {
+    fn print_metadata(&self, arguments: &DatabaseInfoArguments, console: &mut Console<'_>) -> io::Result<()> {
         let word = self.kind.word();
         let (system, user) = (format!("x-{word}-sysmeta-"), format!("x-{word}-meta-"));
         let has = |name: &str, prefix: &str| name.to_ascii_lowercase().starts_with(prefix);

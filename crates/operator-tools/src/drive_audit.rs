@@ -11,7 +11,7 @@ mod log_files;
 mod mounts;
 
 use crate::conf_file::ConfSection;
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::words::path;
 use clap::Args;
 use durable_fs::write_file_atomically;
@@ -36,7 +36,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// The command line of `drive-audit`.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct DriveAuditArguments {
     /// Its configuration, with a section [drive-audit].
     #[arg(value_name = "CONF_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
@@ -44,7 +44,7 @@ pub struct Arguments {
 
 /// What the configuration says.
 struct Options {
-    said: DriveAuditSettings,
+    settings: DriveAuditSettings,
     patterns: Vec<(String, String)>,
 }
 
@@ -52,14 +52,14 @@ impl Options {
     fn read(file: &Path) -> Result<Self, String> {
         let section = ConfSection::read(file, SECTION)?;
         let words = |error: SettingsError| error.to_string();
-        let said = DriveAuditSettings::from_document(section.document()).map_err(words)?;
+        let settings = DriveAuditSettings::from_document(section.document()).map_err(words)?;
         let patterns = drive_audit::patterns(section.document()).map_err(words)?;
-        Ok(Self { said, patterns })
+        Ok(Self { settings, patterns })
     }
 }
 
 /// Looks, and acts.
-pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub async fn run(arguments: &DriveAuditArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let Some(file) = arguments.files.first() else {
         return console.fail("Usage: swift-drive-audit CONF_FILE");
     };
@@ -68,18 +68,18 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
         Err(reason) => {
             console.say(format_args!("Unable to read config file {}", file.display()))?;
             console.complain(reason)?;
-            return Ok(Status::FAILURE);
+            return Ok(ToolStatus::FAILURE);
         }
     };
-    let said = &options.said;
-    let log = match KernelLog::new(&said.log_file_pattern, said.minutes, &options.patterns) {
+    let settings = &options.settings;
+    let log = match KernelLog::new(&settings.log_file_pattern, settings.minutes, &options.patterns) {
         Ok(log) => log,
         Err(reason) => {
             console.complain(reason)?;
-            return Ok(Status::FAILURE);
+            return Ok(ToolStatus::FAILURE);
         }
     };
-    let mounted = mounts::below(world, &options.said.device_dir)?;
+    let mounted = mounts::below(world, &options.settings.device_dir)?;
     if mounted.is_empty() {
         alarm(&options, "Error: No devices found!", console)?;
     }
@@ -90,12 +90,12 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
             return console.fail(reason);
         }
     };
-    let mut failed = Status::SUCCESS;
+    let mut failed = ToolStatus::SUCCESS;
     let mut counts: BTreeMap<String, i64> = mounted.iter().map(|mount| (mount.place.clone(), 0)).collect();
     let mut unmounted = 0;
     for (device, count) in errors
         .into_iter()
-        .filter(|(_, count)| *count >= options.said.error_limit)
+        .filter(|(_, count)| *count >= options.settings.error_limit)
     {
         for mount in mounted
             .iter()
@@ -106,7 +106,7 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
                 Ok(done) => unmounted += usize::from(done),
                 Err(reason) => {
                     console.complain(reason)?;
-                    failed = Status::FAILURE;
+                    failed = ToolStatus::FAILURE;
                 }
             }
         }
@@ -132,7 +132,7 @@ fn take_out(
     console: &mut Console<'_>,
 ) -> io::Result<Result<bool, String>> {
     let place = &mount.place;
-    if !options.said.unmount_failed_device {
+    if !options.settings.unmount_failed_device {
         tell(
             options,
             &format!("Detected {place} with {count} errors (Device not unmounted)"),
@@ -185,13 +185,13 @@ async fn note(options: &Options, world: &World, counts: BTreeMap<String, i64>) {
     let sum: i64 = counts.values().fold(0, |sum, count| sum.saturating_add(*count));
     let mut figures: Map<String, Value> = counts.into_iter().map(|(place, count)| (place, count.into())).collect();
     figures.insert("drive_audit_errors".into(), sum.into());
-    let recon = ReconWriter::new(world.clone(), &options.said.recon_cache_path);
+    let recon = ReconWriter::new(world.clone(), &options.settings.recon_cache_path);
     recon.note(ReconFile::Drive, Value::Object(figures)).await;
 }
 
 /// What makes an audit useless.
 fn alarm(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result<()> {
-    match options.said.log_to_console {
+    match options.settings.log_to_console {
         true => tell(options, what, console),
         false => {
             tracing::error!("{what}");
@@ -201,7 +201,7 @@ fn alarm(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result
 }
 
 fn tell(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result<()> {
-    match options.said.log_to_console {
+    match options.settings.log_to_console {
         true => console.complain(format_args!("drive-audit: {what}")),
         false => {
             tracing::info!("{what}");

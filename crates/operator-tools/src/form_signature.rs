@@ -3,7 +3,7 @@
 //! Compared with `swift-form-signature` in `tests/operator/test_small_tools.py`. Quotation marks and angle brackets in
 //! what was given are written as HTML wants them, where OpenStack's program prints a form that is broken.
 
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use clap::Args;
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
@@ -15,7 +15,7 @@ const SYNTAX: &str = include_str!("form_signature.txt");
 
 /// The command line of `form-signature`.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct FormSignatureArguments {
     /// PATH REDIRECT MAX_FILE_SIZE MAX_FILE_COUNT SECONDS KEY: the prefix of the objects' names
     /// (/v1/account/container/prefix), where to send the browser afterwards (may be empty), the largest file in bytes,
     /// how many files at most, for how many seconds from now, and the account's or container's Temp-URL key.
@@ -34,10 +34,10 @@ struct Form<'a> {
 }
 
 /// Signs and prints.
-pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub fn run(arguments: &FormSignatureArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let [path, redirect, size, count, seconds, key] = arguments.words.as_slice() else {
         console.say(SYNTAX.trim_end())?;
-        return Ok(Status::FAILURE);
+        return Ok(ToolStatus::FAILURE);
     };
     let Some(max_file_size) = pythonic::int(size).filter(|size| *size >= 0) else {
         return console.fail("Please use a <max_file_size> value greater than or equal to 0.");
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> i
         key,
     };
     form.print(console)?;
-    Ok(Status::SUCCESS)
+    Ok(ToolStatus::SUCCESS)
 }
 
 /// `/v1/account/container` and whatever follows.
@@ -141,8 +141,8 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(words: &[&str]) -> (Status, String) {
-        let arguments = Arguments {
+    fn outcome(words: &[&str]) -> (ToolStatus, String) {
+        let arguments = FormSignatureArguments {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
         };
         let (mut out, mut err) = (vec![], vec![]);
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn refuses_what_formpost_would_refuse() {
         let good = ["/v1/a/c", "", "5", "1", "60", "key"];
-        assert_eq!(said(&good).0, Status::SUCCESS);
+        assert_eq!(outcome(&good).0, ToolStatus::SUCCESS);
         for (place, wrong) in [
             (0, "/v1/a"),
             (0, "/v1/a//b"),
@@ -181,8 +181,8 @@ mod tests {
         ] {
             let mut words = good;
             words[place] = wrong;
-            assert_eq!(said(&words).0, Status::FAILURE, "{words:?}");
+            assert_eq!(outcome(&words).0, ToolStatus::FAILURE, "{words:?}");
         }
-        assert!(said(&good[..5]).1.starts_with("Syntax: swift-form-signature <path>"));
+        assert!(outcome(&good[..5]).1.starts_with("Syntax: swift-form-signature <path>"));
     }
 }

@@ -4,8 +4,8 @@
 //! `tests/operator/test_get_nodes.py`. Always holds: nothing is changed; where OpenStack's program ends with a
 //! traceback, here a line says what is wrong, and the exit status is the same.
 
-use crate::console::{Console, Status};
-use crate::locations::{Listing, quoted};
+use crate::console::{Console, ToolStatus};
+use crate::locations::{LocationListing, quoted};
 use crate::swift_dir::{DEFAULT, LARGEST_RING, SwiftDir};
 use crate::words::{explained, path};
 use clap::Args;
@@ -19,7 +19,7 @@ use world::World;
 /// The command line of `get-nodes`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct GetNodesArguments {
     /// A ring file, and the account, container and object, as several words or as one with slashes; with --policy-name
     /// the ring is left out.
     #[arg(value_name = "RING.GZ | ACCOUNT [CONTAINER [OBJECT]]")]
@@ -54,23 +54,23 @@ Or:    swift-get-nodes [-a] -P policy_name -p partition
 ";
 
 /// Looks and prints.
-pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
-    match Asked::read(arguments, world) {
+pub fn run(arguments: &GetNodesArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    match NodesQuery::read(arguments, world) {
         Ok(asked) => asked.print(arguments, console),
-        Err(Mistake::Line(why)) => {
+        Err(QueryError::Line(why)) => {
             console.complain(format_args!("ERROR: {why}"))?;
-            console.fail(format_args!("{USAGE}\n{}", explained::<Arguments>()))
+            console.fail(format_args!("{USAGE}\n{}", explained::<GetNodesArguments>()))
         }
-        Err(Mistake::Names(why)) => console.fail(why),
-        Err(Mistake::Files(why)) => {
+        Err(QueryError::Names(why)) => console.fail(why),
+        Err(QueryError::Files(why)) => {
             console.complain(why)?;
-            Ok(Status::FAILURE)
+            Ok(ToolStatus::FAILURE)
         }
     }
 }
 
 /// What keeps the question from being answered.
-enum Mistake {
+enum QueryError {
     /// The command line.
     Line(String),
     /// The names on it.
@@ -79,12 +79,12 @@ enum Mistake {
     Files(String),
 }
 
-fn line<T>(why: &str) -> Result<T, Mistake> {
-    Err(Mistake::Line(why.to_owned()))
+fn line<T>(why: &str) -> Result<T, QueryError> {
+    Err(QueryError::Line(why.to_owned()))
 }
 
 /// What is asked for.
-struct Asked {
+struct NodesQuery {
     ring: Ring,
     /// `account`, `object-1`.
     ring_name: String,
@@ -95,10 +95,10 @@ struct Asked {
     dir: SwiftDir,
 }
 
-impl Asked {
-    fn read(arguments: &Arguments, world: &World) -> Result<Asked, Mistake> {
+impl NodesQuery {
+    fn read(arguments: &GetNodesArguments, world: &World) -> Result<NodesQuery, QueryError> {
         let policy_name = arguments.policy_name.as_deref().filter(|name| !name.is_empty());
-        let dir = SwiftDir::open(world, &arguments.swift_dir).map_err(Mistake::Files)?;
+        let dir = SwiftDir::open(world, &arguments.swift_dir).map_err(QueryError::Files)?;
         let (path, policy, words) = match (policy_name, arguments.words.split_first()) {
             (Some(name), _) => {
                 let Some(policy) = dir.policy_named(name) else {
@@ -125,14 +125,14 @@ impl Asked {
         let names = names(words, arguments.quoted)?;
         let partition = partition.map(read_partition).transpose()?;
         if names.is_empty() && partition.is_none() {
-            return Err(Mistake::Names("No target specified"));
+            return Err(QueryError::Names("No target specified"));
         }
         let ring_name = ring_name(&path);
         let bytes = world.files.read(&path, LARGEST_RING);
-        let bytes = bytes.map_err(|error| Mistake::Files(format!("cannot read {}: {error}", path.display())))?;
+        let bytes = bytes.map_err(|error| QueryError::Files(format!("cannot read {}: {error}", path.display())))?;
         let ring = Ring::from_bytes(&bytes);
-        let ring = ring.map_err(|error| Mistake::Files(format!("{}: {error}", path.display())))?;
-        Ok(Asked {
+        let ring = ring.map_err(|error| QueryError::Files(format!("{}: {error}", path.display())))?;
+        Ok(NodesQuery {
             policy: policy.or_else(|| policy_of(&ring_name)),
             ring,
             ring_name,
@@ -142,7 +142,7 @@ impl Asked {
         })
     }
 
-    fn print(&self, arguments: &Arguments, console: &mut Console<'_>) -> io::Result<Status> {
+    fn print(&self, arguments: &GetNodesArguments, console: &mut Console<'_>) -> io::Result<ToolStatus> {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let hash = self.dir.hash(&names);
         let partition = match (self.partition, hash) {
@@ -153,7 +153,7 @@ impl Asked {
                 console.complain(format_args!(
                     "{dir} has no swift.conf; name the directory that has with -d"
                 ))?;
-                return Ok(Status::FAILURE);
+                return Ok(ToolStatus::FAILURE);
             }
         };
         // The ring of a policy is not named by the operator, and OpenStack's program has no name to compare.
@@ -171,7 +171,7 @@ impl Asked {
         }
         let path: String = quoted.iter().map(|name| format!("/{name}")).collect();
         let directory = self.directory();
-        let listing = Listing {
+        let listing = LocationListing {
             ring: &self.ring,
             directory: Some(&directory),
             partition,
@@ -183,7 +183,7 @@ impl Asked {
             all: arguments.all,
         };
         listing.print(console)?;
-        Ok(Status::SUCCESS)
+        Ok(ToolStatus::SUCCESS)
     }
 
     /// A name looked for in the wrong ring is found nowhere.
@@ -219,16 +219,16 @@ fn policy_of(ring_name: &str) -> Option<PolicyIndex> {
     ring_name.strip_prefix("object-")?.parse().ok().map(PolicyIndex)
 }
 
-fn read_partition(text: &str) -> Result<Partition, Mistake> {
+fn read_partition(text: &str) -> Result<Partition, QueryError> {
     let number = pythonic::int(text).and_then(|number| u32::try_from(number).ok());
     number
         .map(Partition)
-        .ok_or_else(|| Mistake::Files(format!("partition '{text}' is no number")))
+        .ok_or_else(|| QueryError::Files(format!("partition '{text}' is no number")))
 }
 
 /// Account, container, object, which may be one word with slashes; those at its ends, and quoted ones, count as OpenStack's
 /// tool counts them.
-fn names(words: &[String], is_quoted: bool) -> Result<Vec<String>, Mistake> {
+fn names(words: &[String], is_quoted: bool) -> Result<Vec<String>, QueryError> {
     let plain = |word: &String| match is_quoted {
         true => percent_decode_str(word).decode_utf8_lossy().into_owned(),
         false => word.clone(),
@@ -243,8 +243,8 @@ fn names(words: &[String], is_quoted: bool) -> Result<Vec<String>, Mistake> {
         names.pop();
     }
     match names.iter().position(String::is_empty) {
-        Some(0) => Err(Mistake::Names("No account specified")),
-        Some(_) => Err(Mistake::Names("No container specified")),
+        Some(0) => Err(QueryError::Names("No account specified")),
+        Some(_) => Err(QueryError::Names("No container specified")),
         None => Ok(names),
     }
 }

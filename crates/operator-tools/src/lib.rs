@@ -1,7 +1,7 @@
 //! The small programs an operator calls: OpenStack's names, flags, output and exit statuses.
 //!
 //! Each tool is one file or folder. It has `Arguments` (its command line, which `martlet` parses) and `run`, which does
-//! the work: it is given the [`world::World`] and a [`Console`] and answers with a [`Status`].
+//! the work: it is given the [`world::World`] and a [`Console`] and answers with a [`ToolStatus`].
 //!
 //! Always holds: what is only looked at stays as it is, byte for byte; a damaged or hostile file is a line that names
 //! it and an exit status, never a crash.
@@ -54,7 +54,7 @@ mod swift_dir;
 mod text;
 mod words;
 
-pub use console::{Console, Status};
+pub use console::{Console, ToolStatus};
 
 /// Heads options in `--help` that OpenStack's program of the name has not.
 pub const OURS: &str = "Not in OpenStack's program";

@@ -26,12 +26,12 @@ pub(crate) struct Placed<'a> {
     pub(crate) parts: &'a [&'a str],
     /// Their hash.
     pub(crate) hash: PathHash,
-    /// What an object server must be told.
+    /// The policy header that an object server needs.
     pub(crate) policy: Option<PolicyIndex>,
 }
 
 /// What is printed of a place.
-pub(crate) struct Listing<'a> {
+pub(crate) struct LocationListing<'a> {
     /// The ring.
     pub(crate) ring: &'a Ring,
     /// `accounts`, `containers`, `objects`, `objects-1`; none where the ring does not say what it places.
@@ -42,7 +42,7 @@ pub(crate) struct Listing<'a> {
     pub(crate) path: &'a str,
     /// The hash of what is looked for; none when only the partition is known.
     pub(crate) hash: Option<PathHash>,
-    /// What an object server must be told.
+    /// The policy header that an object server needs.
     pub(crate) policy: Option<PolicyIndex>,
     /// All handoffs, not only as many as there are replicas.
     pub(crate) all: bool,
@@ -57,7 +57,7 @@ impl Placed<'_> {
     /// Prints all of it.
     pub(crate) fn print(&self, console: &mut Console<'_>) -> io::Result<()> {
         let path: String = self.parts.iter().map(|part| format!("/{}", quoted(part))).collect();
-        let listing = Listing {
+        let listing = LocationListing {
             ring: self.ring,
             directory: Some(self.directory),
             partition: self.ring.partition_of(&self.hash.0),
@@ -70,7 +70,7 @@ impl Placed<'_> {
     }
 }
 
-impl Listing<'_> {
+impl LocationListing<'_> {
     /// Prints all of it.
     pub(crate) fn print(&self, console: &mut Console<'_>) -> io::Result<()> {
         let partition = self.partition;

@@ -5,7 +5,7 @@
 //! Always holds: the file is only read. A file whose metadata cannot be read is `Invalid metadata` and the reason; where
 //! OpenStack's program ends with a traceback, here a line says what is wrong, and the exit status is the same.
 
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::crypto_details;
 use crate::locations::Placed;
 use crate::swift_dir::{DEFAULT, SwiftDir};
@@ -27,7 +27,7 @@ const PIECE: usize = 1 << 20;
 
 /// The command line of `object-info`.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct ObjectInfoArguments {
     /// The object's file on a device: a .data, .meta or .ts.
     #[arg(value_name = "OBJECT_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
@@ -47,11 +47,11 @@ pub struct Arguments {
 }
 
 /// Looks and prints.
-pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub fn run(arguments: &ObjectInfoArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let [path] = arguments.files.as_slice() else {
         console.say("Usage: swift-object-info [options] OBJECT_FILE\n")?;
-        console.say(explained::<Arguments>())?;
-        return Ok(Status::SUCCESS);
+        console.say(explained::<ObjectInfoArguments>())?;
+        return Ok(ToolStatus::SUCCESS);
     };
     if !world.files.info(path).is_ok_and(|info| info.kind != Kind::Directory) {
         return console.fail("Data file doesn't exist");
@@ -60,14 +60,14 @@ pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> i
         Ok(looking) => looking.print(console),
         Err(reason) => {
             console.complain(reason)?;
-            Ok(Status::FAILURE)
+            Ok(ToolStatus::FAILURE)
         }
     }
 }
 
 /// One file, looked at.
 struct Looking<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a ObjectInfoArguments,
     dir: SwiftDir,
     metadata: Metadata,
     file: Box<dyn File>,
@@ -79,7 +79,7 @@ struct Looking<'a> {
 
 impl<'a> Looking<'a> {
     fn begin(
-        arguments: &'a Arguments,
+        arguments: &'a ObjectInfoArguments,
         world: &World,
         path: &Path,
         console: &mut Console<'_>,
@@ -111,13 +111,13 @@ impl<'a> Looking<'a> {
         }))
     }
 
-    fn print(&self, console: &mut Console<'_>) -> io::Result<Status> {
+    fn print(&self, console: &mut Console<'_>) -> io::Result<ToolStatus> {
         let path = self.metadata.get("name").map(split);
         let found = match path {
             Some(None) => {
                 let name = shown(self.metadata.get("name").unwrap_or_default());
                 console.complain(format_args!("Path is invalid for object '{name}'"))?;
-                return Ok(Status::FAILURE);
+                return Ok(ToolStatus::FAILURE);
             }
             Some(Some(found)) => Some(found),
             None => None,
@@ -127,7 +127,7 @@ impl<'a> Looking<'a> {
         let time_is_good = self.print_time(console)?;
         self.print_groups(console)?;
         if !self.arguments.drop_prefixes && !crypto_details::print(&self.metadata, console)? {
-            return Ok(Status::FAILURE);
+            return Ok(ToolStatus::FAILURE);
         }
         let body_is_good = self.print_body(console)?;
         let Some((ring, of)) = &self.ring else {
@@ -135,7 +135,7 @@ impl<'a> Looking<'a> {
         };
         let (Some(parts), Some(hash)) = (found, hash) else {
             console.complain("without a name that is UTF-8 nobody can say where it belongs")?;
-            return Ok(Status::FAILURE);
+            return Ok(ToolStatus::FAILURE);
         };
         let texts = parts.map(String::from_utf8_lossy);
         Placed {
@@ -270,8 +270,8 @@ impl<'a> Looking<'a> {
     }
 }
 
-fn status(good: bool) -> Status {
-    if good { Status::SUCCESS } else { Status::FAILURE }
+fn status(good: bool) -> ToolStatus {
+    if good { ToolStatus::SUCCESS } else { ToolStatus::FAILURE }
 }
 
 fn print_group<'a>(
@@ -310,7 +310,7 @@ fn policy_of(path: &Path) -> Option<PolicyIndex> {
 }
 
 fn find_ring(
-    arguments: &Arguments,
+    arguments: &ObjectInfoArguments,
     world: &World,
     dir: &SwiftDir,
     policy: PolicyIndex,

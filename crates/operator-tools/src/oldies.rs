@@ -2,7 +2,7 @@
 //!
 //! Compared with `swift-oldies` in `tests/operator/test_small_tools.py`.
 
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::processes::{PROC, Processes, print};
 use crate::words::whole;
 use clap::Args;
@@ -12,7 +12,7 @@ use world::World;
 
 /// The command line of `oldies`.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct OldiesArguments {
     /// Look for processes at least so many hours old; unless told, 30 days.
     #[arg(
         short,
@@ -31,11 +31,11 @@ pub struct Arguments {
 }
 
 /// Lists them.
-pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub fn run(arguments: &OldiesArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     list(arguments, world, Path::new(PROC), console)
 }
 
-fn list(arguments: &Arguments, world: &World, root: &Path, console: &mut Console<'_>) -> io::Result<Status> {
+fn list(arguments: &OldiesArguments, world: &World, root: &Path, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let (mut found, _) = Processes { world, root }.swift()?;
     found.retain(|process| process.hours >= arguments.age);
     if arguments.pids {
@@ -43,7 +43,7 @@ fn list(arguments: &Arguments, world: &World, root: &Path, console: &mut Console
     } else if !found.is_empty() {
         print(&found, false, console)?;
     }
-    Ok(Status::SUCCESS)
+    Ok(ToolStatus::SUCCESS)
 }
 
 #[cfg(test)]
@@ -64,16 +64,16 @@ mod tests {
             out: &mut out,
             err: &mut err,
         };
-        let line = |pids| Arguments {
+        let line = |pids| OldiesArguments {
             age: 720,
             pids,
             overlooked: vec![],
         };
         list(&line(false), &World::real(), root.path(), &mut console).unwrap();
         list(&line(true), &World::real(), root.path(), &mut console).unwrap();
-        let said = String::from_utf8(out).unwrap();
+        let output = String::from_utf8(out).unwrap();
         let wanted = "Hours     PID Command\n  769       5 object-server /etc/swift/object-server/1.conf and a long tail that\n  \
                       720 1234567 up\n5\n1234567\n";
-        assert_eq!(said, wanted);
+        assert_eq!(output, wanted);
     }
 }

@@ -4,7 +4,7 @@
 //! program asks for parents only). Those that run `once` are no orphans.
 //! Compared with `swift-orphans` in `tests/operator/test_small_tools.py`; `--wide` is wide here.
 
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::processes::{PROC, Process, Processes, print};
 use crate::words::{path, whole};
 use clap::Args;
@@ -19,7 +19,7 @@ use world::files::{Kind, Purpose, read_bytes_at};
 const LONGEST: usize = 1 << 10;
 /// Pid files lie in the run directory or one below.
 const DEEPEST: usize = 8;
-/// Generations from a process to the first; more are a circle that changed while it was looked at.
+/// Generations from a process to the first; more are a cycle that changed while it was read.
 const ANCESTORS: usize = 64;
 
 /// The command line of `orphans`.
@@ -28,7 +28,7 @@ const ANCESTORS: usize = 64;
     after_help = "Processes that run `once` are left out: they end by themselves.\n\nTo end all that are older than two \
 hours:\n    orphans -a 2 -k TERM"
 )]
-pub struct Arguments {
+pub struct OrphansArguments {
     /// Look for processes at least so many hours old.
     #[arg(
         short,
@@ -53,23 +53,23 @@ pub struct Arguments {
 }
 
 /// Lists them, and sends the signal.
-pub fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub fn run(arguments: &OrphansArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let processes = Processes {
         world,
         root: Path::new(PROC),
     };
     let found = find(arguments, world, &processes)?;
     if found.is_empty() {
-        return Ok(Status::SUCCESS);
+        return Ok(ToolStatus::SUCCESS);
     }
     print(&found, arguments.wide, console)?;
     match arguments.kill.as_deref() {
-        None | Some("") => Ok(Status::SUCCESS),
+        None | Some("") => Ok(ToolStatus::SUCCESS),
         Some(word) => send(word, &found, &processes, console),
     }
 }
 
-fn find(arguments: &Arguments, world: &World, processes: &Processes<'_>) -> io::Result<Vec<Process>> {
+fn find(arguments: &OrphansArguments, world: &World, processes: &Processes<'_>) -> io::Result<Vec<Process>> {
     let mut known = HashSet::new();
     collect_pids(world, &arguments.run_dir, DEEPEST, &mut known);
     let (mut found, parents) = processes.swift()?;
@@ -88,7 +88,7 @@ fn ancestry(pid: u32, parents: &HashMap<u32, u32>) -> impl Iterator<Item = u32> 
     std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(ANCESTORS)
 }
 
-/// The numbers in all pid files below a directory; one that cannot be read knows nobody.
+/// The numbers in all pid files below a directory; one that cannot be read names no process.
 fn collect_pids(world: &World, directory: &Path, depth: usize, known: &mut HashSet<u32>) {
     let mut names = vec![];
     let listed = world
@@ -119,10 +119,10 @@ fn is_of_a_pid(name: &str) -> bool {
     name.ends_with(".pid") || name.ends_with(".pid.d")
 }
 
-fn send(word: &str, found: &[Process], processes: &Processes<'_>, console: &mut Console<'_>) -> io::Result<Status> {
+fn send(word: &str, found: &[Process], processes: &Processes<'_>, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let Some((number, signal)) = signal(word) else {
         console.complain(format_args!("Could not translate '{word}' to a signal number."))?;
-        return Ok(Status::FAILURE);
+        return Ok(ToolStatus::FAILURE);
     };
     write!(console.out, "Sending processes {word} ({number}) signal...")?;
     let mut failed = false;
@@ -135,7 +135,11 @@ fn send(word: &str, found: &[Process], processes: &Processes<'_>, console: &mut 
         }
     }
     console.say("Done.")?;
-    Ok(if failed { Status::FAILURE } else { Status::SUCCESS })
+    Ok(if failed {
+        ToolStatus::FAILURE
+    } else {
+        ToolStatus::SUCCESS
+    })
 }
 
 /// A signal by name, with or without SIG, or by number.
@@ -207,7 +211,7 @@ mod tests {
             fs::write(run.path().join(name), text).unwrap();
         }
         let world = World::real();
-        let arguments = Arguments {
+        let arguments = OrphansArguments {
             age: 24,
             kill: None,
             wide: false,

@@ -13,7 +13,7 @@ use world::files::{Purpose, read_bytes_at};
 
 /// Where the system shows them.
 pub(crate) const PROC: &str = "/proc";
-/// More of a command line nobody prints or needs.
+/// The rest of a longer command line is cut off.
 const LONGEST: usize = 64 << 10;
 /// The unit of times in `/proc/PID/stat`: Linux shows programs 100 on every machine.
 const TICKS_PER_SECOND: u64 = 100;

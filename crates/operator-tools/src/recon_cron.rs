@@ -5,7 +5,7 @@
 //! Always holds: devices are only listed.
 
 use crate::conf_file::ConfSection;
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::words::path;
 use clap::Args;
 use serde_json::json;
@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The command line of `recon-cron`.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct ReconCronArguments {
     /// The object server's configuration, with a [filter:recon].
     #[arg(value_name = "CONF_FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
 }
 
 /// Counts, and notes it in `object.recon`.
-pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub async fn run(arguments: &ReconCronArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let Some(file) = arguments.files.first() else {
         console.say("Usage: swift-recon-cron CONF_FILE")?;
         return console.fail("ex: swift-recon-cron /etc/swift/object-server.conf");
@@ -46,7 +46,7 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
         Ok(options) => options,
         Err(reason) => {
             console.complain(reason)?;
-            return Ok(Status::FAILURE);
+            return Ok(ToolStatus::FAILURE);
         }
     };
     let lock = Path::new(&locks).join("swift-recon-object-cron");
@@ -76,7 +76,7 @@ pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>
     ReconWriter::new(world.clone(), cache)
         .note(ReconFile::Object, figures)
         .await;
-    Ok(Status::SUCCESS)
+    Ok(ToolStatus::SUCCESS)
 }
 
 /// The lock is that of OpenStack's program. A directory for it is made, and those above it.
@@ -108,13 +108,13 @@ fn count(world: &World, devices: &Path) -> Result<usize, String> {
         directory.list(&mut |name| names.push(name.to_owned()))?;
         Ok(names)
     };
-    let trouble = |folder: &Path, error: &io::Error| format!("{error}: {}", folder.display());
+    let described = |folder: &Path, error: &io::Error| format!("{error}: {}", folder.display());
     let below = |folder: &Path| match listed(folder) {
         Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(vec![]),
-        other => other.map_err(|error| trouble(folder, &error)),
+        other => other.map_err(|error| described(folder, &error)),
     };
     let mut count = 0;
-    let names = listed(devices).map_err(|error| trouble(devices, &error))?;
+    let names = listed(devices).map_err(|error| described(devices, &error))?;
     for device in names.iter().map(|name| devices.join(name)) {
         for place in below(&device)? {
             let text = place.to_string_lossy();

@@ -5,7 +5,7 @@
 //! Always holds: it is queued when a majority of the replicas has the row.
 
 use crate::OURS;
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::words::{explained, path};
 use clap::{Args, ValueEnum};
@@ -41,7 +41,7 @@ policy_index: the policy the object is currently stored in.
 
 /// The command line of `reconciler-enqueue`.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct ReconcilerEnqueueArguments {
     /// POLICY_INDEX /ACCOUNT/CONTAINER/OBJECT TIMESTAMP: the policy the object is in now, its path, and the timestamp of its
     /// file.
     #[arg(value_name = "ARGUMENT")]
@@ -77,30 +77,34 @@ struct Misplaced {
 }
 
 /// Queues it and prints the container of the queue.
-pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub async fn run(
+    arguments: &ReconcilerEnqueueArguments,
+    world: &World,
+    console: &mut Console<'_>,
+) -> io::Result<ToolStatus> {
     let [policy, path, timestamp] = arguments.words.as_slice() else {
-        console.say(format_args!("{USAGE}\n{}", explained::<Arguments>()))?;
-        return Ok(Status::SUCCESS);
+        console.say(format_args!("{USAGE}\n{}", explained::<ReconcilerEnqueueArguments>()))?;
+        return Ok(ToolStatus::SUCCESS);
     };
     let prepared = prepare(arguments, world, policy, path, timestamp);
     let (dir, ring, misplaced) = match prepared {
         Ok(prepared) => prepared,
         Err(reason) => {
             console.complain(format_args!("ERROR: {reason}"))?;
-            return Ok(Status::FAILURE);
+            return Ok(ToolStatus::FAILURE);
         }
     };
     let container = (misplaced.at.seconds() / SPAN * SPAN).to_string();
     if tell(arguments, world, &dir, &ring, &misplaced, &container, console).await? {
         console.say(container)?;
-        return Ok(Status::SUCCESS);
+        return Ok(ToolStatus::SUCCESS);
     }
     console.complain("ERROR: unable to enqueue!")?;
-    Ok(Status::FAILURE)
+    Ok(ToolStatus::FAILURE)
 }
 
 fn prepare(
-    arguments: &Arguments,
+    arguments: &ReconcilerEnqueueArguments,
     world: &World,
     policy: &str,
     path: &str,
@@ -128,7 +132,7 @@ fn prepare(
 
 /// Whether a majority has it now.
 async fn tell(
-    arguments: &Arguments,
+    arguments: &ReconcilerEnqueueArguments,
     world: &World,
     dir: &SwiftDir,
     ring: &Ring,
@@ -145,7 +149,7 @@ async fn tell(
     let headers = headers(arguments, world, misplaced);
     let peers = Peers::new(world.clone());
     let primaries: Vec<&Device> = ring.primaries(partition);
-    let mut told = 0;
+    let mut accepted = 0;
     for node in &primaries {
         let target = Target {
             device: node.device.as_str().into(),
@@ -155,15 +159,15 @@ async fn tell(
         let call = RawCall::new(Method::PUT, target, headers.clone());
         let (ip, port) = (&node.replication_ip, node.replication_port);
         match peers.send(ip, port, call, PATIENCE).await {
-            Ok(response) if response.status().is_success() => told += 1,
+            Ok(response) if response.status().is_success() => accepted += 1,
             Ok(response) => console.complain(format_args!("{ip}:{port}/{}: {}", node.device, response.status()))?,
             Err(error) => console.complain(format_args!("{ip}:{port}/{}: {error}", node.device))?,
         }
     }
-    Ok(told > primaries.len() / 2)
+    Ok(accepted > primaries.len() / 2)
 }
 
-fn headers(arguments: &Arguments, world: &World, misplaced: &Misplaced) -> HeaderMap {
+fn headers(arguments: &ReconcilerEnqueueArguments, world: &World, misplaced: &Misplaced) -> HeaderMap {
     let kind = match arguments.op {
         Operation::Put => "application/x-put",
         Operation::Delete => "application/x-delete",

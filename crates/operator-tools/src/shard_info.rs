@@ -151,7 +151,7 @@ fn time(spelled: &str) -> String {
     time.map_or_else(|_| spelled.to_owned(), |time| format!("{} ({spelled})", time.iso()))
 }
 
-/// Whose shard it is, unless it is nobody's.
+/// The container whose shard it is, if it is one.
 fn root(metadata: &Metadata) -> Option<String> {
     let item = |wanted: &str| {
         let found = metadata.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));

@@ -73,7 +73,7 @@ pub enum RingError {
         /// What was found.
         bytes: u64,
     },
-    /// A ring nobody rebalanced.
+    /// A ring that was never rebalanced.
     #[error("ring has no partitions assigned: run `swift-ring-builder FILE.builder rebalance` and copy the ring again")]
     Empty,
     /// A partition is assigned to a device the ring does not have.
@@ -142,7 +142,7 @@ pub enum BuilderError {
     /// The same address and name twice.
     #[error("device {device} at {ip}:{port} is in the ring already, as device {id}")]
     Duplicate {
-        /// Who has them already.
+        /// The device that has them already.
         id: u32,
         /// The device's name.
         device: String,
@@ -206,7 +206,7 @@ pub enum BuilderError {
     NoDevices,
     /// A table that breaks a rule of rings.
     #[error("ring is invalid: {0}")]
-    Invalid(#[from] Invalid),
+    InvalidTable(#[from] InvalidTable),
     /// Nothing placed yet.
     #[error("no partitions are placed yet: rebalance first")]
     NotPlaced,
@@ -218,7 +218,7 @@ pub enum BuilderError {
 /// Which rule of rings a builder's table breaks.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
-pub enum Invalid {
+pub enum InvalidTable {
     /// What the devices say they hold is not what the table has.
     #[error("the devices count {counted} replicas of partitions, the table has {cells}")]
     Counts {

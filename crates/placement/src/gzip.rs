@@ -51,11 +51,11 @@ pub(crate) fn inflate(file: &[u8]) -> Result<Vec<u8>, RingError> {
 
 /// Room for what the end of the file says it inflates to: without it, the content would be copied again and again as it grows.
 fn room(file: &[u8]) -> usize {
-    let said = file
+    let length = file
         .last_chunk::<4>()
-        .map_or(0, |said| u32::from_le_bytes(*said) as usize);
+        .map_or(0, |length| u32::from_le_bytes(*length) as usize);
     // A byte more, so that the end is seen at once.
-    said.min(file.len().saturating_mul(BELIEVED)).min(MAX_INFLATED) + 1
+    length.min(file.len().saturating_mul(BELIEVED)).min(MAX_INFLATED) + 1
 }
 
 /// How hard rings are compressed. A table of ids has next to nothing that repeats: the last level would take twice as long

@@ -20,7 +20,7 @@ const WALK: u32 = 65536;
 #[derive(Debug, Clone)]
 pub struct Handoffs<'r> {
     ring: &'r Ring,
-    seen: [Seen; TIERS],
+    seen: [SeenTiers; TIERS],
     /// The tier in which something new is looked for.
     tier: usize,
     walk: Walk,
@@ -32,7 +32,7 @@ impl<'r> Handoffs<'r> {
         let exists = partition.0 < ring.partition_count();
         let mut handoffs = Handoffs {
             ring,
-            seen: ring.counts.map(Seen::new),
+            seen: ring.counts.map(SeenTiers::new),
             tier: if exists { 0 } else { TIERS },
             walk: Walk::new(partition, ring.part_power()),
             row: 0,
@@ -138,14 +138,14 @@ impl Walk {
 
 /// A set of small numbers that knows when it has them all.
 #[derive(Debug, Clone)]
-struct Seen {
+struct SeenTiers {
     bits: Vec<u64>,
     missing: u32,
 }
 
-impl Seen {
-    fn new(count: u32) -> Seen {
-        Seen {
+impl SeenTiers {
+    fn new(count: u32) -> SeenTiers {
+        SeenTiers {
             bits: vec![0; count.div_ceil(64) as usize],
             missing: count,
         }

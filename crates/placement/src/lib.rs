@@ -33,7 +33,7 @@ mod table;
 
 pub use builder::{Change, DispersionReport, Rebalanced, RingBuilder, TierRow};
 pub use device::Device;
-pub use error::{BuilderError, Invalid, RingError};
+pub use error::{BuilderError, InvalidTable, RingError};
 pub use handoffs::Handoffs;
 pub use ring::Ring;
 pub use ring_data::RingData;

@@ -80,7 +80,7 @@ impl Ring {
 
     /// The devices that hold a partition. The place in the list is what Swift calls the node's
     /// index. A device that holds several replicas is listed once; a partition the ring does not
-    /// have is held by nobody.
+    /// have is held by no device.
     pub fn primaries(&self, partition: Partition) -> Vec<&Device> {
         let mut primaries: Vec<&Device> = Vec::with_capacity(self.replica_count());
         for row in 0..self.replica_count() {
@@ -91,7 +91,7 @@ impl Ring {
         primaries
     }
 
-    /// Who stands in for the primaries of a partition, best first, in OpenStack Swift's order.
+    /// The devices that stand in for the primaries of a partition, best first, in OpenStack Swift's order.
     /// Computed as far as it is read.
     pub fn handoffs(&self, partition: Partition) -> Handoffs<'_> {
         Handoffs::new(self, partition)

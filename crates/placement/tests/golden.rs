@@ -41,23 +41,23 @@ fn ids(value: &Value) -> Vec<u64> {
 
 #[test]
 fn counts_and_devices_are_what_openstack_reads() {
-    for (name, said) in described() {
+    for (name, expected) in described() {
         let ring = ring(&name);
-        assert_eq!(Some(ring.replicas()), said["replicas"].as_f64(), "{name}");
+        assert_eq!(Some(ring.replicas()), expected["replicas"].as_f64(), "{name}");
         assert_eq!(
             Some(u64::from(ring.partition_count())),
-            said["parts"].as_u64(),
+            expected["parts"].as_u64(),
             "{name}"
         );
         assert_eq!(
             Some(u64::from(ring.part_power())),
-            said["part_power"].as_u64(),
+            expected["part_power"].as_u64(),
             "{name}"
         );
-        assert_eq!(ring.data().version(), said["version"].as_u64(), "{name}");
+        assert_eq!(ring.data().version(), expected["version"].as_u64(), "{name}");
         let next = ring.data().next_part_power().map(u64::from);
-        assert_eq!(next, said["next_part_power"].as_u64(), "{name}");
-        for (id, device) in (0..).zip(said["devices"].as_array().unwrap()) {
+        assert_eq!(next, expected["next_part_power"].as_u64(), "{name}");
+        for (id, device) in (0..).zip(expected["devices"].as_array().unwrap()) {
             let Some(ours) = ring.device(id) else {
                 assert!(device.is_null(), "{name}: device {id} is missing");
                 continue;
@@ -79,9 +79,9 @@ fn counts_and_devices_are_what_openstack_reads() {
 #[test]
 fn primaries_and_handoffs_come_in_openstacks_order() {
     let mut compared = 0;
-    for (name, said) in described() {
+    for (name, expected) in described() {
         let ring = ring(&name);
-        for lookup in said["lookups"].as_array().unwrap() {
+        for lookup in expected["lookups"].as_array().unwrap() {
             let partition = lookup[0].as_u64().unwrap() as u32;
             let primaries: Vec<u64> = ring
                 .primaries(Partition(partition))
@@ -103,9 +103,9 @@ fn primaries_and_handoffs_come_in_openstacks_order() {
 
 #[test]
 fn a_hash_leads_to_openstacks_partition() {
-    for (name, said) in described() {
+    for (name, expected) in described() {
         let ring = ring(&name);
-        for sample in said["hashes"].as_array().unwrap() {
+        for sample in expected["hashes"].as_array().unwrap() {
             let hex = sample[0].as_str().unwrap();
             let mut hash = [0; 16];
             for (place, byte) in hash.iter_mut().enumerate() {

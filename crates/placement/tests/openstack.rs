@@ -47,7 +47,7 @@ fn write(folder: &Path, name: &str, builder: &RingBuilder) {
     }
     std::fs::write(folder.join(format!("{name}-2.ring.gz")), data.to_bytes_v2()).unwrap();
     let ring = Ring::new(data);
-    let said: Vec<(Vec<u32>, Vec<u32>)> = (0..ring.partition_count())
+    let lookups: Vec<(Vec<u32>, Vec<u32>)> = (0..ring.partition_count())
         .map(|partition| {
             let primaries = ring
                 .primaries(Partition(partition))
@@ -60,7 +60,11 @@ fn write(folder: &Path, name: &str, builder: &RingBuilder) {
             )
         })
         .collect();
-    std::fs::write(folder.join(format!("{name}.json")), serde_json::to_vec(&said).unwrap()).unwrap();
+    std::fs::write(
+        folder.join(format!("{name}.json")),
+        serde_json::to_vec(&lookups).unwrap(),
+    )
+    .unwrap();
 }
 
 #[test]

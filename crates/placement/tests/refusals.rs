@@ -58,7 +58,7 @@ fn other_files_are_no_ring() {
 }
 
 #[test]
-fn a_cut_file_is_told_at_every_length() {
+fn a_cut_file_is_refused_at_every_length() {
     for file in [FIRST, SECOND] {
         for len in 0..file.len() {
             let error = Ring::from_bytes(&file[..len]).unwrap_err();
@@ -77,7 +77,7 @@ fn a_flipped_bit_is_found_by_the_crc() {
 }
 
 #[test]
-fn a_header_that_lies_is_told() {
+fn a_header_that_lies_is_refused() {
     let with = |header: &str, rows: &[u8]| refusal(&first_format(header, rows));
     assert!(with("{", &[]).contains("header"));
     assert!(with(r#"{"devs": []}"#, &[]).contains("part_shift"));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_openstacks_words() {
+    fn errors_have_openstacks_words() {
         for (value, why) in [
             ("xyz", "Invalid add value: xyz"),
             ("", "Invalid add value: "),

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_openstacks_words() {
+    fn errors_have_openstacks_words() {
         let why = |value| read(value).unwrap_err();
         for value in ["", "R", "foo", "node.example.org", "1.2.3.4x"] {
             assert_eq!(why(value), format!("Invalid set info change value: '{value}'"));

@@ -22,7 +22,7 @@ pub fn describe(device: &Device) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search_value::Wanted;
+    use crate::search_value::DeviceSearch;
 
     #[test]
     fn the_word_finds_the_device() {
@@ -39,7 +39,7 @@ mod tests {
         };
         let word = describe(&device);
         assert_eq!(word, "d3r2z1-[2001:db8::1]:6200R10.0.0.2:6300/sdc_\"\"");
-        let wanted = Wanted::read(word.trim_end_matches("\"\"")).unwrap();
+        let wanted = DeviceSearch::read(word.trim_end_matches("\"\"")).unwrap();
         assert!(wanted.matches(&device));
     }
 }

@@ -2,8 +2,8 @@
 //! that acts on devices.
 
 use crate::address::address;
-use crate::options::{Declared, NotSaid, Said, Takes, option};
-use crate::search_value::Wanted;
+use crate::options::{Declared, OptionError, ParsedOptions, Takes, option};
+use crate::search_value::DeviceSearch;
 use placement::Device;
 use placement::builder::Change;
 
@@ -69,7 +69,7 @@ const CHANGING: [&str; 6] = [
 #[derive(Debug)]
 pub struct DeviceLine {
     /// What was said.
-    pub said: Said,
+    pub options: ParsedOptions,
     /// Whether options say which devices are meant.
     pub by_options: bool,
     /// Whether questions are answered already.
@@ -78,29 +78,29 @@ pub struct DeviceLine {
 
 impl DeviceLine {
     /// Reads the words after the command.
-    pub fn read(words: &[String]) -> Result<DeviceLine, NotSaid> {
-        let said = Said::read(&DECLARED, words)?;
+    pub fn read(words: &[String]) -> Result<DeviceLine, OptionError> {
+        let options = ParsedOptions::read(&DECLARED, words)?;
         // A place of no name is meant all the same (`--ip "$UNSET"`): no device is there.
-        let given = |name: &&str| match said.text(name) {
+        let given = |name: &&str| match options.text(name) {
             Some(text) => !text.is_empty() || name.ends_with("ip"),
-            None => said.has(name),
+            None => options.has(name),
         };
         Ok(DeviceLine {
             by_options: NAMING.iter().any(given),
-            yes: said.has("yes"),
-            said,
+            yes: options.has("yes"),
+            options,
         })
     }
 
     /// The devices that the options describe.
-    pub fn wanted(&self) -> Result<Wanted, String> {
-        let said = &self.said;
-        let number = |name: &str| said.whole(name);
-        let place = |name: &str| match said.text(name) {
+    pub fn wanted(&self) -> Result<DeviceSearch, String> {
+        let options = &self.options;
+        let number = |name: &str| options.whole(name);
+        let place = |name: &str| match options.text(name) {
             Some("") => Ok(Some(String::new())),
             text => text.map(address).transpose(),
         };
-        Ok(Wanted {
+        Ok(DeviceSearch {
             id: number("id"),
             region: number("region"),
             zone: number("zone"),
@@ -108,28 +108,29 @@ impl DeviceLine {
             port: number("port"),
             replication_ip: place("replication-ip")?,
             replication_port: number("replication-port"),
-            device: said.text("device").map(str::to_owned),
-            meta: said.text("meta").map(str::to_owned),
-            weight: said.float("weight"),
+            device: options.text("device").map(str::to_owned),
+            meta: options.text("meta").map(str::to_owned),
+            weight: options.float("weight"),
         })
     }
 
     /// Whether any option says what is to change.
     pub fn changes(&self) -> bool {
-        CHANGING.iter().any(|name| self.said.has(name))
+        CHANGING.iter().any(|name| self.options.has(name))
     }
 
     /// What the options change.
     pub fn change(&self) -> Result<Change, String> {
-        let said = &self.said;
+        let options = &self.options;
         // What is empty or nought is not changed, as with OpenStack's program.
         let port = |name: &str| {
-            said.whole(name)
+            options
+                .whole(name)
                 .filter(|it| *it != 0)
                 .map(|it| as_port(it, name))
                 .transpose()
         };
-        let text = |name: &str| said.text(name).filter(|it| !it.is_empty());
+        let text = |name: &str| options.text(name).filter(|it| !it.is_empty());
         Ok(Change {
             ip: text("change-ip").map(address).transpose()?,
             port: port("change-port")?,
@@ -150,31 +151,31 @@ impl DeviceLine {
             ("device", 'd'),
             ("weight", 'w'),
         ] {
-            if !self.said.has(name) {
+            if !self.options.has(name) {
                 return Err(format!("Required argument -{letter}/--{name} not specified."));
             }
         }
-        let said = &self.said;
-        let ip = address(said.text("ip").unwrap_or_default())?;
-        let port = as_port(said.whole("port").unwrap_or_default(), "port")?;
-        let replication_ip = match said.text("replication-ip").filter(|it| !it.is_empty()) {
+        let options = &self.options;
+        let ip = address(options.text("ip").unwrap_or_default())?;
+        let port = as_port(options.whole("port").unwrap_or_default(), "port")?;
+        let replication_ip = match options.text("replication-ip").filter(|it| !it.is_empty()) {
             Some(text) => address(text)?,
             None => ip.clone(),
         };
-        let replication_port = match said.whole("replication-port") {
+        let replication_port = match options.whole("replication-port") {
             Some(number) => as_port(number, "replication-port")?,
             None => port,
         };
         Ok(Device {
-            region: as_place(said.whole("region").unwrap_or_default(), "region")?,
-            zone: as_place(said.whole("zone").unwrap_or_default(), "zone")?,
-            weight: said.float("weight").unwrap_or_default(),
+            region: as_place(options.whole("region").unwrap_or_default(), "region")?,
+            zone: as_place(options.whole("zone").unwrap_or_default(), "zone")?,
+            weight: options.float("weight").unwrap_or_default(),
             ip,
             port,
             replication_ip,
             replication_port,
-            device: device_name(said.text("device").unwrap_or_default())?,
-            meta: said.text("meta").unwrap_or_default().to_owned(),
+            device: device_name(options.text("device").unwrap_or_default())?,
+            meta: options.text("meta").unwrap_or_default().to_owned(),
             ..Device::default()
         })
     }

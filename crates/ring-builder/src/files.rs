@@ -25,7 +25,7 @@ const BACKUPS: &str = "backups";
 
 /// Where the files of one ring are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RingFiles {
+pub struct BuilderFiles {
     /// The builder.
     pub builder: PathBuf,
     /// The ring made from it.
@@ -34,14 +34,14 @@ pub struct RingFiles {
     pub by_ring: bool,
 }
 
-impl RingFiles {
+impl BuilderFiles {
     /// The files that a name on the command line means: that of the builder, or of the ring.
-    pub fn named(name: &str) -> RingFiles {
+    pub fn named(name: &str) -> BuilderFiles {
         let (stem, by_ring) = match name.strip_suffix(RING) {
             Some(stem) => (stem, true),
             None => (name.strip_suffix(BUILDER).unwrap_or(name), false),
         };
-        RingFiles {
+        BuilderFiles {
             builder: if by_ring {
                 format!("{stem}{BUILDER}")
             } else {
@@ -75,17 +75,17 @@ fn directory_of(path: &Path) -> &Path {
 /// What may be done with the files.
 pub struct Shelf<'w> {
     world: &'w World,
-    files: RingFiles,
+    files: BuilderFiles,
 }
 
 impl<'w> Shelf<'w> {
     /// The files of a ring.
-    pub fn new(world: &'w World, files: RingFiles) -> Shelf<'w> {
+    pub fn new(world: &'w World, files: BuilderFiles) -> Shelf<'w> {
         Shelf { world, files }
     }
 
     /// Where they are.
-    pub fn files(&self) -> &RingFiles {
+    pub fn files(&self) -> &BuilderFiles {
         &self.files
     }
 
@@ -208,7 +208,7 @@ impl<'w> Shelf<'w> {
         i64::try_from(self.world.clock.now().seconds()).unwrap_or(i64::MAX)
     }
 
-    /// A number nobody can foresee.
+    /// A number that cannot be predicted.
     pub fn dice(&self) -> u64 {
         self.world.random.next_u64()
     }
@@ -237,13 +237,13 @@ mod tests {
 
     #[test]
     fn a_name_means_the_builder_or_the_ring() {
-        let files = RingFiles::named("/etc/swift/object-1.builder");
+        let files = BuilderFiles::named("/etc/swift/object-1.builder");
         assert_eq!(files.ring, Path::new("/etc/swift/object-1.ring.gz"));
         assert_eq!((files.ring_name(), files.by_ring), ("object-1", false));
-        let files = RingFiles::named("object.ring.gz");
+        let files = BuilderFiles::named("object.ring.gz");
         assert_eq!((&*files.builder, files.by_ring), (Path::new("object.builder"), true));
         assert_eq!(files.directory(), Path::new("."));
-        let files = RingFiles::named("ro/plain");
+        let files = BuilderFiles::named("ro/plain");
         assert_eq!(
             (&*files.builder, &*files.ring),
             (Path::new("ro/plain"), Path::new("ro/plain.ring.gz"))

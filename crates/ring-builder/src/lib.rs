@@ -1,7 +1,7 @@
 //! The operator's ring commands: the ring builder, OpenStack's commands and advice beyond them.
 //!
 //! Comes in: the words of a command line, a [`world::World`], the standard streams. Goes out: builder and ring
-//! files, text in OpenStack's form, an exit status ([`Status`]).
+//! files, text in OpenStack's form, an exit status ([`CommandStatus`]).
 //!
 //! What always holds: OpenStack's program and this one read each other's files and can take turns; a command that
 //! fails leaves the files as they were; nothing an operator types or a file holds makes it panic.
@@ -35,6 +35,6 @@ mod tables;
 mod terminal;
 mod usage;
 
-pub use command::Call;
+pub use command::Invocation;
 pub use composer::Composing;
-pub use terminal::{Status, Terminal};
+pub use terminal::{CommandStatus, Terminal};

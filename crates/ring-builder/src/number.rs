@@ -32,7 +32,7 @@ fn without_underscores(text: &str) -> Option<String> {
 }
 
 /// A weight as OpenStack's program says it in a sentence: `100.0`.
-pub fn said(number: f64) -> String {
+pub fn decimal(number: f64) -> String {
     pythonic::float(number)
 }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_shown() {
-        assert_eq!(said(100.0), "100.0");
+        assert_eq!(decimal(100.0), "100.0");
         assert_eq!(fixed(f64::NAN, 2), "nan");
         assert_eq!(fixed(12.345, 1), "12.3");
         assert_eq!(duration(3599), "0:59:59");

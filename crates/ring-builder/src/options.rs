@@ -1,7 +1,7 @@
 //! Options on a command line as OpenStack's programs take them: short and long ones anywhere between the other
 //! words, long ones shortened as far as they stay clear, values in the same word or the next.
 //!
-//! Comes in: what is declared, and words. Goes out: [`Said`], or why not, in the words of OpenStack's programs.
+//! Comes in: what is declared, and words. Goes out: [`ParsedOptions`], or why not, in the words of OpenStack's programs.
 //! What the options mean is the commands' own affair.
 
 use crate::number::{float, whole};
@@ -22,7 +22,7 @@ pub enum Takes {
     OneOf(&'static [&'static str]),
 }
 
-/// An option that may be said.
+/// An option that may be given.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
     /// Its letter, if it has one.
@@ -66,7 +66,7 @@ enum Value {
 
 /// Options that were given, and the words between them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Said {
+pub struct ParsedOptions {
     values: Vec<(&'static str, Value)>,
     /// The words that are no options.
     pub words: Vec<String>,
@@ -74,30 +74,30 @@ pub struct Said {
 
 /// Why there are no options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotSaid {
+pub enum OptionError {
     /// Help was asked for.
     Help,
     /// Something is wrong with them.
     Wrong(String),
 }
 
-impl Said {
+impl ParsedOptions {
     /// Reads a command line.
-    pub fn read(declared: &[Declared], words: &[String]) -> Result<Said, NotSaid> {
-        let mut said = Said::default();
+    pub fn read(declared: &[Declared], words: &[String]) -> Result<ParsedOptions, OptionError> {
+        let mut options = ParsedOptions::default();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             if word == "--" {
-                said.words.extend(rest.by_ref().cloned());
+                options.words.extend(rest.by_ref().cloned());
             } else if let Some(name) = word.strip_prefix("--") {
-                said.read_long(declared, name, &mut rest)?;
+                options.read_long(declared, name, &mut rest)?;
             } else if word.len() > 1 && word.starts_with('-') {
-                said.read_short(declared, &word[1..], &mut rest)?;
+                options.read_short(declared, &word[1..], &mut rest)?;
             } else {
-                said.words.push(word.clone());
+                options.words.push(word.clone());
             }
         }
-        Ok(said)
+        Ok(options)
     }
 
     fn read_long<'w>(
@@ -105,13 +105,13 @@ impl Said {
         declared: &[Declared],
         word: &str,
         rest: &mut impl Iterator<Item = &'w String>,
-    ) -> Result<(), NotSaid> {
+    ) -> Result<(), OptionError> {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (word, None),
         };
         if name == "help" {
-            return Err(NotSaid::Help);
+            return Err(OptionError::Help);
         }
         let found = full_name(declared, name)?;
         let shown = format!("--{}", found.long);
@@ -129,14 +129,14 @@ impl Said {
         declared: &[Declared],
         letters: &str,
         rest: &mut impl Iterator<Item = &'w String>,
-    ) -> Result<(), NotSaid> {
+    ) -> Result<(), OptionError> {
         let mut letters = letters.chars();
         while let Some(letter) = letters.next() {
             let shown = format!("-{letter}");
             let found = declared.iter().find(|it| it.short == Some(letter));
             let found = match (found, letter) {
                 (Some(found), _) => found,
-                (None, 'h') => return Err(NotSaid::Help),
+                (None, 'h') => return Err(OptionError::Help),
                 (None, _) => return wrong(format!("no such option: {shown}")),
             };
             if found.takes == Takes::Nothing {
@@ -153,8 +153,9 @@ impl Said {
     }
 
     /// The last of several values counts.
-    fn keep(&mut self, option: &Declared, shown: &str, text: String) -> Result<(), NotSaid> {
-        let refuse = |kind: &str| NotSaid::Wrong(format!("option {shown}: invalid {kind} value: {}", quoted(&text)));
+    fn keep(&mut self, option: &Declared, shown: &str, text: String) -> Result<(), OptionError> {
+        let refuse =
+            |kind: &str| OptionError::Wrong(format!("option {shown}: invalid {kind} value: {}", quoted(&text)));
         let value = match option.takes {
             Takes::Nothing => Value::Flag,
             Takes::Whole => Value::Whole(whole(&text).map_err(|_| refuse("integer"))?),
@@ -215,17 +216,17 @@ impl Said {
     }
 }
 
-fn wrong<T>(text: String) -> Result<T, NotSaid> {
-    Err(NotSaid::Wrong(text))
+fn wrong<T>(text: String) -> Result<T, OptionError> {
+    Err(OptionError::Wrong(text))
 }
 
-fn next_word<'w>(shown: &str, rest: &mut impl Iterator<Item = &'w String>) -> Result<String, NotSaid> {
+fn next_word<'w>(shown: &str, rest: &mut impl Iterator<Item = &'w String>) -> Result<String, OptionError> {
     let value = rest.next().cloned();
-    value.ok_or_else(|| NotSaid::Wrong(format!("{shown} option requires 1 argument")))
+    value.ok_or_else(|| OptionError::Wrong(format!("{shown} option requires 1 argument")))
 }
 
 /// The option a long name, perhaps shortened, stands for.
-fn full_name<'d>(declared: &'d [Declared], name: &str) -> Result<&'d Declared, NotSaid> {
+fn full_name<'d>(declared: &'d [Declared], name: &str) -> Result<&'d Declared, OptionError> {
     if let Some(exact) = declared.iter().find(|it| it.long == name) {
         return Ok(exact);
     }
@@ -278,22 +279,22 @@ mod tests {
         long("format-version", Takes::OneOf(&["1", "2"]), ""),
     ];
 
-    fn read(line: &str) -> Result<Said, String> {
+    fn read(line: &str) -> Result<ParsedOptions, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Said::read(&DECLARED, &words).map_err(|error| match error {
-            NotSaid::Help => "help".to_owned(),
-            NotSaid::Wrong(why) => why,
+        ParsedOptions::read(&DECLARED, &words).map_err(|error| match error {
+            OptionError::Help => "help".to_owned(),
+            OptionError::Wrong(why) => why,
         })
     }
 
     #[test]
     fn options_stand_anywhere() {
-        let said = read("d0 -y 5 --id=3 --weight 2.5 -r1 --for 2").unwrap();
-        assert_eq!(said.words, ["d0", "5"]);
-        assert_eq!((said.whole("id"), said.whole("region")), (Some(3), Some(1)));
-        assert_eq!(said.float("weight"), Some(2.5));
-        assert!(said.has("yes") && !said.has("ip"));
-        assert_eq!(said.text("format-version"), Some("2"));
+        let options = read("d0 -y 5 --id=3 --weight 2.5 -r1 --for 2").unwrap();
+        assert_eq!(options.words, ["d0", "5"]);
+        assert_eq!((options.whole("id"), options.whole("region")), (Some(3), Some(1)));
+        assert_eq!(options.float("weight"), Some(2.5));
+        assert!(options.has("yes") && !options.has("ip"));
+        assert_eq!(options.text("format-version"), Some("2"));
         assert_eq!(read("--id 0 -- -5").unwrap().words, ["-5"]);
         assert_eq!(read("--id 0 --id 1").unwrap().whole("id"), Some(1));
     }
@@ -321,7 +322,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(words in proptest::collection::vec("-{0,2}[a-z=ü1 ]{0,8}", 0..6)) {
-            let _ = Said::read(&DECLARED, &words);
+            let _ = ParsedOptions::read(&DECLARED, &words);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Search values: `d74r4z1-1.2.3.4:5678R5.6.7.8:9012/sdb1_"snet: 5.6.7.8"`, any part left out.
 //!
 //! Always holds: what is read is what OpenStack's program reads, and no text panics. Host names stand in options
-//! only, as with OpenStack's program: between letters and colons they could not be told apart.
+//! only, as with OpenStack's program: between letters and colons they could not be distinguished.
 
 use crate::address::ip;
 use crate::number::whole;
@@ -10,7 +10,7 @@ use pythonic::quoted;
 
 /// What a device must be to be meant; everything left out is no matter.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Wanted {
+pub struct DeviceSearch {
     /// Its number.
     pub id: Option<i64>,
     /// Its region.
@@ -33,15 +33,15 @@ pub struct Wanted {
     pub weight: Option<f64>,
 }
 
-impl Wanted {
+impl DeviceSearch {
     /// Reads a search value.
-    pub fn read(value: &str) -> Result<Wanted, String> {
+    pub fn read(value: &str) -> Result<DeviceSearch, String> {
         let mut rest = Rest(value);
-        let mut wanted = Wanted {
+        let mut wanted = DeviceSearch {
             id: rest.number_after('d')?,
             region: rest.number_after('r')?,
             zone: rest.number_after('z')?,
-            ..Wanted::default()
+            ..DeviceSearch::default()
         };
         rest.skip('-');
         wanted.ip = rest.ip()?;
@@ -182,7 +182,7 @@ mod tests {
             "r4/sdb1_5.6",
             "d74r4z1-1.2.3.4:5678R[2001:db8::2]:9012/sdb1_snet: 5.6.7.8",
         ] {
-            assert!(Wanted::read(value).unwrap().matches(&device()), "{value}");
+            assert!(DeviceSearch::read(value).unwrap().matches(&device()), "{value}");
         }
         for value in [
             "d7",
@@ -197,13 +197,13 @@ mod tests {
             "_x",
             "[::1",
         ] {
-            assert!(!Wanted::read(value).unwrap().matches(&device()), "{value}");
+            assert!(!DeviceSearch::read(value).unwrap().matches(&device()), "{value}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_openstacks_words() {
-        let why = |value| Wanted::read(value).unwrap_err();
+    fn errors_have_openstacks_words() {
+        let why = |value| DeviceSearch::read(value).unwrap_err();
         assert_eq!(why("foo"), "Invalid <search-value>: 'foo'");
         assert_eq!(why("z1r1"), "Invalid <search-value>: 'z1r1'");
         assert_eq!(
@@ -219,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(value in "[drz0-9\\[\\]:./_R x-]{0,30}|.*") {
-            if let Ok(wanted) = Wanted::read(&value) {
+            if let Ok(wanted) = DeviceSearch::read(&value) {
                 wanted.matches(&device());
             }
         }

@@ -5,7 +5,7 @@ use crate::number::fixed;
 use placement::{Device, RingBuilder};
 
 /// A device as tables show it.
-struct Row<'b> {
+struct DeviceRow<'b> {
     device: &'b Device,
     parts: u64,
     balance: f64,
@@ -30,7 +30,7 @@ impl<'b> Rows<'b> {
         }
     }
 
-    fn row(&self, device: &'b Device) -> Row<'b> {
+    fn row(&self, device: &'b Device) -> DeviceRow<'b> {
         let parts = self.builder.parts_of(device.id).unwrap_or(0);
         let balance = match self.parts_per_weight {
             None => 0.0,
@@ -38,7 +38,7 @@ impl<'b> Rows<'b> {
             Some(_) if device.weight == 0.0 => HOLDS_TOO_MUCH,
             Some(per_weight) => 100.0 * parts as f64 / (device.weight * per_weight) - 100.0,
         };
-        Row {
+        DeviceRow {
             device,
             parts,
             balance,
@@ -47,7 +47,7 @@ impl<'b> Rows<'b> {
     }
 }
 
-impl Row<'_> {
+impl DeviceRow<'_> {
     fn weight(&self) -> String {
         fixed(self.device.weight, 2)
     }
@@ -82,10 +82,10 @@ impl Addresses {
 /// All devices of a builder, by where they are.
 pub fn devices(builder: &RingBuilder) -> String {
     let all = Rows::of(builder);
-    let mut rows: Vec<Row<'_>> = builder.devices().map(|device| all.row(device)).collect();
+    let mut rows: Vec<DeviceRow<'_>> = builder.devices().map(|device| all.row(device)).collect();
     rows.sort_by(|left, right| {
-        let key = |row: &Row<'_>| (row.device.region, row.device.zone);
-        let names = |row: &Row<'_>| (row.device.ip.clone(), row.device.device.clone());
+        let key = |row: &DeviceRow<'_>| (row.device.region, row.device.zone);
+        let names = |row: &DeviceRow<'_>| (row.device.ip.clone(), row.device.device.clone());
         key(left).cmp(&key(right)).then_with(|| names(left).cmp(&names(right)))
     });
     let main = Addresses::of("ip address", rows.iter().map(|row| (&*row.device.ip, row.device.port)));

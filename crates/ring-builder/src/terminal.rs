@@ -1,6 +1,6 @@
 //! Where a command speaks and listens: standard output, standard error, standard input.
 //!
-//! Always holds: a reader that goes away (`… | head`) ends nothing half-way; a question that nobody answers is
+//! Always holds: a reader that goes away (`… | head`) ends nothing half-way; a question without an answer is
 //! answered with no.
 
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use std::io::{BufRead, Read, Write};
 
 /// How a command ended, as its exit status says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum CommandStatus {
     /// Done.
     Success,
     /// Done, but there is something to know; or nothing was to be done.
@@ -17,13 +17,13 @@ pub enum Status {
     Error,
 }
 
-impl Status {
+impl CommandStatus {
     /// The exit status OpenStack's ring commands have for it.
     pub fn code(self) -> u8 {
         match self {
-            Status::Success => 0,
-            Status::Warning => 1,
-            Status::Error => 2,
+            CommandStatus::Success => 0,
+            CommandStatus::Warning => 1,
+            CommandStatus::Error => 2,
         }
     }
 }
@@ -44,7 +44,7 @@ pub struct Terminal<'t> {
 impl Terminal<'_> {
     /// A line on the output.
     pub fn say(&mut self, line: impl Display) {
-        // Who does not read does not need to know.
+        // A reader that has closed the pipe needs no error.
         let _ = writeln!(self.out, "{line}");
     }
 
@@ -63,7 +63,7 @@ impl Terminal<'_> {
         self.answer(question) == "y"
     }
 
-    /// What the operator answers; nothing when there is nobody.
+    /// What the operator answers; nothing when the input is closed.
     pub fn answer(&mut self, question: &str) -> String {
         self.put(question);
         let _ = self.out.flush();
@@ -95,7 +95,7 @@ pub enum Stop {
 
 impl Stop {
     /// Says it, and what it means for the exit status.
-    pub fn tell(self, program: &str, terminal: &mut Terminal<'_>) -> Status {
+    pub fn tell(self, program: &str, terminal: &mut Terminal<'_>) -> CommandStatus {
         match self {
             Stop::Refused(why) => terminal.say(why),
             Stop::Usage(text) => terminal.put(&text),
@@ -104,10 +104,10 @@ impl Stop {
             }
             Stop::Help(text) => {
                 terminal.put(&text);
-                return Status::Success;
+                return CommandStatus::Success;
             }
         }
-        Status::Error
+        CommandStatus::Error
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn statuses_are_openstacks() {
         assert_eq!(
-            [Status::Success, Status::Warning, Status::Error].map(Status::code),
+            [CommandStatus::Success, CommandStatus::Warning, CommandStatus::Error].map(CommandStatus::code),
             [0, 1, 2]
         );
     }

@@ -6,7 +6,7 @@
 const PROGRAM: &str = "PROGRAM";
 
 /// A command and its usage.
-pub struct Page {
+pub struct UsagePage {
     /// Its name.
     pub name: &'static str,
     /// The words after the name, and what it does.
@@ -15,17 +15,17 @@ pub struct Page {
     searches: bool,
 }
 
-impl Page {
-    const fn new(name: &'static str, text: &'static str) -> Page {
-        Page {
+impl UsagePage {
+    const fn new(name: &'static str, text: &'static str) -> UsagePage {
+        UsagePage {
             name,
             text,
             searches: false,
         }
     }
 
-    const fn searching(name: &'static str, text: &'static str) -> Page {
-        Page {
+    const fn searching(name: &'static str, text: &'static str) -> UsagePage {
+        UsagePage {
             name,
             text,
             searches: true,
@@ -47,7 +47,7 @@ impl Page {
 }
 
 /// The page of a command.
-pub fn page(name: &str) -> Option<&'static Page> {
+pub fn page(name: &str) -> Option<&'static UsagePage> {
     PAGES.iter().find(|page| page.name == name)
 }
 
@@ -87,15 +87,15 @@ fn wrapped(words: &[&str], indent: usize, width: usize) -> String {
     out
 }
 
-const PAGES: [Page; 27] = [
-    Page::new(
+const PAGES: [UsagePage; 27] = [
+    UsagePage::new(
         "",
         "PROGRAM <builder_file>
     Shows the ring and its devices: where each is, its weight, how many
     partitions it holds and how far that is from its share (balance, percent).
     The flag DEL marks a device that leaves with the next rebalance.",
     ),
-    Page::new(
+    UsagePage::new(
         "add",
         "PROGRAM <builder_file> add
     [r<region>]z<zone>-<ip>:<port>[R<r_ip>:<r_port>]/<device_name>_<meta> <weight>
@@ -113,7 +113,7 @@ PROGRAM <builder_file> add
     in GB is a good one. Partitions move with the next rebalance, so add all
     devices first.",
     ),
-    Page::new(
+    UsagePage::new(
         "cancel_increase_partition_power",
         "PROGRAM <builder_file> cancel_increase_partition_power
     Takes back what prepare_increase_partition_power announced, as long as the
@@ -122,7 +122,7 @@ PROGRAM <builder_file> add
     finish_increase_partition_power.
     WITH CARE: steps out of order make objects unavailable.",
     ),
-    Page::new(
+    UsagePage::new(
         "create",
         "PROGRAM <builder_file> create <part_power> <replicas> <min_part_hours>
     Makes a builder for 2^<part_power> partitions with <replicas> copies each.
@@ -130,7 +130,7 @@ PROGRAM <builder_file> add
     move: choose more than a pass of the replicators takes. The command `plan`
     proposes all three.",
     ),
-    Page::new(
+    UsagePage::new(
         "dispersion",
         "PROGRAM <builder_file> dispersion <search_filter> [options]
     Shows how many partitions have more replicas in one place (region, zone,
@@ -149,7 +149,7 @@ PROGRAM <builder_file> add
     Max    how many replicas of a partition it should have at most
     0 - N  partitions that have so many replicas there",
     ),
-    Page::new(
+    UsagePage::new(
         "finish_increase_partition_power",
         "PROGRAM <builder_file> finish_increase_partition_power
     The last step: the ring no longer says that its power is being increased.
@@ -157,7 +157,7 @@ PROGRAM <builder_file> add
     write_ring.
     WITH CARE: steps out of order make objects unavailable.",
     ),
-    Page::new(
+    UsagePage::new(
         "increase_partition_power",
         "PROGRAM <builder_file> increase_partition_power
     Doubles the number of partitions; each new pair stays where the one was.
@@ -165,7 +165,7 @@ PROGRAM <builder_file> add
     then write_ring.
     WITH CARE: steps out of order make objects unavailable.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "list_parts",
         "PROGRAM <builder_file> list_parts <search-value> [<search-value>] ..
 
@@ -179,7 +179,7 @@ PROGRAM <builder_file> list_parts
     Lists the partitions that the devices found hold, and how many of these
     devices hold each; those with most come first.",
     ),
-    Page::new(
+    UsagePage::new(
         "plan",
         "PROGRAM <builder_file> plan [--drives N] [--drive-size SIZE] [--servers N]
     [--zones N] [--regions N] [--replicas N] [--final-drives N] [--inventory FILE]
@@ -196,21 +196,21 @@ PROGRAM <builder_file> list_parts
         drives = 12
         drive_size = \"16TB\"",
     ),
-    Page::new(
+    UsagePage::new(
         "prepare_increase_partition_power",
         "PROGRAM <builder_file> prepare_increase_partition_power
     Announces that the number of partitions will be doubled. Run write_ring
     afterwards, bring the ring to all nodes, let swift-object-relinker relink.
     WITH CARE: steps out of order make objects unavailable.",
     ),
-    Page::new(
+    UsagePage::new(
         "pretend_min_part_hours_passed",
         "PROGRAM <builder_file> pretend_min_part_hours_passed
     Lets the next rebalance move partitions that moved a short while ago.
     WITH CARE: if replicators have not brought these to where they moved, a
     second move makes objects unavailable until they have.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "ramp",
         "PROGRAM <builder_file> ramp <search-value> --max-move <SIZE>/h
     [--target-weight WEIGHT] [--stored SIZE | --used PERCENT] [--weight-unit SIZE]
@@ -219,14 +219,14 @@ PROGRAM <builder_file> list_parts
     --target-weight 0) without more than SIZE moving per hour: the weights of each
     step, the bytes it moves and when the last one ends. Changes nothing.",
     ),
-    Page::new(
+    UsagePage::new(
         "rebalance",
         "PROGRAM <builder_file> rebalance [options]
     Places partitions anew after changes, moves as little as needed, and writes
     builder and ring. Of each partition at most one replica moves, and none that
     moved within min_part_hours.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "remove",
         "PROGRAM <builder_file> remove <search-value> [search-value ...] [--yes]
 
@@ -241,7 +241,7 @@ PROGRAM <builder_file> remove
     that still works is better emptied first: set its weight to 0, rebalance, let
     the replicators finish, then remove it.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "search",
         "PROGRAM <builder_file> search <search-value>
 
@@ -254,7 +254,7 @@ PROGRAM <builder_file> search
 
     Shows the devices found.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "set_info",
         "PROGRAM <builder_file> set_info
     <search-value> <ip>:<port>[R<r_ip>:<r_port>]/<device_name>_<meta>
@@ -272,19 +272,19 @@ PROGRAM <builder_file> set_info
     changes: `set_info d74 _\"snet: 5.6.7.8\"`. No partition moves: write_ring is
     enough afterwards.",
     ),
-    Page::new(
+    UsagePage::new(
         "set_min_part_hours",
         "PROGRAM <builder_file> set_min_part_hours <hours>
     How long a partition that moved stays where it is: more than a pass of the
     replicators takes.",
     ),
-    Page::new(
+    UsagePage::new(
         "set_overload",
         "PROGRAM <builder_file> set_overload <overload>[%]
     How much more than its share a device may take where that puts replicas
     farther apart: 0.1 or 10%. Takes effect with the next rebalance.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "set_region",
         "PROGRAM <builder_file> set_region <search-value> <region>
     [<search-value> <region>] ... [--yes]
@@ -297,13 +297,13 @@ PROGRAM <builder_file> set_region [--zone <zone>] [--ip <ip or hostname>] ...
     Says that devices stand in another region. Partitions move with the next
     rebalance.",
     ),
-    Page::new(
+    UsagePage::new(
         "set_replicas",
         "PROGRAM <builder_file> set_replicas <replicas>
     How many copies of each partition there are; with a fraction some partitions
     have one more than others. Takes effect with the next rebalance.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "set_weight",
         "PROGRAM <builder_file> set_weight <search-value> <new_weight>
     [<search-value> <new_weight>] ... [--yes]
@@ -317,7 +317,7 @@ PROGRAM <builder_file> set_weight [--region <region>] [--zone <zone>] ...
     devices that have that weight now. Partitions move with the next rebalance.
     The command `ramp` proposes steps.",
     ),
-    Page::searching(
+    UsagePage::searching(
         "set_zone",
         "PROGRAM <builder_file> set_zone <search-value> <zone>
     [<search-value> <zone>] ... [--yes]
@@ -330,7 +330,7 @@ PROGRAM <builder_file> set_zone [--region <region>] [--ip <ip or hostname>] ...
     Says that devices stand in another zone. Partitions move with the next
     rebalance.",
     ),
-    Page::new(
+    UsagePage::new(
         "simulate",
         "PROGRAM <builder_file> simulate --lose <place> [--lose <place>] ...
     [--bandwidth <SIZE>/s] [--stored SIZE | --used PERCENT] [--weight-unit SIZE]
@@ -339,24 +339,24 @@ PROGRAM <builder_file> set_zone [--region <region>] [--ip <ip or hostname>] ...
     `server:10.0.0.1`, `device:7`, or a search value) and how long repair takes.
     Changes nothing.",
     ),
-    Page::new(
+    UsagePage::new(
         "validate",
         "PROGRAM <builder_file> validate
     Checks the ring: every partition has its replicas, on devices that exist, no
     two on one device.",
     ),
-    Page::new(
+    UsagePage::new(
         "version",
         "PROGRAM <ring_file> version
     Shows the format and the build version of the ring file.",
     ),
-    Page::new(
+    UsagePage::new(
         "write_builder",
         "PROGRAM <ring_file> write_builder [min_part_hours]
     Makes a builder of a ring whose builder is lost. What only the builder knew is
     lost with it: min_part_hours, overload, when partitions moved.",
     ),
-    Page::new(
+    UsagePage::new(
         "write_ring",
         "PROGRAM <builder_file> write_ring [options]
     Writes the ring file again, for example after set_info; rebalance does it by

@@ -1,7 +1,7 @@
 //! Devices: whether they serve, how full they are, what was put aside on them.
 //!
-//! Always holds: a drive that hangs is asked once, on a thread of its own, and nobody waits for it for longer than
-//! [`GLANCE`]; what it said last is told until it says more.
+//! Always holds: a drive that hangs is asked once, on a thread of its own, and no request waits for it for longer than
+//! [`GLANCE`]; its last figures are reported until newer ones arrive.
 
 use durable_fs::{DriveService, Drives};
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ const QUARANTINE: &str = "quarantined";
 /// More than there are policies.
 const MOST_KINDS: usize = 128;
 
-/// The drives that somebody in this process works on.
+/// The drives that this process works on.
 pub struct Devices {
     drives: Arc<Drives>,
     known: Arc<Mutex<BTreeMap<PathBuf, Survey>>>,
@@ -136,10 +136,10 @@ struct OfDevices {
 impl MetricsSource for OfDevices {
     fn report(&self, page: &mut MetricsPage) {
         let known = self.known.lock();
-        let mut told = HashMap::new();
+        let mut reported = HashMap::new();
         for health in self.drives.all() {
             let device = name(health.root());
-            if told.insert(device.clone(), ()).is_some() {
+            if reported.insert(device.clone(), ()).is_some() {
                 continue;
             }
             let service = match health.service().0 {

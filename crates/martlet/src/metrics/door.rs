@@ -1,8 +1,8 @@
 //! `/metrics`: who may see it, and where.
 //!
-//! Always holds: whoever may not see the page gets what he would get if there were none.
+//! Always holds: a client without access to the page gets what it would get if there were none.
 
-use super::Telling;
+use super::ProcessMetricsPage;
 use features::access::tempurl::ip_range;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use peer::http_server::{plain, serve};
@@ -24,20 +24,20 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// Headers of those that pass on what others ask.
 const PASSED_ON: [&str; 3] = ["x-forwarded-for", "x-cluster-client-ip", "forwarded"];
 
-/// Who may see the page.
+/// The clients that may see the page.
 #[derive(Debug, Clone)]
-pub enum Who {
-    /// Whoever reaches the port.
+pub enum MetricsAccess {
+    /// Every client that reaches the port.
     Anybody,
-    /// Who asks from these networks, and for himself.
+    /// Clients in these networks, unless a proxy asks on behalf of another.
     From(Vec<String>),
 }
 
-impl Who {
+impl MetricsAccess {
     fn may_see(&self, request: &http::Request<Body>, from: SocketAddr) -> bool {
         match self {
-            Who::Anybody => true,
-            Who::From(networks) => {
+            MetricsAccess::Anybody => true,
+            MetricsAccess::From(networks) => {
                 let passed_on = PASSED_ON.iter().any(|name| request.headers().contains_key(*name));
                 !passed_on && networks.iter().any(|network| ip_range::contains(network, from.ip()))
             }
@@ -47,10 +47,10 @@ impl Who {
 
 /// A server with the page at [`PATH`].
 pub struct MetricsDoor {
-    /// What is told.
-    pub telling: Arc<Telling>,
+    /// The page itself.
+    pub page: Arc<ProcessMetricsPage>,
     /// To whom.
-    pub who: Who,
+    pub who: MetricsAccess,
     /// Answers everything else.
     pub service: Arc<dyn HttpService>,
 }
@@ -60,7 +60,7 @@ impl HttpService for MetricsDoor {
     async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
         let asked = request.uri().path() == PATH && matches!(*request.method(), Method::GET | Method::HEAD);
         match asked && self.who.may_see(&request, from) {
-            true => answer(&self.telling, format(request.headers())).await,
+            true => answer(&self.page, format(request.headers())).await,
             false => self.service.serve(request, from).await,
         }
     }
@@ -71,8 +71,8 @@ fn format(headers: &HeaderMap) -> MetricsFormat {
     MetricsFormat::accepted(accept.filter_map(|value| value.to_str().ok()))
 }
 
-async fn answer(telling: &Arc<Telling>, format: MetricsFormat) -> Response {
-    match telling.page(format).await {
+async fn answer(page: &Arc<ProcessMetricsPage>, format: MetricsFormat) -> Response {
+    match page.page(format).await {
         Ok(page) => {
             let mut response = Response::new(Body::whole(page));
             let headers = response.headers_mut();
@@ -103,12 +103,12 @@ impl HttpService for Nothing {
 }
 
 /// Serves the page at `metrics_port`, where the configuration has one, until `shutdown` begins.
-pub fn own_port(world: &World, common: &ServerCommon, telling: &Arc<Telling>, shutdown: watch::Receiver<bool>) {
+pub fn own_port(world: &World, common: &ServerCommon, page: &Arc<ProcessMetricsPage>, shutdown: watch::Receiver<bool>) {
     let Some(port) = common.metrics_port else { return };
     let (its, ip, backlog) = (world.clone(), common.metrics_ip.clone(), common.backlog);
     let door = Arc::new(MetricsDoor {
-        telling: telling.clone(),
-        who: Who::Anybody,
+        page: page.clone(),
+        who: MetricsAccess::Anybody,
         service: Arc::new(Nothing),
     });
     world.spawn(async move {
@@ -131,13 +131,13 @@ async fn listen(
     backlog: u32,
     mut shutdown: watch::Receiver<bool>,
 ) -> Option<Box<dyn Listener>> {
-    let mut told = false;
+    let mut reported = false;
     loop {
         match world.network.listen(ip, port, backlog) {
             Ok(listener) => return Some(listener),
-            Err(error) if !told => {
+            Err(error) if !reported => {
                 tracing::warn!("metrics_port: cannot listen on {ip}:{port} yet, and goes on trying: {error}");
-                told = true;
+                reported = true;
             }
             Err(_) => {}
         }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn only_those_named_see_the_page_and_only_for_themselves() {
-        let who = Who::From(vec!["127.0.0.1".into(), "10.1.0.0/16".into(), "::1".into()]);
+        let who = MetricsAccess::From(vec!["127.0.0.1".into(), "10.1.0.0/16".into(), "::1".into()]);
         let request = |header: Option<&'static str>| {
             let mut request = http::Request::new(Body::empty());
             if let Some(header) = header {
@@ -180,6 +180,6 @@ mod tests {
                 "{from} {header:?}"
             );
         }
-        assert!(Who::Anybody.may_see(&request(Some("forwarded")), "1.2.3.4:5".parse().unwrap()));
+        assert!(MetricsAccess::Anybody.may_see(&request(Some("forwarded")), "1.2.3.4:5".parse().unwrap()));
     }
 }

@@ -21,9 +21,9 @@ use world::{Clock, WatchedThreads, World};
 const LIMIT: u64 = 16 << 20;
 
 /// Threads for what blocks.
-pub(super) struct Pools(pub(super) Arc<WatchedThreads>);
+pub(super) struct PoolMetrics(pub(super) Arc<WatchedThreads>);
 
-impl MetricsSource for Pools {
+impl MetricsSource for PoolMetrics {
     fn report(&self, page: &mut MetricsPage) {
         let mut by_name: BTreeMap<String, Load> = BTreeMap::new();
         for load in self.0.loads() {
@@ -45,7 +45,7 @@ impl MetricsSource for Pools {
 }
 
 /// Connections of a role.
-pub struct Connections {
+pub struct ConnectionMetrics {
     /// Whose.
     pub role: Role,
     /// How many.
@@ -54,7 +54,7 @@ pub struct Connections {
     pub limit: usize,
 }
 
-impl MetricsSource for Connections {
+impl MetricsSource for ConnectionMetrics {
     fn report(&self, page: &mut MetricsPage) {
         page.whole(&CONNECTIONS, &[self.role.word()], self.open.count());
         page.whole(&CONNECTIONS_LIMIT, &[self.role.word()], self.limit as u64);
@@ -118,9 +118,9 @@ pub struct ReconFigures {
 }
 
 /// File, daemon, name of when its last pass ended, of how long that took, and seconds in a unit of the latter.
-type Row = (&'static str, &'static str, &'static str, &'static str, f64);
+type PoolRow = (&'static str, &'static str, &'static str, &'static str, f64);
 
-const DAEMONS: &[Row] = &[
+const DAEMONS: &[PoolRow] = &[
     (
         "object.recon",
         "object-replicator",
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_daemons_left_is_told() {
+    fn what_daemons_left_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let oldest = World::real().clock.now().as_f64() - 50.0;
         let figures = format!(

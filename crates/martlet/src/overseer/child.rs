@@ -2,7 +2,7 @@
 
 use super::Signals;
 use super::renewal::WORKERS;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::passed_on::{CHANNELS, KEPT, channel, inherit, numbers};
 use crate::program::Program;
 use crate::worker::{CLOSED, OVERSEER, READY};
@@ -25,17 +25,17 @@ use tokio::time::Instant;
 const STARTING: Duration = Duration::from_secs(120);
 /// How long one that says nothing any more may take to end.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long one may take that is told to end before it serves.
+/// How long a worker may take that is asked to end before it serves.
 const PARTING: Duration = Duration::from_secs(1);
 
 /// What came of starting one.
-pub enum Began {
+pub enum WorkerStart {
     /// It accepts connections.
     Serving(Child),
     /// It ended with this status before it did; it has said why.
     Ended(i32),
-    /// The server was told to end; [`Signals`] remember it.
-    Told,
+    /// The server was asked to end; [`Signals`] remember it.
+    Stopped,
 }
 
 /// A worker.
@@ -43,8 +43,8 @@ pub struct Child {
     pid: Pid,
     begun: Instant,
     /// What it says; none of a worker that was inherited as one that leaves.
-    said: Option<BufReader<Receiver>>,
-    /// It has closed its socket as it was told.
+    output: Option<BufReader<Receiver>>,
+    /// It has closed its socket as it was asked to.
     closed: bool,
     /// Where it passes its ports on.
     ports: Option<OwnedFd>,
@@ -52,13 +52,13 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `build` as a worker, with the `ports` of the one before, and waits until it serves. Told to end in the meantime, the new worker ends.
+    /// Starts `build` as a worker, with the `ports` of the one before, and waits until it serves. If the server is asked to
     pub async fn begin(
         program: &Program,
         build: &Path,
         (socket, ports): (&TcpListener, Option<&OwnedFd>),
         signals: &mut Signals,
-    ) -> Result<Began, Failure> {
+    ) -> Result<WorkerStart, CommandFailure> {
         let mut child = Self::spawn(program, build, socket, ports)?;
         let word = tokio::select! {
             word = tokio::time::timeout(STARTING, child.word()) => word.unwrap_or_default(),
@@ -66,22 +66,27 @@ impl Child {
                 // It may have taken a request already, or not even watch for signals.
                 child.signal(Signal::SIGTERM);
                 child.end_within(PARTING).await;
-                return Ok(Began::Told);
+                return Ok(WorkerStart::Stopped);
             }
         };
         if word.as_deref() == Some(READY) {
-            return Ok(Began::Serving(child));
+            return Ok(WorkerStart::Serving(child));
         }
         // Having fallen silent, it ends in a moment, or never.
         let patience = if word.is_none() { SILENCE } else { Duration::ZERO };
         let ended = child.end_within(patience).await;
-        Ok(Began::Ended(ended.unwrap_or(1)))
+        Ok(WorkerStart::Ended(ended.unwrap_or(1)))
     }
 
-    fn spawn(program: &Program, build: &Path, socket: &TcpListener, ports: Option<&OwnedFd>) -> Result<Self, Failure> {
-        let doing = || Failure::io("start", build);
+    fn spawn(
+        program: &Program,
+        build: &Path,
+        socket: &TcpListener,
+        ports: Option<&OwnedFd>,
+    ) -> Result<Self, CommandFailure> {
+        let doing = || CommandFailure::io("start", build);
         let [name, arguments @ ..] = program.arguments.as_slice() else {
-            return Err(Failure::Usage("called without a name".into()));
+            return Err(CommandFailure::Usage("called without a name".into()));
         };
         let socket: OwnedFd = socket.try_clone().map_err(doing())?.into();
         let (to, kept) = match channel() {
@@ -109,21 +114,22 @@ impl Child {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(doing())?;
-        let pid = i32::try_from(process.id()).map_err(|_| Failure::Usage("a process id beyond all bounds".into()))?;
-        let said = process.stdout.take().map(OwnedFd::from);
-        let mut child = Self::known(Pid::from_raw(pid), said)?;
+        let pid =
+            i32::try_from(process.id()).map_err(|_| CommandFailure::Usage("a process id beyond all bounds".into()))?;
+        let output = process.stdout.take().map(OwnedFd::from);
+        let mut child = Self::known(Pid::from_raw(pid), output)?;
         child.ports = kept;
         Ok(child)
     }
 
     /// A worker that runs already.
-    pub fn known(pid: Pid, said: Option<OwnedFd>) -> Result<Self, Failure> {
-        let said = said.map(Receiver::from_owned_fd).transpose();
-        let said = said.map_err(Failure::io("listen to", Path::new("the worker")))?;
+    pub fn known(pid: Pid, output: Option<OwnedFd>) -> Result<Self, CommandFailure> {
+        let output = output.map(Receiver::from_owned_fd).transpose();
+        let output = output.map_err(CommandFailure::io("listen to", Path::new("the worker")))?;
         Ok(Self {
             pid,
             begun: Instant::now(),
-            said: said.map(BufReader::new),
+            output: output.map(BufReader::new),
             closed: false,
             ports: None,
             ended: Cell::new(None),
@@ -133,7 +139,7 @@ impl Child {
     /// The next thing it says; `None` when it will say no more.
     async fn word(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = self.said.as_mut()?.read_line(&mut line).await;
+        let read = self.output.as_mut()?.read_line(&mut line).await;
         match read {
             Ok(length) if length > 0 => Some(line.trim_end().to_owned()),
             _ => None,
@@ -142,7 +148,7 @@ impl Child {
 
     /// Completes once: when it has closed its socket, or has ended.
     pub async fn closed(&mut self) {
-        if self.said.is_none() {
+        if self.output.is_none() {
             return std::future::pending().await;
         }
         while let Some(word) = self.word().await {
@@ -151,10 +157,10 @@ impl Child {
                 break;
             }
         }
-        self.said = None;
+        self.output = None;
     }
 
-    /// Whether it closed its socket as it was told.
+    /// Whether it closed its socket as it was asked to.
     pub fn has_closed(&self) -> bool {
         self.closed
     }
@@ -211,12 +217,12 @@ impl Child {
         self.ports.take()
     }
 
-    /// The pipe, for whoever is to listen from now on.
+    /// The pipe, for the process that listens from now on.
     pub fn take_pipe(&mut self) -> Option<Receiver> {
-        self.said.take().map(BufReader::into_inner)
+        self.output.take().map(BufReader::into_inner)
     }
 
     pub fn give_pipe_back(&mut self, pipe: Option<Receiver>) {
-        self.said = pipe.map(BufReader::new);
+        self.output = pipe.map(BufReader::new);
     }
 }

@@ -5,8 +5,8 @@
 //! while its worker started are sent once more, so none is lost and none kills; if the other build cannot be executed, this
 //! one goes on.
 
-use super::{Child, Server, Signals};
-use crate::failure::Failure;
+use super::{Child, OverseenServer, Signals};
+use crate::failure::CommandFailure;
 use crate::passed_on::{KEPT, inherit, inherited, numbers};
 use crate::program::{Program, let_go_of_input, redirect};
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -24,22 +24,22 @@ pub const WORKERS: &str = "MARTLET_OVERSEER_OF";
 /// What the build before left.
 pub struct Inheritance {
     socket: OwnedFd,
-    said: OwnedFd,
+    output: OwnedFd,
     ports: Option<OwnedFd>,
     workers: Vec<Pid>,
 }
 
 impl Inheritance {
     /// There is one after a renewal.
-    pub fn take() -> Result<Option<Self>, Failure> {
+    pub fn take() -> Result<Option<Self>, CommandFailure> {
         let Ok(workers) = std::env::var(WORKERS) else {
             return Ok(None);
         };
-        let doing = || Failure::io("take over", Path::new("the socket"));
+        let doing = || CommandFailure::io("take over", Path::new("the socket"));
         let kept = std::env::var(KEPT).ok().and_then(|number| number.parse().ok());
         let inheritance = Self {
             socket: std::io::stdin().as_fd().try_clone_to_owned().map_err(doing())?,
-            said: std::io::stdout().as_fd().try_clone_to_owned().map_err(doing())?,
+            output: std::io::stdout().as_fd().try_clone_to_owned().map_err(doing())?,
             ports: kept.and_then(|number| inherited(number).ok()),
             workers: workers
                 .split(',')
@@ -52,13 +52,13 @@ impl Inheritance {
         Ok(Some(inheritance))
     }
 
-    pub fn server(self, program: &Program) -> Result<Server<'_>, Failure> {
+    pub fn server(self, program: &Program) -> Result<OverseenServer<'_>, CommandFailure> {
         let mut workers = self.workers.into_iter();
         let worker = workers
             .next()
-            .map(|pid| Child::known(pid, Some(self.said)))
+            .map(|pid| Child::known(pid, Some(self.output)))
             .transpose()?;
-        Ok(Server {
+        Ok(OverseenServer {
             program,
             socket: TcpListener::from(self.socket),
             ports: self.ports,
@@ -77,12 +77,12 @@ fn signals() -> SigSet {
 }
 
 /// What was sent in between arrives now.
-pub fn unblock_signals() -> Result<(), Failure> {
+pub fn unblock_signals() -> Result<(), CommandFailure> {
     signals().thread_unblock().map_err(redirect)
 }
 
 /// Comes back only if that did not work.
-pub async fn go_on_as_new_build(server: &mut Server<'_>, signals: &mut Signals) -> Failure {
+pub async fn go_on_as_new_build(server: &mut OverseenServer<'_>, signals: &mut Signals) -> CommandFailure {
     let kept = keep_signals(signals).await;
     let failure = match kept.and_then(|()| hand_over(server)) {
         Ok(never) => match never {},
@@ -93,7 +93,7 @@ pub async fn go_on_as_new_build(server: &mut Server<'_>, signals: &mut Signals) 
 }
 
 /// Blocks signals; those that this build has heard of and not acted on wait as if they came only now.
-async fn keep_signals(watched: &mut Signals) -> Result<(), Failure> {
+async fn keep_signals(watched: &mut Signals) -> Result<(), CommandFailure> {
     signals().thread_block().map_err(redirect)?;
     for signal in watched.pending().await {
         raise(signal).map_err(redirect)?;
@@ -101,9 +101,9 @@ async fn keep_signals(watched: &mut Signals) -> Result<(), Failure> {
     Ok(())
 }
 
-fn hand_over(server: &mut Server) -> Result<Infallible, Failure> {
+fn hand_over(server: &mut OverseenServer) -> Result<Infallible, CommandFailure> {
     let Some(pipe) = server.worker.as_mut().and_then(Child::take_pipe) else {
-        return Err(Failure::Usage("the worker has fallen silent".into()));
+        return Err(CommandFailure::Usage("the worker has fallen silent".into()));
     };
     let executed = execute(server, &pipe);
     if let Some(worker) = &mut server.worker {
@@ -112,9 +112,9 @@ fn hand_over(server: &mut Server) -> Result<Infallible, Failure> {
     executed
 }
 
-fn execute(server: &Server, pipe: &impl AsFd) -> Result<Infallible, Failure> {
+fn execute(server: &OverseenServer, pipe: &impl AsFd) -> Result<Infallible, CommandFailure> {
     let path = server.program.path();
-    let refuse = |error: nix::errno::Errno| Failure::io("execute", &path)(error.into());
+    let refuse = |error: nix::errno::Errno| CommandFailure::io("execute", &path)(error.into());
     let workers: Vec<String> = server.children().map(|child| child.pid().to_string()).collect();
     let environment = std::env::vars_os()
         .filter(|(name, _)| name != WORKERS && name != KEPT)
@@ -135,12 +135,13 @@ fn execute(server: &Server, pipe: &impl AsFd) -> Result<Infallible, Failure> {
     dup2_stdin(&server.socket).map_err(redirect)?;
     dup2_stdout(pipe).map_err(redirect)?;
     let keep = |inherited| server.ports.iter().try_for_each(|kept| inherit(kept, inherited));
-    keep(true).map_err(Failure::io("keep", Path::new("the ports")))?;
+    keep(true).map_err(CommandFailure::io("keep", Path::new("the ports")))?;
     let executed = execve(&build, &arguments, &environment).map_err(refuse);
     drop(keep(false));
     executed
 }
 
-fn c_string(text: OsString) -> Result<CString, Failure> {
-    CString::new(text.into_vec()).map_err(|_| Failure::Usage("a zero byte in the command line or environment".into()))
+fn c_string(text: OsString) -> Result<CString, CommandFailure> {
+    CString::new(text.into_vec())
+        .map_err(|_| CommandFailure::Usage("a zero byte in the command line or environment".into()))
 }

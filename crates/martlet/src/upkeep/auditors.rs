@@ -1,8 +1,8 @@
 //! From configuration to the auditors.
 
-use super::{Way, load, recon, run_all, run_alone, told};
+use super::{UpkeepContext, load, measured, recon, run_all, run_alone};
 use crate::cli::{ObjectAuditorLine, Upkeep};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::{logging, priority};
 use listing_engine::Kind;
 use settings::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
@@ -30,7 +30,7 @@ const RSYNC_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 const RSYNC_GRACE: Duration = Duration::from_secs(900);
 
 /// `martlet object-auditor`.
-pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
+pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), CommandFailure> {
     let conf = ObjectAuditorConf::load(&line.upkeep.conf)?;
     priority::make_room(&conf.own.common, priority::AUDITOR);
     let once = line.upkeep.once();
@@ -41,21 +41,23 @@ pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), Failure> {
     let devices = &line.devices;
     match conf.dark_data {
         // Only this watcher asks others.
-        Some(_) => run_all(conf.own.beginning(), once, |way| make(&Ground::of(way, devices))),
+        Some(_) => run_all(conf.own.beginning(), once, |context| {
+            make(&Ground::of(context, devices))
+        }),
         None => run_alone(conf.own.beginning(), once, |world, swift| {
             Ok(make(&Ground {
                 world,
                 hash: &swift.hash,
                 policies: &swift.policies,
                 devices,
-                way: None,
+                context: None,
             }))
         }),
     }
 }
 
 /// `martlet container-auditor`.
-pub fn container_auditor(line: &Upkeep) -> Result<(), Failure> {
+pub fn container_auditor(line: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerAuditorSettings>::load(&line.conf, CONTAINER_AUDITOR)?;
     let pace = containers(&conf);
     let its = (&conf.storage, &conf.statsd);
@@ -63,7 +65,7 @@ pub fn container_auditor(line: &Upkeep) -> Result<(), Failure> {
 }
 
 /// `martlet account-auditor`.
-pub fn account_auditor(line: &Upkeep) -> Result<(), Failure> {
+pub fn account_auditor(line: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<AccountAuditorSettings>::load(&line.conf, ACCOUNT_AUDITOR)?;
     let pace = accounts(&conf);
     let its = (&conf.storage, &conf.statsd);
@@ -90,48 +92,52 @@ fn database_auditor(
     once: bool,
     kind: Kind,
     pace: UpkeepPace,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     run_alone(beginning, once, |world, swift| {
         let ground = Ground {
             world,
             hash: &swift.hash,
             policies: &swift.policies,
             devices: &[],
-            way: None,
+            context: None,
         };
         Ok(vec![ground.database_auditor(storage, statsd, kind, pace)])
     })
 }
 
-/// What auditors stand on; they need nobody else, except for dark data.
+/// What auditors stand on; they need no other server, except for dark data.
 struct Ground<'a> {
     world: &'a World,
     hash: &'a HashPrefix,
     policies: &'a Policies,
     /// Of these devices; of all when empty.
     devices: &'a [String],
-    way: Option<&'a Way<'a>>,
+    context: Option<&'a UpkeepContext<'a>>,
 }
 
 impl<'a> Ground<'a> {
-    fn of(way: &'a Way<'a>, devices: &'a [String]) -> Self {
+    fn of(context: &'a UpkeepContext<'a>, devices: &'a [String]) -> Self {
         Self {
-            world: way.world,
-            hash: &way.rings.hash,
-            policies: &way.rings.policies,
+            world: context.world,
+            hash: &context.rings.hash,
+            policies: &context.rings.policies,
             devices,
-            way: Some(way),
+            context: Some(context),
         }
     }
 
     fn disks(&self, storage: &StorageCommon) -> Disks {
-        let drives = self.way.map(|way| way.drives.clone()).unwrap_or_default();
+        let drives = self.context.map(|context| context.drives.clone()).unwrap_or_default();
         let disks = Disks::new(self.world.clone(), &storage.devices, storage.mount_check);
         disks.only(self.devices).watched(drives)
     }
 
     fn recon(&self, storage: &StorageCommon) -> ReconWriter {
-        recon(self.world, storage, self.way.and_then(|way| way.recon.as_deref()))
+        recon(
+            self.world,
+            storage,
+            self.context.and_then(|context| context.recon.as_deref()),
+        )
     }
 }
 
@@ -149,7 +155,7 @@ struct DarkDataConf {
 }
 
 impl ObjectAuditorConf {
-    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn load(path: &Path) -> Result<Self, CommandFailure> {
         let mut own: UpkeepConf<ObjectAuditorSettings> = UpkeepConf::load(path, OBJECT_AUDITOR)?;
         let mut watched = None;
         for watcher in own.settings.watchers.clone() {
@@ -174,8 +180,8 @@ impl ObjectAuditorConf {
 }
 
 impl DarkDataConf {
-    /// What there is to warn of is told with the rest of the auditor's.
-    fn load(path: &Path, auditor: &mut UpkeepConf<ObjectAuditorSettings>) -> Result<Self, Failure> {
+    /// Its warnings are logged with the rest of the auditor's.
+    fn load(path: &Path, auditor: &mut UpkeepConf<ObjectAuditorSettings>) -> Result<Self, CommandFailure> {
         let section = format!("{OBJECT_AUDITOR}:watcher:{DARK_DATA}");
         let conf = UpkeepConf::<DarkDataSettings>::load(path, &section)?;
         auditor.warnings.extend(conf.warnings);
@@ -194,7 +200,7 @@ impl DarkDataConf {
     }
 }
 
-fn rsync_patience(document: &Document) -> Result<Duration, Failure> {
+fn rsync_patience(document: &Document) -> Result<Duration, CommandFailure> {
     const REPLICATOR: &str = "object-replicator";
     if document.section(REPLICATOR).is_none() {
         return Ok(RSYNC_PATIENCE);
@@ -212,7 +218,7 @@ impl Ground<'_> {
         pace: UpkeepPace,
     ) -> Daemon {
         let job = DatabaseAuditor::new(self.disks(storage), kind, self.hash.clone());
-        told(self.world, statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(storage))
+        measured(self.world, statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(storage))
     }
 
     /// The full scans, side by side, and the one that reads no bytes.
@@ -240,34 +246,34 @@ impl Ground<'_> {
             log_time: settings.log_time,
             sizes: settings.object_size_stats.clone(),
         };
-        let watched = conf.dark_data.as_ref().zip(self.way);
+        let watched = conf.dark_data.as_ref().zip(self.context);
         let job = ObjectAuditor::new(
             self.disks(&conf.own.storage),
             self.hash.clone(),
             self.policies.clone(),
             options,
-            watched.map(|(conf, way)| dark_data(way, conf)),
+            watched.map(|(conf, context)| dark_data(context, conf)),
             self.recon(&conf.own.storage),
         );
         let pace = UpkeepPace {
             per_second,
             interval: settings.interval,
         };
-        told(self.world, &conf.own.statsd, Daemon::new(self.world.clone(), job, pace))
+        measured(self.world, &conf.own.statsd, Daemon::new(self.world.clone(), job, pace))
     }
 }
 
-fn dark_data(way: &Way, conf: &DarkDataConf) -> DarkData {
+fn dark_data(context: &UpkeepContext, conf: &DarkDataConf) -> DarkData {
     let settings = &conf.settings;
     let containers = RingClient {
-        ring: way.rings.container.clone(),
-        ..way.ring_client(settings.conn_timeout, settings.node_timeout)
+        ring: context.rings.container.clone(),
+        ..context.ring_client(settings.conn_timeout, settings.node_timeout)
     };
-    DarkData::new(way.world.clone(), containers, conf.action, settings.grace_age)
+    DarkData::new(context.world.clone(), containers, conf.action, settings.grace_age)
 }
 
 /// What `martlet up` audits with.
-pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
+pub(super) fn for_up(context: &UpkeepContext, etc: &Path) -> Result<Vec<Daemon>, CommandFailure> {
     let mut objects = ObjectAuditorConf::load(&etc.join("object-server.conf"))?;
     logging::warn_of(&objects.own.warnings)?;
     if !objects.own.says("interval") {
@@ -281,15 +287,15 @@ pub(super) fn for_up(way: &Way, etc: &Path) -> Result<Vec<Daemon>, Failure> {
     if !account.says("interval") {
         account.settings.interval = UP_INTERVAL;
     }
-    let ground = Ground::of(way, &[]);
+    let ground = Ground::of(context, &[]);
     let niceness = objects.own.common.nice_priority.unwrap_or(priority::AUDITOR);
     let nice = World {
         pools: Arc::new(NiceThreads(niceness.0)),
-        ..way.world.clone()
+        ..context.world.clone()
     };
     let reading = Ground {
         world: &nice,
-        ..Ground::of(way, &[])
+        ..Ground::of(context, &[])
     };
     let mut daemons = reading.object_auditors(&objects);
     let pace = containers(&container);
@@ -304,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_of_watchers_in_vain_is_told_with_the_rest() {
+    fn what_is_asked_of_watchers_in_vain_is_logged_with_the_rest() {
         let text = "[object-auditor]\nwatchers = foo, swift#dark_data\n\
                     [object-auditor:watcher:swift#dark_data]\naction = burn\ngrace_aeg = 3\n";
         let path = std::env::temp_dir().join(format!("martlet-watchers-{}.conf", std::process::id()));
@@ -312,13 +318,16 @@ mod tests {
         let conf = ObjectAuditorConf::load(&path);
         std::fs::remove_file(&path).unwrap();
         let conf = conf.unwrap();
-        let told: Vec<String> = conf.own.beginning().warnings.iter().map(ToString::to_string).collect();
+        let measured: Vec<String> = conf.own.beginning().warnings.iter().map(ToString::to_string).collect();
         for words in [
             "watcher \"foo\" is not supported",
             "action \"burn\" is unknown",
             "grace_aeg",
         ] {
-            assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
+            assert!(
+                measured.iter().any(|line| line.contains(words)),
+                "{words}: {measured:?}"
+            );
         }
         assert_eq!(conf.dark_data.unwrap().action, DarkDataAction::Log);
     }

@@ -1,9 +1,9 @@
 //! From configuration to the replicators of account and container databases.
 
-use super::{Way, load, run, told};
+use super::{UpkeepContext, load, measured, run};
 use crate::addresses;
 use crate::cli::DatabaseReplicatorLine;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use listing_server::Kind;
 use peer::Timeouts;
 use settings::UpkeepConf;
@@ -28,7 +28,7 @@ const FILES: [(Kind, &str); 2] = [
 const UP_TRUST: Duration = Duration::from_secs(600);
 
 /// `martlet account-replicator` and `martlet container-replicator`.
-pub fn database_replicator(kind: Kind, line: &DatabaseReplicatorLine) -> Result<(), Failure> {
+pub fn database_replicator(kind: Kind, line: &DatabaseReplicatorLine) -> Result<(), CommandFailure> {
     let conf = Conf::load(&line.upkeep.conf, section(kind))?;
     let once = line.upkeep.once();
     // As with OpenStack's, a choice holds for single passes only.
@@ -36,13 +36,13 @@ pub fn database_replicator(kind: Kind, line: &DatabaseReplicatorLine) -> Result<
         devices: if once { &line.devices } else { &[] },
         partitions: if once { &line.partitions } else { &[] },
     };
-    run(conf.beginning(), once, |way| {
-        replicator(way, kind, &conf, &chosen, Duration::ZERO)
+    run(conf.beginning(), once, |context| {
+        replicator(context, kind, &conf, &chosen, Duration::ZERO)
     })
 }
 
 /// The replicators of a cluster in one process.
-pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Vec<Daemon>, Failure> {
+pub(super) fn for_up(context: &UpkeepContext<'_>, etc: &Path) -> Result<Vec<Daemon>, CommandFailure> {
     let all = Chosen {
         devices: &[],
         partitions: &[],
@@ -52,7 +52,7 @@ pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Vec<Daemon>, Failure> 
         if !conf.says("databases_per_second") {
             conf.settings.databases_per_second = super::UP_PER_SECOND;
         }
-        Ok(replicator(way, kind, &conf, &all, UP_TRUST))
+        Ok(replicator(context, kind, &conf, &all, UP_TRUST))
     };
     FILES.into_iter().map(one).collect()
 }
@@ -70,7 +70,7 @@ struct Chosen<'c> {
     partitions: &'c [u32],
 }
 
-fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust: Duration) -> Daemon {
+fn replicator(context: &UpkeepContext<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust: Duration) -> Daemon {
     let settings = &conf.settings;
     let timeouts = Timeouts {
         connect: settings.conn_timeout,
@@ -78,15 +78,15 @@ fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust
     };
     let ring_client = RingClient {
         ring: match kind {
-            Kind::Account => way.rings.account.clone(),
-            Kind::Container => way.rings.container.clone(),
+            Kind::Account => context.rings.account.clone(),
+            Kind::Container => context.rings.container.clone(),
         },
-        hash: way.rings.hash.clone(),
-        peers: way.peers.clone(),
+        hash: context.rings.hash.clone(),
+        peers: context.peers.clone(),
         timeouts,
     };
-    let disks = Disks::new(way.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(chosen.devices);
-    let disks = disks.watched(way.drives.clone());
+    let disks = Disks::new(context.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(chosen.devices);
+    let disks = disks.watched(context.drives.clone());
     let host = match settings.ring_ip.as_str() {
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,
@@ -104,7 +104,12 @@ fn replicator(way: &Way<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust
         per_second: settings.databases_per_second,
         interval: interval(conf),
     };
-    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), job, pace)).with_recon(way.recon(&conf.storage))
+    measured(
+        context.world,
+        &conf.statsd,
+        Daemon::new(context.world.clone(), job, pace),
+    )
+    .with_recon(context.recon(&conf.storage))
 }
 
 fn interval(conf: &Conf) -> Duration {

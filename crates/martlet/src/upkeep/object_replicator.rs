@@ -1,9 +1,9 @@
 //! From configuration to the object-replicator.
 
-use super::{Way, load, run, told};
+use super::{UpkeepContext, load, measured, run};
 use crate::addresses;
 use crate::cli::ObjectReplicatorLine;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use settings::UpkeepConf;
 use settings::object_replicator::ObjectReplicatorSettings;
 use std::path::Path;
@@ -21,17 +21,17 @@ const SECTION: &str = "object-replicator";
 const UP_CONCURRENCY: usize = 4;
 
 /// `martlet object-replicator`.
-pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), Failure> {
+pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), CommandFailure> {
     let conf = Conf::load(&line.upkeep.conf, SECTION)?;
     let once = line.upkeep.once();
     // As with OpenStack's, a choice holds for single passes only.
     let chosen = if once { Chosen::of(line) } else { Chosen::default() };
     method(&conf)?;
-    run(conf.beginning(), once, |way| replicator(way, &conf, chosen))
+    run(conf.beginning(), once, |context| replicator(context, &conf, chosen))
 }
 
 /// The replicator of a cluster in one process. No rsync daemon is there: objects travel by function calls.
-pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
+pub(super) fn for_up(context: &UpkeepContext<'_>, etc: &Path) -> Result<Daemon, CommandFailure> {
     let mut conf: Conf = load(etc, "object-server.conf", SECTION)?;
     if !conf.says("sync_method") {
         conf.settings.sync_method = "ssync".into();
@@ -40,7 +40,7 @@ pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
         conf.settings.concurrency = UP_CONCURRENCY;
     }
     method(&conf)?;
-    Ok(replicator(way, &conf, Chosen::default()))
+    Ok(replicator(context, &conf, Chosen::default()))
 }
 
 /// What the command line chooses; everything when empty.
@@ -61,7 +61,7 @@ impl Chosen {
     }
 }
 
-fn method(conf: &Conf) -> Result<SyncMethod, Failure> {
+fn method(conf: &Conf) -> Result<SyncMethod, CommandFailure> {
     let settings = &conf.settings;
     match settings.sync_method.as_str() {
         "ssync" => Ok(SyncMethod::Ssync),
@@ -77,27 +77,28 @@ fn method(conf: &Conf) -> Result<SyncMethod, Failure> {
             error_line: settings.rsync_error_log_line_length,
             log_transfers: settings.log_rsync_transfers,
         })),
-        other => Err(Failure::Usage(format!(
+        other => Err(CommandFailure::Usage(format!(
             "[{SECTION}] sync_method = {other}: expected rsync or ssync"
         ))),
     }
 }
 
-fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
+fn replicator(context: &UpkeepContext<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
     let settings = &conf.settings;
-    let replicated = way
+    let replicated = context
         .rings
         .policies
         .iter()
         .filter(|policy| policy.kind == PolicyKind::Replication);
-    let rings = replicated.filter_map(|policy| Some((policy.index, way.rings.objects.get(&policy.index)?.clone())));
+    let rings = replicated.filter_map(|policy| Some((policy.index, context.rings.objects.get(&policy.index)?.clone())));
     let ring_client = ObjectRingClient {
         rings: rings.collect(),
-        hash: way.rings.hash.clone(),
-        peers: way.peers.clone(),
+        hash: context.rings.hash.clone(),
+        peers: context.peers.clone(),
     };
-    let disks = Disks::new(way.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(&chosen.devices);
-    let disks = disks.watched(way.drives.clone());
+    let disks =
+        Disks::new(context.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(&chosen.devices);
+    let disks = disks.watched(context.drives.clone());
     let host = match settings.ring_ip.as_str() {
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,
@@ -129,7 +130,12 @@ fn replicator(way: &Way<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
         interval: interval(conf),
     };
     let job = ObjectReplicator::new(disks, ring_client, own, options);
-    told(way.world, &conf.statsd, Daemon::new(way.world.clone(), job, pace)).with_recon(way.recon(&conf.storage))
+    measured(
+        context.world,
+        &conf.statsd,
+        Daemon::new(context.world.clone(), job, pace),
+    )
+    .with_recon(context.recon(&conf.storage))
 }
 
 fn interval(conf: &Conf) -> Duration {

@@ -1,9 +1,9 @@
 //! From `account-server.conf` to the reaper of deleted accounts.
 
-use super::{Way, load, run, told};
+use super::{UpkeepContext, load, measured, run};
 use crate::addresses;
 use crate::cli::Upkeep;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use settings::{AccountReaperSettings, UpkeepConf};
 use std::path::Path;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use upkeep::{AccountReaper, Daemon, LocalServer, ReaperOptions, ReaperTargets, R
 
 const ACCOUNT_REAPER: &str = "account-reaper";
 
-/// Nobody waits for it, and it looks into every account.
+/// No request waits for it, and it looks into every account.
 const UP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// `martlet account-reaper`.
-pub fn account_reaper(upkeep: &Upkeep) -> Result<(), Failure> {
+pub fn account_reaper(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<AccountReaperSettings>::load(&upkeep.conf, ACCOUNT_REAPER)?;
-    run(conf.beginning(), upkeep.once(), |way| way.account_reaper(&conf))
+    run(conf.beginning(), upkeep.once(), |context| context.account_reaper(&conf))
 }
 
 /// Within a cluster in one process.
-pub(super) fn for_up(way: &Way<'_>, etc: &Path) -> Result<Daemon, Failure> {
+pub(super) fn for_up(context: &UpkeepContext<'_>, etc: &Path) -> Result<Daemon, CommandFailure> {
     let mut conf = load::<AccountReaperSettings>(etc, "account-server.conf", ACCOUNT_REAPER)?;
     if !conf.says("interval") {
         conf.settings.interval = UP_INTERVAL;
     }
-    Ok(way.account_reaper(&conf))
+    Ok(context.account_reaper(&conf))
 }
 
-impl Way<'_> {
+impl UpkeepContext<'_> {
     fn account_reaper(&self, conf: &UpkeepConf<AccountReaperSettings>) -> Daemon {
         let settings = &conf.settings;
         let accounts = self.ring_client(settings.conn_timeout, settings.node_timeout);
@@ -54,6 +54,7 @@ impl Way<'_> {
             per_second: 0.0,
             interval: settings.interval,
         };
-        told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(&conf.storage))
+        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+            .with_recon(self.recon(&conf.storage))
     }
 }

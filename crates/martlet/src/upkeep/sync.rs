@@ -1,9 +1,9 @@
 //! From `container-server.conf` and the realms to container-sync.
 
-use super::{Way, load, run_over, told};
+use super::{UpkeepContext, load, measured, run_over};
 use crate::addresses;
 use crate::cli::Upkeep;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use features::access::sync_realms::SyncRealms;
 use peer::{HttpService, Timeouts};
 use settings::{ContainerSyncDaemonSettings, UpkeepConf};
@@ -20,33 +20,37 @@ const CONTAINER_SYNC: &str = "container-sync";
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `martlet container-sync`.
-pub fn container_sync(upkeep: &Upkeep) -> Result<(), Failure> {
+pub fn container_sync(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerSyncDaemonSettings>::load(&upkeep.conf, CONTAINER_SYNC)?;
-    run_over(conf.beginning(), upkeep.once(), |way| {
-        let gateway = way.internal_gateway(&conf.settings.internal_client_conf_path)?;
-        Ok(vec![way.container_sync(&conf, gateway)?])
+    run_over(conf.beginning(), upkeep.once(), |context| {
+        let gateway = context.internal_gateway(&conf.settings.internal_client_conf_path)?;
+        Ok(vec![context.container_sync(&conf, gateway)?])
     })
 }
 
 /// Within a cluster in one process.
-pub(super) fn for_up(way: &Way<'_>, etc: &Path, gateway: Arc<dyn HttpService>) -> Result<Daemon, Failure> {
+pub(super) fn for_up(
+    context: &UpkeepContext<'_>,
+    etc: &Path,
+    gateway: Arc<dyn HttpService>,
+) -> Result<Daemon, CommandFailure> {
     let mut conf = load::<ContainerSyncDaemonSettings>(etc, "container-server.conf", CONTAINER_SYNC)?;
     if !conf.says("interval") {
         conf.settings.interval = super::UP_INTERVAL;
     }
-    way.container_sync(&conf, gateway)
+    context.container_sync(&conf, gateway)
 }
 
-impl Way<'_> {
+impl UpkeepContext<'_> {
     fn container_sync(
         &self,
         conf: &UpkeepConf<ContainerSyncDaemonSettings>,
         gateway: Arc<dyn HttpService>,
-    ) -> Result<Daemon, Failure> {
+    ) -> Result<Daemon, CommandFailure> {
         let settings = &conf.settings;
         let proxies: Result<Vec<HttpProxy>, vocabulary::Fault> =
             settings.sync_proxy.iter().map(|proxy| proxy.parse()).collect();
-        let proxies = proxies.map_err(|why| Failure::Usage(format!("sync_proxy in [container-sync]: {why}")))?;
+        let proxies = proxies.map_err(|why| CommandFailure::Usage(format!("sync_proxy in [container-sync]: {why}")))?;
         let client = InternalClient::new(
             self.world.clone(),
             gateway,
@@ -77,7 +81,7 @@ impl Way<'_> {
             interval: settings.interval,
         };
         Ok(
-            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
                 .with_recon(self.recon(&conf.storage)),
         )
     }

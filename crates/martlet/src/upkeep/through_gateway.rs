@@ -3,9 +3,9 @@
 //! As a command each reads the gateway's pipeline from where OpenStack's does: its own file or
 //! `internal-client.conf`; within `up` they share one, over what the clients' gateway knows and caches.
 
-use super::{Inner, Way, load, run_over, sync, told};
+use super::{UpCluster, UpkeepContext, load, measured, run_over, sync};
 use crate::cli::{Expirer, Upkeep};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::proxy;
 use gateway::{Gateway, LiveRing};
 use peer::{HttpService, Timeouts};
@@ -30,17 +30,17 @@ const RECONCILER_CONF: &str = "container-reconciler.conf";
 
 /// As OpenStack's expirer waits for container servers.
 const CONN_TIMEOUT: Duration = Duration::from_millis(500);
-/// Likewise.
+/// As OpenStack's expirer waits for the response of container servers.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Many deletions take longer than one.
-const LOT_TIMEOUT: Duration = Duration::from_secs(60);
+const BATCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Within one process a deletion costs little.
 const UP_EXPIRER_CONCURRENCY: usize = 32;
 
 /// `martlet object-expirer`.
-pub fn object_expirer(expirer: &Expirer) -> Result<(), Failure> {
+pub fn object_expirer(expirer: &Expirer) -> Result<(), CommandFailure> {
     let path = &expirer.upkeep.conf;
     let mut conf = UpkeepConf::<ObjectExpirerSettings>::load(path, OBJECT_EXPIRER)?;
     let settings = &mut conf.settings;
@@ -52,17 +52,19 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), Failure> {
         true => path.clone(),
         false => settings.internal_client_conf_path.clone(),
     };
-    run_over(conf.beginning(), expirer.upkeep.once(), |way| {
-        Ok(vec![way.object_expirer(&conf, way.internal_gateway(&gateway)?)?])
+    run_over(conf.beginning(), expirer.upkeep.once(), |context| {
+        Ok(vec![
+            context.object_expirer(&conf, context.internal_gateway(&gateway)?)?,
+        ])
     })
 }
 
 /// `martlet container-reconciler`.
-pub fn container_reconciler(upkeep: &Upkeep) -> Result<(), Failure> {
+pub fn container_reconciler(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerReconcilerSettings>::load(&upkeep.conf, CONTAINER_RECONCILER)?;
-    run_over(conf.beginning(), upkeep.once(), |way| {
-        let gateway = way.internal_gateway(&upkeep.conf)?;
-        Ok(vec![way.container_reconciler(&conf, gateway)?])
+    run_over(conf.beginning(), upkeep.once(), |context| {
+        let gateway = context.internal_gateway(&upkeep.conf)?;
+        Ok(vec![context.container_reconciler(&conf, gateway)?])
     })
 }
 
@@ -73,9 +75,9 @@ fn is_expirers_own(path: &Path) -> bool {
 }
 
 /// What speaks through a gateway within a cluster in one process.
-pub(super) fn for_up(way: &Way<'_>, inner: &Inner<'_>) -> Result<Vec<Daemon>, Failure> {
+pub(super) fn for_up(context: &UpkeepContext<'_>, inner: &UpCluster<'_>) -> Result<Vec<Daemon>, CommandFailure> {
     let conf = ProxyConf::load_internal(&inner.etc.join(INTERNAL_CLIENT))?;
-    let gateway: Arc<dyn HttpService> = proxy::build_beside(inner.gateway, way.world, &conf, inner.swift)?;
+    let gateway: Arc<dyn HttpService> = proxy::build_beside(inner.gateway, context.world, &conf, inner.swift)?;
     let file = match inner.etc.join(EXPIRER_CONF).exists() {
         true => EXPIRER_CONF,
         false => "object-server.conf",
@@ -92,27 +94,27 @@ pub(super) fn for_up(way: &Way<'_>, inner: &Inner<'_>) -> Result<Vec<Daemon>, Fa
         expirer.settings.tasks_per_second = 0.0;
     }
     let mut daemons = vec![
-        way.object_expirer(&expirer, gateway.clone())?,
-        sync::for_up(way, inner.etc, gateway)?,
+        context.object_expirer(&expirer, gateway.clone())?,
+        sync::for_up(context, inner.etc, gateway)?,
     ];
     let own_file = inner.etc.join(RECONCILER_CONF);
     if own_file.exists() {
         // Its gateway must not follow links, as the others' may.
         let gateway = proxy::build_beside(
             inner.gateway,
-            way.world,
+            context.world,
             &ProxyConf::load_internal(&own_file)?,
             inner.swift,
         )?;
         let reconciler = load::<ContainerReconcilerSettings>(inner.etc, RECONCILER_CONF, CONTAINER_RECONCILER)?;
-        daemons.push(way.container_reconciler(&reconciler, gateway)?);
+        daemons.push(context.container_reconciler(&reconciler, gateway)?);
     }
     Ok(daemons)
 }
 
-impl Way<'_> {
+impl UpkeepContext<'_> {
     /// The gateway that `conf` describes.
-    pub(super) fn internal_gateway(&self, conf: &Path) -> Result<Arc<dyn HttpService>, Failure> {
+    pub(super) fn internal_gateway(&self, conf: &Path) -> Result<Arc<dyn HttpService>, CommandFailure> {
         let conf = ProxyConf::load_internal(conf)?;
         let gateway: Arc<Gateway> =
             proxy::build_internal(self.world, &conf, self.swift, self.rings.clone(), self.peers.clone())?;
@@ -123,7 +125,7 @@ impl Way<'_> {
         &self,
         conf: &UpkeepConf<ContainerReconcilerSettings>,
         gateway: Arc<dyn HttpService>,
-    ) -> Result<Daemon, Failure> {
+    ) -> Result<Daemon, CommandFailure> {
         let settings = &conf.settings;
         check_share(settings.process, settings.processes)?;
         let options = ReconcilerOptions {
@@ -146,7 +148,7 @@ impl Way<'_> {
             interval: settings.interval,
         };
         Ok(
-            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
                 .with_recon(self.recon(&conf.storage)),
         )
     }
@@ -155,7 +157,7 @@ impl Way<'_> {
         &self,
         conf: &UpkeepConf<ObjectExpirerSettings>,
         gateway: Arc<dyn HttpService>,
-    ) -> Result<Daemon, Failure> {
+    ) -> Result<Daemon, CommandFailure> {
         let settings = &conf.settings;
         check_share(settings.process, settings.processes)?;
         let account = &settings.expiring_objects_account_name;
@@ -191,13 +193,13 @@ impl Way<'_> {
             interval: settings.interval,
         };
         Ok(
-            told(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
+            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
                 .with_recon(self.recon(&conf.storage)),
         )
     }
 }
 
-impl Way<'_> {
+impl UpkeepContext<'_> {
     /// Those who hold objects of which there are replicas.
     fn object_servers(&self, containers: LiveRing) -> ObjectServers {
         let policies = self.rings.policies.iter();
@@ -211,15 +213,15 @@ impl Way<'_> {
             peers: self.peers.clone(),
             timeouts: Timeouts {
                 connect: CONN_TIMEOUT,
-                response: LOT_TIMEOUT,
+                response: BATCH_TIMEOUT,
             },
         }
     }
 }
 
-fn check_share(process: u64, processes: u64) -> Result<(), Failure> {
+fn check_share(process: u64, processes: u64) -> Result<(), CommandFailure> {
     match processes > 0 && process >= processes {
-        true => Err(Failure::Usage(format!(
+        true => Err(CommandFailure::Usage(format!(
             "process must be less than processes: process is {process}, processes is {processes}; processes are \
              counted from 0"
         ))),

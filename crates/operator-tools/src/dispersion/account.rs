@@ -109,7 +109,7 @@ impl Account {
             let before = names.len();
             names.extend(found);
             match names.last() {
-                // Who lists the same page again would do so for ever.
+                // Listing the same page again would go on for ever.
                 Some(last) if names.len() > before && *last == marker => {
                     return Err(format!("GET {path}: a page ends where the one before it ended"));
                 }
@@ -151,9 +151,9 @@ impl Account {
 }
 
 /// Storage URL and token, or why there is none.
-type Opened = Result<(String, String), String>;
+type AccountAccess = Result<(String, String), String>;
 
-async fn tempauth(connections: &Connections, url: &Url, settings: &DispersionSettings) -> Opened {
+async fn tempauth(connections: &Connections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
     let headers = [
         ("x-auth-user", settings.auth_user.as_str()),
         ("x-auth-key", settings.auth_key.0.as_str()),
@@ -165,7 +165,7 @@ async fn tempauth(connections: &Connections, url: &Url, settings: &DispersionSet
     }
 }
 
-async fn keystone_2(connections: &Connections, url: &Url, settings: &DispersionSettings) -> Opened {
+async fn keystone_2(connections: &Connections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
     let (tenant, user) = settings
         .auth_user
         .split_once(':')
@@ -174,10 +174,10 @@ async fn keystone_2(connections: &Connections, url: &Url, settings: &DispersionS
         "passwordCredentials": {"username": user, "password": settings.auth_key.0}}});
     let url = url.with("/tokens");
     let answer = ask(connections, Method::POST, &url, &[], Some(&body), &settings.auth_url).await?;
-    let said = answer
+    let response = answer
         .json()
         .map_err(|error| format!("{}: {error}", settings.auth_url))?;
-    let access = &said["access"];
+    let access = &response["access"];
     let services = access["serviceCatalog"].as_array().into_iter().flatten();
     let stores = services.filter(|service| service["type"] == "object-store");
     let endpoints = stores.flat_map(|service| service["endpoints"].as_array().into_iter().flatten());
@@ -186,7 +186,7 @@ async fn keystone_2(connections: &Connections, url: &Url, settings: &DispersionS
     opened(storage, access["token"]["id"].as_str(), settings)
 }
 
-async fn keystone_3(connections: &Connections, url: Url, settings: &DispersionSettings) -> Opened {
+async fn keystone_3(connections: &Connections, url: Url, settings: &DispersionSettings) -> AccountAccess {
     let domain = |name: &str| match name {
         "" => json!({"id": "default"}),
         name => json!({"name": name}),
@@ -197,11 +197,11 @@ async fn keystone_3(connections: &Connections, url: Url, settings: &DispersionSe
         "scope": {"project": {"name": settings.project_name, "domain": domain(&settings.project_domain_name)}}}});
     let url = url.with("/auth/tokens");
     let answer = ask(connections, Method::POST, &url, &[], Some(&body), &settings.auth_url).await?;
-    let said = answer
+    let response = answer
         .json()
         .map_err(|error| format!("{}: {error}", settings.auth_url))?;
     let interface = settings.endpoint_type.trim_end_matches("URL");
-    let services = said["token"]["catalog"].as_array().into_iter().flatten();
+    let services = response["token"]["catalog"].as_array().into_iter().flatten();
     let stores = services.filter(|service| service["type"] == "object-store");
     let endpoints = stores.flat_map(|service| service["endpoints"].as_array().into_iter().flatten());
     let mut fitting = endpoints.filter(|endpoint| endpoint["interface"] == interface && in_region(endpoint, settings));
@@ -213,7 +213,7 @@ fn in_region(endpoint: &Value, settings: &DispersionSettings) -> bool {
     settings.region_name.is_empty() || endpoint["region"] == settings.region_name.as_str()
 }
 
-fn opened(storage: Option<&str>, token: Option<&str>, settings: &DispersionSettings) -> Opened {
+fn opened(storage: Option<&str>, token: Option<&str>, settings: &DispersionSettings) -> AccountAccess {
     let (kind, place) = (&settings.endpoint_type, &settings.auth_url);
     let storage = storage.ok_or_else(|| format!("{place}: the catalogue has no {kind} of an object-store"))?;
     let token = token.ok_or_else(|| format!("{place}: the answer has no token"))?;

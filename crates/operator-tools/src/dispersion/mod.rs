@@ -20,11 +20,11 @@ mod populate;
 mod progress;
 mod report;
 
-pub use populate::{Arguments as PopulateArguments, run as populate};
-pub use report::{Arguments as ReportArguments, run as report};
+pub use populate::{PopulateArguments, run as populate};
+pub use report::{ReportArguments, run as report};
 
 use crate::conf_file::ConfSection;
-use crate::console::{Console, Status};
+use crate::console::{Console, ToolStatus};
 use crate::swift_dir::read_ring;
 use crate::words::path;
 use account::Account;
@@ -37,7 +37,7 @@ use std::path::PathBuf;
 use vocabulary::{HashPrefix, Partition, Policy};
 use world::World;
 
-/// What both programs are told.
+/// The options of both programs.
 #[derive(Debug, Clone, Args)]
 #[command(args_override_self = true)]
 pub struct Common {
@@ -72,45 +72,45 @@ struct Ground<'a> {
 }
 
 /// Why there is nothing to work with.
-enum Unfit {
+enum DispersionError {
     /// The line to end with.
     Line(String),
     /// Likewise, while writing.
     Io(io::Error),
 }
 
-impl From<io::Error> for Unfit {
+impl From<io::Error> for DispersionError {
     fn from(error: io::Error) -> Self {
-        Unfit::Io(error)
+        DispersionError::Io(error)
     }
 }
 
-impl Unfit {
-    fn end(self, console: &mut Console<'_>) -> io::Result<Status> {
+impl DispersionError {
+    fn end(self, console: &mut Console<'_>) -> io::Result<ToolStatus> {
         match self {
-            Unfit::Line(line) => {
+            DispersionError::Line(line) => {
                 console.complain(line)?;
-                Ok(Status::FAILURE)
+                Ok(ToolStatus::FAILURE)
             }
-            Unfit::Io(error) => Err(error),
+            DispersionError::Io(error) => Err(error),
         }
     }
 }
 
 impl<'a> Ground<'a> {
-    fn read(world: &'a World, common: &Common) -> Result<Self, Unfit> {
-        let line = |error: &dyn std::fmt::Display| Unfit::Line(error.to_string());
+    fn read(world: &'a World, common: &Common) -> Result<Self, DispersionError> {
+        let line = |error: &dyn std::fmt::Display| DispersionError::Line(error.to_string());
         if !common.conf.exists() {
-            return Err(Unfit::Line(format!(
+            return Err(DispersionError::Line(format!(
                 "Unable to read config file: {}",
                 common.conf.display()
             )));
         }
-        let section = ConfSection::read(&common.conf, SECTION).map_err(Unfit::Line)?;
+        let section = ConfSection::read(&common.conf, SECTION).map_err(DispersionError::Line)?;
         for name in ["auth_url", "auth_user", "auth_key"] {
-            if section.text(name, "").map_err(Unfit::Line)?.is_empty() {
+            if section.text(name, "").map_err(DispersionError::Line)?.is_empty() {
                 let conf = common.conf.display();
-                return Err(Unfit::Line(format!("{conf}: [{SECTION}] has no {name}")));
+                return Err(DispersionError::Line(format!("{conf}: [{SECTION}] has no {name}")));
             }
         }
         let mut settings = DispersionSettings::load(&common.conf).map_err(|error| line(&error))?;
@@ -118,13 +118,12 @@ impl<'a> Ground<'a> {
         let swift = SwiftConf::load_from_dir(&settings.swift_dir).map_err(|error| line(&error))?;
         let policy = match &common.policy_name {
             None => swift.policies.default_policy(),
-            Some(name) => {
-                (swift.policies.by_name(name)).ok_or_else(|| Unfit::Line(format!("Unable to find policy: {name}")))?
-            }
+            Some(name) => (swift.policies.by_name(name))
+                .ok_or_else(|| DispersionError::Line(format!("Unable to find policy: {name}")))?,
         };
         let ring = |name: &str| {
             let path = settings.swift_dir.join(format!("{name}.ring.gz"));
-            read_ring(world, &path).map_err(Unfit::Line)
+            read_ring(world, &path).map_err(DispersionError::Line)
         };
         Ok(Self {
             world,
@@ -136,8 +135,10 @@ impl<'a> Ground<'a> {
         })
     }
 
-    async fn account(&self) -> Result<Account, Unfit> {
-        Account::open(self.world, &self.settings).await.map_err(Unfit::Line)
+    async fn account(&self) -> Result<Account, DispersionError> {
+        Account::open(self.world, &self.settings)
+            .await
+            .map_err(DispersionError::Line)
     }
 
     /// What the names of containers begin with.
@@ -183,8 +184,8 @@ mod tests {
     use super::shortly;
 
     #[test]
-    fn times_are_told_in_the_largest_unit_that_they_pass() {
-        for (seconds, told) in [
+    fn times_are_shown_in_the_largest_unit_that_they_pass() {
+        for (seconds, shown) in [
             (0.2, "0s"),
             (60.0, "60s"),
             (61.0, "1m"),
@@ -193,7 +194,7 @@ mod tests {
             (9_000.0, "2h"),
             (360_000.0, "100h"),
         ] {
-            assert_eq!(shortly(seconds), told);
+            assert_eq!(shortly(seconds), shown);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::account::Account;
 use super::progress::Progress;
-use super::{ANEW, Common, Ground, Unfit, shortly};
-use crate::console::{Console, Status};
+use super::{ANEW, Common, DispersionError, Ground, shortly};
+use crate::console::{Console, ToolStatus};
 use crate::words::whole;
 use clap::Args;
 use futures_util::StreamExt;
@@ -15,7 +15,7 @@ use world::World;
 /// The command line.
 #[derive(Debug, Clone, Args)]
 #[command(args_override_self = true)]
-pub struct Arguments {
+pub struct PopulateArguments {
     #[command(flatten)]
     common: Common,
     /// The number to begin with in names of containers.
@@ -30,21 +30,27 @@ pub struct Arguments {
 }
 
 /// Makes what is wanting.
-pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub async fn run(arguments: &PopulateArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     match populate(arguments, world, console).await {
-        Ok(()) => Ok(Status::SUCCESS),
+        Ok(()) => Ok(ToolStatus::SUCCESS),
         Err(unfit) => unfit.end(console),
     }
 }
 
-async fn populate(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> Result<(), Unfit> {
+async fn populate(
+    arguments: &PopulateArguments,
+    world: &World,
+    console: &mut Console<'_>,
+) -> Result<(), DispersionError> {
     let common = &arguments.common;
     let ground = Ground::read(world, common)?;
     console.say(format_args!("Using storage policy: {} ", ground.policy.name))?;
     let containers = ground.settings.container_populate && !common.object_only;
     let objects = ground.settings.object_populate && !common.container_only;
     if !containers && !objects {
-        return Err(Unfit::Line("Neither container or object populate is set to run".into()));
+        return Err(DispersionError::Line(
+            "Neither container or object populate is set to run".into(),
+        ));
     }
     let account = ground.account().await?;
     let of = Populating {
@@ -68,12 +74,12 @@ struct Populating<'a> {
 }
 
 impl Populating<'_> {
-    async fn containers(&self, start: i64, console: &mut Console<'_>) -> Result<(), Unfit> {
+    async fn containers(&self, start: i64, console: &mut Console<'_>) -> Result<(), DispersionError> {
         let (ground, account) = (self.ground, self.account);
         let prefix = ground.container_prefix();
         let partition = |name: &str| ground.partition_of_container(&account.name, name);
         let there = match self.no_overlap {
-            true => account.names("", &prefix).await.map_err(Unfit::Line)?,
+            true => account.names("", &prefix).await.map_err(DispersionError::Line)?,
             false => vec![],
         };
         let names = self.choose(start, &prefix, &there, ground.containers.partition_count(), partition);
@@ -90,17 +96,17 @@ impl Populating<'_> {
         )
     }
 
-    async fn objects(&self, start: i64, console: &mut Console<'_>) -> Result<(), Unfit> {
+    async fn objects(&self, start: i64, console: &mut Console<'_>) -> Result<(), DispersionError> {
         let (ground, account) = (self.ground, self.account);
         let container = ground.objects_container();
         let made = account.make_container(&container, &ground.policy.name).await;
-        made.map_err(Unfit::Line)?;
+        made.map_err(DispersionError::Line)?;
         let partition = |name: &str| ground.partition_of_object(&account.name, name);
         let there = match self.no_overlap {
             true => account
                 .names(&format!("/{container}"), "dispersion_")
                 .await
-                .map_err(Unfit::Line)?,
+                .map_err(DispersionError::Line)?,
             false => vec![],
         };
         let names = self.choose(
@@ -149,7 +155,7 @@ impl Populating<'_> {
         names: Vec<String>,
         make: impl Fn(String) -> F,
         console: &mut Console<'_>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), DispersionError> {
         let clock = &self.ground.world.clock;
         let (count, began, retried) = (names.len(), clock.elapsed(), self.account.retried());
         let doing = format!("Creating {what}");
@@ -157,7 +163,7 @@ impl Populating<'_> {
         let at_once = self.ground.settings.concurrency.max(1);
         let mut making = futures_util::stream::iter(names.into_iter().map(make)).buffer_unordered(at_once);
         while let Some(made) = making.next().await {
-            made.map_err(Unfit::Line)?;
+            made.map_err(DispersionError::Line)?;
             progress.step(self.account.retried() - retried, clock.elapsed(), console)?;
         }
         let took = shortly(clock.elapsed().saturating_sub(began).as_secs_f64());
@@ -177,7 +183,7 @@ impl Populating<'_> {
         partitions: u32,
         partition: impl Fn(&str) -> Partition,
         console: &mut Console<'_>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), DispersionError> {
         if self.no_overlap {
             let before: HashSet<Partition> = there.iter().map(|name| partition(name)).collect();
             let covered = (before.len() + made) as f64 / f64::from(partitions) * 100.0;

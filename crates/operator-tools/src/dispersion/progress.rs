@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_told_after_two_seconds_and_every_five() {
+    fn is_written_after_two_seconds_and_every_five() {
         let (mut out, mut err) = (vec![], vec![]);
         let mut console = Console {
             out: &mut out,
@@ -65,8 +65,8 @@ mod tests {
             let now = began + Duration::from_secs(second);
             progress.step(second / 4, now, &mut console).unwrap();
         }
-        let told = "\r\x1b[KCreating objects: 2 of 400, 7m left, 0 retries\r\x1b[KCreating objects: 7 of 400, 7m left, 1 retries";
-        assert_eq!(String::from_utf8(out).unwrap(), told);
+        let written = "\r\x1b[KCreating objects: 2 of 400, 7m left, 0 retries\r\x1b[KCreating objects: 7 of 400, 7m left, 1 retries";
+        assert_eq!(String::from_utf8(out).unwrap(), written);
         assert!(err.is_empty());
     }
 }

@@ -2,8 +2,8 @@
 
 use super::account::Account;
 use super::progress::Progress;
-use super::{ANEW, Common, Ground, Unfit, shortly};
-use crate::console::{Console, Status};
+use super::{ANEW, Common, DispersionError, Ground, shortly};
+use crate::console::{Console, ToolStatus};
 use clap::Args;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method};
@@ -27,7 +27,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 /// The command line.
 #[derive(Debug, Clone, Args)]
 #[command(args_override_self = true)]
-pub struct Arguments {
+pub struct ReportArguments {
     #[command(flatten)]
     common: Common,
     /// The report as JSON.
@@ -42,14 +42,14 @@ pub struct Arguments {
 }
 
 /// Asks, and says what is wanting.
-pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
+pub async fn run(arguments: &ReportArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     match report(arguments, world, console).await {
-        Ok(()) => Ok(Status::SUCCESS),
+        Ok(()) => Ok(ToolStatus::SUCCESS),
         Err(unfit) => unfit.end(console),
     }
 }
 
-async fn report(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> Result<(), Unfit> {
+async fn report(arguments: &ReportArguments, world: &World, console: &mut Console<'_>) -> Result<(), DispersionError> {
     let common = &arguments.common;
     let ground = Ground::read(world, common)?;
     let json = arguments.dump_json || ground.settings.dump_json;
@@ -59,7 +59,9 @@ async fn report(arguments: &Arguments, world: &World, console: &mut Console<'_>)
     let containers = ground.settings.container_report && !common.object_only;
     let objects = ground.settings.object_report && !common.container_only;
     if !containers && !objects {
-        return Err(Unfit::Line("Neither container or object report is set to run".into()));
+        return Err(DispersionError::Line(
+            "Neither container or object report is set to run".into(),
+        ));
     }
     let account = ground.account().await?;
     let reporting = Reporting {
@@ -69,23 +71,23 @@ async fn report(arguments: &Arguments, world: &World, console: &mut Console<'_>)
         arguments,
         json,
         retried: AtomicU64::new(0),
-        told: Mutex::default(),
+        reported: Mutex::default(),
     };
-    let mut told = Map::new();
+    let mut reported = Map::new();
     if containers {
-        told.insert("container".into(), reporting.containers(console).await?);
+        reported.insert("container".into(), reporting.containers(console).await?);
     }
     if objects {
-        told.insert("object".into(), reporting.objects(console).await?);
+        reported.insert("object".into(), reporting.objects(console).await?);
     }
     if json {
-        console.say(dumps(&told))?;
+        console.say(dumps(&reported))?;
     }
     Ok(())
 }
 
 /// As Python's `json.dumps` spaces it.
-fn dumps(told: &Map<String, Value>) -> String {
+fn dumps(reported: &Map<String, Value>) -> String {
     let value = |value: &Value| match value.as_f64() {
         Some(real) if value.is_f64() => pythonic::float(real),
         _ => value.to_string(),
@@ -99,7 +101,7 @@ fn dumps(told: &Map<String, Value>) -> String {
             format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
     };
-    let parts = told
+    let parts = reported
         .iter()
         .map(|(name, fields)| format!("\"{name}\": {}", part(fields)));
     format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
@@ -109,15 +111,15 @@ struct Reporting<'a> {
     ground: &'a Ground<'a>,
     account: &'a Account,
     peers: Peers,
-    arguments: &'a Arguments,
+    arguments: &'a ReportArguments,
     json: bool,
     retried: AtomicU64,
     /// What has been complained of: of one server once.
-    told: Mutex<HashSet<String>>,
+    reported: Mutex<HashSet<String>>,
 }
 
 /// One thing whose copies are counted.
-struct Thing {
+struct ProbedItem {
     partition: Partition,
     path: Arc<EntityPath>,
 }
@@ -131,33 +133,39 @@ struct Copies {
 }
 
 impl Reporting<'_> {
-    async fn containers(&self, console: &mut Console<'_>) -> Result<Value, Unfit> {
+    async fn containers(&self, console: &mut Console<'_>) -> Result<Value, DispersionError> {
         let (ground, account) = (self.ground, &self.account.name);
         let listed = self.account.names("", &ground.container_prefix()).await;
-        let things = listed.map_err(Unfit::Line)?.into_iter().map(|name| Thing {
-            partition: ground.partition_of_container(account, &name),
-            path: Arc::new(EntityPath {
-                account: account.clone(),
-                container: Some(name),
-                object: None,
-            }),
-        });
+        let things = listed
+            .map_err(DispersionError::Line)?
+            .into_iter()
+            .map(|name| ProbedItem {
+                partition: ground.partition_of_container(account, &name),
+                path: Arc::new(EntityPath {
+                    account: account.clone(),
+                    container: Some(name),
+                    object: None,
+                }),
+            });
         self.copies("container", &ground.containers, things.collect(), console)
             .await
     }
 
-    async fn objects(&self, console: &mut Console<'_>) -> Result<Value, Unfit> {
+    async fn objects(&self, console: &mut Console<'_>) -> Result<Value, DispersionError> {
         let (ground, account) = (self.ground, &self.account.name);
         let container = ground.objects_container();
         let listed = self.account.names(&format!("/{container}"), "dispersion_").await;
-        let things = listed.map_err(Unfit::Line)?.into_iter().map(|name| Thing {
-            partition: ground.partition_of_object(account, &name),
-            path: Arc::new(EntityPath {
-                account: account.clone(),
-                container: Some(container.clone()),
-                object: Some(name),
-            }),
-        });
+        let things = listed
+            .map_err(DispersionError::Line)?
+            .into_iter()
+            .map(|name| ProbedItem {
+                partition: ground.partition_of_object(account, &name),
+                path: Arc::new(EntityPath {
+                    account: account.clone(),
+                    container: Some(container.clone()),
+                    object: Some(name),
+                }),
+            });
         self.copies("object", &ground.objects, things.collect(), console).await
     }
 
@@ -165,12 +173,12 @@ impl Reporting<'_> {
         &self,
         kind: &str,
         ring: &Ring,
-        things: Vec<Thing>,
+        things: Vec<ProbedItem>,
         console: &mut Console<'_>,
-    ) -> Result<Value, Unfit> {
+    ) -> Result<Value, DispersionError> {
         let listed = things.len();
         let mut seen = HashSet::new();
-        let things: Vec<Thing> = things
+        let things: Vec<ProbedItem> = things
             .into_iter()
             .filter(|thing| seen.insert(thing.partition))
             .collect();
@@ -195,7 +203,7 @@ impl Reporting<'_> {
                 progress.step(retried(), clock.elapsed(), console)?;
             }
         }
-        let mut sum = Sum {
+        let mut sum = CopySum {
             kind,
             objects: kind == "object",
             listed,
@@ -204,7 +212,7 @@ impl Reporting<'_> {
             seconds: clock.elapsed().saturating_sub(began).as_secs_f64(),
             partitions: ring.partition_count(),
             replicas: ring.replica_count(),
-            ..Sum::default()
+            ..CopySum::default()
         };
         for copies in counted {
             for complaint in copies.complaints {
@@ -232,12 +240,12 @@ impl Reporting<'_> {
     }
 
     fn first_time(&self, complaint: &str) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.insert(complaint.to_owned())
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.insert(complaint.to_owned())
     }
 
     /// Asks every primary of a thing.
-    async fn count(&self, ring: &Ring, thing: &Thing) -> Copies {
+    async fn count(&self, ring: &Ring, thing: &ProbedItem) -> Copies {
         let mut copies = Copies {
             partition: thing.partition,
             expected: 0,
@@ -255,7 +263,7 @@ impl Reporting<'_> {
     }
 
     /// Whether a device has it; else what there is to say of that.
-    async fn ask(&self, device: &Device, thing: &Thing) -> Result<(), Option<String>> {
+    async fn ask(&self, device: &Device, thing: &ProbedItem) -> Result<(), Option<String>> {
         let ip = if device.ip.contains(':') {
             format!("[{}]", device.ip)
         } else {
@@ -308,7 +316,7 @@ impl Reporting<'_> {
 
 /// All copies of one kind of thing.
 #[derive(Default)]
-struct Sum<'k> {
+struct CopySum<'k> {
     kind: &'k str,
     objects: bool,
     listed: usize,
@@ -323,7 +331,7 @@ struct Sum<'k> {
     missing: BTreeMap<usize, usize>,
 }
 
-impl Sum<'_> {
+impl CopySum<'_> {
     fn add(&mut self, expected: usize, found: usize) {
         self.expected += expected;
         self.found += found;
@@ -394,11 +402,11 @@ impl Sum<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Sum;
+    use super::CopySum;
 
     #[test]
     fn how_bad_it_is_stands_first_and_one_is_no_plural() {
-        for (replicas, missing, count, told) in [
+        for (replicas, missing, count, reported) in [
             (3, 0, 5, "There were 5 partitions missing 0 copies."),
             (3, 1, 1, "There was 1 partition missing 1 copy."),
             (3, 1, 2, "There were 2 partitions missing 1 copy."),
@@ -408,11 +416,11 @@ mod tests {
             (1, 0, 7, "There were 7 partitions missing 0 copies."),
             (1, 1, 7, "!!! There were 7 partitions missing all copies."),
         ] {
-            let sum = Sum {
+            let sum = CopySum {
                 replicas,
-                ..Sum::default()
+                ..CopySum::default()
             };
-            assert_eq!(sum.wanting(missing, count), told);
+            assert_eq!(sum.wanting(missing, count), reported);
         }
     }
 }

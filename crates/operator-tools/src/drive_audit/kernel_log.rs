@@ -123,9 +123,9 @@ impl KernelLog {
 
 /// The machine knows its time zone.
 fn local_now() -> io::Result<Local> {
-    let said = Command::new("date").arg("+%Y %m %d %H %M %S").output()?;
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    let parts: Vec<i64> = said.split_whitespace().filter_map(|part| part.parse().ok()).collect();
+    let output = Command::new("date").arg("+%Y %m %d %H %M %S").output()?;
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let parts: Vec<i64> = output.split_whitespace().filter_map(|part| part.parse().ok()).collect();
     parts
         .try_into()
         .map_err(|_| io::Error::other("date does not tell the time"))

@@ -19,23 +19,23 @@ impl Checks<'_, '_, '_> {
         let own = self.own_rings();
         if self.arguments.verbose {
             for (name, sum) in &own {
-                self.teller.line(format_args!("-> On disk {name} md5sum: {sum}"))?;
+                self.writer.line(format_args!("-> On disk {name} md5sum: {sum}"))?;
             }
         }
         let (mut matched, mut wrong) = (0, 0);
         for answer in self.ask("ringmd5").await? {
-            let Ok(said) = answer.said else {
+            let Ok(body) = answer.body else {
                 wrong += 1;
                 continue;
             };
             let mut differs = false;
-            for (path, sum) in said.as_object().into_iter().flatten() {
+            for (path, sum) in body.as_object().into_iter().flatten() {
                 let name = file_name(path);
                 let Some(expected) = own.get(name) else { continue };
                 if sum.as_str() != Some(expected) {
                     differs = true;
                     let sum = sum.as_str().unwrap_or("None");
-                    self.teller.line(format_args!(
+                    self.writer.line(format_args!(
                         "!! {} ({name} => {sum}) doesn't match on disk md5sum",
                         answer.url
                     ))?;
@@ -58,16 +58,16 @@ impl Checks<'_, '_, '_> {
         let own = self.checksum(&path);
         if self.arguments.verbose {
             let sum = own.as_deref().unwrap_or("None");
-            self.teller.line(format_args!("-> On disk swift.conf md5sum: {sum}"))?;
+            self.writer.line(format_args!("-> On disk swift.conf md5sum: {sum}"))?;
         }
         let (mut matched, mut wrong) = (0, 0);
         for answer in self.ask("swiftconfmd5").await? {
-            let Ok(said) = answer.said else {
+            let Ok(body) = answer.body else {
                 wrong += 1;
                 continue;
             };
             // Under whatever name the other has it.
-            let sum = said.as_object().into_iter().flatten();
+            let sum = body.as_object().into_iter().flatten();
             let sum = sum.map(|(_, sum)| sum.as_str()).next().flatten();
             match sum.is_some() && sum == own.as_deref() {
                 true => {
@@ -76,7 +76,7 @@ impl Checks<'_, '_, '_> {
                 }
                 false => {
                     let sum = sum.unwrap_or("None");
-                    self.teller
+                    self.writer
                         .line(format_args!("!! {} ({sum}) doesn't match on disk md5sum", answer.url))?;
                 }
             }
@@ -89,7 +89,7 @@ impl Checks<'_, '_, '_> {
         let jitter = self.arguments.jitter;
         let (mut matched, mut wrong) = (0, 0);
         for answer in self.ask("time").await? {
-            let Some(remote) = answer.said.ok().and_then(|said| said.as_f64()) else {
+            let Some(remote) = answer.body.ok().and_then(|body| body.as_f64()) else {
                 wrong += 1;
                 continue;
             };
@@ -97,7 +97,7 @@ impl Checks<'_, '_, '_> {
             match remote + jitter < asked || remote - jitter > answered {
                 true => {
                     let (here, there, off) = (date(answered), date(remote), (answered - remote).abs());
-                    self.teller.line(format_args!(
+                    self.writer.line(format_args!(
                         "!! {} current time is {here}, but remote is {there}, differs by {off:.4} sec",
                         answer.url
                     ))?;
@@ -115,26 +115,26 @@ impl Checks<'_, '_, '_> {
         self.begin("version", "Checking versions")?;
         let (mut versions, mut wrong) = (BTreeSet::new(), 0);
         for answer in self.ask("version").await? {
-            let said = answer.said.ok();
-            let Some(version) = said.as_ref().and_then(|said| said.get("version")?.as_str()) else {
+            let body = answer.body.ok();
+            let Some(version) = body.as_ref().and_then(|body| body.get("version")?.as_str()) else {
                 wrong += 1;
                 continue;
             };
             if self.arguments.verbose {
-                self.teller
+                self.writer
                     .line(format_args!("-> {} installed version {version}", answer.url))?;
             }
             versions.insert(version.to_owned());
         }
         let all: Vec<String> = versions.into_iter().collect();
         let word = if all.len() == 1 { "matched" } else { "not matched" };
-        self.teller.summary("versions", json!(all));
-        self.teller.summary("errors", json!(wrong));
+        self.writer.summary("versions", json!(all));
+        self.writer.summary("errors", json!(wrong));
         let all = all.join(", ");
-        self.teller.line(format_args!(
+        self.writer.line(format_args!(
             "Versions {word} ({all}), {wrong} error[s] while checking hosts."
         ))?;
-        self.teller.rule()
+        self.writer.rule()
     }
 
     pub(super) async fn validate(&mut self) -> io::Result<()> {
@@ -145,42 +145,42 @@ impl Checks<'_, '_, '_> {
         )?;
         let right = format!("{kind}-server");
         let mut wrong = vec![];
-        for (url, said) in self.scout.identities().await {
-            match said {
+        for (url, body) in self.scout.identities().await {
+            match body {
                 Err(silence) => self.silent(&url, &silence)?,
                 Ok(Some(name)) if name.split('/').next() == Some(&right) => {}
                 Ok(name) => wrong.push(format!("{url} is {}", name.as_deref().unwrap_or("None"))),
             }
         }
-        // Who does not answer is neither.
+        // A host that does not answer is neither.
         let (good, errors) = (hosts - wrong.len(), wrong.len());
-        self.teller.summary("ok", json!(good));
-        self.teller.summary("invalid", json!(wrong));
-        self.teller.line(format_args!(
+        self.writer.summary("ok", json!(good));
+        self.writer.summary("invalid", json!(wrong));
+        self.writer.line(format_args!(
             "{good}/{hosts} hosts ok, {errors} error[s] while checking hosts."
         ))?;
         for line in wrong {
-            self.teller.line(format_args!("Invalid: {line}"))?;
+            self.writer.line(format_args!("Invalid: {line}"))?;
         }
-        self.teller.rule()
+        self.writer.rule()
     }
 
     fn matches(&mut self, url: &str) -> io::Result<()> {
         match self.arguments.verbose {
-            true => self.teller.line(format_args!("-> {url} matches.")),
+            true => self.writer.line(format_args!("-> {url} matches.")),
             false => Ok(()),
         }
     }
 
     fn verdict(&mut self, matched: usize, wrong: usize) -> io::Result<()> {
         let hosts = self.scout.hosts.len();
-        self.teller.summary("matched", json!(matched));
-        self.teller.summary("hosts", json!(hosts));
-        self.teller.summary("errors", json!(wrong));
-        self.teller.line(format_args!(
+        self.writer.summary("matched", json!(matched));
+        self.writer.summary("hosts", json!(hosts));
+        self.writer.summary("errors", json!(wrong));
+        self.writer.line(format_args!(
             "{matched}/{hosts} hosts matched, {wrong} error[s] while checking hosts."
         ))?;
-        self.teller.rule()
+        self.writer.rule()
     }
 
     /// The rings of the kind that are here, by their names.

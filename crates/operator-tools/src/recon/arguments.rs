@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// What to ask whom.
 #[derive(Debug, Clone, Args)]
 #[command(args_override_self = true)]
-pub struct Arguments {
+pub struct ReconArguments {
     /// account, container, object: any of them; object when none is named.
     #[arg(value_name = "SERVER_TYPE")]
     pub server_types: Vec<String>,

@@ -31,25 +31,25 @@ impl Checks<'_, '_, '_> {
     pub(super) async fn unmounted(&mut self) -> io::Result<()> {
         let hosts = self.scout.hosts.len();
         self.begin("unmounted", &format!("Getting unmounted drives from {hosts} hosts..."))?;
-        for (host, said) in self.answers("unmounted").await? {
-            for entry in said.as_array().into_iter().flatten() {
+        for (host, body) in self.responses("unmounted").await? {
+            for entry in body.as_array().into_iter().flatten() {
                 let device = text(entry, "device");
                 let what = match entry.get("mounted") {
                     Some(Value::String(_)) => "Device errors",
                     _ => "Not mounted",
                 };
-                self.teller.line(format_args!("{what}: {device} on {}", host.name()))?;
+                self.writer.line(format_args!("{what}: {device} on {}", host.name()))?;
             }
         }
-        self.teller.rule()
+        self.writer.rule()
     }
 
     pub(super) async fn disk_usage(&mut self) -> io::Result<()> {
         self.begin("diskusage", "Checking disk usage now")?;
         let mut fills = Fills::default();
-        for (host, said) in self.answers("diskusage").await? {
+        for (host, body) in self.responses("diskusage").await? {
             let url = format!("http://{}/recon/diskusage", host.name());
-            let entries = said.as_array().map(Vec::as_slice).unwrap_or_default();
+            let entries = body.as_array().map(Vec::as_slice).unwrap_or_default();
             let mut mounted = 0;
             for entry in entries {
                 match entry.get("mounted") {
@@ -59,21 +59,21 @@ impl Checks<'_, '_, '_> {
                     }
                     Some(Value::String(why)) => {
                         let device = text(entry, "device");
-                        self.teller.line(format_args!("-> {url}/{device}: Error: {why}"))?;
+                        self.writer.line(format_args!("-> {url}/{device}: Error: {why}"))?;
                     }
                     _ => {}
                 }
             }
             if mounted == 0 {
-                self.teller
+                self.writer
                     .line(format_args!("-> {url}: Error. No drive info available."))?;
             }
         }
         match fills.all.is_empty() {
-            true => self.teller.line("No hosts returned valid data.")?,
+            true => self.writer.line("No hosts returned valid data.")?,
             false => self.tell(&fills)?,
         }
-        self.teller.rule()?;
+        self.writer.rule()?;
         self.ranks(fills.all)
     }
 
@@ -87,32 +87,32 @@ impl Checks<'_, '_, '_> {
             total => fills.used as f64 / total as f64 * 100.0,
         };
         let Fills { used, available, .. } = fills;
-        self.teller.summary(
+        self.writer.summary(
             "diskusage",
             json!({
                 "used": *used as u64, "available": *available as u64, "total": total as u64,
                 "lowest": lowest, "highest": highest, "average": average,
             }),
         );
-        self.teller.line("Distribution Graph:")?;
+        self.writer.line("Distribution Graph:")?;
         let most = fills.spread.values().copied().max().unwrap_or(1).max(1);
         for (percent, count) in &fills.spread {
             let bar = "*".repeat((*count as f64 * BAR as f64 / most as f64) as usize);
-            self.teller.line(format_args!(" {percent:2}% {count:4} {bar}"))?;
+            self.writer.line(format_args!(" {percent:2}% {count:4} {bar}"))?;
         }
-        let said = |bytes: u128| match self.arguments.human_readable {
+        let body = |bytes: u128| match self.arguments.human_readable {
             true => size(bytes),
             false => bytes.to_string(),
         };
-        let (used, available, total) = (said(*used), said(*available), said(total));
-        self.teller
+        let (used, available, total) = (body(*used), body(*available), body(total));
+        self.writer
             .line(format_args!("Disk usage: space used: {used} of {total}"))?;
-        self.teller
+        self.writer
             .line(format_args!("Disk usage: space free: {available} of {total}"))?;
         let shown = |percent: f64| pythonic::float(pythonic::round(percent, 2));
         let (lowest, highest) = (shown(lowest), shown(highest));
         let average = pythonic::float(average);
-        self.teller.line(format_args!(
+        self.writer.line(format_args!(
             "Disk usage: lowest: {lowest}%, highest: {highest}%, avg: {average}%"
         ))
     }
@@ -122,13 +122,13 @@ impl Checks<'_, '_, '_> {
         let count = |asked: i64| usize::try_from(asked).unwrap_or(0);
         let (top, lowest) = (count(self.arguments.top), count(self.arguments.lowest));
         if top > 0 {
-            self.teller.line(format_args!("TOP {top}"))?;
+            self.writer.line(format_args!("TOP {top}"))?;
             fills.sort_by(|one, other| other.percent.total_cmp(&one.percent));
             // Empty ones are not among the fullest, nor full ones among the emptiest, however few there are.
             self.rank("top", fills.iter().filter(|fill| fill.percent > 0.0).take(top))?;
         }
         if lowest > 0 {
-            self.teller.line(format_args!("LOWEST {lowest}"))?;
+            self.writer.line(format_args!("LOWEST {lowest}"))?;
             fills.sort_by(|one, other| one.percent.total_cmp(&other.percent));
             self.rank("lowest", fills.iter().filter(|fill| fill.percent < 100.0).take(lowest))?;
         }
@@ -136,12 +136,12 @@ impl Checks<'_, '_, '_> {
     }
 
     fn rank<'f>(&mut self, name: &str, fills: impl Iterator<Item = &'f Fill>) -> io::Result<()> {
-        let mut told = vec![];
+        let mut reported = vec![];
         for Fill { host, device, percent } in fills {
-            told.push(json!({ "host": host, "device": device, "percent": percent }));
-            self.teller.line(format_args!("{percent:.2}%  {host:<15} {device}"))?;
+            reported.push(json!({ "host": host, "device": device, "percent": percent }));
+            self.writer.line(format_args!("{percent:.2}%  {host:<15} {device}"))?;
         }
-        self.teller.summary(name, Value::Array(told));
+        self.writer.summary(name, Value::Array(reported));
         Ok(())
     }
 }

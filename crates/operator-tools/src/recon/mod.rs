@@ -8,7 +8,7 @@
 //! | devices: mounted, how full | `devices.rs` |
 //! | do all say the same: rings, clocks, versions | `agreement.rs` |
 //! | the summary line of a figure | `summary.rs` |
-//! | where lines go, and `--json` | `teller.rs` |
+//! | where lines go, and `--json` | `writer.rs` |
 //!
 //! Always holds: nothing is changed anywhere; whatever a server answers costs at most a line about that server; hosts
 //! stand in the order of their addresses, so that two runs can be compared. Times are in UTC.
@@ -21,21 +21,21 @@ mod devices;
 mod figures;
 mod scout;
 mod summary;
-mod teller;
+mod writer;
 
-pub use arguments::Arguments;
+pub use arguments::ReconArguments;
 
-use crate::console::{Console, Status};
-use scout::{Kind, Scout};
+use crate::console::{Console, ToolStatus};
+use scout::{Scout, ServerKind};
 use std::io;
-use teller::Teller;
 use world::World;
+use writer::ReportWriter;
 
 /// What a check needs.
 struct Checks<'a, 'c, 'w> {
     scout: Scout<'a>,
-    teller: &'a mut Teller<'c, 'w>,
-    arguments: &'a Arguments,
+    writer: &'a mut ReportWriter<'c, 'w>,
+    arguments: &'a ReconArguments,
 }
 
 /// What can be checked.
@@ -104,102 +104,102 @@ const ONE_BY_ONE: [Check; 17] = [
 
 impl Check {
     /// Whether it makes sense for servers of a kind. One that is named although it does not gets a line that says so.
-    fn fits(self, kind: Kind) -> bool {
+    fn fits(self, kind: ServerKind) -> bool {
         match self {
-            Check::Async | Check::Expirer | Check::Reconstruction => kind == Kind::Object,
-            Check::Updater => kind != Kind::Account,
-            Check::Sharding => kind == Kind::Container,
+            Check::Async | Check::Expirer | Check::Reconstruction => kind == ServerKind::Object,
+            Check::Updater => kind != ServerKind::Account,
+            Check::Sharding => kind == ServerKind::Container,
             _ => true,
         }
     }
 
-    fn is_asked_for(self, said: &Arguments) -> bool {
+    fn is_asked_for(self, arguments: &ReconArguments) -> bool {
         match self {
-            Check::Async => said.r#async,
-            Check::Auditor => said.auditor,
-            Check::Updater => said.updater,
-            Check::Expirer => said.expirer,
-            Check::Sharding => said.sharding,
-            Check::Reconstruction => said.reconstruction,
-            Check::Replication => said.replication,
-            Check::Unmounted => said.unmounted,
-            Check::Load => said.loadstats,
-            Check::DiskUsage => said.diskusage,
-            Check::Md5 => said.md5,
-            Check::Quarantined => said.quarantined,
-            Check::Sockets => said.sockstat,
-            Check::Validate => said.validate_servers,
-            Check::DriveAudit => said.driveaudit,
-            Check::Time => said.time,
-            Check::Versions => said.swift_versions,
+            Check::Async => arguments.r#async,
+            Check::Auditor => arguments.auditor,
+            Check::Updater => arguments.updater,
+            Check::Expirer => arguments.expirer,
+            Check::Sharding => arguments.sharding,
+            Check::Reconstruction => arguments.reconstruction,
+            Check::Replication => arguments.replication,
+            Check::Unmounted => arguments.unmounted,
+            Check::Load => arguments.loadstats,
+            Check::DiskUsage => arguments.diskusage,
+            Check::Md5 => arguments.md5,
+            Check::Quarantined => arguments.quarantined,
+            Check::Sockets => arguments.sockstat,
+            Check::Validate => arguments.validate_servers,
+            Check::DriveAudit => arguments.driveaudit,
+            Check::Time => arguments.time,
+            Check::Versions => arguments.swift_versions,
         }
     }
 }
 
 /// Asks and tells.
-pub async fn run(arguments: &Arguments, world: &World, console: &mut Console<'_>) -> io::Result<Status> {
-    let mut teller = Teller::new(console, arguments.json);
-    teller.rule()?;
+pub async fn run(arguments: &ReconArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    let mut writer = ReportWriter::new(console, arguments.json);
+    writer.rule()?;
     if arguments.timeout < 0 {
-        teller.refuse("Timeout value out of range")?;
-        return Ok(Status::FAILURE);
+        writer.refuse("Timeout value out of range")?;
+        return Ok(ToolStatus::FAILURE);
     }
     let mut kinds = vec![];
     for word in &arguments.server_types {
-        let Some(kind) = Kind::named(word) else {
-            teller.refuse("Invalid Server Type")?;
-            return Ok(Status::FAILURE);
+        let Some(kind) = ServerKind::named(word) else {
+            writer.refuse("Invalid Server Type")?;
+            return Ok(ToolStatus::FAILURE);
         };
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
     if kinds.is_empty() {
-        kinds.push(Kind::Object);
+        kinds.push(ServerKind::Object);
     }
     for kind in kinds {
         let scout = match Scout::new(arguments, world, kind) {
             Ok(scout) => scout,
-            Err(scout::Unfit::Policy(name)) => {
-                teller.refuse(&format!("Invalid Storage Policy: {name}"))?;
+            Err(scout::ScoutError::Policy(name)) => {
+                writer.refuse(&format!("Invalid Storage Policy: {name}"))?;
                 // As OpenStack's ends then.
-                return Ok(Status::SUCCESS);
+                return Ok(ToolStatus::SUCCESS);
             }
-            Err(scout::Unfit::Files(why)) => {
-                teller.refuse(&why)?;
-                return Ok(Status::FAILURE);
+            Err(scout::ScoutError::Files(why)) => {
+                writer.refuse(&why)?;
+                return Ok(ToolStatus::FAILURE);
             }
         };
         let mut checks = Checks {
             scout,
-            teller: &mut teller,
+            writer: &mut writer,
             arguments,
         };
         checks.all().await?;
     }
-    teller.end()?;
-    Ok(Status::SUCCESS)
+    writer.end()?;
+    Ok(ToolStatus::SUCCESS)
 }
 
 impl Checks<'_, '_, '_> {
     /// Every check that is asked for.
     async fn all(&mut self) -> io::Result<()> {
         let (kind, hosts) = (self.scout.kind, self.scout.hosts.len());
-        self.teller.begin_kind(kind.word(), hosts)?;
-        self.teller.line(format_args!(
+        self.writer.begin_kind(kind.word(), hosts)?;
+        self.writer.line(format_args!(
             "--> Starting reconnaissance on {hosts} hosts ({})",
             kind.word()
         ))?;
-        self.teller.rule()?;
-        let said = self.arguments;
-        match said.all {
+        self.writer.rule()?;
+        let arguments = self.arguments;
+        match arguments.all {
             true => {
                 for check in OF_ALL.iter().filter(|check| check.fits(kind)) {
                     self.one(*check).await?;
                 }
             }
             false => {
-                for check in ONE_BY_ONE.iter().filter(|check| check.is_asked_for(said)) {
+                for check in ONE_BY_ONE.iter().filter(|check| check.is_asked_for(arguments)) {
                     self.one(*check).await?;
                 }
             }
@@ -234,8 +234,8 @@ impl Checks<'_, '_, '_> {
 
     /// The line that a check begins with.
     fn begin(&mut self, check: &'static str, line: &str) -> io::Result<()> {
-        self.teller.begin_check(check);
+        self.writer.begin_check(check);
         let now = self.scout.now();
-        self.teller.line(format_args!("[{}] {line}", summary::date(now)))
+        self.writer.line(format_args!("[{}] {line}", summary::date(now)))
     }
 }

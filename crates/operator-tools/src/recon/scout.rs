@@ -1,8 +1,8 @@
-//! Who is asked, and how: all at once, a bounded number at a time.
+//! The hosts that are asked, and how: all at once, a bounded number at a time.
 //!
-//! Always holds: an answer is bounded in size and in time; what is no answer is an [`Silence`] with the words of it.
+//! Always holds: an answer is bounded in size and in time; what is no answer is an [`NoResponse`] with the words of it.
 
-use super::{Arguments, Checks};
+use super::{Checks, ReconArguments};
 use crate::swift_dir::read_ring;
 use futures_util::StreamExt;
 use http::{HeaderMap, Method};
@@ -23,30 +23,30 @@ const LIMIT: u64 = 64 << 20;
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ServerKind {
     Account,
     Container,
     Object,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::Account, Kind::Container, Kind::Object];
+impl ServerKind {
+    pub(super) const ALL: [ServerKind; 3] = [ServerKind::Account, ServerKind::Container, ServerKind::Object];
 
-    pub(super) fn named(word: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.word() == word)
+    pub(super) fn named(word: &str) -> Option<ServerKind> {
+        ServerKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            Kind::Account => "account",
-            Kind::Container => "container",
-            Kind::Object => "object",
+            ServerKind::Account => "account",
+            ServerKind::Container => "container",
+            ServerKind::Object => "object",
         }
     }
 }
 
-/// Why nobody can be asked.
-pub(super) enum Unfit {
+/// Why no host can be asked.
+pub(super) enum ScoutError {
     /// There is no such storage policy.
     Policy(String),
     /// A file is wanting or wrong.
@@ -69,20 +69,20 @@ impl Host {
 
 /// Why there is no answer, as OpenStack's program words it.
 #[derive(Debug)]
-pub(super) struct Silence(String);
+pub(super) struct NoResponse(String);
 
 /// What a host answered.
-pub(super) struct Answer {
+pub(super) struct HostResponse {
     pub(super) host: Host,
     pub(super) url: String,
-    pub(super) said: Result<Value, Silence>,
+    pub(super) body: Result<Value, NoResponse>,
     /// When it was asked, and when it had answered.
     pub(super) when: (f64, f64),
 }
 
 /// Asks hosts.
 pub(super) struct Scout<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: ServerKind,
     pub(super) hosts: Vec<Host>,
     pub(super) world: &'a World,
     peers: Peers,
@@ -90,12 +90,13 @@ pub(super) struct Scout<'a> {
 }
 
 impl<'a> Scout<'a> {
-    pub(super) fn new(arguments: &Arguments, world: &'a World, kind: Kind) -> Result<Self, Unfit> {
+    pub(super) fn new(arguments: &ReconArguments, world: &'a World, kind: ServerKind) -> Result<Self, ScoutError> {
         let policies = policies(&arguments.swiftdir)?;
         let policy = arguments.policy.as_deref().filter(|name| !name.is_empty());
         let mut hosts = BTreeSet::new();
         for name in rings(kind, &policies, policy)? {
-            let ring = read_ring(world, &arguments.swiftdir.join(format!("{name}.ring.gz"))).map_err(Unfit::Files)?;
+            let ring =
+                read_ring(world, &arguments.swiftdir.join(format!("{name}.ring.gz"))).map_err(ScoutError::Files)?;
             let asked = ring.devices().filter(|device| {
                 let region = arguments.region.is_none_or(|region| region == i64::from(device.region));
                 region && arguments.zone.is_none_or(|zone| zone == i64::from(device.zone))
@@ -120,48 +121,48 @@ impl<'a> Scout<'a> {
     }
 
     /// What every host says to a question of `/recon/`.
-    async fn ask(&self, question: &str) -> Vec<Answer> {
+    async fn ask(&self, question: &str) -> Vec<HostResponse> {
         let path = format!("/recon/{question}");
         let asking = self.hosts.iter().map(|host| self.ask_one(host, &path));
         futures_util::stream::iter(asking).buffered(AT_ONCE).collect().await
     }
 
-    async fn ask_one(&self, host: &Host, path: &str) -> Answer {
+    async fn ask_one(&self, host: &Host, path: &str) -> HostResponse {
         let began = self.now();
-        let said = self
+        let body = self
             .world
             .timeout(self.patience, self.exchange(host, Method::GET, path))
             .await;
-        let said = match said {
-            Err(_) => Err(Silence("<urlopen error timed out>".into())),
+        let body = match body {
+            Err(_) => Err(NoResponse("<urlopen error timed out>".into())),
             Ok(Err(silence)) => Err(silence),
-            Ok(Ok((_, body))) => serde_json::from_slice(&body).map_err(|error| Silence(format!("no JSON: {error}"))),
+            Ok(Ok((_, body))) => serde_json::from_slice(&body).map_err(|error| NoResponse(format!("no JSON: {error}"))),
         };
-        Answer {
+        HostResponse {
             host: host.clone(),
             url: format!("http://{}{path}", host.name()),
-            said,
+            body,
             when: (began, self.now()),
         }
     }
 
     /// What hosts are: the names they answer OPTIONS with.
-    pub(super) async fn identities(&self) -> Vec<(String, Result<Option<String>, Silence>)> {
+    pub(super) async fn identities(&self) -> Vec<(String, Result<Option<String>, NoResponse>)> {
         let asking = self.hosts.iter().map(|host| async move {
             let asked = self.exchange(host, Method::OPTIONS, "/");
-            let said = match self.world.timeout(self.patience, asked).await {
-                Err(_) => Err(Silence("<urlopen error timed out>".into())),
-                Ok(said) => said.map(|(headers, _)| {
+            let body = match self.world.timeout(self.patience, asked).await {
+                Err(_) => Err(NoResponse("<urlopen error timed out>".into())),
+                Ok(body) => body.map(|(headers, _)| {
                     let name = headers.get(http::header::SERVER)?;
                     Some(String::from_utf8_lossy(name.as_bytes()).into_owned())
                 }),
             };
-            (format!("http://{}/", host.name()), said)
+            (format!("http://{}/", host.name()), body)
         });
         futures_util::stream::iter(asking).buffered(AT_ONCE).collect().await
     }
 
-    async fn exchange(&self, host: &Host, method: Method, path: &str) -> Result<(HeaderMap, bytes::Bytes), Silence> {
+    async fn exchange(&self, host: &Host, method: Method, path: &str) -> Result<(HeaderMap, bytes::Bytes), NoResponse> {
         let call = RawCall {
             method,
             address: Address::Plain(path.to_owned()),
@@ -184,16 +185,19 @@ impl<'a> Scout<'a> {
             status if status.is_success() => {}
             status => {
                 let reason = status.canonical_reason().unwrap_or_default();
-                return Err(Silence(format!("HTTP Error {}: {reason}", status.as_u16())));
+                return Err(NoResponse(format!("HTTP Error {}: {reason}", status.as_u16())));
             }
         }
-        let body = body.collect(LIMIT).await.map_err(|error| Silence(error.to_string()))?;
+        let body = body
+            .collect(LIMIT)
+            .await
+            .map_err(|error| NoResponse(error.to_string()))?;
         Ok((head.headers, body))
     }
 }
 
 /// As Python's urllib says it.
-fn silence(error: PeerError) -> Silence {
+fn silence(error: PeerError) -> NoResponse {
     let text = match error {
         PeerError::Connect(why) => {
             let refused = why.contains("os error 111");
@@ -205,68 +209,68 @@ fn silence(error: PeerError) -> Silence {
         PeerError::ConnectTimeout | PeerError::ResponseTimeout => "<urlopen error timed out>".to_owned(),
         other => other.to_string(),
     };
-    Silence(text)
+    NoResponse(text)
 }
 
 /// The storage policies of the cluster; the usual one when nothing is said of them.
-fn policies(swift_dir: &Path) -> Result<Policies, Unfit> {
+fn policies(swift_dir: &Path) -> Result<Policies, ScoutError> {
     if !swift_dir.join("swift.conf").exists() {
         return Ok(Policies::default());
     }
-    let conf = SwiftConf::load_from_dir(swift_dir).map_err(|error| Unfit::Files(error.to_string()))?;
+    let conf = SwiftConf::load_from_dir(swift_dir).map_err(|error| ScoutError::Files(error.to_string()))?;
     Ok(conf.policies)
 }
 
 /// The names of a kind's rings.
-fn rings(kind: Kind, policies: &Policies, policy: Option<&str>) -> Result<Vec<String>, Unfit> {
+fn rings(kind: ServerKind, policies: &Policies, policy: Option<&str>) -> Result<Vec<String>, ScoutError> {
     let chosen = |name: &str| {
         let index = name.parse().ok().map(PolicyIndex);
         let found = policies.by_name(name).or_else(|| policies.get(index?));
-        found.ok_or_else(|| Unfit::Policy(name.to_owned()))
+        found.ok_or_else(|| ScoutError::Policy(name.to_owned()))
     };
     let policy = policy.map(chosen).transpose()?;
     Ok(match (kind, policy) {
-        (Kind::Object, Some(policy)) => vec![policy.index.ring_name()],
-        (Kind::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
+        (ServerKind::Object, Some(policy)) => vec![policy.index.ring_name()],
+        (ServerKind::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
         (kind, _) => vec![kind.word().to_owned()],
     })
 }
 
 impl Checks<'_, '_, '_> {
-    /// What every host says, told line by line as was asked for.
-    pub(super) async fn ask(&mut self, question: &str) -> io::Result<Vec<Answer>> {
-        let answers = self.scout.ask(question).await;
-        for answer in &answers {
-            let told = match &answer.said {
-                Ok(said) => said.clone(),
+    /// What every host answers, one line each as the options ask.
+    pub(super) async fn ask(&mut self, question: &str) -> io::Result<Vec<HostResponse>> {
+        let responses = self.scout.ask(question).await;
+        for answer in &responses {
+            let reported = match &answer.body {
+                Ok(body) => body.clone(),
                 Err(silence) => json!({ "error": silence.0 }),
             };
-            self.teller.answer(&answer.host.name(), told);
-            match &answer.said {
-                Ok(said) if self.arguments.verbose => {
-                    let said = pythonic::repr(said);
-                    self.teller.line(format_args!("-> {}: {said}", answer.url))?;
+            self.writer.answer(&answer.host.name(), reported);
+            match &answer.body {
+                Ok(body) if self.arguments.verbose => {
+                    let body = pythonic::repr(body);
+                    self.writer.line(format_args!("-> {}: {body}", answer.url))?;
                 }
                 Err(silence) => self.silent(&answer.url, silence)?,
                 Ok(_) => {}
             }
         }
-        Ok(answers)
+        Ok(responses)
     }
 
     /// The same without those who did not answer.
-    pub(super) async fn answers(&mut self, question: &str) -> io::Result<Vec<(Host, Value)>> {
-        let answers = self.ask(question).await?.into_iter();
-        Ok(answers
-            .filter_map(|answer| Some((answer.host, answer.said.ok()?)))
+    pub(super) async fn responses(&mut self, question: &str) -> io::Result<Vec<(Host, Value)>> {
+        let responses = self.ask(question).await?.into_iter();
+        Ok(responses
+            .filter_map(|answer| Some((answer.host, answer.body.ok()?)))
             .collect())
     }
 
-    /// The line of somebody who did not answer.
-    pub(super) fn silent(&mut self, url: &str, silence: &Silence) -> io::Result<()> {
+    /// The line of a host that did not answer.
+    pub(super) fn silent(&mut self, url: &str, silence: &NoResponse) -> io::Result<()> {
         match self.arguments.suppress && !self.arguments.verbose {
             true => Ok(()),
-            false => self.teller.line(format_args!("-> {url}: {}", silence.0)),
+            false => self.writer.line(format_args!("-> {url}: {}", silence.0)),
         }
     }
 }

@@ -8,12 +8,12 @@ use std::io;
 use vocabulary::http_date::civil;
 
 /// What hosts said of one figure, null where they had nothing to say.
-pub(super) struct Summary {
+pub(super) struct FigureSummary {
     numbers: Vec<f64>,
     wanting: usize,
 }
 
-impl Summary {
+impl FigureSummary {
     /// Of these answers.
     pub(super) fn of<'v>(values: impl IntoIterator<Item = &'v Value>) -> Self {
         let (mut numbers, mut wanting) = (vec![], 0);
@@ -79,15 +79,15 @@ impl Summary {
 
 impl Checks<'_, '_, '_> {
     /// The line of a figure; under `absent` when no host said anything.
-    pub(super) fn summarise(&mut self, name: &str, absent: &str, summary: &Summary) -> io::Result<()> {
+    pub(super) fn summarise(&mut self, name: &str, absent: &str, summary: &FigureSummary) -> io::Result<()> {
         match summary.is_there() {
             true => {
-                self.teller.summary(name, summary.json());
-                self.teller.line(summary.line(name))
+                self.writer.summary(name, summary.json());
+                self.writer.line(summary.line(name))
             }
             false => {
-                self.teller.summary(name, Value::Null);
-                self.teller
+                self.writer.summary(name, Value::Null);
+                self.writer
                     .line(format_args!("[{absent}] - No hosts returned valid data."))
             }
         }
@@ -104,18 +104,18 @@ impl Checks<'_, '_, '_> {
         let newest = rest
             .iter()
             .fold(first, |old, new| if new.1 > old.1 { new } else { old });
-        self.teller
+        self.writer
             .summary("oldest_completion", json!({ "host": oldest.0, "time": oldest.1 }));
-        self.teller
+        self.writer
             .summary("most_recent_completion", json!({ "host": newest.0, "time": newest.1 }));
         let now = self.scout.now();
         match oldest.1 == 0.0 {
             true => self
-                .teller
+                .writer
                 .line(format_args!("Oldest completion was NEVER by {}.", oldest.0))?,
             false => {
                 let (when, ago) = (date(oldest.1), ago(now - oldest.1));
-                self.teller.line(format_args!(
+                self.writer.line(format_args!(
                     "Oldest completion was {when} ({ago} ago) by {}.",
                     oldest.0
                 ))?;
@@ -123,7 +123,7 @@ impl Checks<'_, '_, '_> {
         }
         if newest.1 != 0.0 {
             let (when, ago) = (date(newest.1), ago(now - newest.1));
-            self.teller.line(format_args!(
+            self.writer.line(format_args!(
                 "Most recent completion was {when} ({ago} ago) by {}.",
                 newest.0
             ))?;

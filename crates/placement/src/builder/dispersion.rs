@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::error::BuilderError;
 
 use super::plan::Plan;
-use super::tree::{LEVELS, NOWHERE, Tree};
+use super::tree::{LEVELS, NOWHERE, TierTree};
 use super::{Entry, RingBuilder};
 
 /// A region, zone, server or device, and how its partitions are spread.
@@ -99,8 +99,8 @@ impl RingBuilder {
         Ok(Plan::new(&self.tree(), self.replicas)?.required_overload)
     }
 
-    pub(super) fn tree(&self) -> Tree {
-        Tree::new(self.devices(), self.devices.len())
+    pub(super) fn tree(&self) -> TierTree {
+        TierTree::new(self.devices(), self.devices.len())
     }
 
     /// The graph of the builder file, sorted.
@@ -134,7 +134,7 @@ impl RingBuilder {
     }
 
     /// The node of a place, if devices stand there now.
-    fn tier_node(&self, tree: &Tree, tier: &Tier) -> Option<usize> {
+    fn tier_node(&self, tree: &TierTree, tier: &Tier) -> Option<usize> {
         let level = tier.level();
         let stands = |device: &&Device| {
             i64::from(device.region) == tier.region
@@ -192,7 +192,7 @@ impl TierRow {
 }
 
 /// For each node how many partitions have 0, 1, 2 … replicas there, flat; and the dispersion.
-pub(super) fn spread(builder: &RingBuilder, tree: &Tree, plan: &Plan) -> (Vec<u32>, f64) {
+pub(super) fn spread(builder: &RingBuilder, tree: &TierTree, plan: &Plan) -> (Vec<u32>, f64) {
     let rows = &builder.rows;
     let width = rows.len() + 1;
     let partitions = builder.partitions();
@@ -230,7 +230,7 @@ pub(super) fn spread(builder: &RingBuilder, tree: &Tree, plan: &Plan) -> (Vec<u3
 }
 
 /// The graph as the builder file has it: a place without partitions is not in it.
-pub(super) fn graph_value(builder: &RingBuilder, tree: &Tree, graph: Vec<u32>) -> Value {
+pub(super) fn graph_value(builder: &RingBuilder, tree: &TierTree, graph: Vec<u32>) -> Value {
     let width = builder.rows.len() + 1;
     let partitions = builder.partitions() as i64;
     let mut entries = Vec::new();

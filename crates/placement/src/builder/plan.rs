@@ -7,7 +7,7 @@
 
 use crate::error::BuilderError;
 
-use super::tree::Tree;
+use super::tree::TierTree;
 
 /// What rounding of floats may do to a replica count.
 const EPSILON: f64 = 1e-9;
@@ -28,7 +28,7 @@ pub(super) struct Plan {
 impl Plan {
     /// # Errors
     /// When there are fewer devices with weight than replicas.
-    pub(super) fn new(tree: &Tree, replicas: f64) -> Result<Plan, BuilderError> {
+    pub(super) fn new(tree: &TierTree, replicas: f64) -> Result<Plan, BuilderError> {
         let devices = tree.weighted[0] as usize;
         if devices == 0 {
             return Err(BuilderError::NoDevices);
@@ -66,7 +66,7 @@ impl Plan {
 
 /// The most replicas of a partition per node, when each node's are split evenly among its children.
 /// Without weight below it, a node should have none. Also the fraction before it was rounded up.
-fn most(tree: &Tree, replicas: f64) -> (Vec<u32>, Vec<f64>) {
+fn most(tree: &TierTree, replicas: f64) -> (Vec<u32>, Vec<f64>) {
     let mut most = vec![0.0; tree.nodes()];
     most[0] = replicas;
     for node in 0..tree.first_leaf() {
@@ -84,7 +84,7 @@ fn most(tree: &Tree, replicas: f64) -> (Vec<u32>, Vec<f64>) {
 
 /// Shares by weight: a device that would get more than one replica of a partition gets one, and
 /// the others share the rest.
-fn weighted(tree: &Tree, replicas: f64) -> Vec<f64> {
+fn weighted(tree: &TierTree, replicas: f64) -> Vec<f64> {
     let leaves = tree.first_leaf()..tree.nodes();
     let mut shares = vec![0.0; tree.nodes()];
     let mut full = vec![false; tree.nodes()];
@@ -120,7 +120,7 @@ fn weighted(tree: &Tree, replicas: f64) -> Vec<f64> {
 }
 
 /// Shares as far apart as possible, from the ring down.
-fn dispersed(tree: &Tree, replicas: f64, weighted: &[f64], most: &[f64]) -> Vec<f64> {
+fn dispersed(tree: &TierTree, replicas: f64, weighted: &[f64], most: &[f64]) -> Vec<f64> {
     let mut shares = vec![0.0; tree.nodes()];
     shares[0] = replicas;
     for node in 0..tree.first_leaf() {
@@ -144,7 +144,7 @@ struct Split {
 }
 
 impl Split {
-    fn new(tree: &Tree, children: &[usize], weighted: &[f64], total: f64, most: f64) -> Split {
+    fn new(tree: &TierTree, children: &[usize], weighted: &[f64], total: f64, most: f64) -> Split {
         let count = children.len() as f64;
         let devices: Vec<f64> = children.iter().map(|&child| f64::from(tree.weighted[child])).collect();
         let bound = |bound: f64| devices.iter().map(|&devices| devices.min(bound)).collect();

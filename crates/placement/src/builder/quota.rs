@@ -7,8 +7,8 @@
 //! puts replicas farthest apart, then the one that keeps the worst device closest, then the one that
 //! rounds regions, zones and servers too, and then the one that moves least.
 
-use super::random::Random;
-use super::tree::Tree;
+use super::random::RebalanceRandom;
+use super::tree::TierTree;
 
 /// What rounding of floats may do to a count.
 const EPSILON: f64 = 1e-6;
@@ -34,7 +34,7 @@ pub(super) fn bounds(targets: &[f64], partitions: f64) -> Bounds {
 
 /// Whole numbers that add up to `total`, within the bounds for devices, and for what is above them as far as that goes.
 pub(super) struct Apportion<'a> {
-    pub(super) tree: &'a Tree,
+    pub(super) tree: &'a TierTree,
     /// What each node should hold, before it is rounded; empty when shares do not matter.
     pub(super) targets: &'a [f64],
     pub(super) bounds: Bounds,
@@ -48,13 +48,13 @@ pub(super) struct Apportion<'a> {
 }
 
 impl Apportion<'_> {
-    pub(super) fn solve(mut self, random: &mut Random) -> Vec<u64> {
+    pub(super) fn solve(mut self, random: &mut RebalanceRandom) -> Vec<u64> {
         self.keep_balance();
         self.dealt(&self.bounds, random)
     }
 
     /// The cheapest counts within bounds.
-    fn dealt(&self, bounds: &Bounds, random: &mut Random) -> Vec<u64> {
+    fn dealt(&self, bounds: &Bounds, random: &mut RebalanceRandom) -> Vec<u64> {
         let steps = self.steps(bounds);
         let mut counts = vec![0; self.tree.nodes()];
         counts[0] = self.total;
@@ -122,7 +122,7 @@ impl Apportion<'_> {
         limits.dedup();
         let dealt = |limit: f64| {
             let bounds = self.within(limit + EPSILON * EPSILON)?;
-            let close = self.close(&self.dealt(&bounds, &mut Random::new(0)));
+            let close = self.close(&self.dealt(&bounds, &mut RebalanceRandom::new(0)));
             Some((close, bounds))
         };
         let Some((fewest, mut best)) = dealt(worst) else {
@@ -197,7 +197,7 @@ impl Apportion<'_> {
     }
 
     /// Gives a node's count to its children: their least, and the rest where it is cheapest.
-    fn deal(&self, node: usize, steps: &[Steps], counts: &mut [u64], random: &mut Random) {
+    fn deal(&self, node: usize, steps: &[Steps], counts: &mut [u64], random: &mut RebalanceRandom) {
         let mut open: Vec<(i64, u64, usize)> = Vec::new();
         let mut rest = counts[node];
         for child in self.tree.children[node].clone() {
@@ -223,11 +223,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Apportion, bounds};
-    use crate::builder::random::Random;
-    use crate::builder::tree::Tree;
+    use crate::builder::random::RebalanceRandom;
+    use crate::builder::tree::TierTree;
     use crate::device::Device;
 
-    fn tree(weights: &[f64]) -> Tree {
+    fn tree(weights: &[f64]) -> TierTree {
         let devices: Vec<Device> = (0u32..)
             .zip(weights)
             .map(|(id, &weight)| Device {
@@ -237,7 +237,7 @@ mod tests {
                 ..Device::default()
             })
             .collect();
-        Tree::new(devices.iter(), weights.len())
+        TierTree::new(devices.iter(), weights.len())
     }
 
     fn solved(weights: &[f64], held: &[u64], total: u64) -> Vec<u64> {
@@ -257,7 +257,7 @@ mod tests {
             shares: &shares,
             room: &vec![u64::MAX; tree.nodes()],
         }
-        .solve(&mut Random::new(1));
+        .solve(&mut RebalanceRandom::new(1));
         assert_eq!(solved[0], total);
         (0..weights.len())
             .map(|id| solved[tree.places[id][3] as usize])

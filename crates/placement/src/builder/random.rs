@@ -2,11 +2,11 @@
 //! a seed must be.
 
 /// SplitMix64.
-pub(super) struct Random(u64);
+pub(super) struct RebalanceRandom(u64);
 
-impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        Random(seed)
+impl RebalanceRandom {
+    pub(super) fn new(seed: u64) -> RebalanceRandom {
+        RebalanceRandom(seed)
     }
 
     pub(super) fn next(&mut self) -> u64 {

@@ -17,9 +17,9 @@ use vocabulary::Partition;
 use super::moving::Moving;
 use super::plan::Plan;
 use super::quota::{Apportion, bounds};
-use super::random::Random;
+use super::random::RebalanceRandom;
 use super::spread::Spreader;
-use super::tree::{LEVELS, NOWHERE, Tree};
+use super::tree::{LEVELS, NOWHERE, TierTree};
 use super::{Rebalanced, RingBuilder, dispersion};
 
 /// With no hours to wait, a partition may move again at once: so many replicas of it.
@@ -56,9 +56,9 @@ impl RingBuilder {
         may_move: impl Fn(Partition) -> bool,
     ) -> Result<Rebalanced, BuilderError> {
         let staying = self.devices().filter(|device| !self.is_removed(device.id));
-        let tree = Tree::new(staying, self.devices.len());
+        let tree = TierTree::new(staying, self.devices.len());
         let plan = Plan::new(&tree, self.replicas)?;
-        let mut random = Random::new(seed);
+        let mut random = RebalanceRandom::new(seed);
         let goal = Goal {
             targets: plan.target(self.overload),
             most: plan.most.clone(),
@@ -111,7 +111,7 @@ impl RingBuilder {
     }
 
     /// What each node gets, in whole cells.
-    fn quotas(&self, tree: &Tree, goal: &Goal, held: &[u64], random: &mut Random) -> Vec<u64> {
+    fn quotas(&self, tree: &TierTree, goal: &Goal, held: &[u64], random: &mut RebalanceRandom) -> Vec<u64> {
         let cells: usize = self.row_lengths().iter().sum();
         let total_weight = tree.weights[0];
         let exact = self.partitions() as f64 * self.replicas;
@@ -129,7 +129,7 @@ impl RingBuilder {
     }
 
     /// The first placement.
-    fn place_all(&mut self, tree: &Tree, goal: &Goal, random: &mut Random, now: i64) -> u64 {
+    fn place_all(&mut self, tree: &TierTree, goal: &Goal, random: &mut RebalanceRandom, now: i64) -> u64 {
         let quotas = self.quotas(tree, goal, &vec![0; tree.nodes()], random);
         let lengths = self.row_lengths();
         let partitions = self.partitions();
@@ -153,9 +153,9 @@ impl RingBuilder {
     /// Moves what has to move; returns how many cells changed.
     fn move_some(
         &mut self,
-        tree: &Tree,
+        tree: &TierTree,
         goal: &Goal,
-        random: &mut Random,
+        random: &mut RebalanceRandom,
         may_move: impl Fn(Partition) -> bool,
     ) -> u64 {
         self.moves.resize(self.partitions(), 0);
@@ -192,11 +192,11 @@ impl RingBuilder {
     /// Moves what has to move, as chance has it. Also says what each node should hold.
     fn attempt<'t>(
         &self,
-        tree: &Tree,
+        tree: &TierTree,
         goal: &Goal,
         mut moving: Moving<'t>,
         shares: &[f64],
-        random: &mut Random,
+        random: &mut RebalanceRandom,
     ) -> (Moving<'t>, Vec<u64>) {
         let quotas = self.quotas(tree, goal, &moving.held(), random);
         moving.set_quotas(&quotas);
@@ -212,7 +212,7 @@ impl RingBuilder {
     }
 
     /// What each device should hold by weight, by id.
-    fn shares(&self, tree: &Tree) -> Vec<f64> {
+    fn shares(&self, tree: &TierTree) -> Vec<f64> {
         let exact = self.partitions() as f64 * self.replicas;
         let share = |place: &[u32; LEVELS]| match place[LEVELS - 1] {
             NOWHERE => 0.0,
@@ -222,7 +222,7 @@ impl RingBuilder {
     }
 
     /// What devices that lack partitions cannot get now is shared by the others.
-    fn share_rest(&self, tree: &Tree, moving: &mut Moving<'_>, shares: &[f64], random: &mut Random) {
+    fn share_rest(&self, tree: &TierTree, moving: &mut Moving<'_>, shares: &[f64], random: &mut RebalanceRandom) {
         let leaf = |id: usize| tree.places[id][LEVELS - 1];
         let ids = 0..tree.places.len();
         for _ in 0..SHARINGS {
@@ -278,7 +278,7 @@ impl RingBuilder {
     }
 
     /// Counts what each device holds and what it misses.
-    fn count_parts(&mut self, tree: &Tree, quotas: &[u64]) {
+    fn count_parts(&mut self, tree: &TierTree, quotas: &[u64]) {
         let mut parts = vec![0i64; self.devices.len()];
         self.rows.iter().flatten().for_each(|&id| parts[id as usize] += 1);
         for (id, entry) in self.devices.iter_mut().enumerate() {
@@ -314,11 +314,11 @@ impl Goal {
 /// What each node gets of the first partitions, which have more replicas than the others: of both
 /// groups, how many partitions there are and how many replicas each has.
 fn first_quotas(
-    tree: &Tree,
+    tree: &TierTree,
     quotas: &[u64],
     room: &[u64],
     [first, rest]: [(usize, usize); 2],
-    random: &mut Random,
+    random: &mut RebalanceRandom,
 ) -> Vec<u64> {
     let (here, there) = (first.0 * first.1, rest.0 * rest.1);
     if here == 0 || there == 0 {
@@ -362,7 +362,7 @@ fn first_quotas(
 
 /// The same before rounding: in proportion, as far as no device gets a partition twice and, where that can be, no place
 /// more replicas of a partition than it should, here or there.
-fn first_shares(tree: &Tree, quotas: &[u64], room: &[u64], [first, rest]: [(usize, usize); 2]) -> Vec<f64> {
+fn first_shares(tree: &TierTree, quotas: &[u64], room: &[u64], [first, rest]: [(usize, usize); 2]) -> Vec<f64> {
     // The room of the rest is as much larger as there are more partitions in it.
     let room_there = |node: usize| room[node] as f64 * rest.0 as f64 / first.0 as f64;
     let mut bounds = vec![(0.0, 0.0); tree.nodes()];

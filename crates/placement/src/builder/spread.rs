@@ -11,22 +11,22 @@
 //! a lost disk held are spread over the whole cluster. Shares are taken from what a device still
 //! has to get, so that they come out exactly.
 
-use super::random::Random;
-use super::tree::{LEVELS, Tree};
+use super::random::RebalanceRandom;
+use super::tree::{LEVELS, TierTree};
 
 /// The line is shuffled at most so often.
 const ROUNDS: usize = 4096;
 
 /// Deals partitions to devices.
 pub(super) struct Spreader<'t> {
-    tree: &'t Tree,
-    random: &'t mut Random,
+    tree: &'t TierTree,
+    random: &'t mut RebalanceRandom,
     /// The nodes of each level below a node, reordered from round to round.
     order: Vec<usize>,
 }
 
 impl<'t> Spreader<'t> {
-    pub(super) fn new(tree: &'t Tree, random: &'t mut Random) -> Spreader<'t> {
+    pub(super) fn new(tree: &'t TierTree, random: &'t mut RebalanceRandom) -> Spreader<'t> {
         let order = (0..tree.nodes()).collect();
         Spreader { tree, random, order }
     }

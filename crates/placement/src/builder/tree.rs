@@ -1,4 +1,4 @@
-//! [`Tree`]: where the devices stand, numbered: the ring, its regions, zones, servers, devices.
+//! [`TierTree`]: where the devices stand, numbered: the ring, its regions, zones, servers, devices.
 //!
 //! Everything that walks partitions works on these numbers in flat arrays; names are looked at
 //! once, when the tree is made. Nodes of one level stand together, the children of a node too, in
@@ -16,7 +16,7 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// Regions, zones, servers and devices as numbers. Node 0 is the ring.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct TierTree {
     pub(super) parents: Vec<u32>,
     /// The children of each node, which stand together.
     pub(super) children: Vec<Range<usize>>,
@@ -35,13 +35,13 @@ pub(super) struct Tree {
 /// The name of a node as a device below it shows it: its first `level` members.
 type Key<'d> = (u32, u32, &'d str, u32);
 
-impl Tree {
+impl TierTree {
     /// The tree of devices, whose ids are below `ids`.
-    pub(super) fn new<'d>(devices: impl Iterator<Item = &'d Device>, ids: usize) -> Tree {
+    pub(super) fn new<'d>(devices: impl Iterator<Item = &'d Device>, ids: usize) -> TierTree {
         let mut devices: Vec<&Device> = devices.collect();
         devices.sort_by(|left, right| key(left).cmp(&key(right)));
         let mut places = vec![[NOWHERE; LEVELS]; ids];
-        let mut tree = Tree {
+        let mut tree = TierTree {
             parents: vec![0],
             children: Vec::new(),
             levels: std::iter::once(0..1).collect(),

@@ -1,6 +1,6 @@
 //! [`RingBuilder::validate`]: whether a table keeps the rules of rings.
 
-use crate::error::{BuilderError, Invalid};
+use crate::error::{BuilderError, InvalidTable};
 use vocabulary::Partition;
 
 use super::RingBuilder;
@@ -20,7 +20,7 @@ impl RingBuilder {
         let counted: i64 = self.devices.iter().flatten().map(|entry| entry.parts).sum();
         if u64::try_from(counted).ok() != Some(cells) {
             let counted = u64::try_from(counted).unwrap_or(0);
-            return Err(Invalid::Counts { counted, cells }.into());
+            return Err(InvalidTable::Counts { counted, cells }.into());
         }
         for partition in (0..self.partition_count()).map(Partition) {
             self.validate_partition(partition)?;
@@ -28,7 +28,7 @@ impl RingBuilder {
         Ok(())
     }
 
-    fn validate_lengths(&self) -> Result<(), Invalid> {
+    fn validate_lengths(&self) -> Result<(), InvalidTable> {
         let last = self.rows.len() - 1;
         // Replicas that were asked for since and are not placed yet: only the last of those may be short.
         let asked = self.replicas().ceil() as usize;
@@ -37,22 +37,22 @@ impl RingBuilder {
             let may_be_short = replica == last && replica + 1 >= asked;
             if row.len() > wanted || (!may_be_short && row.len() < wanted) {
                 let found = row.len();
-                return Err(Invalid::Length { replica, found, wanted });
+                return Err(InvalidTable::Length { replica, found, wanted });
             }
         }
         Ok(())
     }
 
-    fn validate_partition(&self, partition: Partition) -> Result<(), Invalid> {
+    fn validate_partition(&self, partition: Partition) -> Result<(), InvalidTable> {
         let cell = |row: &Vec<u32>| row.get(partition.index()).copied();
         for (replica, row) in self.rows.iter().enumerate() {
             let Some(device) = cell(row) else { continue };
             if self.device(device).is_none() {
-                return Err(Invalid::Unassigned { partition, replica });
+                return Err(InvalidTable::Unassigned { partition, replica });
             }
             if self.rows[..replica].iter().any(|before| cell(before) == Some(device)) {
                 let devices = self.rows.iter().filter_map(cell).collect();
-                return Err(Invalid::Doubled {
+                return Err(InvalidTable::Doubled {
                     partition,
                     device,
                     devices,

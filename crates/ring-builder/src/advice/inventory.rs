@@ -10,7 +10,7 @@ use std::collections::HashSet;
 const MOST_DRIVES: u32 = 1_000_000;
 /// More servers than an inventory lists.
 const MOST_SERVERS: usize = 100_000;
-/// Where object servers listen unless told otherwise.
+/// Where object servers listen by default.
 const PORT: u16 = 6200;
 
 /// The file.
@@ -51,7 +51,7 @@ fn port() -> u16 {
 
 /// A server and its drives.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Server {
+pub struct InventoryServer {
     /// Where it stands.
     pub region: u32,
     /// Where it stands within the region.
@@ -60,7 +60,7 @@ pub struct Server {
     pub address: String,
     /// The names of its drives.
     pub devices: Vec<String>,
-    /// What each holds, in bytes; none when nobody said.
+    /// What each holds, in bytes; none when not given.
     pub drive_size: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ pub struct Server {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inventory {
     /// Its servers; none when only numbers are known.
-    pub servers: Vec<Server>,
+    pub servers: Vec<InventoryServer>,
     /// Drives at its final size.
     pub final_drives: Option<u32>,
     /// Copies of everything.
@@ -100,7 +100,7 @@ impl Inventory {
             }
             server.known()
         });
-        let servers: Vec<Server> = servers.collect::<Result<_, _>>()?;
+        let servers: Vec<InventoryServer> = servers.collect::<Result<_, _>>()?;
         for server in &servers {
             // A device is known by address and name; replicators' addresses may be shared.
             let place = server.address.split('R').next().unwrap_or_default();
@@ -149,7 +149,7 @@ pub fn bounded(drives: u32) -> Result<u32, String> {
 }
 
 impl FileServer {
-    fn known(self) -> Result<Server, String> {
+    fn known(self) -> Result<InventoryServer, String> {
         let show = |ip: &str| crate::address::address(ip).map(|ip| crate::address::before_port(&ip));
         if self.port == 0 || self.replication_port == Some(0) {
             return Err(format!("server {}: port 0 cannot be connected to", self.ip));
@@ -174,7 +174,7 @@ impl FileServer {
                 .map(|number| format!("d{}", number + 1))
                 .collect(),
         };
-        Ok(Server {
+        Ok(InventoryServer {
             region: self.region,
             zone: self.zone,
             address,

@@ -3,11 +3,11 @@
 //! The advice is that of OpenStack's guide: a hundred partitions for each drive the cluster will ever have, rounded
 //! up to a power of two; three replicas; five zones or more.
 
-use super::inventory::{Inventory, Server, bounded, drive_size};
+use super::inventory::{Inventory, InventoryServer, bounded, drive_size};
 use super::{plan_commands::commands, plan_picture, size};
-use crate::command::{Desk, Outcome};
-use crate::options::{Declared, Said, Takes, long};
-use crate::terminal::{Status, Stop};
+use crate::command::{CommandResult, Desk};
+use crate::options::{Declared, ParsedOptions, Takes, long};
+use crate::terminal::{CommandStatus, Stop};
 use placement::RingBuilder;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use std::path::Path;
 
 /// Partitions for each drive of the final cluster.
 const PARTS_PER_DRIVE: f64 = 100.0;
-/// Copies of everything, unless told otherwise.
+/// Copies of everything, by default.
 const USUAL_REPLICAS: f64 = 3.0;
 /// So many zones leave enough of them when one is lost.
 const GOOD_ZONES: u32 = 5;
 /// Hours that a partition stays.
 const USUAL_HOURS: u32 = 24;
-/// How much a cluster grows when nobody knows.
+/// How much a cluster grows when no growth is given.
 const USUAL_GROWTH: u32 = 4;
-/// What a drive holds when nobody said: weights are relative.
+/// What a drive holds when not given: weights are relative.
 pub(super) const USUAL_SIZE: f64 = 1e12;
 /// How much more than its share a zone may have before it is worth a word.
 const SLACK: f64 = 0.01;
@@ -68,7 +68,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// What each drive of a server holds, in bytes.
-    pub(super) fn size_of_a_drive(&self, server: &Server) -> f64 {
+    pub(super) fn size_of_a_drive(&self, server: &InventoryServer) -> f64 {
         server.drive_size.or(self.drive_size).unwrap_or(USUAL_SIZE)
     }
 }
@@ -82,15 +82,15 @@ struct Proposal {
 }
 
 /// Proposes.
-pub fn plan(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder>) -> Outcome {
-    let said = desk.options(&DECLARED)?;
-    let picture = said.text("svg");
-    if picture.is_some() && said.text("inventory").is_none() {
+pub fn plan(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder>) -> CommandResult {
+    let options = desk.options(&DECLARED)?;
+    let picture = options.text("svg");
+    if picture.is_some() && options.text("inventory").is_none() {
         return Err(Stop::Refused("--svg draws the servers of an --inventory".to_owned()));
     }
-    let cluster = cluster(desk, &said)?;
+    let cluster = cluster(desk, &options)?;
     let proposal = propose(desk, &cluster, builder.as_ref())?;
-    if said.has("json") {
+    if options.has("json") {
         desk.terminal.say(as_json(&cluster, &proposal));
     } else {
         tell(desk, &cluster, &proposal);
@@ -99,13 +99,13 @@ pub fn plan(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder>) -> Outcome {
         plan_picture::save(desk, &cluster, proposal.part_power, path)?;
     }
     Ok(match proposal.warnings.is_empty() {
-        true => Status::Success,
-        false => Status::Warning,
+        true => CommandStatus::Success,
+        false => CommandStatus::Warning,
     })
 }
 
-fn count(said: &Said, name: &str) -> Result<Option<u32>, String> {
-    let number = said.whole(name);
+fn count(options: &ParsedOptions, name: &str) -> Result<Option<u32>, String> {
+    let number = options.whole(name);
     let fits = |number: i64| u32::try_from(number).ok().filter(|it| *it > 0);
     let refuse = |number| format!("--{name} {number}: choose 1 or more");
     number
@@ -114,19 +114,19 @@ fn count(said: &Said, name: &str) -> Result<Option<u32>, String> {
 }
 
 /// From options, the inventory, answers and assumptions, in this order.
-fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
-    let inventory = match said.text("inventory") {
+fn cluster(desk: &mut Desk<'_, '_>, options: &ParsedOptions) -> Result<Cluster, Stop> {
+    let inventory = match options.text("inventory") {
         Some(path) => read_inventory(desk, path)?,
         None => Inventory::default(),
     };
     for name in ["drives", "zones", "regions", "servers"] {
-        if said.text("inventory").is_some() && said.has(name) {
+        if options.text("inventory").is_some() && options.has(name) {
             return Err(Stop::Refused(format!("say --{name} or --inventory, not both")));
         }
     }
-    let asks = said.text("inventory").is_none() && !said.has("no-questions") && !said.has("json");
+    let asks = options.text("inventory").is_none() && !options.has("no-questions") && !options.has("json");
     let mut ask = |name: &str, question: &str| -> Result<Option<u32>, Stop> {
-        match count(said, name)? {
+        match count(options, name)? {
             None if asks => {
                 let answer = desk.terminal.answer(question);
                 let number = answer.trim().parse().ok().filter(|it| *it > 0);
@@ -149,7 +149,7 @@ fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
             "say how many drives the cluster begins with: --drives or --inventory".to_owned(),
         ));
     };
-    let final_drives = match (inventory.final_drives, said.has("final-drives")) {
+    let final_drives = match (inventory.final_drives, options.has("final-drives")) {
         (Some(drives), false) => Some(drives),
         _ => ask(
             "final-drives",
@@ -160,7 +160,7 @@ fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
         let why = format!("{fewer} drives in the end: the cluster begins with {drives}");
         return Err(Stop::Refused(why));
     }
-    let places = |key: fn(&Server) -> (u32, u32)| {
+    let places = |key: fn(&InventoryServer) -> (u32, u32)| {
         let mut places: Vec<_> = inventory.servers.iter().map(key).collect();
         places.sort_unstable();
         places.dedup();
@@ -175,17 +175,21 @@ fn cluster(desk: &mut Desk<'_, '_>, said: &Said) -> Result<Cluster, Stop> {
     };
     let regions = match places(|server| (server.region, 0)) {
         Some(regions) => Some(regions),
-        None => count(said, "regions")?,
+        None => count(options, "regions")?,
     };
     Ok(Cluster {
         drives: bounded(drives)?,
         final_drives: bounded(final_drives.unwrap_or_else(|| drives.saturating_mul(USUAL_GROWTH)))?,
         zones: zones.unwrap_or(1),
         regions: regions.unwrap_or(1),
-        servers: count(said, "servers")?.or((!inventory.servers.is_empty()).then_some(inventory.servers.len() as u32)),
-        drive_size: said.text("drive-size").map(drive_size).transpose()?,
-        replicas: said.float("replicas").or(inventory.replicas).unwrap_or(USUAL_REPLICAS),
-        hours: count(said, "min-part-hours")?
+        servers: count(options, "servers")?
+            .or((!inventory.servers.is_empty()).then_some(inventory.servers.len() as u32)),
+        drive_size: options.text("drive-size").map(drive_size).transpose()?,
+        replicas: options
+            .float("replicas")
+            .or(inventory.replicas)
+            .unwrap_or(USUAL_REPLICAS),
+        hours: count(options, "min-part-hours")?
             .or(inventory.min_part_hours)
             .unwrap_or(USUAL_HOURS),
         inventory,

@@ -1,6 +1,6 @@
 //! The commands that make the ring of a plan.
 
-use super::inventory::Server;
+use super::inventory::InventoryServer;
 use super::plan::{Cluster, USUAL_SIZE};
 use crate::command::Desk;
 
@@ -50,7 +50,7 @@ pub(super) fn commands(desk: &Desk<'_, '_>, cluster: &Cluster, part_power: u32) 
 }
 
 /// Host names stand in options only.
-fn by_options(program: &str, file: &str, server: &Server, device: &str, weight: f64) -> String {
+fn by_options(program: &str, file: &str, server: &InventoryServer, device: &str, weight: f64) -> String {
     let (main, replication) = match server.address.split_once('R') {
         Some((main, replication)) => (main, Some(replication)),
         None => (&*server.address, None),

@@ -6,10 +6,10 @@
 
 use super::stored::{STORED, Stored, USED, WEIGHT_UNIT};
 use super::{JSON, SVG, size};
-use crate::command::{Desk, Outcome, matching};
+use crate::command::{CommandResult, Desk, matching};
 use crate::options::{Declared, Takes, long};
-use crate::search_value::Wanted;
-use crate::terminal::{Status, Stop};
+use crate::search_value::DeviceSearch;
+use crate::terminal::{CommandStatus, Stop};
 use placement::{Device, RingBuilder};
 use serde_json::json;
 
@@ -57,15 +57,15 @@ struct Damage {
 }
 
 /// Tells.
-pub fn simulate(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
+pub fn simulate(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
     desk.placed(&builder)?;
-    let said = desk.options(&DECLARED)?;
-    let places: Vec<&str> = said.texts("lose").collect();
-    if places.is_empty() || !said.words.is_empty() {
+    let options = desk.options(&DECLARED)?;
+    let places: Vec<&str> = options.texts("lose").collect();
+    if places.is_empty() || !options.words.is_empty() {
         return Err(desk.usage());
     }
-    let bandwidth = size::speed(said.text("bandwidth").unwrap_or(USUAL_BANDWIDTH))?;
-    let stored = Stored::read(&said, &builder)?;
+    let bandwidth = size::speed(options.text("bandwidth").unwrap_or(USUAL_BANDWIDTH))?;
+    let stored = Stored::read(&options, &builder)?;
     let mut lost: Vec<u32> = Vec::new();
     for place in &places {
         let found = devices_of(&builder, place)?;
@@ -78,17 +78,21 @@ pub fn simulate(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
     lost.dedup();
     let damage = Damage::of(&builder, &lost, &stored);
     let hours = damage.busiest / bandwidth / 3600.0;
-    if said.has("json") {
+    if options.has("json") {
         desk.terminal.say(as_json(&damage, &stored, &places, bandwidth, hours));
     } else {
         tell(desk, &builder, &damage, &stored, &places, bandwidth, hours);
     }
-    if let Some(path) = said.text("svg") {
+    if let Some(path) = options.text("svg") {
         let title = format!("{}: {} lost", desk.builder_name(), places.join(", "));
         super::save_picture(desk, &builder, &title, &lost, path)?;
     }
     let risky = damage.left.first().is_some_and(|gone| *gone > 0) || damage.below_quorum > 0 || damage.full > FULL;
-    Ok(if risky { Status::Warning } else { Status::Success })
+    Ok(if risky {
+        CommandStatus::Warning
+    } else {
+        CommandStatus::Success
+    })
 }
 
 /// The devices of a place.
@@ -97,13 +101,13 @@ fn devices_of(builder: &RingBuilder, place: &str) -> Result<Vec<Device>, Stop> {
         .split_once(':')
         .filter(|(kind, _)| !kind.is_empty() && !kind.contains(['.', '[']))
     else {
-        return Ok(matching(builder, &Wanted::read(place)?));
+        return Ok(matching(builder, &DeviceSearch::read(place)?));
     };
     let number = |text: &str| {
         let parsed = text.parse::<i64>();
         parsed.map_err(|_| Stop::Refused(format!("{place}: '{text}' is no number")))
     };
-    let mut wanted = Wanted::default();
+    let mut wanted = DeviceSearch::default();
     match kind {
         "region" => wanted.region = Some(number(name)?),
         "zone" => match name.split_once('/') {
@@ -113,7 +117,7 @@ fn devices_of(builder: &RingBuilder, place: &str) -> Result<Vec<Device>, Stop> {
         "server" => wanted.ip = Some(crate::address::address(name)?),
         "device" => wanted.id = Some(number(name)?),
         // `d7:6200` and the like are search values.
-        _ => wanted = Wanted::read(place)?,
+        _ => wanted = DeviceSearch::read(place)?,
     }
     Ok(matching(builder, &wanted))
 }

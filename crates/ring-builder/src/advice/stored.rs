@@ -1,7 +1,7 @@
 //! How much is stored: what every advice about bytes needs to know, from options or assumptions it states.
 
 use super::size;
-use crate::options::{Declared, Said, Takes, long};
+use crate::options::{Declared, ParsedOptions, Takes, long};
 use placement::{Device, RingBuilder};
 
 /// The options that say it.
@@ -41,8 +41,8 @@ pub struct Stored {
 
 impl Stored {
     /// By the options, for a ring.
-    pub fn read(said: &Said, builder: &RingBuilder) -> Result<Stored, String> {
-        let named = said.text("weight-unit").unwrap_or(USUAL_UNIT);
+    pub fn read(options: &ParsedOptions, builder: &RingBuilder) -> Result<Stored, String> {
+        let named = options.text("weight-unit").unwrap_or(USUAL_UNIT);
         let unit = size::bytes(named)?;
         // What holds nothing yet has not been filled.
         let in_use = |device: &&Device| builder.parts_of(device.id).is_some_and(|parts| parts > 0);
@@ -52,8 +52,8 @@ impl Stored {
             .map(|device| device.weight)
             .sum::<f64>()
             * unit;
-        let used = said.text("used").map(percent).transpose()?;
-        let (bytes, assumed) = match (said.text("stored"), used) {
+        let used = options.text("used").map(percent).transpose()?;
+        let (bytes, assumed) = match (options.text("stored"), used) {
             (Some(_), Some(_)) => return Err("say --stored or --used, not both".to_owned()),
             (Some(text), None) => (size::bytes(text)?, None),
             (None, Some(percent)) => (capacity * percent / 100.0, None),

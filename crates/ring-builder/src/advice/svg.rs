@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// More bars than this cannot be told apart.
+/// More bars than this cannot be distinguished.
 const MOST_BARS: usize = 1000;
 /// More places than this are not read.
 const MOST_ROWS: usize = 80;
@@ -190,14 +190,14 @@ fn draw_bar(out: &mut String, bar: &Bar, x: f64, step: f64, bottom: f64) {
         _ => BLUE,
     };
     let height = FULL * fill.min(HIGHEST);
-    let said = match bar.share > 0.0 {
+    let label = match bar.share > 0.0 {
         true => format!("{:.1}% of its share", fill * 100.0),
         false => "its share is nothing".to_owned(),
     };
     let _ = writeln!(
         out,
         "<rect x=\"{x:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{height:.2}\" fill=\"{colour}\"><title>{}: {:.0} \
-         partitions, {said}</title></rect>",
+         partitions, {label}</title></rect>",
         bottom - height,
         (step * 0.85).max(0.5),
         escaped(&bar.name),
@@ -232,9 +232,9 @@ fn draw_zones(out: &mut String, bars: &[Bar], step: f64, bottom: f64) {
 }
 
 /// A zone: its name, how many partitions have 0, 1, 2 … replicas in it, and how many they should have at most.
-type Row = (String, Vec<u64>, u32);
+type DispersionRow = (String, Vec<u64>, u32);
 
-fn rows(builder: &RingBuilder) -> Vec<Row> {
+fn rows(builder: &RingBuilder) -> Vec<DispersionRow> {
     let is_zone = |name: &str| name.contains('z') && !name.contains('-');
     // A ring that cannot be measured has no dispersion to draw.
     let report = builder.dispersion_report(is_zone).unwrap_or_default();
@@ -242,7 +242,7 @@ fn rows(builder: &RingBuilder) -> Vec<Row> {
     rows.map(|row| (row.name, row.replicas, row.max_replicas)).collect()
 }
 
-fn draw_rows(out: &mut String, rows: &[Row], partitions: u32, top: f64) {
+fn draw_rows(out: &mut String, rows: &[DispersionRow], partitions: u32, top: f64) {
     let heading = format!("Replicas in each zone, in percent of the ring's {partitions} partitions");
     let meanings = [
         (GREY, "none there"),

@@ -1,21 +1,21 @@
 //! Devices come, go and change. Partitions move with the next rebalance.
 
 use super::show::matching;
-use super::{Desk, Outcome, refusal};
+use super::{CommandResult, Desk, refusal};
 use crate::add_value::Added;
 use crate::change_value;
 use crate::describe::describe;
 use crate::device_options::{DeviceLine, as_place};
-use crate::number::{float, said, whole};
-use crate::search_value::Wanted;
-use crate::terminal::{Status, Stop};
+use crate::number::{decimal, float, whole};
+use crate::search_value::DeviceSearch;
+use crate::terminal::{CommandStatus, Stop};
 use placement::builder::Change;
 use placement::{Device, RingBuilder};
 
 const UNCHANGED: &str = "The on-disk ring builder is unchanged.";
 
 /// Adds devices.
-pub(super) fn add(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn add(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     if desk.words.len() < 2 {
         return Err(desk.usage());
     }
@@ -23,12 +23,12 @@ pub(super) fn add(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome 
     let line = desk.device_line()?;
     let unchanged = |why: String| Stop::Refused(format!("{why}\n{UNCHANGED}"));
     let devices = if line.by_options {
-        if !line.said.words.is_empty() {
+        if !line.options.words.is_empty() {
             return Err(desk.usage());
         }
         vec![line.device().map_err(unchanged)?]
     } else {
-        read_values(desk, &line.said.words)?
+        read_values(desk, &line.options.words)?
     };
     for mut device in devices {
         device.id = builder.add(device.clone()).map_err(|error| match refusal(error) {
@@ -36,12 +36,12 @@ pub(super) fn add(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome 
             Stop::Refused(why) => Stop::Refused(format!("{why}\n{UNCHANGED}\n")),
             other => other,
         })?;
-        let (device, id, weight) = (describe(&device), device.id, said(device.weight));
+        let (device, id, weight) = (describe(&device), device.id, decimal(device.weight));
         desk.terminal
             .say(format_args!("Device {device} with {weight} weight got id {id}"));
     }
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Pairs of an add value and a weight.
@@ -76,10 +76,10 @@ fn not_while_power_grows(builder: &RingBuilder, doing: &str) -> Result<(), Stop>
 }
 
 /// Marks devices for removal.
-pub(super) fn remove(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn remove(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let line = desk.device_line()?;
-    let words = &line.said.words;
-    // OpenStack's program takes `remove --yes` without any value for all devices; nobody means that.
+    let words = &line.options.words;
+    // OpenStack's program takes `remove --yes` without any value for all devices; that is never meant.
     if words.is_empty() != line.by_options {
         return Err(desk.usage());
     }
@@ -89,7 +89,7 @@ pub(super) fn remove(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outco
         devices.extend(matching(&builder, &line.wanted()?));
     }
     for value in words {
-        devices.extend(matching(&builder, &Wanted::read(value)?));
+        devices.extend(matching(&builder, &DeviceSearch::read(value)?));
     }
     let question = format!(
         "Are you sure you want to remove these {} devices? (y/N) ",
@@ -104,7 +104,7 @@ pub(super) fn remove(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outco
         ));
     }
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Asks before more than one device changes.
@@ -136,10 +136,10 @@ fn set<V>(
     desk: &mut Desk<'_, '_>,
     builder: &mut RingBuilder,
     what: &str,
-    pairs: Vec<(Wanted, V)>,
+    pairs: Vec<(DeviceSearch, V)>,
     line: &DeviceLine,
     mut put: impl FnMut(&mut RingBuilder, &Device, &V) -> Result<String, Stop>,
-) -> Outcome {
+) -> CommandResult {
     for (wanted, value) in pairs {
         let devices = matching(builder, &wanted);
         let count = devices.len();
@@ -151,7 +151,7 @@ fn set<V>(
         }
     }
     desk.shelf.save(builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Search values and values in turn, or options and one value.
@@ -159,8 +159,8 @@ fn pairs<V>(
     desk: &Desk<'_, '_>,
     line: &DeviceLine,
     read: impl Fn(&str) -> Result<V, String>,
-) -> Result<Vec<(Wanted, V)>, Stop> {
-    let words = &line.said.words;
+) -> Result<Vec<(DeviceSearch, V)>, Stop> {
+    let words = &line.options.words;
     if line.by_options {
         let [value] = &words[..] else { return Err(desk.usage()) };
         return Ok(vec![(line.wanted()?, read(value)?)]);
@@ -170,22 +170,22 @@ fn pairs<V>(
     }
     let pairs = words.chunks_exact(2);
     Ok(pairs
-        .map(|pair| Ok((Wanted::read(&pair[0])?, read(&pair[1])?)))
+        .map(|pair| Ok((DeviceSearch::read(&pair[0])?, read(&pair[1])?)))
         .collect::<Result<_, String>>()?)
 }
 
 /// Sets weights.
-pub(super) fn set_weight(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn set_weight(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let line = desk.device_line()?;
     let pairs = pairs(desk, &line, float)?;
     set(desk, &mut builder, "weight", pairs, &line, |builder, device, weight| {
         builder.set_weight(device.id, *weight).map_err(refusal)?;
-        Ok(format!("{} weight set to {}", describe(device), said(*weight)))
+        Ok(format!("{} weight set to {}", describe(device), decimal(*weight)))
     })
 }
 
 /// Sets regions.
-pub(super) fn set_region(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn set_region(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let line = desk.device_line()?;
     let pairs = pairs(desk, &line, |text| as_place(whole(text)?, "region"))?;
     set(
@@ -206,7 +206,7 @@ pub(super) fn set_region(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> O
 }
 
 /// Sets zones.
-pub(super) fn set_zone(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn set_zone(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let line = desk.device_line()?;
     let pairs = pairs(desk, &line, |text| as_place(whole(text)?, "zone"))?;
     set(desk, &mut builder, "zone", pairs, &line, |builder, device, &zone| {
@@ -217,13 +217,13 @@ pub(super) fn set_zone(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Out
 }
 
 /// Sets where devices are reached, their names and remarks.
-pub(super) fn set_info(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn set_info(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let line = desk.device_line()?;
     if desk.words.len() < 2 || (!line.by_options && line.changes()) {
         return Err(desk.usage());
     }
     let pairs = if line.by_options {
-        if !line.said.words.is_empty() {
+        if !line.options.words.is_empty() {
             return Err(desk.usage());
         }
         vec![(line.wanted()?, line.change()?)]

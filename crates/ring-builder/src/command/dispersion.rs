@@ -1,10 +1,10 @@
 //! How well replicas are spread over regions, zones, servers and devices.
 
-use super::{Desk, Outcome, refusal};
+use super::{CommandResult, Desk, refusal};
 use crate::advice;
 use crate::number::fixed;
-use crate::options::{Declared, Said, Takes, long, option};
-use crate::terminal::{Status, Stop};
+use crate::options::{Declared, ParsedOptions, Takes, long, option};
+use crate::terminal::{CommandStatus, Stop};
 use placement::DispersionReport;
 use placement::RingBuilder;
 use regex::RegexBuilder;
@@ -22,16 +22,16 @@ const NAME_WIDTH: usize = 30;
 /// No pattern needs more memory than this when it is compiled.
 const PATTERN_LIMIT: usize = 1 << 20;
 
-/// Who only asks needs no lock, nor a directory that he may write to.
+/// A report alone needs no lock, nor a directory that is writable.
 pub(super) fn saves(words: &[String]) -> bool {
-    Said::read(&DECLARED, words).is_ok_and(|said| said.has(RECALCULATE))
+    ParsedOptions::read(&DECLARED, words).is_ok_and(|options| options.has(RECALCULATE))
 }
 
 /// Shows it.
-pub(super) fn report(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn report(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     desk.placed(&builder)?;
-    let said = desk.options(&DECLARED)?;
-    let pattern = match said.words.first() {
+    let options = desk.options(&DECLARED)?;
+    let pattern = match options.words.first() {
         // A pattern is for the beginning of a name, as with Python's `re.match`.
         Some(pattern) => RegexBuilder::new(&format!("^(?:{pattern})"))
             .size_limit(PATTERN_LIMIT)
@@ -40,7 +40,7 @@ pub(super) fn report(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outco
             .map_err(|error| Stop::Refused(format!("Invalid search filter: {error}")))?,
         None => None,
     };
-    if said.has(RECALCULATE) {
+    if options.has(RECALCULATE) {
         builder.recalculate_dispersion().map_err(refusal)?;
         desk.shelf.save(&mut builder)?;
     }
@@ -58,15 +58,15 @@ pub(super) fn report(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outco
         let dispersion = fixed(report.max_dispersion, 6);
         desk.terminal.say(format_args!("Worst tier is {dispersion} ({worst})"));
     }
-    if said.has("verbose") {
+    if options.has("verbose") {
         desk.terminal.put(&table(&report));
     }
-    if let Some(path) = said.text("svg") {
+    if let Some(path) = options.text("svg") {
         advice::save_picture(desk, &builder, &desk.builder_name(), &[], path)?;
     }
     Ok(match report.worst_tier {
-        Some(_) => Status::Warning,
-        None => Status::Success,
+        Some(_) => CommandStatus::Warning,
+        None => CommandStatus::Success,
     })
 }
 

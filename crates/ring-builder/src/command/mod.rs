@@ -1,7 +1,7 @@
 //! The commands of the ring builder, one table of them, and how one is run.
 //!
 //! Comes in: the words of the command line. Goes out: text on the terminal, files beside the builder, an exit
-//! status. Always holds: a command that ends with [`Status::Error`] has left builder and ring as they were; what
+//! status. Always holds: a command that ends with [`CommandStatus::Error`] has left builder and ring as they were; what
 //! changes them is done under the directory's lock.
 //!
 //! | question | file |
@@ -24,9 +24,9 @@ mod show;
 
 use crate::advice;
 use crate::device_options::{self, DeviceLine};
-use crate::files::{PATIENCE, RingFiles, Shelf};
-use crate::options::{self, Declared, NotSaid, Said};
-use crate::terminal::{Status, Stop, Terminal};
+use crate::files::{BuilderFiles, PATIENCE, Shelf};
+use crate::options::{self, Declared, OptionError, ParsedOptions};
+use crate::terminal::{CommandStatus, Stop, Terminal};
 use crate::usage;
 use placement::{BuilderError, RingBuilder};
 use std::time::Duration;
@@ -35,7 +35,7 @@ use world::World;
 pub(crate) use show::matching;
 
 /// How a command ends.
-pub type Outcome = Result<Status, Stop>;
+pub type CommandResult = Result<CommandStatus, Stop>;
 
 /// What a command works with.
 pub struct Desk<'d, 't> {
@@ -59,24 +59,24 @@ impl Desk<'_, '_> {
     }
 
     /// Reads options; mistakes end the command.
-    pub fn options(&self, declared: &[Declared]) -> Result<Said, Stop> {
-        Said::read(declared, self.words).map_err(|error| self.not_said(error, declared))
+    pub fn options(&self, declared: &[Declared]) -> Result<ParsedOptions, Stop> {
+        ParsedOptions::read(declared, self.words).map_err(|error| self.option_error(error, declared))
     }
 
     /// Reads the options of commands about devices.
     pub fn device_line(&self) -> Result<DeviceLine, Stop> {
-        DeviceLine::read(self.words).map_err(|error| self.not_said(error, &device_options::DECLARED))
+        DeviceLine::read(self.words).map_err(|error| self.option_error(error, &device_options::DECLARED))
     }
 
-    fn not_said(&self, error: NotSaid, declared: &[Declared]) -> Stop {
+    fn option_error(&self, error: OptionError, declared: &[Declared]) -> Stop {
         let page = usage::page(self.command);
         match error {
-            NotSaid::Help => Stop::Help(format!(
+            OptionError::Help => Stop::Help(format!(
                 "{}\n{}",
                 page.map_or_else(String::new, |page| page.with_search_values(self.program)),
                 options::help(declared)
             )),
-            NotSaid::Wrong(why) => Stop::Option {
+            OptionError::Wrong(why) => Stop::Option {
                 usage: page.map_or_else(String::new, |page| page.shown(self.program)),
                 why,
             },
@@ -115,9 +115,9 @@ pub fn refusal(error: BuilderError) -> Stop {
 /// What a command needs to begin.
 enum Run {
     /// A builder that it only looks at, or changes in part of its forms and saves itself.
-    Builder(fn(&mut Desk<'_, '_>, RingBuilder) -> Outcome),
+    Builder(fn(&mut Desk<'_, '_>, RingBuilder) -> CommandResult),
     /// Whatever there is.
-    Anything(fn(&mut Desk<'_, '_>, Option<RingBuilder>) -> Outcome),
+    Anything(fn(&mut Desk<'_, '_>, Option<RingBuilder>) -> CommandResult),
 }
 
 /// A command.
@@ -128,7 +128,7 @@ struct Command {
     run: Run,
 }
 
-const fn looks(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> Outcome) -> Command {
+const fn looks(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> CommandResult) -> Command {
     Command {
         name,
         changes: |_| false,
@@ -136,7 +136,7 @@ const fn looks(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> Ou
     }
 }
 
-const fn changes(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> Outcome) -> Command {
+const fn changes(name: &'static str, run: fn(&mut Desk<'_, '_>, RingBuilder) -> CommandResult) -> Command {
     Command {
         name,
         changes: |_| true,
@@ -195,7 +195,7 @@ const COMMANDS: [Command; 27] = [
 ];
 
 /// The ring builder, as it was called.
-pub struct Call<'c> {
+pub struct Invocation<'c> {
     /// The name of the program.
     pub program: &'c str,
     /// Whether it takes the lock for everything, as OpenStack's `swift-ring-builder-safe` does.
@@ -206,10 +206,10 @@ pub struct Call<'c> {
     pub patience: Duration,
 }
 
-impl<'c> Call<'c> {
+impl<'c> Invocation<'c> {
     /// A call that waits as long as OpenStack's.
-    pub fn new(program: &'c str, words: &'c [String]) -> Call<'c> {
-        Call {
+    pub fn new(program: &'c str, words: &'c [String]) -> Invocation<'c> {
+        Invocation {
             program,
             safe: program.ends_with("-safe"),
             words,
@@ -218,14 +218,14 @@ impl<'c> Call<'c> {
     }
 
     /// Runs it; the exit status says how it ended.
-    pub fn run(&self, world: &World, terminal: &mut Terminal<'_>) -> Status {
+    pub fn run(&self, world: &World, terminal: &mut Terminal<'_>) -> CommandStatus {
         match self.try_run(world, terminal) {
             Ok(status) => status,
             Err(stop) => stop.tell(self.program, terminal),
         }
     }
 
-    fn try_run(&self, world: &World, terminal: &mut Terminal<'_>) -> Outcome {
+    fn try_run(&self, world: &World, terminal: &mut Terminal<'_>) -> CommandResult {
         let [file, words @ ..] = self.words else {
             return Err(Stop::Help(usage::overview(self.program)));
         };
@@ -239,7 +239,7 @@ impl<'c> Call<'c> {
         if ["-h", "--help"].contains(&name) {
             return Err(Stop::Help(usage::overview(self.program)));
         }
-        let shelf = Shelf::new(world, RingFiles::named(file));
+        let shelf = Shelf::new(world, BuilderFiles::named(file));
         let command = COMMANDS.iter().find(|command| command.name == name);
         let anything = command.is_some_and(|command| matches!(command.run, Run::Anything(_)));
         let files = shelf.files();

@@ -1,11 +1,11 @@
 //! The partition power grows by one, in steps between which objects are relinked on all nodes.
 
-use super::{Desk, Outcome, refusal};
-use crate::terminal::{Status, Stop};
+use super::{CommandResult, Desk, refusal};
+use crate::terminal::{CommandStatus, Stop};
 use placement::RingBuilder;
 
 /// Announces it.
-pub(super) fn prepare(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn prepare(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     // Containers and accounts have no relinker.
     if !desk.shelf.files().ring_name().contains("object") {
         let why = "Partition power increase is only supported for object rings.";
@@ -25,11 +25,11 @@ pub(super) fn prepare(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outc
         builder.next_part_power().unwrap_or_default()
     ));
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Does it.
-pub(super) fn increase(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn increase(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     if !builder.increase_partition_power().map_err(refusal)? {
         return Err(Stop::Refused(
             "Ring partition power cannot be increased. Either the ring\n\
@@ -42,11 +42,11 @@ pub(super) fn increase(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Out
         builder.part_power()
     ));
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Takes the announcement back.
-pub(super) fn cancel(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn cancel(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     if !builder.cancel_increase_partition_power() {
         let why = "Ring partition power increase cannot be canceled.";
         return Err(Stop::Refused(why.to_owned()));
@@ -59,11 +59,11 @@ pub(super) fn cancel(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outco
         builder.next_part_power().unwrap_or_default()
     ));
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Ends it.
-pub(super) fn finish(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn finish(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     if !builder.finish_increase_partition_power() {
         let why = "Ring partition power increase cannot be finished.";
         return Err(Stop::Refused(why.to_owned()));
@@ -71,5 +71,5 @@ pub(super) fn finish(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outco
     desk.terminal
         .say("The change will take effect after the next write_ring.");
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }

@@ -1,10 +1,10 @@
 //! Partitions move: the builder and the ring are written, with backups of both.
 
 use super::show::NO_DEVICES;
-use super::{Desk, Outcome};
-use crate::number::{duration, fixed, said};
+use super::{CommandResult, Desk};
+use crate::number::{decimal, duration, fixed};
 use crate::options::{Declared, Takes, long, option};
-use crate::terminal::{Status, Stop};
+use crate::terminal::{CommandStatus, Stop};
 use placement::{BuilderError, RingBuilder};
 
 /// A ring whose worst device is no farther off than this (percent) is balanced.
@@ -31,7 +31,7 @@ const DECLARED: [Declared; 4] = [
     FORMAT,
 ];
 
-/// Says which format is written when nobody said one.
+/// Says which format is written when none is given.
 pub(super) fn note_format(desk: &mut Desk<'_, '_>, format: Option<&str>) {
     if format.is_none() {
         desk.terminal.say(
@@ -65,33 +65,33 @@ impl Change {
 }
 
 /// Moves partitions.
-pub(super) fn rebalance(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
-    let said = desk.options(&DECLARED)?;
-    note_format(desk, said.text("format-version"));
+pub(super) fn rebalance(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
+    let options = desk.options(&DECLARED)?;
+    note_format(desk, options.text("format-version"));
     if builder.next_part_power().is_some() {
         return Err(Stop::Refused(
             "Partition power increase in progress.\nYou need to finish the increase first before rebalancing."
                 .to_owned(),
         ));
     }
-    let seed = said.text("seed").or(said.words.first().map(String::as_str));
+    let seed = options.text("seed").or(options.words.first().map(String::as_str));
     let seed = seed.map_or_else(|| desk.shelf.dice(), as_seed);
     let now = desk.shelf.now();
     let seconds_left = builder.min_part_seconds_left(now);
     let change = apply(&mut builder, seed, now)?;
-    let force = said.has("force");
+    let force = options.has("force");
     if change.parts == 0 && change.removed == 0 && !force {
         let why = nothing_moves(&builder, seconds_left);
         desk.terminal
             .say(format_args!("No partitions could be reassigned.\n{why}"));
-        return Ok(Status::Warning);
+        return Ok(CommandStatus::Warning);
     }
     if !force && !change.is_worth_it() {
         desk.terminal
             .say("Cowardly refusing to save rebalance as it did not change at least 1%.");
-        return Ok(Status::Warning);
+        return Ok(CommandStatus::Warning);
     }
-    let bytes = super::rings::encode(&builder, said.text("format-version"))?;
+    let bytes = super::rings::encode(&builder, options.text("format-version"))?;
     let status = tell(desk, &builder, &change);
     // The builder first: a ring that no builder knows could not be continued.
     desk.shelf.save_with_backup(&mut builder)?;
@@ -133,7 +133,7 @@ fn boxed(error: &BuilderError) -> Stop {
         BuilderError::TooFewDevices { replicas, devices } => {
             format!(
                 "Replica count of {} requires more than {devices} devices",
-                said(*replicas)
+                decimal(*replicas)
             )
         }
         other => other.to_string(),
@@ -159,7 +159,7 @@ fn nothing_moves(builder: &RingBuilder, seconds_left: i64) -> String {
 }
 
 /// Says what was done and what remains.
-fn tell(desk: &mut Desk<'_, '_>, builder: &RingBuilder, change: &Change) -> Status {
+fn tell(desk: &mut Desk<'_, '_>, builder: &RingBuilder, change: &Change) -> CommandStatus {
     let percent = 100.0 * change.parts as f64 / f64::from(builder.partition_count());
     let balance = fixed(change.balance, 2);
     let terminal = &mut *desk.terminal;
@@ -178,7 +178,7 @@ fn tell(desk: &mut Desk<'_, '_>, builder: &RingBuilder, change: &Change) -> Stat
              You may want to adjust some device weights, increase\n      \
              the overload or review the dispersion report.\n{RULE}"
         ));
-        return Status::Warning;
+        return CommandStatus::Warning;
     }
     if change.balance > BALANCED && change.balance / 100.0 > builder.overload() {
         terminal.say(format_args!(
@@ -187,9 +187,9 @@ fn tell(desk: &mut Desk<'_, '_>, builder: &RingBuilder, change: &Change) -> Stat
              ring, wait at least {} hours, and rebalance/repush.\n{RULE}",
             builder.min_part_hours()
         ));
-        return Status::Warning;
+        return CommandStatus::Warning;
     }
-    Status::Success
+    CommandStatus::Success
 }
 
 #[cfg(test)]

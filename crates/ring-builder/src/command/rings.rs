@@ -1,14 +1,14 @@
-//! The ring file is written again; a builder is made of it; its version is told.
+//! The ring file is written again; a builder is made of it; its version is printed.
 
 use super::rebalance::{FORMAT, note_format};
-use super::{Desk, Outcome, refusal};
+use super::{CommandResult, Desk, refusal};
 use crate::number::whole;
 use crate::options::{Declared, Takes, long};
-use crate::terminal::{Status, Stop};
+use crate::terminal::{CommandStatus, Stop};
 use placement::{RingBuilder, RingData};
 use std::fmt::Display;
 
-/// What a builder gets whose hours nobody knows.
+/// The hours of a builder made from a ring, which does not store them.
 const DEFAULT_HOURS: u32 = 24;
 
 const DECLARED: [Declared; 2] = [
@@ -30,16 +30,16 @@ pub(super) fn encode(builder: &RingBuilder, format: Option<&str>) -> Result<Vec<
 }
 
 /// Writes the ring.
-pub(super) fn write_ring(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
-    let said = desk.options(&DECLARED)?;
-    let format = said.text("format-version");
+pub(super) fn write_ring(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
+    let options = desk.options(&DECLARED)?;
+    let format = options.text("format-version");
     note_format(desk, format);
     if !builder.ever_rebalanced() {
         return Err(Stop::Refused("Unable to write empty ring.".to_owned()));
     }
     // The width is for this file only: the builder keeps its own.
     let mut written = builder.clone();
-    match said.text("dev-id-bytes") {
+    match options.text("dev-id-bytes") {
         Some("4") if format != Some("2") => {
             return Err(Stop::Refused("Ring v1 only supports 2-byte dev IDs".to_owned()));
         }
@@ -50,11 +50,11 @@ pub(super) fn write_ring(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outco
     }
     let bytes = encode(&written, format)?;
     desk.shelf.save_ring(&bytes)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Makes a builder of the ring.
-pub(super) fn write_builder(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder>) -> Outcome {
+pub(super) fn write_builder(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder>) -> CommandResult {
     if builder.is_some() {
         let name = desk.builder_name();
         let why = format!("Cowardly refusing to overwrite existing Ring Builder file: {name}");
@@ -75,11 +75,11 @@ pub(super) fn write_builder(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder
     let (ring, _) = ring_file(desk)?;
     let mut builder = RingBuilder::from_ring(&ring, hours).map_err(refusal)?;
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Tells what the ring file is.
-pub(super) fn version(desk: &mut Desk<'_, '_>, _: Option<RingBuilder>) -> Outcome {
+pub(super) fn version(desk: &mut Desk<'_, '_>, _: Option<RingBuilder>) -> CommandResult {
     let (ring, format) = ring_file(desk)?;
     let name = desk.shelf.files().ring.display();
     let build = ring.version().map_or("None".to_owned(), |it| it.to_string());
@@ -87,7 +87,7 @@ pub(super) fn version(desk: &mut Desk<'_, '_>, _: Option<RingBuilder>) -> Outcom
     desk.terminal.say(format_args!(
         "{name}: Serialization version: {format} ({width}-byte IDs), build version: {build}"
     ));
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// The ring and its format.

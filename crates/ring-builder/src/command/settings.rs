@@ -1,8 +1,8 @@
 //! A new builder, and the settings of one that exists.
 
-use super::{Desk, Outcome, refusal};
+use super::{CommandResult, Desk, refusal};
 use crate::number::{fixed, float, whole};
-use crate::terminal::{Status, Stop};
+use crate::terminal::{CommandStatus, Stop};
 use placement::RingBuilder;
 use pythonic::quoted;
 
@@ -12,7 +12,7 @@ const MOST_POWER: i64 = 32;
 const ALL: f64 = 1.0;
 
 /// Makes a builder, in place of one that is there.
-pub(super) fn create(desk: &mut Desk<'_, '_>, _: Option<RingBuilder>) -> Outcome {
+pub(super) fn create(desk: &mut Desk<'_, '_>, _: Option<RingBuilder>) -> CommandResult {
     let [power, replicas, hours, ..] = desk.words else {
         return Err(desk.usage());
     };
@@ -30,7 +30,7 @@ pub(super) fn create(desk: &mut Desk<'_, '_>, _: Option<RingBuilder>) -> Outcome
     let hours = as_hours(hours)?;
     let mut builder = RingBuilder::new(part_power, replicas, hours).map_err(refusal)?;
     desk.shelf.save_with_backup(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 fn as_hours(hours: i64) -> Result<u32, Stop> {
@@ -44,7 +44,7 @@ fn as_hours(hours: i64) -> Result<u32, Stop> {
 }
 
 /// Sets how long partitions stay.
-pub(super) fn set_min_part_hours(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn set_min_part_hours(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let [hours, ..] = desk.words else {
         return Err(desk.usage());
     };
@@ -54,11 +54,11 @@ pub(super) fn set_min_part_hours(desk: &mut Desk<'_, '_>, mut builder: RingBuild
         "The minimum number of hours before a partition can be reassigned is now set to {hours}"
     ));
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Sets the number of replicas.
-pub(super) fn set_replicas(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn set_replicas(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let [text, ..] = desk.words else {
         return Err(desk.usage());
     };
@@ -74,7 +74,7 @@ pub(super) fn set_replicas(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) ->
         fixed(replicas, 6)
     ));
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 fn not_a_number(desk: &Desk<'_, '_>, shown: &str) -> Stop {
@@ -85,7 +85,7 @@ fn not_a_number(desk: &Desk<'_, '_>, shown: &str) -> Stop {
 }
 
 /// Sets how much more than its share a device may take.
-pub(super) fn set_overload(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn set_overload(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     let [text, ..] = desk.words else {
         return Err(desk.usage());
     };
@@ -108,12 +108,16 @@ pub(super) fn set_overload(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) ->
         fixed(overload, 6)
     ));
     desk.shelf.save(&mut builder)?;
-    Ok(if suspicious { Status::Warning } else { Status::Success })
+    Ok(if suspicious {
+        CommandStatus::Warning
+    } else {
+        CommandStatus::Success
+    })
 }
 
 /// Lets everything move in the next rebalance.
-pub(super) fn pretend_min_part_hours_passed(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Outcome {
+pub(super) fn pretend_min_part_hours_passed(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
     builder.pretend_min_part_hours_passed();
     desk.shelf.save(&mut builder)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }

@@ -1,10 +1,10 @@
 //! The ring shown, searched and checked. Nothing here changes anything.
 
-use super::{Desk, Outcome};
+use super::{CommandResult, Desk};
 use crate::number::{duration, fixed};
-use crate::search_value::Wanted;
+use crate::search_value::DeviceSearch;
 use crate::tables;
-use crate::terminal::{Status, Stop};
+use crate::terminal::{CommandStatus, Stop};
 use placement::{Device, RingBuilder};
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(super) const NO_DEVICES: &str = "There are no devices in this ring, or all devices have been deleted";
 
 /// The ring and all its devices.
-pub(super) fn ring(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
+pub(super) fn ring(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
     let now = desk.shelf.now();
     let name = desk.builder_name();
     let ring = ring_state(desk, &builder);
@@ -38,7 +38,7 @@ pub(super) fn ring(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
     if builder.balance().is_err() {
         terminal.say(NO_DEVICES);
     }
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// The line of numbers.
@@ -90,14 +90,14 @@ fn power_state(builder: &RingBuilder) -> Option<String> {
 }
 
 /// The devices that one search value or options describe.
-pub(super) fn search(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
+pub(super) fn search(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
     let line = desk.device_line()?;
-    let words = &line.said.words;
+    let words = &line.options.words;
     if desk.words.is_empty() || words.len() > usize::from(!line.by_options) {
         return Err(desk.usage());
     }
     let wanted = match words.first() {
-        Some(value) if !line.by_options => Wanted::read(value)?,
+        Some(value) if !line.by_options => DeviceSearch::read(value)?,
         _ => line.wanted()?,
     };
     let devices = matching(&builder, &wanted);
@@ -105,11 +105,11 @@ pub(super) fn search(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
         return Err(Stop::Refused("No matching devices found".to_owned()));
     }
     desk.terminal.put(&tables::found(&builder, &devices));
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// Devices that are meant, by id.
-pub(crate) fn matching(builder: &RingBuilder, wanted: &Wanted) -> Vec<Device> {
+pub(crate) fn matching(builder: &RingBuilder, wanted: &DeviceSearch) -> Vec<Device> {
     builder
         .devices()
         .filter(|device| wanted.matches(device))
@@ -118,9 +118,9 @@ pub(crate) fn matching(builder: &RingBuilder, wanted: &Wanted) -> Vec<Device> {
 }
 
 /// The partitions that devices hold.
-pub(super) fn list_parts(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
+pub(super) fn list_parts(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
     let line = desk.device_line()?;
-    let words = &line.said.words;
+    let words = &line.options.words;
     if desk.words.is_empty() {
         return Err(desk.usage());
     }
@@ -129,19 +129,19 @@ pub(super) fn list_parts(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outco
         return Err(desk.usage());
     }
     let mut ids = Vec::new();
-    let mut find = |wanted: Wanted| ids.extend(matching(&builder, &wanted).iter().map(|device| device.id));
+    let mut find = |wanted: DeviceSearch| ids.extend(matching(&builder, &wanted).iter().map(|device| device.id));
     if line.by_options || words.is_empty() {
         find(line.wanted()?);
     }
     for value in words {
-        find(Wanted::read(value)?);
+        find(DeviceSearch::read(value)?);
     }
     let parts = partitions_of(&builder, &ids);
     if parts.is_empty() {
         return Err(Stop::Refused("No matching devices found".to_owned()));
     }
     desk.terminal.put(&tables::partitions(&parts));
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 /// The partitions that devices hold and how many of them do: most first, else in the order OpenStack's program meets
@@ -168,7 +168,7 @@ fn partitions_of(builder: &RingBuilder, ids: &[u32]) -> Vec<(u32, u32)> {
 }
 
 /// Whether the ring breaks a rule.
-pub(super) fn validate(_: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
+pub(super) fn validate(_: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
     builder.validate().map_err(super::refusal)?;
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }

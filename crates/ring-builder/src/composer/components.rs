@@ -1,8 +1,8 @@
 //! Which builders may be joined to one ring, and which may follow those it was made of before.
 
-use super::record::{Part, Record};
-use crate::files::{RingFiles, Shelf};
-use crate::number::said;
+use super::record::{ComponentRecord, CompositeRecord};
+use crate::files::{BuilderFiles, Shelf};
+use crate::number::decimal;
 use crate::terminal::Stop;
 use placement::RingBuilder;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +20,7 @@ pub(super) struct Component {
 impl Component {
     /// Reads a builder.
     pub(super) fn read(world: &World, path: &Path) -> Result<Component, String> {
-        let files = RingFiles {
+        let files = BuilderFiles {
             builder: path.to_owned(),
             ring: path.to_owned(),
             by_ring: false,
@@ -38,9 +38,9 @@ impl Component {
     }
 
     /// What is remembered of it.
-    pub(super) fn part(&self) -> Part {
+    pub(super) fn part(&self) -> ComponentRecord {
         let id = self.builder.id().unwrap_or_default().to_owned();
-        Part::of(self.builder.version(), self.builder.replicas(), id)
+        ComponentRecord::of(self.builder.version(), self.builder.replicas(), id)
     }
 }
 
@@ -71,7 +71,7 @@ fn problems(place: usize, builder: &RingBuilder) -> Vec<String> {
         ));
     }
     if builder.replicas().fract() != 0.0 {
-        let replicas = said(builder.replicas());
+        let replicas = decimal(builder.replicas());
         problems.push(format!("Non integer replica count {replicas} found at index {place}"));
     }
     if builder.devices_changed() || !builder.ever_rebalanced() {
@@ -148,8 +148,8 @@ fn devices_differ(components: &[Component]) -> Result<(), String> {
 }
 
 /// Whether they may follow those of which the ring was made before.
-pub(super) fn may_follow(components: &[Component], before: &Record) -> Result<(), String> {
-    let now: Vec<Part> = components.iter().map(Component::part).collect();
+pub(super) fn may_follow(components: &[Component], before: &CompositeRecord) -> Result<(), String> {
+    let now: Vec<ComponentRecord> = components.iter().map(Component::part).collect();
     let mut wrong = Vec::new();
     for place in 0..now.len().max(before.components.len()) {
         match (before.components.get(place), now.get(place)) {
@@ -172,12 +172,12 @@ pub(super) fn may_follow(components: &[Component], before: &Record) -> Result<()
 }
 
 /// What a component may not become.
-fn change(old: &Part, new: &Part) -> Option<String> {
+fn change(old: &ComponentRecord, new: &ComponentRecord) -> Option<String> {
     if old.id != new.id {
         return Some(format!("Attribute mismatch for id: '{}' != '{}'", old.id, new.id));
     }
     if old.replicas() != new.replicas() {
-        let (old, new) = (said(old.replicas()), said(new.replicas()));
+        let (old, new) = (decimal(old.replicas()), decimal(new.replicas()));
         return Some(format!("Attribute mismatch for replicas: {old} != {new}"));
     }
     if new.version < old.version {

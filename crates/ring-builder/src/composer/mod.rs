@@ -12,12 +12,12 @@
 mod components;
 mod record;
 
-use crate::files::{PATIENCE, RingFiles, Shelf};
-use crate::terminal::{Status, Stop, Terminal};
+use crate::files::{BuilderFiles, PATIENCE, Shelf};
+use crate::terminal::{CommandStatus, Stop, Terminal};
 use components::Component;
 use placement::RingData;
 use pythonic::quoted;
-use record::Record;
+use record::CompositeRecord;
 use std::path::{Path, PathBuf};
 use world::World;
 
@@ -64,24 +64,24 @@ struct Failed(&'static str, String);
 
 impl Composing<'_> {
     /// Runs it; the exit status says how it ended.
-    pub fn run(&self, world: &World, terminal: &mut Terminal<'_>) -> Status {
+    pub fn run(&self, world: &World, terminal: &mut Terminal<'_>) -> CommandStatus {
         terminal.warn(NOTE);
         let (file, task) = match self.read() {
             Ok(read) => read,
             Err(stop) => return self.tell(stop, terminal),
         };
         match self.perform(world, &file, task, terminal) {
-            Ok(()) => Status::Success,
+            Ok(()) => CommandStatus::Success,
             Err(Failed(step, why)) => {
                 terminal.warn(format_args!(
                     "An error occurred while {step}.\nOriginal exception message:\n{why}"
                 ));
-                Status::Error
+                CommandStatus::Error
             }
         }
     }
 
-    fn tell(&self, stop: Stop, terminal: &mut Terminal<'_>) -> Status {
+    fn tell(&self, stop: Stop, terminal: &mut Terminal<'_>) -> CommandStatus {
         match stop {
             Stop::Option { usage, why } => {
                 let command = if usage == COMPOSE_USAGE {
@@ -93,13 +93,13 @@ impl Composing<'_> {
                 terminal.warn(format_args!(
                     "usage: {program} {usage}\n{program}{command}: error: {why}"
                 ));
-                Status::Error
+                CommandStatus::Error
             }
             // OpenStack's ends with a traceback there, and with this status.
             Stop::Refused(why) => {
                 let program = self.program;
                 terminal.warn(format_args!("usage: {program} {USAGE}\n{program}: error: {why}"));
-                Status::Warning
+                CommandStatus::Warning
             }
             other => other.tell(self.program, terminal),
         }
@@ -139,7 +139,7 @@ impl Composing<'_> {
     }
 
     fn perform(&self, world: &World, file: &str, task: Task, terminal: &mut Terminal<'_>) -> Result<(), Failed> {
-        let shelf = Shelf::new(world, RingFiles::named(file));
+        let shelf = Shelf::new(world, BuilderFiles::named(file));
         let is_new = world.files.info(Path::new(file)).is_err();
         let loading = |why: String| Failed("loading the composite builder file", why);
         let record = match (&task, is_new) {
@@ -169,7 +169,7 @@ impl Composing<'_> {
         world: &World,
         shelf: &Shelf<'_>,
         file: &str,
-        record: Option<&Record>,
+        record: Option<&CompositeRecord>,
         order: &Order,
     ) -> Result<(), Failed> {
         let composing = |why: String| Failed("composing the ring", why);
@@ -189,16 +189,16 @@ impl Composing<'_> {
         let rings: Vec<RingData> = rings.collect::<Result<_, _>>().map_err(composing)?;
         let ring = RingData::composed(&rings).map_err(|error| composing(error.to_string()))?;
         let bytes = ring.to_bytes_v1().unwrap_or_else(|_| ring.to_bytes_v2());
-        let said = |stop: Stop| match stop {
+        let described = |stop: Stop| match stop {
             Stop::Refused(why) => why,
             other => format!("{other:?}"),
         };
         let written = shelf.write_other(Path::new(&order.output), &bytes);
-        written.map_err(|stop| Failed("writing the composite ring file", said(stop)))?;
+        written.map_err(|stop| Failed("writing the composite ring file", described(stop)))?;
         let version = record.map_or(0, |record| record.version) + 1;
-        let record = Record::of(&read, version, self.here);
+        let record = CompositeRecord::of(&read, version, self.here);
         let written = shelf.write_other(Path::new(file), record.to_json(&self.here.join(file)).as_bytes());
-        written.map_err(|stop| Failed("writing the composite builder file", said(stop)))
+        written.map_err(|stop| Failed("writing the composite builder file", described(stop)))
     }
 }
 
@@ -249,11 +249,11 @@ fn read_compose<'w>(words: impl Iterator<Item = &'w String>, unknown: &mut Vec<&
 /// No record of a composite ring is larger.
 const LARGEST_RECORD: u64 = 64 << 20;
 
-fn read_record(shelf: &Shelf<'_>, file: &str) -> Result<Record, String> {
+fn read_record(shelf: &Shelf<'_>, file: &str) -> Result<CompositeRecord, String> {
     let bytes = shelf.read_other(Path::new(file), LARGEST_RECORD);
     let bytes = bytes.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("[Errno 2] No such file or directory: {}", quoted(file)),
         _ => format!("{error}: {}", quoted(file)),
     })?;
-    Record::read(&bytes).ok_or_else(|| "File does not contain valid composite ring data".to_owned())
+    CompositeRecord::read(&bytes).ok_or_else(|| "File does not contain valid composite ring data".to_owned())
 }

@@ -12,7 +12,7 @@ const SERIALIZATION: u32 = 1;
 
 /// A builder as it was when it was composed.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-pub(super) struct Part {
+pub(super) struct ComponentRecord {
     /// Its version.
     pub(super) version: u64,
     /// Its replicas: OpenStack's builders may say 2 as well as 2.0, and so says what is shown of them.
@@ -21,10 +21,10 @@ pub(super) struct Part {
     pub(super) id: String,
 }
 
-impl Part {
+impl ComponentRecord {
     /// What a builder is now.
-    pub(super) fn of(version: u64, replicas: f64, id: String) -> Part {
-        Part {
+    pub(super) fn of(version: u64, replicas: f64, id: String) -> ComponentRecord {
+        ComponentRecord {
             version,
             replicas: Number::from_f64(replicas).unwrap_or_else(|| 0.into()),
             id,
@@ -51,25 +51,25 @@ impl Part {
 
 /// The file.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-pub(super) struct Record {
+pub(super) struct CompositeRecord {
     /// The components, in the order of their replicas.
-    pub(super) components: Vec<Part>,
+    pub(super) components: Vec<ComponentRecord>,
     #[serde(rename = "component_builder_files")]
     files: BTreeMap<String, PathBuf>,
     /// How often it was composed.
     pub(super) version: u64,
 }
 
-impl Record {
+impl CompositeRecord {
     /// Reads it; none when it is something else.
-    pub(super) fn read(bytes: &[u8]) -> Option<Record> {
+    pub(super) fn read(bytes: &[u8]) -> Option<CompositeRecord> {
         serde_json::from_slice(bytes).ok()
     }
 
     /// What is remembered of these.
-    pub(super) fn of(components: &[Component], version: u64, here: &Path) -> Record {
+    pub(super) fn of(components: &[Component], version: u64, here: &Path) -> CompositeRecord {
         let file = |component: &Component| (component.part().id, here.join(&component.path));
-        Record {
+        CompositeRecord {
             components: components.iter().map(Component::part).collect(),
             files: components.iter().map(file).collect(),
             version,
@@ -122,7 +122,7 @@ mod tests {
         let file =
             br#"{"components": [{"version": 4, "replicas": 2, "id": "b"}, {"version": 5, "replicas": 1.0, "id": "a"}],
             "component_builder_files": {}, "version": 2}"#;
-        let record = Record::read(file).unwrap();
+        let record = CompositeRecord::read(file).unwrap();
         let shown = record.shown();
         assert!(
             shown.contains("\"replicas\": 2,") && shown.contains("\"replicas\": 1.0,"),
@@ -137,20 +137,23 @@ mod tests {
         let file = br#"{"components": [{"version": 4, "replicas": 2.0, "id": "b"}, {"version": 5, "replicas": 1.0, "id": "a"}],
             "component_builder_files": {"a": "/x/a.builder", "b": "/x/b.builder"}, "version": 2, "saved_path": "/x/c",
             "serialization_version": 1}"#;
-        let record = Record::read(file).unwrap();
+        let record = CompositeRecord::read(file).unwrap();
         assert_eq!(record.files(), [Path::new("/x/b.builder"), Path::new("/x/a.builder")]);
         assert!(
             record
                 .shown()
                 .starts_with("{\n    \"component_builder_files\": {\n        \"a\": \"/x/a.builder\",")
         );
-        assert_eq!(Record::read(record.to_json(Path::new("/x/c")).as_bytes()), Some(record));
+        assert_eq!(
+            CompositeRecord::read(record.to_json(Path::new("/x/c")).as_bytes()),
+            Some(record)
+        );
     }
 
     proptest! {
         #[test]
         fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Record::read(&bytes);
+            let _ = CompositeRecord::read(&bytes);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Replicas that crowd a place move apart: to devices that hold too little, or in exchange for others that come back.
 
 use super::Moving;
-use crate::builder::random::Random;
+use crate::builder::random::RebalanceRandom;
 use crate::builder::tree::NOWHERE;
 
 /// How many devices are looked at for a replica that leaves a crowd.
@@ -9,7 +9,7 @@ const DRAWS: usize = 12;
 
 impl Moving<'_> {
     /// Moves replicas that crowd a place, from devices that hold too much first.
-    pub(super) fn move_apart(&mut self, random: &mut Random) {
+    pub(super) fn move_apart(&mut self, random: &mut RebalanceRandom) {
         let crowd = |partition: &usize| {
             let stays = self.fixed[*partition] || self.copied[*partition] || self.moved[*partition] > 0;
             !stays && self.standing(*partition).crowded
@@ -31,7 +31,7 @@ impl Moving<'_> {
         }
     }
 
-    fn move_one_apart(&mut self, partition: usize, only_surplus: bool, random: &mut Random) {
+    fn move_one_apart(&mut self, partition: usize, only_surplus: bool, random: &mut RebalanceRandom) {
         let wanted = |replica: &usize| {
             let id = self.cell(partition, *replica);
             id != NOWHERE && (!only_surplus || self.exceeds(id)) && self.crowded(partition, *replica)
@@ -53,7 +53,7 @@ impl Moving<'_> {
 
     /// Moves replicas that still crowd a place though all devices hold what they should, and lets
     /// others move back in exchange; undone where that does not come out even. Whether it was done.
-    pub(super) fn exchange_apart(&mut self, standing_badly: &[usize], random: &mut Random) -> bool {
+    pub(super) fn exchange_apart(&mut self, standing_badly: &[usize], random: &mut RebalanceRandom) -> bool {
         let imbalance = |moving: &Moving<'_>| -> i64 {
             let off = moving.parts.iter().zip(&moving.quota);
             off.map(|(parts, quota)| (parts - quota).abs()).sum()
@@ -92,7 +92,7 @@ impl Moving<'_> {
 
     /// Moves a replica that crowds a place to some device where it does not: best from one that got too much by another
     /// exchange to one that lost by one.
-    fn exchange_one(&mut self, partition: usize, random: &mut Random) -> Option<usize> {
+    fn exchange_one(&mut self, partition: usize, random: &mut RebalanceRandom) -> Option<usize> {
         let mut replicas: Vec<usize> = (0..self.width).filter(|&it| self.may_exchange(partition, it)).collect();
         replicas.sort_by_key(|&replica| !self.exceeds(self.cell(partition, replica)));
         for to_lacking in [true, false] {
@@ -126,7 +126,7 @@ impl Moving<'_> {
     }
 
     /// A device where a replica stands better, whatever it holds.
-    fn better_device(&self, partition: usize, replica: usize, random: &mut Random) -> Option<u32> {
+    fn better_device(&self, partition: usize, replica: usize, random: &mut RebalanceRandom) -> Option<u32> {
         let leaves = &self.tree.leaves;
         let drawn = (0..DRAWS).map(|_| leaves[random.below(leaves.len() as u64) as usize]);
         let better = |id: &u32| self.cost(partition, replica, *id).is_some_and(|cost| cost < 0);

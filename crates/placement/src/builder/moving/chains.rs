@@ -4,7 +4,7 @@
 //! at once, level by level.
 
 use super::Moving;
-use crate::builder::random::Random;
+use crate::builder::random::RebalanceRandom;
 use crate::builder::tree::NOWHERE;
 
 /// The longest chain.
@@ -26,7 +26,7 @@ struct Hop {
 
 impl Moving<'_> {
     /// Searches chains until there are none.
-    pub(super) fn chain_all(&mut self, random: &mut Random) {
+    pub(super) fn chain_all(&mut self, random: &mut RebalanceRandom) {
         for _ in 0..SEARCHES {
             let ids = 0..self.parts.len() as u32;
             let lacking: Vec<u32> = ids.clone().filter(|&id| self.lacks(id)).collect();
@@ -38,7 +38,7 @@ impl Moving<'_> {
     }
 
     /// One search; whether it moved anything.
-    fn chain_some(&mut self, lacking: Vec<u32>, exceeding: usize, random: &mut Random) -> bool {
+    fn chain_some(&mut self, lacking: Vec<u32>, exceeding: usize, random: &mut RebalanceRandom) -> bool {
         let mut hops: Vec<Option<Hop>> = vec![None; self.parts.len()];
         let mut reached = vec![false; self.parts.len()];
         lacking.iter().for_each(|&id| reached[id as usize] = true);
@@ -64,7 +64,7 @@ impl Moving<'_> {
         reached: &mut [bool],
         hops: &mut [Option<Hop>],
         exceeding: usize,
-        random: &mut Random,
+        random: &mut RebalanceRandom,
     ) -> (Vec<u32>, Vec<u32>) {
         let (mut next, mut sources) = (Vec::new(), Vec::new());
         for partition in self.order(random) {
@@ -91,7 +91,7 @@ impl Moving<'_> {
     }
 
     /// A device of a level that a replica can go to.
-    fn find(&self, partition: usize, replica: usize, level: &[u32], random: &mut Random) -> Option<u32> {
+    fn find(&self, partition: usize, replica: usize, level: &[u32], random: &mut RebalanceRandom) -> Option<u32> {
         let fits = |id: &u32| self.fits(partition, replica, *id);
         if let Some(back) = self.only_way(partition, replica) {
             return back.filter(|id| level.contains(id)).filter(fits);

@@ -1,14 +1,14 @@
 //! Replicas without a device get one: what stood on removed devices, and what a larger replica count adds.
 
 use super::Moving;
-use crate::builder::random::Random;
+use crate::builder::random::RebalanceRandom;
 
 /// How many devices are looked at for a replica that must go somewhere.
 const SAMPLE: usize = 48;
 
 impl Moving<'_> {
     /// Gives every cell without a device one.
-    pub(super) fn place_fresh(&mut self, random: &mut Random) {
+    pub(super) fn place_fresh(&mut self, random: &mut RebalanceRandom) {
         let mut fresh = std::mem::take(&mut self.fresh);
         random.shuffle(&mut fresh);
         let mut hard = fresh.clone();
@@ -25,7 +25,7 @@ impl Moving<'_> {
     }
 
     /// Puts a cell without a device where that costs no more than `limit`.
-    fn place_drawn(&mut self, partition: usize, replica: usize, limit: i32, random: &mut Random) -> bool {
+    fn place_drawn(&mut self, partition: usize, replica: usize, limit: i32, random: &mut RebalanceRandom) -> bool {
         let target = self.target(partition, replica, limit, random);
         target.is_some_and(|to| {
             self.put(partition, replica, to);
@@ -35,7 +35,7 @@ impl Moving<'_> {
 
     /// The device for a cell that none of the drawn slots suits: one where the partition stands no
     /// worse, and of these one that lacks partitions, if there is any.
-    fn best_device(&self, partition: usize, replica: usize, random: &mut Random) -> u32 {
+    fn best_device(&self, partition: usize, replica: usize, random: &mut RebalanceRandom) -> u32 {
         let leaves = &self.tree.leaves;
         let rank = |id: u32| {
             let cost = self.cost(partition, replica, id)?;

@@ -25,8 +25,8 @@ mod slots;
 mod surplus;
 mod trade;
 
-use super::random::Random;
-use super::tree::{LEVELS, NOWHERE, Tree};
+use super::random::RebalanceRandom;
+use super::tree::{LEVELS, NOWHERE, TierTree};
 
 /// How many partitions are visited in a row.
 const NEIGHBOURS: usize = 16;
@@ -34,7 +34,7 @@ const NEIGHBOURS: usize = 16;
 /// A partition's replicas on the move.
 #[derive(Clone)]
 pub(super) struct Moving<'t> {
-    tree: &'t Tree,
+    tree: &'t TierTree,
     width: usize,
     partitions: usize,
     /// Device ids, partition by partition.
@@ -70,7 +70,7 @@ pub(super) struct Moving<'t> {
 impl<'t> Moving<'t> {
     /// Takes a table over. What stands on devices that are not in the tree has no place any more.
     pub(super) fn new(
-        tree: &'t Tree,
+        tree: &'t TierTree,
         rows: &[Vec<u32>],
         lengths: &[usize],
         partitions: usize,
@@ -159,7 +159,7 @@ impl<'t> Moving<'t> {
     }
 
     /// Moves what should move and may.
-    pub(super) fn run(&mut self, random: &mut Random) {
+    pub(super) fn run(&mut self, random: &mut RebalanceRandom) {
         self.open_slots(random);
         self.place_fresh(random);
         self.move_apart(random);
@@ -178,7 +178,7 @@ impl<'t> Moving<'t> {
     }
 
     /// The partitions whose replicas could stand better, in no order.
-    fn standing_badly(&self, random: &mut Random) -> Vec<usize> {
+    fn standing_badly(&self, random: &mut RebalanceRandom) -> Vec<usize> {
         let badly = |partition: &usize| {
             let standing = self.standing(*partition);
             standing.excess > 0 || standing.crowded
@@ -232,7 +232,7 @@ impl<'t> Moving<'t> {
 
     /// Partitions in an order that looks random and visits each once; a few neighbours follow each
     /// other, as they share cache lines.
-    fn order(&self, random: &mut Random) -> impl Iterator<Item = usize> + use<> {
+    fn order(&self, random: &mut RebalanceRandom) -> impl Iterator<Item = usize> + use<> {
         let block = NEIGHBOURS.min(self.partitions);
         let mask = self.partitions / block - 1;
         let (start, step) = (random.next() as usize, random.next() as usize | 1);

@@ -3,7 +3,7 @@
 
 use super::Moving;
 use super::trade::Cell;
-use crate::builder::random::Random;
+use crate::builder::random::RebalanceRandom;
 use crate::builder::tree::NOWHERE;
 
 /// How many of the replicas that leave a device are looked at for one that comes to it.
@@ -14,7 +14,7 @@ const ROUNDS: usize = 4;
 
 impl Moving<'_> {
     /// Takes moves back as long as no replica stands closer to others for it.
-    pub(super) fn shorten(&mut self, random: &mut Random) {
+    pub(super) fn shorten(&mut self, random: &mut RebalanceRandom) {
         for _ in 0..ROUNDS {
             if !self.passes_through() || !self.shorten_all(random) {
                 return;
@@ -37,7 +37,7 @@ impl Moving<'_> {
     }
 
     /// One round; whether it saved a move.
-    fn shorten_all(&mut self, random: &mut Random) -> bool {
+    fn shorten_all(&mut self, random: &mut RebalanceRandom) -> bool {
         let mut movers = self.movers();
         random.shuffle(&mut movers.all);
         let mut saved = false;
@@ -81,12 +81,12 @@ impl Moving<'_> {
 #[cfg(test)]
 mod tests {
     use super::Moving;
-    use crate::builder::random::Random;
-    use crate::builder::tree::Tree;
+    use crate::builder::random::RebalanceRandom;
+    use crate::builder::tree::TierTree;
     use crate::device::Device;
 
     /// Devices in zones of their own, or two and two in a zone.
-    fn tree(zones: u32) -> Tree {
+    fn tree(zones: u32) -> TierTree {
         let device = |id| Device {
             id,
             zone: id % zones,
@@ -94,11 +94,11 @@ mod tests {
             ..Device::default()
         };
         let devices: Vec<Device> = (0..4).map(device).collect();
-        Tree::new(devices.iter(), 4)
+        TierTree::new(devices.iter(), 4)
     }
 
     /// A replica goes from device 3 to 1, which gives one to 2.
-    fn passing(tree: &Tree) -> Moving<'_> {
+    fn passing(tree: &TierTree) -> Moving<'_> {
         let targets = vec![1.0; tree.nodes()];
         let rows = [vec![3, 1, 2, 3], vec![0, 3, 1, 0]];
         let mut moving = Moving::new(tree, &rows, &[4, 4], 4, &targets, &[1; 16], |_| true);
@@ -111,11 +111,11 @@ mod tests {
     fn what_comes_goes_on_and_what_would_leave_stays() {
         let tree = tree(4);
         let mut moving = passing(&tree);
-        moving.shorten(&mut Random::new(1));
+        moving.shorten(&mut RebalanceRandom::new(1));
         assert_eq!((moving.cell(0, 0), moving.cell(1, 0)), (2, 1));
         assert_eq!((moving.moved[0], moving.moved[1]), (1, 0));
         assert!(
-            !moving.shorten_all(&mut Random::new(1)),
+            !moving.shorten_all(&mut RebalanceRandom::new(1)),
             "there is nothing left to shorten"
         );
     }
@@ -126,7 +126,7 @@ mod tests {
         let tree = tree(2);
         let mut moving = passing(&tree);
         let before = moving.cells.clone();
-        moving.shorten(&mut Random::new(1));
+        moving.shorten(&mut RebalanceRandom::new(1));
         assert_eq!(moving.cells, before);
     }
 }

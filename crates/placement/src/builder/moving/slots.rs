@@ -4,7 +4,7 @@
 //! and one is not, is searched on purpose.
 
 use super::Moving;
-use crate::builder::random::Random;
+use crate::builder::random::RebalanceRandom;
 use crate::builder::tree::NOWHERE;
 
 /// How many open slots are looked at for one replica.
@@ -14,7 +14,7 @@ const DRAWS: usize = 12;
 const SCAN: usize = 128;
 
 impl Moving<'_> {
-    pub(super) fn open_slots(&mut self, random: &mut Random) {
+    pub(super) fn open_slots(&mut self, random: &mut RebalanceRandom) {
         self.slots.clear();
         for (id, (&parts, &quota)) in self.parts.iter().zip(&self.quota).enumerate() {
             let missing = usize::try_from(quota - parts).unwrap_or(0);
@@ -24,7 +24,12 @@ impl Moving<'_> {
     }
 
     /// A device that lacks partitions, drawn for a replica, and what it costs to put it there.
-    pub(super) fn draw(&mut self, partition: usize, replica: usize, random: &mut Random) -> Option<(u32, i32)> {
+    pub(super) fn draw(
+        &mut self,
+        partition: usize,
+        replica: usize,
+        random: &mut RebalanceRandom,
+    ) -> Option<(u32, i32)> {
         let mut best: Option<(u32, i32)> = None;
         for _ in 0..DRAWS {
             if self.slots.is_empty() {
@@ -51,7 +56,7 @@ impl Moving<'_> {
 
     /// A device that lacks partitions, in a place where the partition should have a replica and has
     /// none.
-    fn missing(&self, partition: usize, replica: usize, random: &mut Random) -> Option<u32> {
+    fn missing(&self, partition: usize, replica: usize, random: &mut RebalanceRandom) -> Option<u32> {
         let cells = &self.cells[partition * self.width..][..self.width];
         for &node in &self.musts {
             let level = self
@@ -79,7 +84,13 @@ impl Moving<'_> {
     }
 
     /// Where a replica can go at a cost of no more than `limit`.
-    pub(super) fn target(&mut self, partition: usize, replica: usize, limit: i32, random: &mut Random) -> Option<u32> {
+    pub(super) fn target(
+        &mut self,
+        partition: usize,
+        replica: usize,
+        limit: i32,
+        random: &mut RebalanceRandom,
+    ) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
         }

@@ -1,20 +1,20 @@
 //! Devices that hold too much give to those that hold too little.
 
 use super::Moving;
-use crate::builder::random::Random;
+use crate::builder::random::RebalanceRandom;
 use crate::builder::tree::NOWHERE;
 
 impl Moving<'_> {
     /// Moves replicas from devices that hold too much to open slots, those first that stand better
     /// there.
-    pub(super) fn move_surplus(&mut self, random: &mut Random, limit: i32) {
+    pub(super) fn move_surplus(&mut self, random: &mut RebalanceRandom, limit: i32) {
         if !self.musts.is_empty() {
             self.move_surplus_within(random, -1);
         }
         self.move_surplus_within(random, limit);
     }
 
-    fn move_surplus_within(&mut self, random: &mut Random, limit: i32) {
+    fn move_surplus_within(&mut self, random: &mut RebalanceRandom, limit: i32) {
         for partition in self.order(random) {
             if self.slots.is_empty() {
                 return;
@@ -43,7 +43,12 @@ impl Moving<'_> {
 
     /// Devices that hold too little can get no more: lets the others share what was meant for them,
     /// if that brings the worst device closer to its share. `shares` is that of each device by id.
-    pub(in crate::builder) fn share_rest(&mut self, shares: &[f64], new_quotas: Vec<i64>, random: &mut Random) -> bool {
+    pub(in crate::builder) fn share_rest(
+        &mut self,
+        shares: &[f64],
+        new_quotas: Vec<i64>,
+        random: &mut RebalanceRandom,
+    ) -> bool {
         let worst = |parts: &[i64]| {
             let off = parts.iter().zip(shares).filter(|it| *it.1 > 0.0);
             off.map(|(&parts, share)| (parts as f64 / share - 1.0).abs())

@@ -4,7 +4,7 @@
 //! device gives away, which stays. What devices hold is the same after a trade, and so is how many replicas move.
 
 use super::Moving;
-use crate::builder::random::Random;
+use crate::builder::random::RebalanceRandom;
 use crate::builder::tree::NOWHERE;
 
 /// How many partners are looked at for one replica.
@@ -25,7 +25,7 @@ pub(super) struct Movers {
 
 impl Moving<'_> {
     /// Looks for partners for the partitions that stand badly, as long as that helps. Those that still do are the answer.
-    pub(super) fn trade(&mut self, random: &mut Random) -> Vec<usize> {
+    pub(super) fn trade(&mut self, random: &mut RebalanceRandom) -> Vec<usize> {
         let mut standing_badly = self.standing_badly(random);
         for _ in 0..ROUNDS {
             if standing_badly.is_empty() || !self.trade_all(&standing_badly, random) {
@@ -37,7 +37,7 @@ impl Moving<'_> {
     }
 
     /// One round; whether it helped.
-    fn trade_all(&mut self, standing_badly: &[usize], random: &mut Random) -> bool {
+    fn trade_all(&mut self, standing_badly: &[usize], random: &mut RebalanceRandom) -> bool {
         let movers = self.movers();
         let cells = standing_badly
             .iter()
@@ -66,7 +66,7 @@ impl Moving<'_> {
     }
 
     /// Looks for a partner for a replica; whether it found one.
-    fn trade_one(&mut self, cell: Cell, movers: &Movers, random: &mut Random) -> bool {
+    fn trade_one(&mut self, cell: Cell, movers: &Movers, random: &mut RebalanceRandom) -> bool {
         let (partition, replica) = cell;
         let here = self.cell(partition, replica);
         if movers.all.is_empty() || here == NOWHERE || !self.is_free(partition, replica) {

@@ -7,14 +7,14 @@ mod way;
 
 use super::stored::{STORED, Stored, USED, WEIGHT_UNIT};
 use super::{JSON, SVG, size};
-use crate::command::{Desk, Outcome, matching};
+use crate::command::{CommandResult, Desk, matching};
 use crate::number::duration;
-use crate::options::{Declared, Said, Takes, long};
-use crate::search_value::Wanted;
-use crate::terminal::{Status, Stop};
+use crate::options::{Declared, ParsedOptions, Takes, long};
+use crate::search_value::DeviceSearch;
+use crate::terminal::{CommandStatus, Stop};
 use placement::{Device, RingBuilder};
 use serde_json::json;
-use way::{SEED, Way};
+use way::{RampPath, SEED};
 
 const DECLARED: [Declared; 8] = [
     long("max-move", Takes::Text, "how much may move (200GiB/h)"),
@@ -50,7 +50,7 @@ struct Step {
 /// What is to be done.
 struct Ramp {
     devices: Vec<Device>,
-    way: Way,
+    way: RampPath,
     per_part: f64,
     step_hours: f64,
     /// Bytes per hour.
@@ -60,22 +60,22 @@ struct Ramp {
 }
 
 /// Lays out the steps.
-pub fn ramp(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
+pub fn ramp(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
     desk.placed(&builder)?;
-    let said = desk.options(&DECLARED)?;
+    let options = desk.options(&DECLARED)?;
     if builder.next_part_power().is_some() {
         let why = "Partition power increase in progress.\nYou need to finish the increase first before rebalancing.";
         return Err(Stop::Refused(why.to_owned()));
     }
-    let stored = Stored::read(&said, &builder)?;
-    let ramp = Ramp::read(desk, &said, &builder, &stored)?;
+    let stored = Stored::read(&options, &builder)?;
+    let ramp = Ramp::read(desk, &options, &builder, &stored)?;
     let steps = ramp.steps(&builder, desk.shelf.now())?;
-    if said.has("json") {
+    if options.has("json") {
         desk.terminal.say(as_json(&ramp, &stored, &steps));
     } else {
         tell(desk, &ramp, &stored, &steps);
     }
-    if let Some(path) = said.text("svg") {
+    if let Some(path) = options.text("svg") {
         let title = format!(
             "{}: {} devices in {} steps",
             desk.builder_name(),
@@ -85,21 +85,26 @@ pub fn ramp(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> Outcome {
         let marked: Vec<u32> = ramp.devices.iter().map(|device| device.id).collect();
         super::save_picture(desk, &builder, &title, &marked, path)?;
     }
-    Ok(Status::Success)
+    Ok(CommandStatus::Success)
 }
 
 impl Ramp {
-    fn read(desk: &Desk<'_, '_>, said: &Said, builder: &RingBuilder, stored: &Stored) -> Result<Ramp, Stop> {
-        let (Some(most), [value]) = (said.text("max-move"), &said.words[..]) else {
+    fn read(
+        desk: &Desk<'_, '_>,
+        options: &ParsedOptions,
+        builder: &RingBuilder,
+        stored: &Stored,
+    ) -> Result<Ramp, Stop> {
+        let (Some(most), [value]) = (options.text("max-move"), &options.words[..]) else {
             return Err(desk.usage());
         };
         let most = size::speed(most)? * 3600.0;
-        let devices = matching(builder, &Wanted::read(value)?);
+        let devices = matching(builder, &DeviceSearch::read(value)?);
         if devices.is_empty() {
             return Err(Stop::Refused("No matching devices found".to_owned()));
         }
         let holds = |device: &Device| builder.parts_of(device.id).unwrap_or(0) > 0;
-        let target = said.float("target-weight");
+        let target = options.float("target-weight");
         if let Some(weight) = target.filter(|it| !it.is_finite() || *it < 0.0) {
             return Err(Stop::Refused(format!(
                 "weight {weight} is impossible: choose 0 or more"
@@ -111,7 +116,7 @@ impl Ramp {
             return Err(Stop::Refused(why.to_owned()));
         }
         let minimum = builder.min_part_hours().max(1) as f64;
-        let step_hours = said.float("step-hours").unwrap_or(minimum);
+        let step_hours = options.float("step-hours").unwrap_or(minimum);
         if !(step_hours >= minimum && step_hours.is_finite()) {
             let why = format!("a step lasts at least min_part_hours ({minimum} h)");
             return Err(Stop::Refused(why));
@@ -125,7 +130,7 @@ impl Ramp {
         let chosen = |id: u32| devices.iter().any(|device| device.id == id);
         let others = builder.devices().filter(|device| !chosen(device.id));
         let partitions = f64::from(builder.partition_count());
-        let way = Way {
+        let way = RampPath {
             ids: devices.iter().map(|device| device.id).collect(),
             from: devices.iter().map(now).collect(),
             to: devices.iter().map(|device| target.unwrap_or(device.weight)).collect(),

@@ -9,7 +9,7 @@ use placement::RingBuilder;
 
 /// What rebalances are to be done with, so that they move what was counted.
 pub(super) const SEED: u64 = 1;
-/// Nobody follows more steps than this.
+/// A plan with more steps than this is of no use.
 const MOST_STEPS: usize = 1_000;
 /// How often a step is made smaller.
 const TRIES: usize = 12;
@@ -30,7 +30,7 @@ pub(super) struct Step {
 }
 
 /// A way.
-pub(super) struct Way {
+pub(super) struct RampPath {
     /// The devices.
     pub(super) ids: Vec<u32>,
     /// Weights before the first step, as far as partitions have followed them.
@@ -45,7 +45,7 @@ pub(super) struct Way {
     pub(super) most: u64,
 }
 
-impl Way {
+impl RampPath {
     /// Lays out the steps. `now` is the time in seconds since 1970.
     pub(super) fn steps(&self, builder: &RingBuilder, now: i64) -> Result<Vec<Step>, String> {
         if self.others <= 0.0 {
@@ -90,13 +90,13 @@ impl Way {
             let (step, after) = self.take(ring, factor, now)?;
             // Overload and dispersion move more than shares tell.
             let reckoned = self.moved(&begin, &step.weights);
-            let told = reckoned / step.moved.max(1) as f64;
+            let measured = reckoned / step.moved.max(1) as f64;
             if step.moved <= self.most {
-                *pace = told.clamp(*pace / 2.0, 1.0);
+                *pace = measured.clamp(*pace / 2.0, 1.0);
                 return Ok((step, after));
             }
             moved = step.moved;
-            *pace = told.min(*pace) * CAUTION;
+            *pace = measured.min(*pace) * CAUTION;
         }
         Err(self.too_much(moved))
     }
@@ -224,8 +224,8 @@ mod tests {
     }
 
     /// The first devices of a ring get other weights.
-    fn way(from: &[f64], to: &[f64], others: f64, most: u64) -> Way {
-        Way {
+    fn way(from: &[f64], to: &[f64], others: f64, most: u64) -> RampPath {
+        RampPath {
             ids: (0..from.len() as u32).collect(),
             from: from.to_vec(),
             to: to.to_vec(),

@@ -6,7 +6,7 @@
 //! ```
 //! Always holds: with JSON nothing else is printed, refusals excepted, which go to standard error.
 
-use super::Arguments;
+use super::ReconArguments;
 use crate::console::Console;
 use crate::words::explained;
 use serde_json::{Map, Value, json};
@@ -17,14 +17,14 @@ use std::io;
 const RULE: usize = 79;
 
 /// Tells a person, or a program.
-pub(super) struct Teller<'c, 'w> {
+pub(super) struct ReportWriter<'c, 'w> {
     console: &'c mut Console<'w>,
     document: Option<Map<String, Value>>,
     kind: String,
     check: &'static str,
 }
 
-impl<'c, 'w> Teller<'c, 'w> {
+impl<'c, 'w> ReportWriter<'c, 'w> {
     pub(super) fn new(console: &'c mut Console<'w>, json: bool) -> Self {
         Self {
             console,
@@ -55,7 +55,7 @@ impl<'c, 'w> Teller<'c, 'w> {
                 self.console.say(why)?;
                 self.console
                     .say("Usage: recon [account] [container] [object] [OPTION]...\n")?;
-                self.console.say(explained::<Arguments>())
+                self.console.say(explained::<ReconArguments>())
             }
         }
     }
@@ -89,7 +89,7 @@ impl<'c, 'w> Teller<'c, 'w> {
         }
     }
 
-    /// Nothing more will be told.
+    /// Ends the output; no line follows.
     pub(super) fn end(self) -> io::Result<()> {
         match self.document {
             Some(document) => self.console.say(format_args!("{:#}", Value::Object(document))),
