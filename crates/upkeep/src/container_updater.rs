@@ -15,16 +15,20 @@
 
 use crate::database_stamp::DatabaseStamp;
 use crate::open_device::{OpenDevice, databases_in};
-use crate::ring_client::{Answer, RingClient, user_agent};
+use crate::ring_client::{NodeResponse, RingClient, context_of};
 use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
 use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
 use listing_engine::{Broker, Error, Info, Kind, Location};
+use peer::Target;
+use peer::message::header_names::X_ACCOUNT_STATUS;
+use peer::message::{ReadAccount, UpdateAccount};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{EntityPath, Partition, PathHash, Timestamp};
+use vocabulary::{EntityPath, Partition, PathHash};
 use world::World;
 
 const NAME: &str = "container-updater";
@@ -191,30 +195,34 @@ impl ContainerUpdater {
         let partition = ring.partition_of(&self.accounts.hash.account(&info.account).0);
         let primaries = ring.primaries(partition);
         let container = info.container.clone().unwrap_or_default();
-        let path = EntityPath::account(info.account.clone()).with_container(container);
-        let what = path.path();
-        let answers = self
+        let account = EntityPath::account(info.account.clone());
+        let path = account.with_container(container);
+        let (what, context) = (path.path(), context_of(NAME));
+        let update = |_, target| update(target, info);
+        let place = (partition, path);
+        let responses = self
             .accounts
-            .tell(&primaries, partition, &Method::PUT, path, &headers(info))
+            .send(&context, &primaries, place, Bytes::new(), update)
             .await;
-        let took = answers.iter().filter(|answer| answer.is_success()).count();
-        for answer in answers.iter().filter(|answer| !answer.is_success()) {
-            tracing::info!(
-                "{NAME}: {} did not take the figures of {what}: {}",
-                answer.place,
-                answer.why()
-            );
+        let took = responses.iter().filter(|response| response.is_success()).count();
+        for response in responses.iter().filter(|response| !response.is_success()) {
+            let (place, why) = (&response.place, response.why());
+            tracing::info!("{NAME}: {place} did not take the figures of {what}: {why}");
         }
         if took > primaries.len() / 2 {
             return Reply::Taken;
         }
-        if !all_say_not_found(&answers) {
+        if !all_say_not_found(&responses) {
             return Reply::Refused;
         }
-        let account = EntityPath::account(info.account.clone());
+        let head = |_, target| ReadAccount {
+            head_only: true,
+            ..ReadAccount::new(target)
+        };
+        let place = (partition, account);
         let known = self
             .accounts
-            .tell(&primaries, partition, &Method::HEAD, account, &by_us())
+            .send(&context, &primaries, place, Bytes::new(), head)
             .await;
         match all_say_not_found(&known) && !known.iter().any(says_deleted) {
             true => Reply::NoAccount,
@@ -224,21 +232,14 @@ impl ContainerUpdater {
 }
 
 /// No server is silent or answers anything else.
-fn all_say_not_found(answers: &[Answer]) -> bool {
-    let not_found =
-        |answer: &Answer| (answer.answer.as_ref()).is_ok_and(|response| response.status() == StatusCode::NOT_FOUND);
-    !answers.is_empty() && answers.iter().all(not_found)
+fn all_say_not_found(responses: &[NodeResponse]) -> bool {
+    let not_found = |response: &NodeResponse| response.status() == Some(StatusCode::NOT_FOUND);
+    !responses.is_empty() && responses.iter().all(not_found)
 }
 
 /// The account's server knows that there was one.
-fn says_deleted(answer: &Answer) -> bool {
-    (answer.answer.as_ref()).is_ok_and(|response| response.headers().contains_key("x-account-status"))
-}
-
-fn by_us() -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert("user-agent", user_agent(NAME));
-    headers
+fn says_deleted(response: &NodeResponse) -> bool {
+    (response.response.as_ref()).is_ok_and(|response| response.headers().contains_key(X_ACCOUNT_STATUS))
 }
 
 #[async_trait::async_trait]
@@ -354,27 +355,14 @@ fn differs(info: &Info) -> bool {
         || info.bytes_used != info.reported_bytes_used
 }
 
-fn headers(info: &Info) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
-    let mut set = |name: &'static str, text: String| {
-        // Numbers and timestamps are ASCII.
-        let value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"));
-        headers.insert(name, value);
-    };
-    set("x-put-timestamp", spell(info.put_timestamp));
-    set("x-delete-timestamp", spell(info.delete_timestamp));
-    set("x-object-count", info.object_count.to_string());
-    set("x-bytes-used", info.bytes_used.to_string());
-    set("x-account-override-deleted", "yes".into());
-    set("x-backend-storage-policy-index", info.policy.0.to_string());
-    headers.insert("user-agent", user_agent(NAME));
-    headers
-}
-
-/// Databases say `0` for "never".
-fn spell(timestamp: Timestamp) -> String {
-    match timestamp == Timestamp::ZERO {
-        true => "0".into(),
-        false => timestamp.internal(),
+fn update(target: Target, info: &Info) -> UpdateAccount {
+    UpdateAccount {
+        put_timestamp: info.put_timestamp.into(),
+        delete_timestamp: info.delete_timestamp.into(),
+        object_count: info.object_count.into(),
+        bytes_used: info.bytes_used.into(),
+        policy: info.policy.into(),
+        overrides_deleted: Some(HeaderValue::from_static("yes")),
+        ..UpdateAccount::new(target)
     }
 }

@@ -8,6 +8,9 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use peer::message::header_names::{
+    BACKEND_PREFIX, X_ALLOW_RESERVED_NAMES, X_TIMESTAMP, X_TRANS_ID, X_USE_REPLICATION_NETWORK,
+};
 use peer::{Body, HttpService, Response};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -41,14 +44,10 @@ const OF_THE_ANSWER: [&str; 12] = [
     "x-timestamp",
     "x-trans-id",
 ];
-/// Lets names be used that are the cluster's own.
-const RESERVED_NAMES: HeaderName = HeaderName::from_static("x-backend-allow-reserved-names");
-/// Keeps its requests on the network between storage servers, away from clients'.
-const REPLICATION_NETWORK: HeaderName = HeaderName::from_static("x-backend-use-replication-network");
 
 /// Whether a header of an answer goes with the object when it is stored elsewhere.
 pub(crate) fn is_of_object(name: &str) -> bool {
-    !OF_THE_ANSWER.contains(&name) && !name.starts_with("x-backend-")
+    !OF_THE_ANSWER.contains(&name) && !name.starts_with(BACKEND_PREFIX)
 }
 
 /// A gateway, for upkeep of one kind.
@@ -77,12 +76,14 @@ pub struct InternalRequest {
 
 /// Not the answer that was hoped for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{method} {path}: answered {status}")]
+#[error("{method} {path}: answered {status} (txn: {trans_id})")]
 pub struct UnexpectedStatus {
     method: Method,
     path: String,
     /// What came instead.
     pub status: u16,
+    /// The transaction that the gateway made of the request; `-` without one.
+    pub trans_id: String,
 }
 
 /// A line of a listing, as far as upkeep looks at it. What is missing in it, or is no text, is empty: servers list what their
@@ -124,7 +125,7 @@ impl InternalRequest {
     }
 
     /// With a header. A value that cannot be one is left out.
-    pub fn with(mut self, name: &'static str, value: impl AsRef<str>) -> Self {
+    pub fn with(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
         if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
             self.headers.insert(name, value);
         }
@@ -133,7 +134,7 @@ impl InternalRequest {
 
     /// With the time of the change.
     pub fn at(self, timestamp: Timestamp) -> Self {
-        self.with("x-timestamp", timestamp.internal())
+        self.with(X_TIMESTAMP, timestamp.internal())
     }
 }
 
@@ -166,7 +167,7 @@ impl InternalClient {
                 return Ok(response);
             }
             if status < 500 || tries >= self.tries {
-                return Err(ask.unexpected(status));
+                return Err(ask.unexpected(status, trans_id(&response)));
             }
             self.world.clock.sleep(pause).await;
             pause = pause.saturating_mul(2);
@@ -194,11 +195,11 @@ impl InternalClient {
             None => (request.headers_mut()).insert("transfer-encoding", HeaderValue::from_static("chunked")),
         };
         let response = self.gateway.serve(request, nowhere()).await;
-        let status = response.status().as_u16();
+        let (status, trans_id) = (response.status().as_u16(), trans_id(&response));
         drop(response.into_body().collect(MAX_IGNORED).await);
         match is_among(status, hoped) {
             true => Ok(status),
-            false => Err(ask.unexpected(status)),
+            false => Err(ask.unexpected(status, trans_id)),
         }
     }
 
@@ -237,15 +238,17 @@ impl InternalClient {
         if !response.status().is_success() {
             return Ok(vec![]);
         }
+        let trans_id = trans_id(&response);
+        let broken = |why: &str| ask.broken(why, trans_id.clone());
         let body = response.into_body().collect(MAX_LISTING).await;
-        let body = body.map_err(|error| ask.broken(&error.to_string()))?;
+        let body = body.map_err(|error| broken(&error.to_string()))?;
         if body.is_empty() {
             return Ok(vec![]);
         }
-        let listed: Vec<ListedItem> = serde_json::from_slice(&body).map_err(|error| ask.broken(&error.to_string()))?;
+        let listed: Vec<ListedItem> = serde_json::from_slice(&body).map_err(|error| broken(&error.to_string()))?;
         // A server that ignored the marker would be asked for ever.
         match listed.last().is_some_and(|last| last.name.as_str() <= marker) {
-            true => Err(ask.broken("the listing does not go on behind its marker")),
+            true => Err(broken("the listing does not go on behind its marker")),
             false => Ok(listed),
         }
     }
@@ -273,26 +276,34 @@ impl InternalClient {
         let headers = request.headers_mut();
         *headers = ask.headers.clone();
         headers.insert("user-agent", self.agent.clone());
-        headers.insert(RESERVED_NAMES, HeaderValue::from_static("true"));
-        headers.insert(REPLICATION_NETWORK, HeaderValue::from_static("true"));
+        // The cluster's own names may be used, and its requests stay on the network between storage servers.
+        headers.insert(X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
+        headers.insert(X_USE_REPLICATION_NETWORK, HeaderValue::from_static("true"));
         request
     }
 }
 
 impl InternalRequest {
-    fn unexpected(&self, status: u16) -> UnexpectedStatus {
+    fn unexpected(&self, status: u16, trans_id: String) -> UnexpectedStatus {
         UnexpectedStatus {
             method: self.method.clone(),
             path: self.path.path(),
             status,
+            trans_id,
         }
     }
 
     /// A good answer whose body is none.
-    fn broken(&self, why: &str) -> UnexpectedStatus {
-        tracing::warn!("{} {}: {why}", self.method, self.path.path());
-        self.unexpected(502)
+    fn broken(&self, why: &str, trans_id: String) -> UnexpectedStatus {
+        tracing::warn!("{} {}: {why} (txn: {trans_id})", self.method, self.path.path());
+        self.unexpected(502, trans_id)
     }
+}
+
+/// The transaction that a gateway made of a request; `-` without one.
+fn trans_id(response: &Response) -> String {
+    let id = response.headers().get(X_TRANS_ID).and_then(|id| id.to_str().ok());
+    id.unwrap_or("-").to_owned()
 }
 
 /// Upkeep's requests come over no connection.
@@ -316,8 +327,8 @@ mod tests {
     impl HttpService for Scripted {
         async fn serve(&self, request: Request<Body>, _: SocketAddr) -> Response {
             let line = format!("{} {}", request.method(), request.uri());
-            assert_eq!(request.headers()[RESERVED_NAMES], "true");
-            assert_eq!(request.headers()[REPLICATION_NETWORK], "true");
+            assert_eq!(request.headers()[X_ALLOW_RESERVED_NAMES], "true");
+            assert_eq!(request.headers()[X_USE_REPLICATION_NETWORK], "true");
             self.1.lock().push(line);
             let mut response = Response::new(Body::whole(LISTING));
             *response.status_mut() = http::StatusCode::from_u16(self.0.lock().remove(0)).unwrap();

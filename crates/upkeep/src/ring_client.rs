@@ -1,12 +1,13 @@
-//! To whom a thing belongs: a ring, and the way to those it names.
+//! Messages to the servers that a ring names for a partition.
 //!
-//! Upkeep speaks to the replication addresses of a ring, as OpenStack Swift's daemons do.
+//! Upkeep sends to the replication addresses of a ring, as OpenStack Swift's daemons do.
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, Method};
-use peer::{Body, PeerError, Peers, RawCall, Response, Target, Timeouts};
+use http::{HeaderValue, StatusCode};
+use peer::message::{Message, RequestContext};
+use peer::{Body, Call, PeerError, Peers, Response, Target, Timeouts};
 use placement::{Device, Ring};
 use std::sync::Arc;
 use vocabulary::{EntityPath, HashPrefix, Partition};
@@ -14,35 +15,38 @@ use vocabulary::{EntityPath, HashPrefix, Partition};
 /// A ring that may be exchanged, the services it names, and how long to wait for them.
 #[derive(Clone)]
 pub struct RingClient {
-    /// The ring of those who are to be told.
+    /// The ring of the servers that messages go to.
     pub ring: Arc<ArcSwap<Ring>>,
     /// The cluster's path secrets.
     pub hash: HashPrefix,
-    /// The way to them.
+    /// The connections to them.
     pub peers: Arc<Peers>,
     /// How long to wait for each.
     pub timeouts: Timeouts,
 }
 
-/// What a device of the ring answered.
-pub(crate) struct Answer {
+/// What a device of the ring responded.
+pub(crate) struct NodeResponse {
     /// The device's id in the ring.
     pub(crate) id: u32,
     /// For log lines: `ip:port/device`.
     pub(crate) place: String,
-    pub(crate) answer: Result<Response, PeerError>,
+    pub(crate) response: Result<Response, PeerError>,
 }
 
-impl Answer {
+impl NodeResponse {
+    /// Its status, if there was a response.
+    pub(crate) fn status(&self) -> Option<StatusCode> {
+        self.response.as_ref().ok().map(Response::status)
+    }
+
     pub(crate) fn is_success(&self) -> bool {
-        self.answer
-            .as_ref()
-            .is_ok_and(|response| response.status().is_success())
+        self.status().is_some_and(|status| status.is_success())
     }
 
     /// Why it is no success, for the log.
     pub(crate) fn why(&self) -> String {
-        match &self.answer {
+        match &self.response {
             Ok(response) => response.status().to_string(),
             Err(error) => error.to_string(),
         }
@@ -50,65 +54,43 @@ impl Answer {
 }
 
 impl RingClient {
-    /// Sends one request to each of `devices` at the same time.
-    pub(crate) async fn tell(
+    /// Sends a message to each of `devices` at the same time, made from its number among them and its target.
+    pub(crate) async fn send<M: Into<Message>>(
         &self,
+        context: &RequestContext,
         devices: &[&Device],
-        partition: Partition,
-        method: &Method,
-        path: EntityPath,
-        headers: &HeaderMap,
-    ) -> Vec<Answer> {
-        self.tell_with(devices, partition, method, path, headers, Bytes::new())
-            .await
-    }
-
-    /// [`RingClient::tell`] with a body.
-    pub(crate) async fn tell_with(
-        &self,
-        devices: &[&Device],
-        partition: Partition,
-        method: &Method,
-        path: EntityPath,
-        headers: &HeaderMap,
+        (partition, path): (Partition, EntityPath),
         body: Bytes,
-    ) -> Vec<Answer> {
+        message: impl Fn(usize, Target) -> M,
+    ) -> Vec<NodeResponse> {
         let path = Arc::new(path);
-        let calls = devices.iter().map(|device| {
-            let target = target(device, partition, &path);
-            let call = RawCall::new(method.clone(), target, headers.clone()).with_body(Body::whole(body.clone()));
-            self.answer(device, call)
+        let calls = devices.iter().enumerate().map(|(number, device)| {
+            let message = message(number, target(device, partition, &path));
+            let call = Call::new(context.clone(), message).with_body(Body::whole(body.clone()));
+            self.send_one(device, call)
         });
         join_all(calls).await
     }
 
-    /// Sends a DELETE to each of `devices` at the same time, with the headers for its number among them.
-    pub(crate) async fn delete_at_each(
-        &self,
-        devices: &[&Device],
-        partition: Partition,
-        path: EntityPath,
-        headers: Vec<HeaderMap>,
-    ) -> Vec<Answer> {
-        let path = Arc::new(path);
-        let calls = devices.iter().zip(headers).map(|(device, headers)| {
-            let call = RawCall::new(Method::DELETE, target(device, partition, &path), headers);
-            self.answer(device, call)
-        });
-        join_all(calls).await
-    }
-
-    async fn answer(&self, device: &Device, call: RawCall) -> Answer {
+    /// Sends one call to the replication address of `device`.
+    pub(crate) async fn send_one(&self, device: &Device, call: Call) -> NodeResponse {
         let (ip, port) = (&device.replication_ip, device.replication_port);
-        Answer {
+        NodeResponse {
             id: device.id,
-            place: format!("{ip}:{port}/{}", device.device),
-            answer: self.peers.send(ip, port, call, self.timeouts).await,
+            place: place(device),
+            response: self.peers.send(ip, port, call, self.timeouts).await,
         }
     }
 }
 
-fn target(device: &Device, partition: Partition, path: &Arc<EntityPath>) -> Target {
+/// `ip:port/device` of the replication address, for the log.
+pub(crate) fn place(device: &Device) -> String {
+    let (ip, port) = (&device.replication_ip, device.replication_port);
+    format!("{ip}:{port}/{}", device.device)
+}
+
+/// A thing on a device.
+pub(crate) fn target(device: &Device, partition: Partition, path: &Arc<EntityPath>) -> Target {
     Target {
         device: device.device.as_str().into(),
         partition,
@@ -116,8 +98,22 @@ fn target(device: &Device, partition: Partition, path: &Arc<EntityPath>) -> Targ
     }
 }
 
+/// What each message of a daemon carries.
+pub(crate) fn context_of(daemon: &str) -> RequestContext {
+    RequestContext {
+        user_agent: Some(user_agent(daemon)),
+        ..RequestContext::default()
+    }
+}
+
 /// `object-updater 4711`, as OpenStack's daemons call themselves.
-pub(crate) fn user_agent(name: &str) -> HeaderValue {
-    let text = format!("{name} {}", std::process::id());
+pub(crate) fn user_agent(daemon: &str) -> HeaderValue {
+    let text = format!("{daemon} {}", std::process::id());
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("martlet"))
+}
+
+/// The headers of a body that is JSON.
+pub(crate) fn json_body() -> Arc<http::HeaderMap> {
+    let json = HeaderValue::from_static("application/json");
+    Arc::new([(http::header::CONTENT_TYPE, json)].into_iter().collect())
 }

@@ -7,16 +7,19 @@
 use super::NAME;
 use crate::faults::ToFault;
 use crate::internal_client::ListedItem;
-use crate::ring_client::{Answer, RingClient, user_agent};
+use crate::ring_client::{NodeResponse, RingClient, context_of, target};
 use arc_swap::ArcSwap;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use peer::{RawCall, Target};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use peer::Call;
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_POLICY_INDEX};
+use peer::message::{DeleteContainer, DeleteObject, ReadContainer, RequestContext, UpdateNode, UpdateTargets};
 use placement::{Device, Ring};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use telemetry::Statsd;
 use vocabulary::names::quote;
-use vocabulary::{EntityPath, Fault, Partition, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Fault, Partition, PolicyIndex};
 use world::World;
 
 /// The most bytes of a listing.
@@ -60,31 +63,26 @@ impl ReaperTargets {
         let ring_client = &self.containers;
         let ring = ring_client.ring.load_full();
         let partition = partition_of_container(ring_client, &ring, container);
+        let path = Arc::new(container.clone());
         let mut everywhere_gone = true;
         for device in ring.primaries(partition) {
-            let target = Target {
-                device: device.device.as_str().into(),
-                partition,
-                path: Arc::new(container.clone()),
+            let read = ReadContainer {
+                query: format!("format=json&marker={}", quote(marker).replace('/', "%2F")),
+                headers: own_headers(),
+                ..ReadContainer::new(target(device, partition, &path))
             };
-            let query = format!("format=json&marker={}", quote(marker).replace('/', "%2F"));
-            let call = RawCall::new(Method::GET, target, own_headers()).with_query(query);
-            let (ip, port) = (&device.replication_ip, device.replication_port);
-            let response = match ring_client.peers.send(ip, port, call, ring_client.timeouts).await {
+            let NodeResponse { place, response, .. } = ring_client.send_one(device, Call::new(context(), read)).await;
+            let response = match response {
                 Ok(response) => response,
                 Err(error) => {
-                    tracing::warn!(
-                        "{NAME}: {ip}:{port}/{} does not list {}: {error}",
-                        device.device,
-                        container.path()
-                    );
+                    tracing::warn!("{NAME}: {place} does not list {}: {error}", container.path());
                     everywhere_gone = false;
                     continue;
                 }
             };
             count_code(statsd, response.status());
             if response.status().is_success() {
-                let policy = header(response.headers(), "x-backend-storage-policy-index");
+                let policy = header(response.headers(), &X_POLICY_INDEX);
                 let policy = PolicyIndex(policy.and_then(|text| text.parse().ok()).unwrap_or(0));
                 let patience = ring_client.timeouts.response;
                 let body = response.into_body();
@@ -98,8 +96,8 @@ impl ReaperTargets {
                     Ok(listed) => listed,
                     // What cannot be read is not an empty container.
                     Err(why) => {
-                        let (device, path) = (&device.device, container.path());
-                        tracing::warn!("{NAME}: {ip}:{port}/{device} lists of {path} what cannot be read: {why}");
+                        let path = container.path();
+                        tracing::warn!("{NAME}: {place} lists of {path} what cannot be read: {why}");
                         everywhere_gone = false;
                         continue;
                     }
@@ -138,18 +136,21 @@ impl ReaperTargets {
             .hash
             .object(&path.account, container.unwrap_or_default(), object.unwrap_or_default());
         let partition = ring.partition_of(&hash.0);
-        let mut headers = timed_headers(world.clock.now());
-        headers.insert("x-backend-storage-policy-index", HeaderValue::from(policy.0));
+        let (now, headers) = (world.clock.now(), own_headers());
         let parents = containers.primaries(above);
-        let names = ["x-container-host", "x-container-partition", "x-container-device"];
         let devices = ring.primaries(partition);
-        let to_each = (0..devices.len())
-            .map(|number| told_of(&headers, names, &parents, above, number))
-            .collect();
-        let answers = ring_client
-            .delete_at_each(&devices, partition, path.clone(), to_each)
+        let delete = |number, target| DeleteObject {
+            timestamp: now.into(),
+            policy: policy.into(),
+            containers: parent_of(number, &parents, above),
+            headers: headers.clone(),
+            ..DeleteObject::new(target)
+        };
+        let place = (partition, path.clone());
+        let responses = ring_client
+            .send(&context(), &devices, place, Bytes::new(), delete)
             .await;
-        judge(&path, &answers, &[404, 409], ("objects", statsd))
+        judge(&path, &responses, &[404, 409], ("objects", statsd))
     }
 
     /// Deletes an empty container everywhere; its account at `accounts` is told.
@@ -164,17 +165,20 @@ impl ReaperTargets {
         let ring_client = &self.containers;
         let ring = ring_client.ring.load_full();
         let partition = partition_of_container(ring_client, &ring, &path);
-        let mut headers = timed_headers(world.clock.now());
-        headers.insert("x-account-override-deleted", HeaderValue::from_static("yes"));
-        let names = ["x-account-host", "x-account-partition", "x-account-device"];
+        let (now, headers) = (world.clock.now(), own_headers());
         let devices = ring.primaries(partition);
-        let to_each = (0..devices.len())
-            .map(|number| told_of(&headers, names, accounts, above, number))
-            .collect();
-        let answers = ring_client
-            .delete_at_each(&devices, partition, path.clone(), to_each)
+        let delete = |number, target| DeleteContainer {
+            timestamp: now.into(),
+            accounts: parent_of(number, accounts, above),
+            overrides_deleted: Some(HeaderValue::from_static("yes")),
+            headers: headers.clone(),
+            ..DeleteContainer::new(target)
+        };
+        let place = (partition, path.clone());
+        let responses = ring_client
+            .send(&context(), &devices, place, Bytes::new(), delete)
             .await;
-        judge(&path, &answers, &[404], ("containers", statsd))
+        judge(&path, &responses, &[404], ("containers", statsd))
     }
 }
 
@@ -183,22 +187,22 @@ fn count_code(statsd: &Statsd, status: StatusCode) {
 }
 
 /// What came of it; `statsd` is told of each answer, and of the things, by their name.
-fn judge(path: &EntityPath, answers: &[Answer], gone: &[u16], (things, statsd): (&str, &Statsd)) -> Removal {
-    let is_gone = |answer: &&Answer| {
-        let status = answer.answer.as_ref().map(|response| response.status().as_u16());
-        answer.is_success() || status.is_ok_and(|status| gone.contains(&status))
+fn judge(path: &EntityPath, responses: &[NodeResponse], gone: &[u16], (things, statsd): (&str, &Statsd)) -> Removal {
+    let is_gone = |response: &&NodeResponse| {
+        let status = response.status().map(|status| status.as_u16());
+        response.is_success() || status.is_some_and(|status| gone.contains(&status))
     };
-    for answer in answers.iter().filter(|answer| !is_gone(answer)) {
-        let (place, why) = (&answer.place, answer.why());
+    for response in responses.iter().filter(|response| !is_gone(response)) {
+        let (place, why) = (&response.place, response.why());
         tracing::info!("{NAME}: {place} did not delete {}: {why}", path.path());
         statsd.count(format_args!("{things}_failures"), 1);
     }
-    for response in answers.iter().filter_map(|answer| answer.answer.as_ref().ok()) {
-        count_code(statsd, response.status());
+    for status in responses.iter().filter_map(NodeResponse::status) {
+        count_code(statsd, status);
     }
-    let done = answers.iter().filter(is_gone).count();
+    let done = responses.iter().filter(is_gone).count();
     let (removal, what) = match done {
-        done if done * 2 > answers.len() => (Removal::Done, "deleted"),
+        done if done * 2 > responses.len() => (Removal::Done, "deleted"),
         0 => (Removal::Left, "remaining"),
         _ => (Removal::Left, "possibly_remaining"),
     };
@@ -211,49 +215,38 @@ fn partition_of_container(ring_client: &RingClient, ring: &Ring, path: &EntityPa
     ring.partition_of(&ring_client.hash.container(&path.account, name).0)
 }
 
-fn own_headers() -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(10);
-    headers.insert("user-agent", user_agent(NAME));
-    headers.insert("x-backend-allow-reserved-names", HeaderValue::from_static("true"));
-    headers.insert("x-backend-use-replication-network", HeaderValue::from_static("true"));
-    headers
-}
-
-fn timed_headers(now: Timestamp) -> HeaderMap {
-    let mut headers = own_headers();
-    headers.insert("x-timestamp", text(&now.internal()));
-    headers
-}
-
-/// With the server of the level above that the server of replica `number` is to tell.
-fn told_of(
-    headers: &HeaderMap,
-    [host, part, name]: [&'static str; 3],
-    parents: &[&Device],
-    partition: Partition,
-    number: usize,
-) -> HeaderMap {
-    let mut headers = headers.clone();
-    if let Some(parent) = parents.get(number % parents.len().max(1)) {
-        headers.insert(host, text(&format!("{}:{}", parent.ip, parent.port)));
-        headers.insert(part, HeaderValue::from(partition.0));
-        headers.insert(name, text(&parent.device));
+fn context() -> RequestContext {
+    RequestContext {
+        uses_replication_network: true,
+        ..context_of(NAME)
     }
-    headers
 }
 
-fn text(value: &str) -> HeaderValue {
-    HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(""))
+/// Names that are the cluster's own are the reaper's to use.
+fn own_headers() -> Arc<HeaderMap> {
+    let allowed = (X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
+    Arc::new([allowed].into_iter().collect())
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// The server of the level above that replica `number` sends its row to.
+fn parent_of(number: usize, parents: &[&Device], partition: Partition) -> UpdateTargets {
+    let parent = parents.get(number % parents.len().max(1));
+    let node = parent.map(|parent| UpdateNode {
+        ip: parent.ip.as_str().into(),
+        port: parent.port,
+        device: parent.device.as_str().into(),
+    });
+    UpdateTargets::of(partition, node.into_iter().collect())
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use peer::{Body, Call, Peers, Response, Service, Timeouts};
+    use peer::{Body, Peers, Response, Service, Timeouts};
     use placement::RingBuilder;
     use std::time::Duration;
     use vocabulary::HashPrefix;

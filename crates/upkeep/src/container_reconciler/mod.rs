@@ -12,23 +12,29 @@
 mod record;
 
 use crate::internal_client::{InternalClient, InternalRequest, UnexpectedStatus, is_of_object};
-use crate::ring_client::{Answer, RingClient, user_agent};
+use crate::ring_client::{NodeResponse, RingClient, context_of};
 use crate::work_share::WorkShare;
 use crate::{UpkeepJob, UpkeepStep};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use listing_engine::better_policy;
 use listing_engine::wire::{PolicyClaim, Summary};
+use peer::message::header_names::{
+    X_ALLOW_RESERVED_NAMES, X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_POLICY_INDEX,
+    X_STATUS_CHANGED_AT,
+};
+use peer::message::{ReadContainer, RowChange, UpdateContainer};
 pub use record::ACCOUNT as MISPLACED_OBJECTS;
 use record::{Found, Move, Record, container_of, judge_destination, judge_source, later};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, Policies, PolicyIndex, Timestamp};
 use world::World;
 
 const NAME: &str = "container-reconciler";
-const POLICY: &str = "x-backend-storage-policy-index";
 
 /// What an operator can say.
 #[derive(Debug, Clone)]
@@ -242,17 +248,22 @@ impl ContainerReconciler {
         let name = path.container.as_deref()?;
         let ring = self.containers.ring.load_full();
         let partition = ring.partition_of(&self.containers.hash.container(&path.account, name).0);
-        let mut headers = HeaderMap::new();
-        headers.insert("user-agent", user_agent(NAME));
-        headers.insert("x-backend-allow-reserved-names", HeaderValue::from_static("true"));
         let container = EntityPath::account(path.account.as_str()).with_container(name);
+        let allowed = (X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
+        let headers: Arc<HeaderMap> = Arc::new([allowed].into_iter().collect());
+        let head = |_, target| ReadContainer {
+            head_only: true,
+            headers: headers.clone(),
+            ..ReadContainer::new(target)
+        };
         let devices = ring.primaries(partition);
-        let answers = self
+        let place = (partition, container);
+        let responses = self
             .containers
-            .tell(&devices, partition, &Method::HEAD, container, &headers)
+            .send(&context_of(NAME), &devices, place, Bytes::new(), head)
             .await;
-        let claims: Vec<Summary> = answers.iter().filter_map(claim).collect();
-        if claims.len() * 2 <= answers.len() {
+        let claims: Vec<Summary> = responses.iter().filter_map(claim).collect();
+        if claims.len() * 2 <= responses.len() {
             return None;
         }
         let better = |best: Summary, next: Summary| match better_policy(&best, &next) {
@@ -272,22 +283,23 @@ impl ContainerReconciler {
         let queue = self.queue(container);
         let ring = self.containers.ring.load_full();
         let partition = ring.partition_of(&self.containers.hash.container(&queue.account, container).0);
-        let mut headers = HeaderMap::new();
-        headers.insert("user-agent", user_agent(NAME));
-        let time = HeaderValue::from_str(&record.done_at().internal());
-        headers.insert("x-timestamp", time.unwrap_or(HeaderValue::from_static("0")));
-        headers.insert(POLICY, HeaderValue::from_static("0"));
         let path = queue.with_object(record.name.as_str());
+        let delete = |_, target| UpdateContainer {
+            change: RowChange::Delete,
+            timestamp: record.done_at().into(),
+            policy: PolicyIndex::LEGACY.into(),
+            ..UpdateContainer::new(target)
+        };
         let devices = ring.primaries(partition);
-        let answers = self
+        let responses = self
             .containers
-            .tell(&devices, partition, &Method::DELETE, path, &headers)
+            .send(&context_of(NAME), &devices, (partition, path), Bytes::new(), delete)
             .await;
-        for answer in answers.iter().filter(|answer| !answer.is_success()) {
-            let (place, why) = (&answer.place, answer.why());
+        for response in responses.iter().filter(|response| !response.is_success()) {
+            let (place, why) = (&response.place, response.why());
             tracing::warn!("{NAME}: {place} did not take {} out of the queue: {why}", record.name);
         }
-        match answers.iter().any(Answer::is_success) {
+        match responses.iter().any(NodeResponse::is_success) {
             true => Ok(()),
             false => Err(Later),
         }
@@ -296,18 +308,18 @@ impl ContainerReconciler {
 
 /// About what a policy has.
 fn at(mut ask: InternalRequest, policy: PolicyIndex) -> InternalRequest {
-    ask.headers.insert(POLICY, HeaderValue::from(policy.0));
+    ask.headers.insert(X_POLICY_INDEX, HeaderValue::from(policy.0));
     ask
 }
 
 fn found(status: StatusCode, headers: &HeaderMap) -> Found {
     Found {
         status: status.as_u16(),
-        at: time(headers, "x-backend-timestamp"),
+        at: time(headers, &X_BACKEND_TIMESTAMP),
     }
 }
 
-fn time(headers: &HeaderMap, name: &str) -> Timestamp {
+fn time(headers: &HeaderMap, name: &HeaderName) -> Timestamp {
     let text = headers.get(name).and_then(|value| value.to_str().ok());
     text.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::ZERO)
 }
@@ -319,26 +331,28 @@ fn copied(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// What a container server says about the policy; `None` when it says nothing.
-fn claim(answer: &Answer) -> Option<Summary> {
-    let response = answer.answer.as_ref().ok()?;
+fn claim(response: &NodeResponse) -> Option<Summary> {
+    let response = response.response.as_ref().ok()?;
     if !response.status().is_success() && response.status() != StatusCode::NOT_FOUND {
         return None;
     }
     let headers = response.headers();
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
-    let policy = number(POLICY).and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
+    let number = |name: HeaderName| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
+    let policy = number(X_POLICY_INDEX)
+        .and_then(|index| u32::try_from(index).ok())
+        .unwrap_or(0);
     Some(Summary {
         id: String::new(),
         hash: String::new(),
         max_row: -1,
         created_at: Timestamp::ZERO,
-        put_timestamp: time(headers, "x-backend-put-timestamp"),
-        delete_timestamp: time(headers, "x-backend-delete-timestamp"),
+        put_timestamp: time(headers, &X_BACKEND_PUT_TIMESTAMP),
+        delete_timestamp: time(headers, &X_BACKEND_DELETE_TIMESTAMP),
         metadata: String::new(),
         claim: Some(PolicyClaim {
             policy: PolicyIndex(policy),
-            status_changed_at: time(headers, "x-backend-status-changed-at"),
-            count: number("x-container-object-count").unwrap_or(0),
+            status_changed_at: time(headers, &X_STATUS_CHANGED_AT),
+            count: number(HeaderName::from_static("x-container-object-count")).unwrap_or(0),
         }),
         point: -1,
         shard_max_row: None,

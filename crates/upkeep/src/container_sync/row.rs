@@ -10,6 +10,7 @@ use crate::faults::ToFault;
 use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
+use peer::message::header_names::{X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
 use peer::{Address, Body, Meter, PeerError, Peers, RawCall, Response, Timeouts};
 use std::pin::pin;
 use std::sync::Arc;
@@ -92,10 +93,9 @@ impl Carrier {
             return Ok(None);
         }
         let mut get =
-            InternalRequest::new(Method::GET, container.with_object(row.name.as_str())).with("x-newest", "true");
+            InternalRequest::new(Method::GET, container.with_object(row.name.as_str())).with(X_NEWEST, "true");
         get.query = "symlink=get".into();
-        get.headers
-            .insert("x-backend-storage-policy-index", HeaderValue::from(policy.0));
+        get.headers.insert(X_POLICY_INDEX, HeaderValue::from(policy.0));
         let source = self
             .client
             .ask(&get, &[2])
@@ -244,7 +244,7 @@ fn success(status: u16) -> Result<(), Fault> {
 }
 
 fn time_of(headers: &HeaderMap) -> Timestamp {
-    let text = headers.get("x-timestamp").and_then(|value| value.to_str().ok());
+    let text = headers.get(X_TIMESTAMP).and_then(|value| value.to_str().ok());
     text.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::ZERO)
 }
 
@@ -276,7 +276,7 @@ mod tests {
             let mut response = Response::new(Body::stream(pieces, Some(10)));
             response
                 .headers_mut()
-                .insert("x-timestamp", HeaderValue::from_static(TIME));
+                .insert(X_TIMESTAMP, HeaderValue::from_static(TIME));
             response
         }
     }

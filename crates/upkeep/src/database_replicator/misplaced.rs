@@ -7,11 +7,11 @@
 
 use super::database::{Context, FoundDatabase};
 use crate::open_device::OpenDevice;
-use crate::ring_client::user_agent;
-use http::{HeaderMap, HeaderValue, Method};
+use crate::ring_client::{context_of, json_body, target};
 use listing_engine::wire::object_json;
 use listing_engine::{Info, ObjectRow};
-use peer::{Body, RawCall, Target};
+use peer::message::{RowChange, UpdateContainer};
+use peer::{Body, Call};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn queue_all(context: &Context, device: &OpenDevice, found: &FoundDatabase
         let Some((last, _)) = rows.last() else { return true };
         point = *last;
         for (hour, items) in by_hour(&found.info.info, container, rows) {
-            if !tell(context, hour, &items).await {
+            if !send(context, hour, &items).await {
                 return false;
             }
         }
@@ -95,44 +95,33 @@ fn entry(info: &Info, container: &str, row: ObjectRow) -> Value {
 }
 
 /// Whether a majority of the replicas of the queue's container has the rows now.
-async fn tell(context: &Context, hour: u64, items: &[Value]) -> bool {
+async fn send(context: &Context, hour: u64, items: &[Value]) -> bool {
     let ring_client = &context.ring_client;
     let ring = ring_client.ring.load_full();
     let path = EntityPath::account(QUEUE).with_container(hour.to_string());
     let partition = ring.partition_of(&ring_client.hash.container(QUEUE, &hour.to_string()).0);
     let path = Arc::new(path);
     let body = json!(items).to_string();
-    let mut headers = HeaderMap::new();
-    let now = HeaderValue::from_str(&context.world.clock.now().internal());
-    headers.insert("x-timestamp", now.unwrap_or(HeaderValue::from_static("0")));
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from_static("0"));
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    headers.insert("user-agent", user_agent(context.name));
+    let now = context.world.clock.now();
     let primaries = ring.primaries(partition);
-    let mut told = 0;
+    let mut took = 0;
     for node in &primaries {
-        let target = Target {
-            device: node.device.as_str().into(),
-            partition,
-            path: path.clone(),
+        let update = UpdateContainer {
+            change: RowChange::Batch,
+            timestamp: now.into(),
+            policy: PolicyIndex::LEGACY.into(),
+            headers: json_body(),
+            ..UpdateContainer::new(target(node, partition, &path))
         };
-        // A word of letters is a method.
-        let method = Method::from_bytes(b"UPDATE").unwrap_or_default();
-        let call = RawCall::new(method, target, headers.clone()).with_body(Body::whole(body.clone()));
-        let (ip, port) = (&node.replication_ip, node.replication_port);
-        let why = match ring_client.peers.send(ip, port, call, ring_client.timeouts).await {
-            Ok(response) if response.status().is_success() => {
-                told += 1;
-                continue;
+        let call = Call::new(context_of(context.name), update).with_body(Body::whole(body.clone()));
+        let response = ring_client.send_one(node, call).await;
+        match response.is_success() {
+            true => took += 1,
+            false => {
+                let (place, why) = (&response.place, response.why());
+                tracing::warn!("{}: {place} did not take misplaced objects: {why}", context.name);
             }
-            Ok(response) => response.status().to_string(),
-            Err(error) => error.to_string(),
-        };
-        tracing::warn!(
-            "{}: {ip}:{port}/{} did not take misplaced objects: {why}",
-            context.name,
-            node.device
-        );
+        }
     }
-    told > primaries.len() / 2
+    took > primaries.len() / 2
 }

@@ -5,10 +5,12 @@
 use super::database::Context;
 use crate::faults::ToFault;
 use crate::open_device::OpenDevice;
-use crate::ring_client::user_agent;
+use crate::ring_client::{context_of, json_body, place};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use peer::{Address, Body, BodyError, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, PartitionTarget, RawCall, Timeouts};
+use http::{HeaderValue, StatusCode};
+use peer::message::ReplicateDatabase;
+use peer::message::header_names::X_MARTLET_TAKES;
+use peer::{Body, BodyError, Call, OFFER_VALUE, PartitionTarget, Timeouts};
 use placement::Device;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -53,13 +55,7 @@ impl ReplicaResponse {
 impl ReplicaClient<'_> {
     /// For the log: `ip:port/device`.
     pub(super) fn place(&self) -> String {
-        let Device {
-            replication_ip: ip,
-            replication_port: port,
-            device,
-            ..
-        } = self.node;
-        format!("{ip}:{port}/{device}")
+        place(self.node)
     }
 
     /// Asks for one operation.
@@ -98,25 +94,16 @@ impl ReplicaClient<'_> {
         patience: Duration,
     ) -> Result<ReplicaResponse, Fault> {
         let ring_client = &self.context.ring_client;
-        let mut headers = HeaderMap::new();
-        headers.insert("content-type", HeaderValue::from_static("application/json"));
-        headers.insert("user-agent", user_agent(self.context.name));
-        if let Some(name) = database {
-            headers.insert(DATABASE_HEADER, name);
-        }
-        let call = RawCall {
-            // A word of letters is a method.
-            method: Method::from_bytes(b"REPLICATE").unwrap_or_default(),
-            address: Address::Partition(PartitionTarget {
+        let replicate = ReplicateDatabase {
+            database,
+            headers: json_body(),
+            ..ReplicateDatabase::new(PartitionTarget {
                 device: self.node.device.as_str().into(),
                 partition: self.partition,
                 rest: self.hash.clone(),
-            }),
-            query: String::new(),
-            headers,
-            body,
-            interim: None,
+            })
         };
+        let call = Call::new(context_of(self.context.name), replicate).with_body(body);
         let timeouts = Timeouts {
             connect: ring_client.timeouts.connect,
             response: patience,
@@ -128,7 +115,10 @@ impl ReplicaClient<'_> {
         let body = body.map_err(|_| Fault::peer("no end of the answer in time"))?;
         Ok(ReplicaResponse {
             status: head.status,
-            takes_databases: head.headers.get(OFFER_HEADER).is_some_and(|offer| offer == OFFER_VALUE),
+            takes_databases: head
+                .headers
+                .get(X_MARTLET_TAKES)
+                .is_some_and(|offer| offer == OFFER_VALUE),
             body: body.map_err(|error| error.to_fault())?,
         })
     }

@@ -7,10 +7,12 @@
 //! Deliberately absent: doing something about it; that is the auditor's.
 
 use crate::RingClient;
-use crate::ring_client::user_agent;
+use crate::ring_client::{context_of, target};
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, Method};
-use peer::{RawCall, Response, Target};
+use http::HeaderValue;
+use peer::message::ReadContainer;
+use peer::message::header_names::X_RECORD_TYPE;
+use peer::{Call, Response};
 use placement::Device;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -179,17 +181,13 @@ impl DarkData {
         object: &str,
         kind: &'static str,
     ) -> Option<ContainerAnswer> {
-        let target = Target {
-            device: device.device.as_str().into(),
-            partition,
-            path,
-        };
-        let mut headers = HeaderMap::new();
-        headers.insert("user-agent", user_agent(super::NAME));
-        headers.insert("x-backend-record-type", HeaderValue::from_static(kind));
         let name = quote(object);
-        let query = format!("format=json&prefix={name}&limit=1&includes={name}&states=listing");
-        let call = RawCall::new(Method::GET, target, headers).with_query(query);
+        let read = ReadContainer {
+            query: format!("format=json&prefix={name}&limit=1&includes={name}&states=listing"),
+            record_type: Some(HeaderValue::from_static(kind)),
+            ..ReadContainer::new(target(device, partition, &path))
+        };
+        let call = Call::new(context_of(super::NAME), read);
         // A server that serves replication only would not answer.
         let sent = self
             .containers
@@ -205,7 +203,7 @@ async fn understand(response: Response, object: &str) -> Option<ContainerAnswer>
     let (head, body) = response.into_parts();
     let is_shards = head
         .headers
-        .get("x-backend-record-type")
+        .get(X_RECORD_TYPE)
         .is_some_and(|kind| kind.as_bytes() == b"shard");
     if head.status == http::StatusCode::NO_CONTENT {
         return Some(ContainerAnswer::Unlisted);

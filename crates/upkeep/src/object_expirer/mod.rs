@@ -1,7 +1,7 @@
 //! Object-expirer: objects whose time is over.
 //!
 //! Every object with an `X-Delete-At` has a task in the queue, a hidden account. What is due is deleted
-//! on the condition that the object still says so, in lots by the object servers (`together.rs`) or else one by one through
+//! on the condition that the object still says so, in batches by the object servers (`delete_batches.rs`) or else one by one through
 //! upkeep's own gateway; then the task's row is taken out of the queue, those of a container in one request to each of
 //! its servers.
 //! Always holds: a row goes only after its object has gone, was never there for longer than the reclaim
@@ -10,27 +10,28 @@
 //! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
 //! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
 
-mod known;
+mod delete_batches;
+mod learnt;
 mod listing;
 mod rows;
 mod tasks;
-mod together;
 
 use crate::internal_client::{InternalClient, InternalRequest};
 use crate::ring_client::RingClient;
 use crate::{PassProgress, ReconFile, UpkeepJob, UpkeepStep};
+pub use delete_batches::ObjectServers;
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::Method;
-use known::Known;
+use learnt::ExpirerKnowledge;
 use listing::Listing;
+use peer::message::header_names::{X_CLEAN_QUEUE, X_IF_DELETE_AT, X_TIMESTAMP};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 pub use tasks::Delays;
 use tasks::{Task, in_turn};
 use telemetry::Statsd;
-pub use together::ObjectServers;
 use vocabulary::{EntityPath, Timestamp};
 use world::World;
 
@@ -74,7 +75,7 @@ pub struct ObjectExpirer {
     world: World,
     client: InternalClient,
     containers: RingClient,
-    /// For deletions in lots; `None` where all go through the gateway.
+    /// For deletions in batches; `None` where all go through the gateway.
     objects: Option<ObjectServers>,
     options: ExpirerOptions,
     statsd: Statsd,
@@ -99,7 +100,7 @@ struct Pass {
     oldest_waiting: Option<Timestamp>,
     /// The oldest of all that stay.
     oldest_left: Option<Timestamp>,
-    known: Known,
+    known: ExpirerKnowledge,
 }
 
 impl Pass {
@@ -114,21 +115,21 @@ impl Pass {
             tasks: VecDeque::new(),
             oldest_waiting: None,
             oldest_left: None,
-            known: Known::default(),
+            known: ExpirerKnowledge::default(),
         }
     }
 }
 
-/// What became of some tasks.
+/// What came of some tasks.
 #[derive(Default)]
-struct Part {
+struct StepPart {
     done: u64,
     failed: u64,
     /// The oldest of those that stay.
     oldest_left: Option<Timestamp>,
 }
 
-impl Part {
+impl StepPart {
     fn leave<'a>(&mut self, tasks: impl IntoIterator<Item = &'a Task>) {
         for task in tasks {
             self.failed += 1;
@@ -139,9 +140,9 @@ impl Part {
 
 /// What becomes of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum TaskOutcome {
     /// Its row can go.
-    Settled,
+    Finished,
     /// It stays for a later pass.
     Left,
 }
@@ -161,7 +162,7 @@ impl ObjectExpirer {
         }
     }
 
-    /// Has objects deleted by their servers in lots where it can.
+    /// Has objects deleted by their servers in batches where it can.
     pub fn in_batches(self, objects: ObjectServers) -> Self {
         Self {
             objects: Some(objects),
@@ -183,7 +184,7 @@ impl ObjectExpirer {
         let parts: Vec<_> = (tasks.chunks(part))
             .map(|part| self.carry_out(part, &pass.known, self.options.concurrency.div_ceil(at_once).max(1)))
             .collect();
-        let parts: Vec<Part> = stream::iter(parts).buffer_unordered(at_once).collect().await;
+        let parts: Vec<StepPart> = stream::iter(parts).buffer_unordered(at_once).collect().await;
         let (mut done, mut failed) = (0, 0);
         for part in parts {
             done += part.done;
@@ -196,17 +197,17 @@ impl ObjectExpirer {
         UpkeepStep::Did { done, failed }
     }
 
-    /// First the objects, then the rows of the tasks that are settled.
-    async fn carry_out(&self, tasks: &[Task], known: &Known, at_once: usize) -> Part {
-        let mut part = Part::default();
-        let mut settled: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
+    /// First the objects, then the rows of the tasks that are finished.
+    async fn carry_out(&self, tasks: &[Task], known: &ExpirerKnowledge, at_once: usize) -> StepPart {
+        let mut part = StepPart::default();
+        let mut finished: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
         for (task, fate) in self.delete_all(tasks, known, at_once).await {
             match fate {
-                Fate::Settled => settled.entry(&task.queue).or_default().push(task),
-                Fate::Left => part.leave([task]),
+                TaskOutcome::Finished => finished.entry(&task.queue).or_default().push(task),
+                TaskOutcome::Left => part.leave([task]),
             }
         }
-        let removals = settled.into_iter().map(|(queue, tasks)| async move {
+        let removals = finished.into_iter().map(|(queue, tasks)| async move {
             let removed = self.remove_rows(queue, &tasks).await;
             (removed, tasks)
         });
@@ -221,21 +222,26 @@ impl ObjectExpirer {
         part
     }
 
-    async fn delete_all<'a>(&self, tasks: &'a [Task], known: &Known, at_once: usize) -> Vec<(&'a Task, Fate)> {
+    async fn delete_all<'a>(
+        &self,
+        tasks: &'a [Task],
+        known: &ExpirerKnowledge,
+        at_once: usize,
+    ) -> Vec<(&'a Task, TaskOutcome)> {
         let clock = &self.world.clock;
         let began = clock.elapsed();
-        let settled = match &self.objects {
+        let finished = match &self.objects {
             Some(servers) => servers.delete(tasks, &self.client, known, at_once).await,
             None => vec![false; tasks.len()],
         };
         let in_batches = clock.elapsed().saturating_sub(began);
-        let fates = tasks.iter().zip(settled).map(|(task, settled)| async move {
+        let fates = tasks.iter().zip(finished).map(|(task, finished)| async move {
             let began = clock.elapsed();
-            let fate = match settled {
-                true => Fate::Settled,
+            let fate = match finished {
+                true => TaskOutcome::Finished,
                 false => self.delete(task).await,
             };
-            let took = match settled {
+            let took = match finished {
                 true => in_batches,
                 false => clock.elapsed().saturating_sub(began),
             };
@@ -246,10 +252,10 @@ impl ObjectExpirer {
         stream::iter(fates).buffer_unordered(at_once).collect().await
     }
 
-    fn count(&self, fate: Fate, took: Duration) {
+    fn count(&self, fate: TaskOutcome, took: Duration) {
         self.statsd.increment(match fate {
-            Fate::Settled => "objects",
-            Fate::Left => "errors",
+            TaskOutcome::Finished => "objects",
+            TaskOutcome::Left => "errors",
         });
         self.statsd.timing(format_args!("timing"), took);
     }
@@ -266,26 +272,24 @@ impl ObjectExpirer {
         }
     }
 
-    async fn delete(&self, task: &Task) -> Fate {
+    async fn delete(&self, task: &Task) -> TaskOutcome {
         let due = task.due.normal();
-        let ask = InternalRequest::new(Method::DELETE, task.target.clone()).with("x-timestamp", &due);
+        let ask = InternalRequest::new(Method::DELETE, task.target.clone()).with(X_TIMESTAMP, &due);
         let ask = match task.is_async {
             true => ask,
-            false => ask
-                .with("x-if-delete-at", &due)
-                .with("x-backend-clean-expiring-object-queue", "no"),
+            false => ask.with(X_IF_DELETE_AT, &due).with(X_CLEAN_QUEUE, "no"),
         };
         let Err(error) = self.client.tell(&ask, hoped(task)).await else {
-            return Fate::Settled;
+            return TaskOutcome::Finished;
         };
         let age = self.world.clock.now().as_f64() - task.due.as_f64();
         let is_gone = matches!(error.status, 404 | 412);
         if is_gone && age >= self.options.reclaim_age.as_secs_f64() {
-            return Fate::Settled;
+            return TaskOutcome::Finished;
         }
         let (account, queue, name, status) = (&self.options.account, &task.queue, &task.name, error.status);
         tracing::info!("{NAME}: UnexpectedStatus response while deleting object {account} {queue} {name}: {status}");
-        Fate::Left
+        TaskOutcome::Left
     }
 
     fn end(&mut self, pass: &Pass) {

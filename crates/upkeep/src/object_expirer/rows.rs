@@ -4,11 +4,11 @@
 
 use super::tasks::Task;
 use super::{NAME, ObjectExpirer};
-use crate::ring_client::user_agent;
-use http::{HeaderMap, HeaderValue, Method};
+use crate::ring_client::{NodeResponse, context_of, json_body};
 use listing_engine::{DELETED_CONTENT_TYPE, DELETED_ETAG};
+use peer::message::{RowChange, UpdateContainer};
 use serde_json::{Value, json};
-use vocabulary::Timestamp;
+use vocabulary::{PolicyIndex, Timestamp};
 
 impl ObjectExpirer {
     /// Whether at least one server has taken the rows out; replication tells the others.
@@ -19,19 +19,24 @@ impl ObjectExpirer {
         let path = self.queue(queue);
         let hash = self.containers.hash.container(&path.account, queue);
         let partition = ring.partition_of(&hash.0);
-        let update = Method::from_bytes(b"UPDATE").unwrap_or(Method::POST);
         let body = Value::Array(rows).to_string();
-        let headers = update_headers(now);
+        let update = |_, target| UpdateContainer {
+            change: RowChange::Batch,
+            timestamp: now.into(),
+            policy: PolicyIndex::LEGACY.into(),
+            headers: json_body(),
+            ..UpdateContainer::new(target)
+        };
         let devices = ring.primaries(partition);
-        let answers = self
+        let responses = self
             .containers
-            .tell_with(&devices, partition, &update, path, &headers, body.into())
+            .send(&context_of(NAME), &devices, (partition, path), body.into(), update)
             .await;
-        for answer in answers.iter().filter(|answer| !answer.is_success()) {
-            let (place, why) = (&answer.place, answer.why());
+        for response in responses.iter().filter(|response| !response.is_success()) {
+            let (place, why) = (&response.place, response.why());
             tracing::warn!("{NAME}: {place} did not take rows out of {queue}: {why}");
         }
-        answers.iter().any(crate::ring_client::Answer::is_success)
+        responses.iter().any(NodeResponse::is_success)
     }
 }
 
@@ -45,14 +50,4 @@ fn tombstone(name: &str, now: Timestamp) -> Value {
         "deleted": 1,
         "storage_policy_index": 0,
     })
-}
-
-fn update_headers(now: Timestamp) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(6);
-    let time = HeaderValue::from_str(&now.internal()).unwrap_or(HeaderValue::from_static("0"));
-    headers.insert("x-timestamp", time);
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from_static("0"));
-    headers.insert("user-agent", user_agent(NAME));
-    headers
 }

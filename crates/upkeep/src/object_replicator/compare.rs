@@ -6,15 +6,16 @@
 use super::offers::{Objects, is_needed};
 use super::ssync::TOGETHER;
 use super::tasks::PartitionTask;
-use super::{Fate, NAME, Shared, place};
+use super::{Fate, NAME, Shared};
 use crate::faults::ToFault;
-use crate::ring_client::user_agent;
+use crate::ring_client::{context_of, place};
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::StatusCode;
 use object_engine::{
     Hashes, PartitionKey, Rehash, SeenVersions, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash,
 };
-use peer::{Address, Body, PartitionTarget, RawCall, Response, Timeouts};
+use peer::message::ReplicateSuffixes;
+use peer::{Call, PartitionTarget, Response, Timeouts};
 use placement::Device;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -200,14 +201,11 @@ impl Shared {
 
     /// Sends REPLICATE, with the suffixes that have been changed by other means than requests.
     pub(super) async fn replicate(&self, key: PartitionKey, node: &Device, rest: &str) -> Result<Response, Fault> {
-        let call = RawCall {
-            method: Method::from_bytes(b"REPLICATE").unwrap_or_default(),
-            address: partition_address(key, node, rest),
-            query: String::new(),
-            headers: headers(key),
-            body: Body::empty(),
-            interim: None,
+        let replicate = ReplicateSuffixes {
+            policy: key.policy.into(),
+            ..ReplicateSuffixes::new(partition_target(key, node, rest))
         };
+        let call = Call::new(context_of(NAME), replicate);
         // Hashing takes its time.
         let timeouts = Timeouts {
             connect: self.options.conn_timeout,
@@ -235,19 +233,12 @@ impl Shared {
     }
 }
 
-pub(super) fn partition_address(key: PartitionKey, node: &Device, rest: &str) -> Address {
-    Address::Partition(PartitionTarget {
+pub(super) fn partition_target(key: PartitionKey, node: &Device, rest: &str) -> PartitionTarget {
+    PartitionTarget {
         device: node.device.as_str().into(),
         partition: key.partition,
         rest: rest.to_owned(),
-    })
-}
-
-pub(super) fn headers(key: PartitionKey) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(3);
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from(key.policy.0));
-    headers.insert("user-agent", user_agent(NAME));
-    headers
+    }
 }
 
 /// The hashes of the suffixes in which there are objects.

@@ -40,7 +40,7 @@ use futures_util::{StreamExt, stream};
 use local::Locals;
 use object_engine::Notice;
 use peer::Peers;
-use placement::{Device, Ring};
+use placement::Ring;
 use rsync::Rsync;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -232,11 +232,6 @@ impl Shared {
     fn ring(&self, policy: PolicyIndex) -> Option<Arc<Ring>> {
         self.ring_client.rings.get(&policy).map(|ring| ring.load_full())
     }
-}
-
-/// `ip:port/device`, for the log.
-fn place(node: &Device) -> String {
-    format!("{}:{}/{}", node.replication_ip, node.replication_port, node.device)
 }
 
 #[async_trait::async_trait]

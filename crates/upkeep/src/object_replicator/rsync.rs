@@ -5,9 +5,10 @@
 //! only in part.
 
 use super::tasks::PartitionTask;
-use super::{NAME, Shared, place};
+use super::{NAME, Shared};
 use crate::faults::ToFault;
 use crate::program::run;
+use crate::ring_client::place;
 use crate::rsync::module;
 use object_engine::PartitionKey;
 use placement::Device;

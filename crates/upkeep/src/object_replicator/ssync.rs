@@ -4,15 +4,17 @@
 //! of it is missing; a receiver that wishes for what was not offered, or for more, is not believed; it has
 //! `http_timeout` for whatever it is to say next, for all its wishes, and for each piece that it takes.
 
-use super::compare::{headers, partition_address};
+use super::compare::partition_target;
 use super::offers::{Objects, offer};
 use super::tasks::PartitionTask;
 use super::{NAME, Shared};
 use crate::faults::ToFault;
+use crate::ring_client::{context_of, place};
 use bytes::{Bytes, BytesMut};
-use http::{Method, StatusCode};
+use http::StatusCode;
+use peer::message::Ssync;
 use peer::ssync::{ERROR, Lines, MISSING_END, MISSING_START, UPDATES_END, UPDATES_START, Wish};
-use peer::{Body, Feed, RawCall, Timeouts};
+use peer::{Body, Call, Feed, Timeouts};
 use placement::Device;
 use std::sync::Arc;
 use vocabulary::{Fault, PathHash, Timestamp};
@@ -79,14 +81,11 @@ impl Shared {
     /// The objects that were wished for in vain.
     async fn by_ssync(&self, task: &PartitionTask, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, Fault> {
         let (feed, body) = Body::channel(PIECES, None);
-        let call = RawCall {
-            method: Method::from_bytes(b"SSYNC").unwrap_or_default(),
-            address: partition_address(task.key, node, ""),
-            query: String::new(),
-            headers: headers(task.key),
-            body,
-            interim: None,
+        let ssync = Ssync {
+            policy: task.key.policy.into(),
+            ..Ssync::new(partition_target(task.key, node, ""))
         };
+        let call = Call::new(context_of(NAME), ssync).with_body(body);
         let timeouts = Timeouts {
             connect: self.options.conn_timeout,
             response: self.options.node_timeout,
@@ -110,7 +109,7 @@ impl Shared {
         if !wishes.is_empty() {
             tracing::debug!(
                 "{NAME}: {} lacks {} of {} objects",
-                super::place(node),
+                place(node),
                 wishes.len(),
                 objects.len()
             );

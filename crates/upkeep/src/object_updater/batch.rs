@@ -1,4 +1,4 @@
-//! Rows that wait for the same container, told in one UPDATE instead of a request each.
+//! Rows that wait for the same container, sent in one UPDATE instead of a request each.
 //!
 //! UPDATE is Swift's verb for many rows at once (JSON, as `merge_items`); a container server that refuses it gets
 //! the rows one by one. Always holds: in a batch are only rows that no server has yet and that belong to the container
@@ -6,10 +6,13 @@
 //! devices say alike, as those of an object's replicas do, is in it once.
 //! Deliberately absent: sending, and what becomes of the records.
 
-use super::device::Loaded;
+use super::device::LoadedRecord;
+use super::request::recorded;
+use http::HeaderValue;
 use listing_engine::ObjectRow;
 use listing_engine::wire::object_json;
 use object_engine::PendingUpdate;
+use peer::message::RowChange;
 use std::collections::HashMap;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
@@ -22,7 +25,7 @@ pub(crate) struct RowBatch {
     /// The newest row's time.
     pub(crate) timestamp: Timestamp,
     /// Where the rows come from.
-    pub(crate) records: Vec<Loaded>,
+    pub(crate) records: Vec<LoadedRecord>,
     /// As JSON.
     rows: Vec<String>,
 }
@@ -38,7 +41,7 @@ impl RowBatch {
 }
 
 /// Batches of two rows and more, and what goes by itself.
-pub(crate) fn group(loaded: Vec<Loaded>) -> (Vec<RowBatch>, Vec<Loaded>) {
+pub(crate) fn group(loaded: Vec<LoadedRecord>) -> (Vec<RowBatch>, Vec<LoadedRecord>) {
     let mut batches: HashMap<(String, String, PolicyIndex), RowBatch> = HashMap::new();
     let mut single = vec![];
     for loaded in loaded {
@@ -71,31 +74,22 @@ fn row(pending: &PendingUpdate) -> Option<ObjectRow> {
     if !pending.successes.is_empty() || update.container_path.is_some() || !is_whole {
         return None;
     }
-    let header = |name: &str| {
-        let found = update
-            .headers
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.and_then(|(_, value)| std::str::from_utf8(value).ok())
-    };
-    let timestamp: Timestamp = header("x-timestamp")?.parse().ok()?;
-    let policy = match header("x-backend-storage-policy-index") {
-        Some(index) => PolicyIndex(index.parse().ok()?),
-        None => update.policy,
-    };
-    if update.op == "DELETE" {
+    let (_, message) = recorded(update);
+    let timestamp = *message.timestamp.value()?;
+    let policy = *message.policy.optional(|_| ()).ok()?.unwrap_or(&update.policy);
+    if message.change == RowChange::Delete {
         return Some(ObjectRow::deleted(&update.object, timestamp, policy));
     }
-    let time = |name| header(name).map(str::parse::<Timestamp>).transpose().ok();
+    let text = |value: Option<HeaderValue>| Some(std::str::from_utf8(value?.as_bytes()).ok()?.to_owned());
     Some(ObjectRow {
         name: update.object.clone(),
         timestamp,
-        size: header("x-size")?.parse().ok()?,
-        content_type: header("x-content-type")?.to_owned(),
-        etag: header("x-etag")?.to_owned(),
+        size: *message.size.value()?,
+        content_type_timestamp: message.content_type_timestamp.optional(|_| ()).ok()?.copied(),
+        meta_timestamp: message.meta_timestamp.optional(|_| ()).ok()?.copied(),
+        content_type: text(message.content_type)?,
+        etag: text(message.etag)?,
         deleted: false,
         policy,
-        content_type_timestamp: time("x-content-type-timestamp")?,
-        meta_timestamp: time("x-meta-timestamp")?,
     })
 }

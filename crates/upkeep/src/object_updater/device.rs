@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONGEST_READ: Duration = Duration::from_secs(5);
 
 /// A device that is worked on.
-pub(super) struct OpenDevice {
+pub(super) struct UpdaterDevice {
     pub(super) name: String,
     world: World,
     threads: Arc<Workers>,
@@ -36,8 +36,8 @@ pub(super) struct OpenDevice {
 }
 
 /// A record, what it says, and where it is.
-pub(super) struct Loaded {
-    pub(super) device: Arc<OpenDevice>,
+pub(super) struct LoadedRecord {
+    pub(super) device: Arc<UpdaterDevice>,
     pub(super) record: PendingRecord,
     pub(super) pending: PendingUpdate,
     /// What it says is no longer what is on the device.
@@ -45,23 +45,23 @@ pub(super) struct Loaded {
 }
 
 /// What is left of a device in a pass.
-pub(super) struct Queue {
-    device: Arc<OpenDevice>,
+pub(super) struct DeviceQueue {
+    device: Arc<UpdaterDevice>,
     suffixes: VecDeque<PendingSuffix>,
     records: VecDeque<PendingRecord>,
 }
 
 /// Records that have been read.
 #[derive(Default)]
-pub(super) struct Lot {
-    pub(super) loaded: Vec<Loaded>,
+pub(super) struct RecordBatch {
+    pub(super) loaded: Vec<LoadedRecord>,
     /// Records that have gone, or were moved aside as rubbish.
     pub(super) gone: u64,
     /// Records that could not be read now.
     pub(super) failed: u64,
 }
 
-impl Lot {
+impl RecordBatch {
     pub(super) fn is_empty(&self) -> bool {
         self.loaded.is_empty() && self.gone + self.failed == 0
     }
@@ -73,7 +73,7 @@ impl Lot {
     }
 }
 
-impl OpenDevice {
+impl UpdaterDevice {
     pub(super) fn new(disks: &mut Disks, name: String, statsd: &Statsd) -> Option<Arc<Self>> {
         let threads = match disks.threads(&name, THREADS) {
             Ok(threads) => threads,
@@ -101,18 +101,18 @@ impl OpenDevice {
     async fn run<T: Send + 'static>(&self, job: impl FnOnce(&PendingUpdates) -> T + Send + 'static) -> Option<T> {
         let updates = self.updates.clone();
         let ran = self.threads.run(move || job(&updates));
-        let said = match self.world.timeout(PATIENCE, ran).await {
+        let fault = match self.world.timeout(PATIENCE, ran).await {
             Ok(Ok(done)) => return Some(done),
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("nothing was done in {PATIENCE:?}; the rest waits for the next pass"),
         };
-        tracing::error!("{NAME}: device {}: {said}", self.name);
+        tracing::error!("{NAME}: device {}: {fault}", self.name);
         None
     }
 
     /// The device's directories of records; `None` when there are none. What servers that are gone left under way is in
     /// them then.
-    pub(super) async fn queue(self: &Arc<Self>, policies: &Policies) -> Option<Queue> {
+    pub(super) async fn queue(self: &Arc<Self>, policies: &Policies) -> Option<DeviceQueue> {
         let found = self.run(|updates| (updates.recover(), updates.suffixes())).await?;
         match found.0 {
             Ok(0) => {}
@@ -134,7 +134,7 @@ impl OpenDevice {
             tracing::warn!("{NAME}: device {name} has records of policy {policy}, which does not exist; left alone");
         }
         suffixes.retain(known);
-        (!suffixes.is_empty()).then(|| Queue {
+        (!suffixes.is_empty()).then(|| DeviceQueue {
             device: self.clone(),
             suffixes: suffixes.into(),
             records: VecDeque::new(),
@@ -175,9 +175,9 @@ impl OpenDevice {
     }
 }
 
-impl Queue {
+impl DeviceQueue {
     /// The next records, `most` of them; and the queue again while there is more in it.
-    pub(super) async fn next(self, most: usize) -> (Lot, Option<Self>) {
+    pub(super) async fn next(self, most: usize) -> (RecordBatch, Option<Self>) {
         let Self {
             device,
             mut suffixes,
@@ -186,10 +186,10 @@ impl Queue {
         let (clock, statsd) = (device.world.clock.clone(), device.statsd.clone());
         let read = device.run(move |updates| {
             let (began, now) = (clock.elapsed(), clock.now());
-            let mut lot = Read::default();
-            while lot.count < most && clock.elapsed().saturating_sub(began) < LONGEST_READ {
+            let mut batch = Read::default();
+            while batch.count < most && clock.elapsed().saturating_sub(began) < LONGEST_READ {
                 if let Some(record) = records.pop_front() {
-                    lot.take(updates, record);
+                    batch.take(updates, record);
                 } else if let Some(suffix) = suffixes.pop_front() {
                     match updates.records(&suffix, now) {
                         Ok((found, outdated)) => {
@@ -202,18 +202,18 @@ impl Queue {
                     break;
                 }
             }
-            (lot, suffixes, records)
+            (batch, suffixes, records)
         });
         let Some((read, suffixes, records)) = read.await else {
-            return (Lot::default(), None);
+            return (RecordBatch::default(), None);
         };
-        let loaded = read.loaded.into_iter().map(|(record, pending)| Loaded {
+        let loaded = read.loaded.into_iter().map(|(record, pending)| LoadedRecord {
             device: device.clone(),
             record,
             pending,
             is_changed: false,
         });
-        let lot = Lot {
+        let batch = RecordBatch {
             gone: read.count as u64 - read.failed - loaded.len() as u64,
             failed: read.failed,
             loaded: loaded.collect(),
@@ -224,7 +224,7 @@ impl Queue {
             suffixes,
             records,
         };
-        (lot, (!is_over).then_some(rest))
+        (batch, (!is_over).then_some(rest))
     }
 }
 
@@ -258,25 +258,25 @@ impl Read {
 
 /// What is to become of records that were sent, gathered so that each device hears of many at once.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct RecordEnds {
     devices: BTreeMap<String, DeviceEnds>,
     count: usize,
 }
 
 struct DeviceEnds {
-    device: Arc<OpenDevice>,
-    settled: Vec<PendingRecord>,
+    device: Arc<UpdaterDevice>,
+    finished: Vec<PendingRecord>,
     changed: Vec<(PendingRecord, PendingUpdate)>,
 }
 
-impl Ends {
-    /// Everybody has its row: it can go.
-    pub(super) fn settle(&mut self, loaded: Loaded) {
-        self.of(&loaded.device).settled.push(loaded.record);
+impl RecordEnds {
+    /// All servers have its row: it can go.
+    pub(super) fn finish(&mut self, loaded: LoadedRecord) {
+        self.of(&loaded.device).finished.push(loaded.record);
     }
 
-    /// Who has it has changed: it is to be written back.
-    pub(super) fn change(&mut self, loaded: Loaded) {
+    /// Other servers than before have its row: it is to be written back.
+    pub(super) fn change(&mut self, loaded: LoadedRecord) {
         let changed = (loaded.record, loaded.pending);
         self.of(&loaded.device).changed.push(changed);
     }
@@ -286,11 +286,11 @@ impl Ends {
         self.count
     }
 
-    fn of(&mut self, device: &Arc<OpenDevice>) -> &mut DeviceEnds {
+    fn of(&mut self, device: &Arc<UpdaterDevice>) -> &mut DeviceEnds {
         self.count += 1;
         self.devices.entry(device.name.clone()).or_insert_with(|| DeviceEnds {
             device: device.clone(),
-            settled: vec![],
+            finished: vec![],
             changed: vec![],
         })
     }
@@ -300,15 +300,15 @@ impl Ends {
         let devices = std::mem::take(self).devices.into_values().map(|ends| async move {
             let DeviceEnds {
                 device,
-                settled,
+                finished,
                 changed,
             } = ends;
-            let settled = device.to_each(settled, |updates, record| updates.remove(record)).await;
-            unlinked(&device.statsd, settled);
+            let finished = device.to_each(finished, |updates, record| updates.remove(record)).await;
+            unlinked(&device.statsd, finished);
             // What cannot be written is sent once more to those who have it: harmless.
             let keep = |updates: &PendingUpdates, (record, pending): &(_, _)| updates.keep(record, pending);
             device.to_each(changed, keep).await;
-            settled
+            finished
         });
         futures_util::future::join_all(devices).await.into_iter().sum()
     }

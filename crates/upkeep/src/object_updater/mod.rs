@@ -2,11 +2,11 @@
 //!
 //! An object server that cannot tell a container keeps a record on the object's device. Each is sent
 //! to all of the container's primaries; who has taken it is written into the record, and it is removed
-//! when all have. A step takes a lot of records from all devices together; rows for the same container travel together
-//! (`batch.rs`), and while they do the next lot is read. A container server that names a shard instead has the record
+//! when all have. A step takes a batch of records from all devices together; rows for the same container travel together
+//! (`batch.rs`), and while they do the next batch is read. A container server that names a shard instead has the record
 //! redirected to it.
 //! Always holds: a record is removed only when every primary of today's ring has the row, or a newer
-//! record of the same object is there; a record is never sent to a device that has it already; no more than two lots
+//! record of the same object is there; a record is never sent to a device that has it already; no more than two batches
 //! are in memory.
 //! Deliberately absent: limits per container, several processes.
 //! Tests: `tests/object_updater.rs`; behaviour compared with OpenStack Swift 2.38.3's updater.
@@ -16,17 +16,18 @@ mod device;
 mod oldest;
 mod request;
 
-use crate::ring_client::{Answer, RingClient};
+use crate::ring_client::{NodeResponse, RingClient, context_of};
 use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use batch::{RowBatch, group};
-use device::{Ends, Loaded, Lot, OpenDevice, Queue};
+use bytes::Bytes;
+use device::{DeviceQueue, LoadedRecord, RecordBatch, RecordEnds, UpdaterDevice};
 use futures_util::future::{join, join_all};
 use futures_util::stream::{StreamExt, iter};
-use http::Method;
 use object_engine::{PendingRecord, PendingUpdate};
 use oldest::OldestPending;
 use parking_lot::Mutex;
-use request::{batch_headers, destination, headers, redirect, refuses_batches};
+use peer::message::UpdateContainer;
+use request::{batch_update, destination, redirect, refuses_batches, row_update};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -54,25 +55,25 @@ pub struct ObjectUpdater {
 /// What is left of a pass.
 #[derive(Default)]
 struct Pass {
-    /// The next lot comes from those in front.
-    queues: VecDeque<Queue>,
+    /// The next batch comes from those in front.
+    queues: VecDeque<DeviceQueue>,
     /// Read already.
-    lot: Lot,
+    batch: RecordBatch,
     began: Duration,
     /// Devices on which there was anything.
     swept: usize,
 }
 
-/// What became of what was sent.
-enum Fate {
-    /// All have it.
-    Settled(Vec<Loaded>),
+/// What came of records that were sent.
+enum RecordsOutcome {
+    /// All servers have the rows.
+    Sent(Vec<LoadedRecord>),
     /// It stays for a later pass; some have taken it, or it belongs elsewhere.
-    Changed(Vec<Loaded>),
+    Changed(Vec<LoadedRecord>),
     /// It stays for a later pass as it is.
     Left,
     /// To be sent one by one.
-    Apart(Vec<Loaded>),
+    Apart(Vec<LoadedRecord>),
 }
 
 impl ObjectUpdater {
@@ -97,20 +98,20 @@ impl ObjectUpdater {
         (0..self.disks.left_out()).for_each(|_| self.statsd.increment("errors"));
         for name in names {
             self.oldest.lock().begin(&name);
-            devices.extend(OpenDevice::new(&mut self.disks, name, &self.statsd));
+            devices.extend(UpdaterDevice::new(&mut self.disks, name, &self.statsd));
         }
         let queues = devices.iter().map(|device| device.queue(&self.policies));
-        let queues: VecDeque<Queue> = join_all(queues).await.into_iter().flatten().collect();
+        let queues: VecDeque<DeviceQueue> = join_all(queues).await.into_iter().flatten().collect();
         Pass {
             swept: queues.len(),
             queues,
-            lot: Lot::default(),
+            batch: RecordBatch::default(),
             began,
         }
     }
 
-    /// The next lot, a part of it from each device.
-    async fn gather(&self, queues: &mut VecDeque<Queue>) -> Lot {
+    /// The next batch, a part of it from each device.
+    async fn gather(&self, queues: &mut VecDeque<DeviceQueue>) -> RecordBatch {
         let share = self.at_once.div_ceil(queues.len().max(1));
         let (mut room, mut asked) = (self.at_once, vec![]);
         while room > 0
@@ -119,47 +120,47 @@ impl ObjectUpdater {
             asked.push(queue.next(share.min(room)));
             room = room.saturating_sub(share);
         }
-        let mut lot = Lot::default();
+        let mut batch = RecordBatch::default();
         for (part, rest) in join_all(asked).await {
-            lot.extend(part);
+            batch.extend(part);
             queues.extend(rest);
         }
-        lot
+        batch
     }
 
-    async fn send(&self, lot: Lot) -> UpkeepStep {
-        let count = lot.gone + lot.failed + lot.loaded.len() as u64;
-        let mut settled = lot.gone;
-        let (batches, mut single) = group(lot.loaded);
-        let mut ends = Ends::default();
+    async fn send(&self, batch: RecordBatch) -> UpkeepStep {
+        let count = batch.gone + batch.failed + batch.loaded.len() as u64;
+        let mut finished = batch.gone;
+        let (batches, mut single) = group(batch.loaded);
+        let mut ends = RecordEnds::default();
         let sent = iter(batches).map(|batch| self.deliver_batch(batch));
         let mut fates = sent.buffer_unordered(self.concurrency);
         while let Some(fate) = fates.next().await {
-            settled += self.note(fate, &mut ends, &mut single).await;
+            finished += self.note(fate, &mut ends, &mut single).await;
         }
         let mut nothing = vec![];
         let sent = iter(single).map(|loaded| self.deliver(loaded));
         let mut fates = sent.buffer_unordered(self.concurrency);
         while let Some(fate) = fates.next().await {
-            settled += self.note(fate, &mut ends, &mut nothing).await;
+            finished += self.note(fate, &mut ends, &mut nothing).await;
         }
-        settled += ends.carry_out().await;
+        finished += ends.carry_out().await;
         UpkeepStep::Did {
-            done: settled,
-            failed: count - settled,
+            done: finished,
+            failed: count - finished,
         }
     }
 
     /// Gathers what is to be done, and has it done when there is enough; how many records are gone.
-    async fn note(&self, fate: Fate, ends: &mut Ends, single: &mut Vec<Loaded>) -> u64 {
+    async fn note(&self, fate: RecordsOutcome, ends: &mut RecordEnds, single: &mut Vec<LoadedRecord>) -> u64 {
         match fate {
-            Fate::Settled(records) => records.into_iter().for_each(|loaded| {
+            RecordsOutcome::Sent(records) => records.into_iter().for_each(|loaded| {
                 self.statsd.increment("successes");
-                ends.settle(loaded);
+                ends.finish(loaded);
             }),
-            Fate::Changed(records) => records.into_iter().for_each(|loaded| ends.change(loaded)),
-            Fate::Left => {}
-            Fate::Apart(records) => single.extend(records),
+            RecordsOutcome::Changed(records) => records.into_iter().for_each(|loaded| ends.change(loaded)),
+            RecordsOutcome::Left => {}
+            RecordsOutcome::Apart(records) => single.extend(records),
         }
         match ends.count() >= ENDS_AT_ONCE {
             true => ends.carry_out().await,
@@ -167,77 +168,71 @@ impl ObjectUpdater {
         }
     }
 
-    /// Tells the container's primaries all rows of a batch.
-    async fn deliver_batch(&self, mut batch: RowBatch) -> Fate {
+    /// Sends all rows of a batch to the container's primaries.
+    async fn deliver_batch(&self, mut batch: RowBatch) -> RecordsOutcome {
         let ring = self.containers.ring.load_full();
         let partition = ring.partition_of(&self.place(&batch.container).0);
         let primaries = ring.primaries(partition);
-        let (headers, body) = (batch_headers(&batch), batch.body());
-        let update = Method::from_bytes(b"UPDATE").unwrap_or_default();
-        let (path, began) = (batch.container.clone(), self.disks.world().clock.elapsed());
-        let answers = self
-            .containers
-            .tell_with(&primaries, partition, &update, path, &headers, body.into())
-            .await;
-        self.time(&answers, began);
-        let took: Vec<u32> = answers
+        let (body, began) = (batch.body(), self.disks.world().clock.elapsed());
+        let responses = {
+            let place = (partition, batch.container.clone());
+            let update = |_, target| batch_update(&batch, target);
+            let context = context_of(NAME);
+            self.containers
+                .send(&context, &primaries, place, body.into(), update)
+                .await
+        };
+        self.time(&responses, began);
+        let took: Vec<u32> = responses
             .iter()
-            .filter(|answer| answer.is_success())
-            .map(|answer| answer.id)
+            .filter(|response| response.is_success())
+            .map(|response| response.id)
             .collect();
-        for answer in answers.iter().filter(|answer| !answer.is_success()) {
+        for response in responses.iter().filter(|response| !response.is_success()) {
             let (count, container) = (batch.records.len(), batch.container.path());
-            tracing::info!(
-                "{NAME}: {} did not take {count} rows of {container}: {}",
-                answer.place,
-                answer.why()
-            );
+            let (place, why) = (&response.place, response.why());
+            tracing::info!("{NAME}: {place} did not take {count} rows of {container}: {why}");
         }
         if !primaries.is_empty() && took.len() == primaries.len() {
-            return Fate::Settled(batch.records);
+            return RecordsOutcome::Sent(batch.records);
         }
         for loaded in &mut batch.records {
             loaded.pending.successes.clone_from(&took);
             loaded.is_changed = !took.is_empty();
         }
-        // Those who refused may have refused the verb or one row: each row then goes by itself.
-        let refused = |answer: &Answer| {
-            answer
-                .answer
-                .as_ref()
-                .is_ok_and(|response| refuses_batches(response.status()))
-        };
-        if answers.iter().any(refused) {
-            return Fate::Apart(batch.records);
+        // A server that refused may have refused the verb or one row: each row then goes by itself.
+        let refused = |response: &NodeResponse| response.status().is_some_and(refuses_batches);
+        if responses.iter().any(refused) {
+            return RecordsOutcome::Apart(batch.records);
         }
         batch.records.iter().for_each(|loaded| self.note_left(loaded));
         match took.is_empty() {
-            true => Fate::Left,
-            false => Fate::Changed(batch.records),
+            true => RecordsOutcome::Left,
+            false => RecordsOutcome::Changed(batch.records),
         }
     }
 
-    fn note_left(&self, loaded: &Loaded) {
+    fn note_left(&self, loaded: &LoadedRecord) {
         self.statsd.increment("failures");
         let (device, update) = (&loaded.device.name, &loaded.pending.update);
         let mut oldest = self.oldest.lock();
         oldest.note(device, &update.account, &update.container, update.timestamp);
     }
 
-    async fn deliver(&self, mut loaded: Loaded) -> Fate {
+    async fn deliver(&self, mut loaded: LoadedRecord) -> RecordsOutcome {
         let before = loaded.pending.clone();
-        if self.tell(&loaded.record, &mut loaded.pending).await {
-            return Fate::Settled(vec![loaded]);
+        if self.send_row(&loaded.record, &mut loaded.pending).await {
+            return RecordsOutcome::Sent(vec![loaded]);
         }
         self.note_left(&loaded);
         match loaded.is_changed || loaded.pending != before {
-            true => Fate::Changed(vec![loaded]),
-            false => Fate::Left,
+            true => RecordsOutcome::Changed(vec![loaded]),
+            false => RecordsOutcome::Left,
         }
     }
 
     /// Sends the row to the primaries that lack it; whether all have it now.
-    async fn tell(&self, record: &PendingRecord, pending: &mut PendingUpdate) -> bool {
+    async fn send_row(&self, record: &PendingRecord, pending: &mut PendingUpdate) -> bool {
         let Some((container, path)) = destination(pending) else {
             tracing::error!("{NAME}: {}: names no container; left alone", record.path().display());
             return false;
@@ -250,25 +245,25 @@ impl ObjectUpdater {
             return false;
         }
         missing.retain(|device| !pending.successes.contains(&device.id));
-        let method = match pending.update.op.as_str() {
-            "DELETE" => Method::DELETE,
-            _ => Method::PUT,
-        };
-        let headers = headers(pending);
+        let (context, update) = row_update(&pending.update);
         let began = self.disks.world().clock.elapsed();
-        let answers = self.containers.tell(&missing, partition, &method, path, &headers).await;
-        self.time(&answers, began);
-        self.judge(record, pending, &answers)
+        let to = |_, target| UpdateContainer {
+            target,
+            ..update.clone()
+        };
+        let responses = self
+            .containers
+            .send(&context, &missing, (partition, path), Bytes::new(), to)
+            .await;
+        self.time(&responses, began);
+        self.judge(record, pending, &responses, context.trans_id())
     }
 
-    /// Requests by what came of them; one without an answer is a 500, as OpenStack has it.
-    fn time(&self, answers: &[Answer], began: Duration) {
+    /// Requests by what came of them; one without a response is a 500, as OpenStack has it.
+    fn time(&self, responses: &[NodeResponse], began: Duration) {
         let took = self.disks.world().clock.elapsed().saturating_sub(began);
-        for answer in answers {
-            let status = answer
-                .answer
-                .as_ref()
-                .map_or(500, |response| response.status().as_u16());
+        for response in responses {
+            let status = response.status().map_or(500, |status| status.as_u16());
             self.statsd.timing(format_args!("updater.timing.status.{status}"), took);
         }
     }
@@ -278,20 +273,27 @@ impl ObjectUpdater {
         self.containers.hash.container(&container.account, name)
     }
 
-    fn judge(&self, record: &PendingRecord, pending: &mut PendingUpdate, answers: &[Answer]) -> bool {
-        if let Some(shard) = answers.iter().find_map(redirect) {
+    fn judge(
+        &self,
+        record: &PendingRecord,
+        pending: &mut PendingUpdate,
+        responses: &[NodeResponse],
+        trans_id: &str,
+    ) -> bool {
+        if let Some(shard) = responses.iter().find_map(redirect) {
             pending.update.container_path = Some(shard);
             pending.successes.clear();
             return false;
         }
         let mut complete = true;
-        for answer in answers {
-            match answer.is_success() {
-                true => pending.successes.push(answer.id),
+        for response in responses {
+            match response.is_success() {
+                true => pending.successes.push(response.id),
                 false => {
                     complete = false;
-                    let (place, why) = (&answer.place, answer.why());
-                    tracing::info!("{NAME}: {place} did not take {}: {why}; kept", record.path().display());
+                    let (place, why, path) = (&response.place, response.why(), record.path());
+                    let path = path.display();
+                    tracing::info!("{NAME}: {place} did not take {path}: {why}; kept (txn: {trans_id})");
                 }
             }
         }
@@ -310,18 +312,18 @@ impl UpkeepJob for ObjectUpdater {
             Some(pass) => pass,
             None => {
                 let mut pass = self.begin().await;
-                pass.lot = self.gather(&mut pass.queues).await;
+                pass.batch = self.gather(&mut pass.queues).await;
                 pass
             }
         };
-        if pass.lot.is_empty() && pass.queues.is_empty() {
+        if pass.batch.is_empty() && pass.queues.is_empty() {
             let took = self.disks.world().clock.elapsed().saturating_sub(pass.began);
             (0..pass.swept).for_each(|_| self.statsd.timing(format_args!("timing"), took));
             return UpkeepStep::PassOver;
         }
-        let lot = std::mem::take(&mut pass.lot);
-        let (ahead, step) = join(self.gather(&mut pass.queues), self.send(lot)).await;
-        pass.lot = ahead;
+        let batch = std::mem::take(&mut pass.batch);
+        let (ahead, step) = join(self.gather(&mut pass.queues), self.send(batch)).await;
+        pass.batch = ahead;
         self.pass = Some(pass);
         step
     }

@@ -14,17 +14,17 @@ const MOST: usize = 100;
 const NAMED: usize = 5;
 
 /// Account and container.
-type Place = (String, String);
+type ListingName = (String, String);
 
 /// What stayed on one device.
 #[derive(Debug, Default)]
-struct Waiting {
-    since: HashMap<Place, Timestamp>,
-    in_order: BTreeSet<(Timestamp, Place)>,
+struct WaitingListings {
+    since: HashMap<ListingName, Timestamp>,
+    in_order: BTreeSet<(Timestamp, ListingName)>,
 }
 
-impl Waiting {
-    fn note(&mut self, place: Place, timestamp: Timestamp) {
+impl WaitingListings {
+    fn note(&mut self, place: ListingName, timestamp: Timestamp) {
         match self.since.get(&place) {
             Some(known) if *known <= timestamp => return,
             Some(known) => drop(self.in_order.remove(&(*known, place.clone()))),
@@ -43,13 +43,13 @@ impl Waiting {
 /// What stayed in a pass.
 #[derive(Debug, Default)]
 pub(crate) struct OldestPending {
-    devices: BTreeMap<String, Waiting>,
+    devices: BTreeMap<String, WaitingListings>,
 }
 
 impl OldestPending {
     /// The device has been looked at, whatever stays there.
     pub(crate) fn begin(&mut self, device: &str) {
-        self.devices.insert(device.to_owned(), Waiting::default());
+        self.devices.insert(device.to_owned(), WaitingListings::default());
     }
 
     /// A record of this device stays.
@@ -70,15 +70,15 @@ impl OldestPending {
         let per_device: Map<String, Value> = per_device.collect();
         let mut all: Vec<_> = self.devices.values().flat_map(|waiting| &waiting.in_order).collect();
         all.sort();
-        let places: BTreeSet<&Place> = all.iter().map(|(_, place)| place).collect();
-        let mut told = Map::new();
-        told.insert("object_updater_stats".into(), figures(&all, places.len(), now));
-        told.insert("object_updater_per_device".into(), per_device.into());
-        told
+        let places: BTreeSet<&ListingName> = all.iter().map(|(_, place)| place).collect();
+        let mut figures_of_all = Map::new();
+        figures_of_all.insert("object_updater_stats".into(), figures(&all, places.len(), now));
+        figures_of_all.insert("object_updater_per_device".into(), per_device.into());
+        figures_of_all
     }
 }
 
-fn figures(entries: &[&(Timestamp, Place)], containers: usize, now: Timestamp) -> Value {
+fn figures(entries: &[&(Timestamp, ListingName)], containers: usize, now: Timestamp) -> Value {
     let oldest = entries.first().map(|(timestamp, _)| timestamp.as_f64());
     let named: Vec<Value> = entries
         .iter()
@@ -89,7 +89,7 @@ fn figures(entries: &[&(Timestamp, Place)], containers: usize, now: Timestamp) -
         .collect();
     let bytes: usize = entries
         .iter()
-        .map(|(_, (account, container))| size_of::<(Timestamp, Place)>() + account.len() + container.len())
+        .map(|(_, (account, container))| size_of::<(Timestamp, ListingName)>() + account.len() + container.len())
         .sum();
     json!({
         "failures_oldest_timestamp": oldest,
@@ -113,8 +113,8 @@ mod tests {
             oldest.note("sda", "a", &format!("c{number:03}"), at(1000 + number));
             oldest.note("sda", "a", &format!("c{number:03}"), at(5000));
         }
-        let told = oldest.figures(at(2000));
-        let stats = &told["object_updater_stats"];
+        let figures_of_all = oldest.figures(at(2000));
+        let stats = &figures_of_all["object_updater_stats"];
         assert_eq!(stats["failures_oldest_timestamp"], 1000.0);
         assert_eq!(stats["failures_oldest_timestamp_age"], 1000.0);
         assert_eq!(stats["failures_account_container_count"], MOST);
@@ -124,7 +124,7 @@ mod tests {
             json!({"account": "a", "container": "c004", "timestamp": 1004.0})
         );
         assert_eq!(
-            told["object_updater_per_device"]["sdb"]["failures_oldest_timestamp"],
+            figures_of_all["object_updater_per_device"]["sdb"]["failures_oldest_timestamp"],
             Value::Null
         );
     }

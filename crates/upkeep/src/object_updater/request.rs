@@ -5,27 +5,31 @@
 
 use super::NAME;
 use super::batch::RowBatch;
-use crate::ring_client::{Answer, user_agent};
+use crate::ring_client::{NodeResponse, json_body, user_agent};
+use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use object_engine::PendingUpdate;
-use vocabulary::EntityPath;
+use object_engine::{ListingUpdate, PendingUpdate};
+use peer::Target;
+use peer::message::header_names::X_LOCATION_IS_QUOTED;
+use peer::message::{HeaderField, RequestContext, RowChange, UpdateContainer};
+use std::sync::Arc;
 use vocabulary::names::unquote;
+use vocabulary::{EntityPath, Partition};
 
 /// Whether a server that says this may yet take the rows one by one.
 pub(super) fn refuses_batches(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::NOT_FOUND || status == StatusCode::NOT_IMPLEMENTED
 }
 
-pub(super) fn batch_headers(batch: &RowBatch) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(4);
-    headers.insert("user-agent", user_agent(NAME));
-    headers.insert("x-backend-storage-policy-index", HeaderValue::from(batch.policy.0));
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    // Digits and dots.
-    if let Ok(timestamp) = HeaderValue::from_str(&batch.timestamp.internal()) {
-        headers.insert("x-timestamp", timestamp);
+/// The UPDATE that sends a batch to a device.
+pub(super) fn batch_update(batch: &RowBatch, target: Target) -> UpdateContainer {
+    UpdateContainer {
+        change: RowChange::Batch,
+        timestamp: batch.timestamp.into(),
+        policy: batch.policy.into(),
+        headers: json_body(),
+        ..UpdateContainer::new(target)
     }
-    headers
 }
 
 /// The container (or shard) that the row belongs to, and the row's path in it.
@@ -45,35 +49,54 @@ pub(super) fn container_of(path: &str) -> Option<EntityPath> {
     (path.container.is_some() && path.object.is_none()).then_some(path)
 }
 
-/// The recorded headers, and what OpenStack's updater adds. What HTTP cannot carry is left out.
-pub(super) fn headers(pending: &PendingUpdate) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(12);
-    for (name, value) in &pending.update.headers {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value)) {
-            headers.insert(name, value);
-        }
+/// The message that a record holds, without where it goes. Headers that HTTP cannot carry are left out.
+pub(super) fn recorded(update: &ListingUpdate) -> (RequestContext, UpdateContainer) {
+    let header = |(name, value): &(String, Vec<u8>)| {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        Some((name, HeaderValue::from_bytes(value).ok()?))
+    };
+    let mut headers: HeaderMap = update.headers.iter().filter_map(header).collect();
+    let context = RequestContext::decode(&mut headers);
+    let nowhere = Target {
+        device: "".into(),
+        partition: Partition(0),
+        path: Arc::new(EntityPath::account("")),
+    };
+    let mut message = UpdateContainer::decode(nowhere, headers);
+    if update.op == "DELETE" {
+        message.change = RowChange::Delete;
     }
-    headers.insert("user-agent", user_agent(NAME));
-    let policy = HeaderValue::from(pending.update.policy.0);
-    headers.entry("x-backend-storage-policy-index").or_insert(policy);
-    headers.insert("x-backend-accept-redirect", HeaderValue::from_static("true"));
-    headers.insert("x-backend-accept-quoted-location", HeaderValue::from_static("true"));
-    headers
+    (context, message)
+}
+
+/// The recorded message, and what OpenStack's updater adds.
+pub(super) fn row_update(update: &ListingUpdate) -> (RequestContext, UpdateContainer) {
+    let (context, mut message) = recorded(update);
+    if message.policy == HeaderField::Absent {
+        message.policy = update.policy.into();
+    }
+    message.accepts_redirect = Some(HeaderValue::from_static("true"));
+    message.accepts_quoted_location = Some(HeaderValue::from_static("true"));
+    let context = RequestContext {
+        user_agent: Some(user_agent(NAME)),
+        ..context
+    };
+    (context, message)
 }
 
 /// The shard that a container server names instead of itself.
-pub(super) fn redirect(answer: &Answer) -> Option<String> {
-    let response = answer.answer.as_ref().ok()?;
+pub(super) fn redirect(response: &NodeResponse) -> Option<String> {
+    let response = response.response.as_ref().ok()?;
     if response.status() != StatusCode::MOVED_PERMANENTLY {
         return None;
     }
-    let text = |name: &str| response.headers().get(name)?.to_str().ok();
-    let location = text("location")?;
+    let text = |name: HeaderName| response.headers().get(name)?.to_str().ok();
+    let location = text(LOCATION)?;
     let path = match location.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,
         None => location.trim_start_matches('/'),
     };
-    let quoted = text("x-backend-location-is-quoted").is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    let quoted = text(X_LOCATION_IS_QUOTED).is_some_and(|word| word.eq_ignore_ascii_case("true"));
     let path = if quoted { unquote(path).ok()? } else { path.to_owned() };
     container_of(&path).map(|_| path)
 }

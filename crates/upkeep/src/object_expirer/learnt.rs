@@ -1,7 +1,7 @@
-//! What the expirer learns in a pass: of containers their policy, of object servers whether they take deletions in lots.
+//! What the expirer learns in a pass: of containers their policy, of object servers whether they take deletions in batches.
 //!
-//! Always holds: no more than [`MOST_CONTAINERS`] are remembered; a server that did not take a lot is not sent another
-//! for [`ASK_AGAIN`], twice as long each time that it refuses, and then asked by one with an empty lot first.
+//! Always holds: no more than [`MOST_CONTAINERS`] are remembered; a server that did not take a batch is not sent another
+//! for [`ASK_AGAIN`], twice as long each time that it refuses, and then asked by one with an empty batch first.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -10,23 +10,23 @@ use vocabulary::{EntityPath, PolicyIndex};
 
 /// Containers remembered.
 const MOST_CONTAINERS: usize = 10_000;
-/// A server that did not take a lot may have been restarted since.
+/// A server that did not take a batch may have been restarted since.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// How often that is doubled: an hour and four minutes at most.
 const DOUBLED: u32 = 6;
 
 /// Address and port for what daemons ask.
-pub(super) type Server = (String, u16);
+pub(super) type ServerAddress = (String, u16);
 
 /// What has been learnt in a pass.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ExpirerKnowledge {
     /// The policy of each container; `None` where it takes a gateway to delete something.
     containers: Mutex<HashMap<EntityPath, Option<PolicyIndex>>>,
-    servers: Mutex<HashMap<Server, Standing>>,
+    servers: Mutex<HashMap<ServerAddress, Standing>>,
 }
 
-/// Whether a server takes lots.
+/// Whether a server takes batches.
 #[derive(Clone, Copy)]
 enum Standing {
     Takes,
@@ -34,7 +34,7 @@ enum Standing {
     Refused(Duration, u32),
 }
 
-impl Known {
+impl ExpirerKnowledge {
     /// Those of the containers that are not known.
     pub(super) fn not_yet(&self, mut named: HashSet<EntityPath>) -> HashSet<EntityPath> {
         let mut containers = self.containers.lock();
@@ -56,7 +56,7 @@ impl Known {
     }
 
     /// Whether a server is to be asked what it takes; the others then go on without it.
-    pub(super) fn is_to_be_asked(&self, server: &Server, now: Duration) -> bool {
+    pub(super) fn is_to_be_asked(&self, server: &ServerAddress, now: Duration) -> bool {
         match self.servers.lock().get_mut(server) {
             None => true,
             Some(Standing::Refused(since, times))
@@ -69,13 +69,13 @@ impl Known {
         }
     }
 
-    pub(super) fn takes_lots(&self, server: &Server) -> bool {
+    pub(super) fn takes_batches(&self, server: &ServerAddress) -> bool {
         matches!(self.servers.lock().get(server), Some(Standing::Takes))
     }
 
-    /// What a server said to a lot. A refusal stands against what others hear who asked at the same time; not against
+    /// What a server said to a batch. A refusal stands against what others hear who asked at the same time; not against
     /// what it says when it is `asked` what it takes.
-    pub(super) fn note(&self, server: &Server, asked: bool, took: bool, now: Duration) {
+    pub(super) fn note(&self, server: &ServerAddress, asked: bool, took: bool, now: Duration) {
         let mut servers = self.servers.lock();
         let standing = servers.entry(server.clone()).or_insert(Standing::Takes);
         *standing = match (took, *standing) {
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn who_refused_is_asked_again_after_a_while() {
-        let (known, server) = (Known::default(), ("127.0.0.1".to_owned(), 6200));
+        let (known, server) = (ExpirerKnowledge::default(), ("127.0.0.1".to_owned(), 6200));
         let at = Duration::from_secs;
-        let state = |now| (known.is_to_be_asked(&server, at(now)), known.takes_lots(&server));
+        let state = |now| (known.is_to_be_asked(&server, at(now)), known.takes_batches(&server));
         assert_eq!(state(100), (true, false));
         known.note(&server, true, true, at(100));
         assert_eq!(state(1000), (false, true));
