@@ -21,34 +21,45 @@ const WORTH_IT: usize = 8;
 /// Files that take each step together.
 pub struct Batch {
     device: Arc<Device>,
-    root: Box<dyn Directory>,
+    /// Open where a sync of everything is worth it.
+    root: Option<Box<dyn Directory>>,
+    /// A file by itself is tried in its directory before that is made.
+    alone: bool,
     /// What directories belong in was missing, too, the last time one was made.
     sparse: bool,
 }
 
 /// Where a file was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Its directory was made for it, and nobody else has come since: there is nothing else in it, or who brings it looks.
+    /// Its directory was made for it, and no other writer has come since: there is nothing else in it, or its writer looks.
     pub alone: bool,
+    /// Its directory, where that was opened to be synced.
+    pub opened: Option<Box<dyn Directory>>,
 }
 
 impl Device {
-    /// Begins a batch; before the first of its files is staged, so that it is told of all that goes wrong.
-    pub fn batch(self: &Arc<Self>) -> Result<Batch, FsError> {
+    /// Begins a batch of at most so many files; before the first of them is staged, so that it sees every failure.
+    pub fn batch(self: &Arc<Self>, files: usize) -> Result<Batch, FsError> {
         self.check_writable()?;
-        let root = self.files().open_directory(self.root());
+        let root = (files >= WORTH_IT).then(|| self.files().open_directory(self.root()));
         Ok(Batch {
             device: self.clone(),
-            root: root.map_err(FsError::io("open the directory", self.root()))?,
+            root: root
+                .transpose()
+                .map_err(FsError::io("open the directory", self.root()))?,
+            alone: files == 1,
             sparse: false,
         })
     }
 }
 
 impl Batch {
-    /// [`Device::stage`] for a directory that is most likely not there yet: it is made before a file is tried in it.
+    /// [`Device::stage`] for a directory that is most likely not there yet: in a batch of several it is made before a file
+    /// is tried in it.
     pub fn stage_new(&mut self, directory: &Path, temporaries: impl Into<PathBuf>) -> Result<Staged, FsError> {
+        if self.alone {
+            return self.device.stage(directory, temporaries);
+        }
         self.device.check_writable()?;
         let above = directory.parent().unwrap_or(self.device.root());
         if self.sparse {
@@ -104,20 +115,19 @@ impl Batch {
         }
         let finish = |(file, alone): (Result<Staged, FsError>, bool)| {
             let file = file?;
-            if everything.is_none() {
-                self.device.sync_entries(&file.directory)?;
-            }
-            Ok(Published { alone })
+            let opened = match everything {
+                Some(_) => None,
+                None => Some(self.device.sync_entries(&file.directory)?),
+            };
+            Ok(Published { alone, opened })
         };
         named.into_iter().zip(alone).map(finish).collect()
     }
 
     /// Syncs the whole file system, if that is the way for so many files.
     fn everything(&self, files: usize) -> Option<io::Result<()>> {
-        if files < WORTH_IT {
-            return None;
-        }
-        match self.root.sync_everything() {
+        let root = self.root.as_ref().filter(|_| files >= WORTH_IT)?;
+        match root.sync_everything() {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
             Err(error) => Some(Err(error)),
             Ok(()) => {

@@ -278,7 +278,7 @@ fn steps_come_in_order_and_new_parents_are_synced_once() {
 
 /// A batch of `count` objects in suffixes of their own; what became of each.
 fn write_lot(bench: &Bench, count: usize) -> Vec<Result<bool, FsError>> {
-    let mut batch = bench.device.batch().unwrap();
+    let mut batch = bench.device.batch(count).unwrap();
     let mut stage = |number| {
         let directory = bench.root.join(format!("objects/7/{number:03}/hash"));
         let mut staged = batch.stage_new(&directory, bench.root.join("tmp")).unwrap();
@@ -560,7 +560,7 @@ fn what_a_failed_write_left_to_be_seen_is_synced_before_others_rely_on_it() {
 fn a_directory_is_not_its_own_when_somebody_has_published_there_meanwhile() {
     let bench = Bench::new();
     let (directory, temporaries) = (bench.root.join("objects/7/abc/hash"), bench.root.join("tmp"));
-    let mut batch = bench.device.batch().unwrap();
+    let mut batch = bench.device.batch(2).unwrap();
     let older = batch.stage_new(&directory, &temporaries).unwrap();
     let newer = bench.device.stage(&directory, &temporaries).unwrap();
     newer.sync().unwrap().publish("newer.data").map(drop).unwrap();

@@ -217,7 +217,7 @@ fn small(engine: &dyn ObjectEngine) {
 fn listed(engine: &dyn ObjectEngine) {
     put(engine, "/a/c/o", at(2), b"hello");
     let body_at = |time| {
-        let found = engine.open_listed(&key("/a/c/o"), time, OpenOptions::GET).unwrap();
+        let found = engine.open(&key("/a/c/o"), OpenOptions::GET.listed_at(time)).unwrap();
         (found.timestamps, found.metadata.clone(), read_all(found).unwrap())
     };
     let looked_for = open(engine, "/a/c/o").unwrap();
@@ -231,7 +231,7 @@ fn listed(engine: &dyn ObjectEngine) {
         assert_eq!(body_at(time).2, b"newer");
     }
     engine.delete(&key("/a/c/o"), at(5)).unwrap();
-    let gone = engine.open_listed(&key("/a/c/o"), at(3), OpenOptions::GET);
+    let gone = engine.open(&key("/a/c/o"), OpenOptions::GET.listed_at(at(3)));
     assert_eq!(gone.err().unwrap().deleted_at(), Some(at(5)));
 }
 
@@ -308,12 +308,12 @@ fn deletions(engine: &dyn ObjectEngine) {
     let mut asked: Vec<_> = names.iter().map(|name| (key(name), at(3))).collect();
     asked.push((key(&names[1]), at(4)));
     asked.push((key(&names[1]), at(4)));
-    let done = engine.delete_all(&asked);
+    let done = engine.delete_all(asked);
     assert!(done.len() == 152 && done.iter().all(Result::is_ok), "{done:?}");
     assert_eq!(body_of(engine, &names[0]), b"newer");
     assert_eq!(deleted_at(engine, &names[1]), Some(at(4)));
     assert!(names[2..].iter().all(|name| deleted_at(engine, name) == Some(at(3))));
-    assert!(engine.delete_all(&[]).is_empty());
+    assert!(engine.delete_all(vec![]).is_empty());
 }
 
 fn many(engine: &dyn ObjectEngine) {
@@ -328,14 +328,14 @@ fn many(engine: &dyn ObjectEngine) {
         .collect();
     // What does not describe its body is refused, the others are not.
     asked.push((key("/a/c/wrong"), body.clone(), commit(at(3), b"else")));
-    let done = engine.put_all(&asked);
+    let done = engine.put_all(asked);
     assert!(done.len() == 151 && done[..150].iter().all(Result::is_ok), "{done:?}");
     assert!(matches!(done[150], Err(EngineError::Contradiction(_))), "{done:?}");
     assert_eq!(body_of(engine, &names[0]), b"newer");
     assert_eq!(deleted_at(engine, &names[2]), Some(at(6)));
     let others = names.iter().enumerate().filter(|(at, _)| ![0, 2].contains(at));
     others.for_each(|(_, name)| assert_eq!(body_of(engine, name), b"together"));
-    assert!(engine.put_all(&[]).is_empty());
+    assert!(engine.put_all(vec![]).is_empty());
 }
 
 fn post(engine: &dyn ObjectEngine) {

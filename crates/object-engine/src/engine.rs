@@ -35,20 +35,38 @@ pub struct OpenOptions {
     /// Bytes of the body to read in the same call. An object no longer than this is read whole and
     /// its checksum verified before `open` returns; of a longer one this much comes unverified. 0: metadata only.
     pub first: usize,
-    /// Somebody may ask for it again soon.
+    /// The object may be asked for again soon.
     pub again: bool,
+    /// The caller has just seen that there is a body of this time and nothing newer: the directory need not be listed
+    /// again. Parts that came since may be missing in what is found.
+    pub listed: Option<Timestamp>,
 }
 
 impl OpenOptions {
     /// For HEAD: metadata only.
-    pub const HEAD: OpenOptions = OpenOptions { first: 0, again: true };
+    pub const HEAD: OpenOptions = OpenOptions {
+        first: 0,
+        again: true,
+        listed: None,
+    };
     /// For GET: up to 64 KiB come along.
     pub const GET: OpenOptions = OpenOptions {
         first: 64 * 1024,
         again: true,
+        listed: None,
     };
     /// For looking before a write, after which everything is different.
-    pub const BEFORE_WRITE: OpenOptions = OpenOptions { first: 0, again: false };
+    pub const BEFORE_WRITE: OpenOptions = OpenOptions {
+        first: 0,
+        again: false,
+        listed: None,
+    };
+
+    /// With [`OpenOptions::listed`] set.
+    pub fn listed_at(self, data: Timestamp) -> Self {
+        let listed = Some(data);
+        Self { listed, ..self }
+    }
 }
 
 /// When the parts of an object were written.
@@ -175,12 +193,6 @@ pub trait ObjectEngine: Send + Sync {
         keys.iter().map(|key| self.open(key, options)).collect()
     }
 
-    /// [`ObjectEngine::open`] for who has just seen that there is a body of this time and nothing newer: the directory need not
-    /// be listed again. What came since may be missing in the answer.
-    fn open_listed(&self, key: &ObjectKey, _data: Timestamp, options: OpenOptions) -> Result<Found, EngineError> {
-        self.open(key, options)
-    }
-
     /// What [`ObjectEngine::open`] would answer, when that is known without waiting for the device; `None`
     /// says nothing about the object. Never blocks, so async threads may ask; the answer has no reader.
     fn open_hot(&self, _key: &ObjectKey, _options: OpenOptions) -> Option<Found> {
@@ -191,30 +203,25 @@ pub trait ObjectEngine: Send + Sync {
     /// would be touched.
     fn create(&self, key: &ObjectKey, expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError>;
 
-    /// Writes a whole object at once: [`ObjectEngine::create`], write and commit in one call.
+    /// Writes whole objects, each of them once; the outcome of each. An object by itself is a batch of one: it takes the
+    /// steps of [`ObjectEngine::create`], write and commit and costs as much (`benches/one_or_many.rs`).
+    fn put_all(&self, puts: Vec<(ObjectKey, Bytes, Commit)>) -> Vec<Result<(), EngineError>>;
+
+    /// [`ObjectEngine::put_all`] of one object; copies the body.
     fn put(&self, key: &ObjectKey, body: &[u8], commit: Commit) -> Result<(), EngineError> {
-        let mut writer = self.create(key, Some(body.len() as u64))?;
-        writer.write(body)?;
-        writer.commit(commit)
+        let put = (key.clone(), Bytes::copy_from_slice(body), commit);
+        self.put_all(vec![put]).into_iter().collect()
     }
 
     /// Records a POST durably. That the object exists is the caller's to check.
     fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError>;
 
-    /// Leaves a tombstone durably; older parts of the object go. Also for objects never seen here.
-    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError>;
+    /// Leaves tombstones durably; older parts of the objects go. Also for objects never seen here. The outcome of each.
+    fn delete_all(&self, deletions: Vec<(ObjectKey, Timestamp)>) -> Vec<Result<(), EngineError>>;
 
-    /// [`ObjectEngine::delete`] for many objects, in order; what becomes of each. An engine may do together what costs
-    /// less so.
-    fn delete_all(&self, deletions: &[(ObjectKey, Timestamp)]) -> Vec<Result<(), EngineError>> {
-        let each = deletions.iter();
-        each.map(|(key, timestamp)| self.delete(key, *timestamp)).collect()
-    }
-
-    /// [`ObjectEngine::put`] for many objects, each of them once; what becomes of each.
-    fn put_all(&self, puts: &[(ObjectKey, Bytes, Commit)]) -> Vec<Result<(), EngineError>> {
-        let put = |(key, body, commit): &(ObjectKey, Bytes, Commit)| self.put(key, body, commit.clone());
-        puts.iter().map(put).collect()
+    /// [`ObjectEngine::delete_all`] of one object.
+    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
+        self.delete_all(vec![(key.clone(), timestamp)]).into_iter().collect()
     }
 
     /// Takes the object out of sight, for replication to replace it from a good copy.

@@ -56,6 +56,14 @@ impl MemoryEngine {
         self.updates.lock().clone()
     }
 
+    fn put_body(device: &MemoryDevice, key: &ObjectKey, body: Bytes, commit: Commit) -> Result<(), EngineError> {
+        check_commit(&commit, body.len() as u64)?;
+        let (timestamp, part) = (commit.timestamp, FilePart::Data);
+        let metadata = named(commit.metadata, key);
+        Self::keep(device, key, FileName { timestamp, part }, metadata, body);
+        Ok(())
+    }
+
     fn keep(device: &MemoryDevice, key: &ObjectKey, file: FileName, metadata: Metadata, body: Bytes) {
         let mut places = device.lock();
         let kept = places.entry(place(key)).or_default();
@@ -119,16 +127,21 @@ impl ObjectEngine for MemoryEngine {
         Ok(())
     }
 
-    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
+    fn put_all(&self, puts: Vec<(ObjectKey, Bytes, Commit)>) -> Vec<Result<(), EngineError>> {
+        let puts = puts.into_iter();
+        puts.map(|(key, body, commit)| Self::put_body(&self.device, &key, body, commit))
+            .collect()
+    }
+
+    fn delete_all(&self, deletions: Vec<(ObjectKey, Timestamp)>) -> Vec<Result<(), EngineError>> {
         let part = FilePart::Tombstone;
-        Self::keep(
-            &self.device,
-            key,
-            FileName { timestamp, part },
-            crate::parts::tombstone(key, timestamp),
-            Bytes::new(),
-        );
-        Ok(())
+        let delete = |(key, timestamp): (ObjectKey, Timestamp)| {
+            let metadata = crate::parts::tombstone(&key, timestamp);
+            let file = FileName { timestamp, part };
+            Self::keep(&self.device, &key, file, metadata, Bytes::new());
+            Ok(())
+        };
+        deletions.into_iter().map(delete).collect()
     }
 
     fn quarantine(&self, key: &ObjectKey, _why: &str) -> Result<(), EngineError> {
@@ -276,17 +289,7 @@ impl ObjectWriter for MemoryWriter {
     }
 
     fn commit(self: Box<Self>, commit: Commit) -> Result<(), EngineError> {
-        check_commit(&commit, self.written())?;
-        let (timestamp, part) = (commit.timestamp, FilePart::Data);
-        let metadata = named(commit.metadata, &self.key);
-        MemoryEngine::keep(
-            &self.device,
-            &self.key,
-            FileName { timestamp, part },
-            metadata,
-            self.body.into(),
-        );
-        Ok(())
+        MemoryEngine::put_body(&self.device, &self.key, self.body.into(), commit)
     }
 }
 

@@ -138,7 +138,7 @@ fn a_spoilt_object_is_quarantined_though_it_was_just_listed() {
     let engine = bench.engine();
     put(&engine, 1, b"hello").unwrap();
     spoil(&bench.data_file(), 3);
-    let opened = engine.open_listed(&key(NAME), at(1), OpenOptions::GET);
+    let opened = engine.open(&key(NAME), OpenOptions::GET.listed_at(at(1)));
     assert!(matches!(opened, Err(EngineError::Quarantined { .. })));
     assert!(bench.quarantined().exists() && !bench.hash_directory().exists());
 }
@@ -409,12 +409,12 @@ fn crash_amid_many(keys: &[ObjectKey], deletes: bool, steps: usize) -> bool {
     let outcomes = match deletes {
         true => {
             let asked: Vec<_> = keys.iter().map(|key| (key.clone(), at(2))).collect();
-            bench.engine().delete_all(&asked)
+            bench.engine().delete_all(asked)
         }
         false => {
             let body = bytes::Bytes::from_static(b"new");
             let put = |key: &ObjectKey| (key.clone(), body.clone(), commit(at(2), b"new"));
-            bench.engine().put_all(&keys.iter().map(put).collect::<Vec<_>>())
+            bench.engine().put_all(keys.iter().map(put).collect())
         }
     };
     let world = World {
@@ -459,7 +459,7 @@ fn one_deletion_that_fails_is_alone_in_that() {
         .join(bad.hash.hex());
     std::fs::create_dir_all(taken.parent().unwrap()).unwrap();
     std::fs::write(&taken, "a file where a directory belongs").unwrap();
-    let done = engine.delete_all(&[(bad, at(2)), (good.clone(), at(2))]);
+    let done = engine.delete_all(vec![(bad, at(2)), (good.clone(), at(2))]);
     assert!(done[0].is_err() && done[1].is_ok(), "{done:?}");
     let found = engine.open(&good, OpenOptions::GET).map(drop).unwrap_err();
     assert!(matches!(found, EngineError::NotFound { deleted_at } if deleted_at == Some(at(2))));

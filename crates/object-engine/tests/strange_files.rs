@@ -178,7 +178,10 @@ fn an_object_is_not_read_through_a_link() {
                 _ => make(&newer, bench.place.path()),
             }
             let found = match listed {
-                true => bench.engine.open_listed(&key(NAME), time, OpenOptions::GET).map(drop),
+                true => bench
+                    .engine
+                    .open(&key(NAME), OpenOptions::GET.listed_at(time))
+                    .map(drop),
                 false => bench.get().map(drop),
             };
             let error = found.unwrap_err();
@@ -200,7 +203,7 @@ fn a_body_whose_time_is_spelled_otherwise_is_found_when_it_was_listed() {
         std::fs::rename(&data, &odd).unwrap();
         let listed = bench.engine.versions_of(OURS, &[key(NAME).hash]).unwrap();
         assert_eq!(listed[0].map(|versions| versions.data), Some(at(5)), "{name}");
-        let found = bench.engine.open_listed(&key(NAME), at(5), OpenOptions::GET);
+        let found = bench.engine.open(&key(NAME), OpenOptions::GET.listed_at(at(5)));
         assert_eq!(read_all(found.unwrap()).unwrap(), b"5", "{name}");
         std::fs::rename(&odd, &data).unwrap();
     }

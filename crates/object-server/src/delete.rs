@@ -63,10 +63,7 @@ fn carry_out(
     }
     let engine = device.engine();
     let mut rows = NotedRows::note(&**engine, changes);
-    let deleted = match &tombstones[..] {
-        [(key, at)] => vec![engine.delete(key, *at)],
-        tombstones => engine.delete_all(tombstones),
-    };
+    let deleted = engine.delete_all(tombstones);
     for (change, deleted) in deleted.into_iter().enumerate() {
         if let Err(error) = deleted {
             rows.drop_change(change);

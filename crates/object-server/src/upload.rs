@@ -69,10 +69,7 @@ pub(crate) async fn write_whole(
 fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<String, Refusal>>, NotedRows) {
     let engine = device.engine();
     let keys: Vec<ObjectKey> = uploads.iter().map(|whole| whole.upload.request.key.clone()).collect();
-    let found = match &keys[..] {
-        [key] => vec![engine.open(key, OpenOptions::BEFORE_WRITE)],
-        keys => engine.open_all(keys, OpenOptions::BEFORE_WRITE),
-    };
+    let found = engine.open_all(&keys, OpenOptions::BEFORE_WRITE);
     let mut etags = Vec::with_capacity(uploads.len());
     let (mut writes, mut changes) = (Vec::with_capacity(uploads.len()), Vec::with_capacity(uploads.len()));
     for ((whole, key), found) in uploads.iter().zip(keys).zip(found) {
@@ -102,24 +99,21 @@ fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<St
     (etags, rows)
 }
 
-/// One object goes the engine's way for one, which opens and sorts nothing for others; its time is measured.
+/// The time of an object that is written by itself is measured.
 fn put_all(
     device: &ObjectDevice,
     uploads: &[WholeUpload],
-    mut writes: Vec<(ObjectKey, Bytes, Commit)>,
+    writes: Vec<(ObjectKey, Bytes, Commit)>,
 ) -> Vec<Result<(), EngineError>> {
-    let (engine, [WholeUpload { upload, .. }]) = (device.engine(), uploads) else {
-        return device.engine().put_all(&writes);
-    };
-    let Some((key, body, commit)) = writes.pop() else {
-        return vec![];
+    let ([WholeUpload { upload, body, .. }], [_]) = (uploads, &writes[..]) else {
+        return device.engine().put_all(writes);
     };
     let clock = &upload.state.world.clock;
     let began = clock.elapsed();
-    let written = engine.put(&key, &body, commit);
+    let written = device.engine().put_all(writes);
     let took = clock.elapsed().saturating_sub(began);
     measure(&upload.state, device.name(), body.len() as u64, took);
-    vec![written]
+    written
 }
 
 fn data_file(commit: &Commit) -> FileName {

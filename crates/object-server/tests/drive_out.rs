@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
+use bytes::Bytes;
 use durable_fs::health::{HUNG, MANY_ERRORS};
 use durable_fs::{Health, TrialOutcome};
 use http::{HeaderMap, Method, StatusCode};
@@ -37,16 +38,16 @@ impl ObjectEngine for Hanging {
         self.engine.create(key, expected_size)
     }
 
-    fn put(&self, key: &ObjectKey, body: &[u8], commit: Commit) -> Result<(), EngineError> {
-        self.engine.put(key, body, commit)
+    fn put_all(&self, puts: Vec<(ObjectKey, Bytes, Commit)>) -> Vec<Result<(), EngineError>> {
+        self.engine.put_all(puts)
     }
 
     fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
         self.engine.write_metadata(key, update)
     }
 
-    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
-        self.engine.delete(key, timestamp)
+    fn delete_all(&self, deletions: Vec<(ObjectKey, Timestamp)>) -> Vec<Result<(), EngineError>> {
+        self.engine.delete_all(deletions)
     }
 
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {

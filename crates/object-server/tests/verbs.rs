@@ -430,11 +430,14 @@ async fn what_was_read_lately_needs_no_worker() {
         fn create(&self, key: &ObjectKey, size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {
             self.0.create(key, size)
         }
+        fn put_all(&self, puts: Vec<(ObjectKey, Bytes, Commit)>) -> Vec<Result<(), EngineError>> {
+            self.0.put_all(puts)
+        }
         fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
             self.0.write_metadata(key, update)
         }
-        fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
-            self.0.delete(key, timestamp)
+        fn delete_all(&self, deletions: Vec<(ObjectKey, Timestamp)>) -> Vec<Result<(), EngineError>> {
+            self.0.delete_all(deletions)
         }
         fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {
             self.0.quarantine(key, why)
@@ -663,14 +666,14 @@ impl ObjectEngine for Hanging {
     fn create(&self, key: &ObjectKey, expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {
         self.memory.create(key, expected_size)
     }
-    fn put(&self, key: &ObjectKey, body: &[u8], commit: Commit) -> Result<(), EngineError> {
-        self.memory.put(key, body, commit)
+    fn put_all(&self, puts: Vec<(ObjectKey, Bytes, Commit)>) -> Vec<Result<(), EngineError>> {
+        self.memory.put_all(puts)
     }
     fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
         self.memory.write_metadata(key, update)
     }
-    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
-        self.memory.delete(key, timestamp)
+    fn delete_all(&self, deletions: Vec<(ObjectKey, Timestamp)>) -> Vec<Result<(), EngineError>> {
+        self.memory.delete_all(deletions)
     }
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {
         self.memory.quarantine(key, why)

@@ -60,9 +60,9 @@ fn write_until_dark(seed: u64, order: WriteOrder, steps: u32, lies: bool) -> Res
     files.lose_power_after(steps);
     let body = Bytes::from_static(b"new body");
     let put = |name: &String| (key(name), body.clone(), commit(at(2), &body));
-    let written = before.put_all(&names.iter().map(put).collect::<Vec<_>>());
+    let written = before.put_all(names.iter().map(put).collect());
     let deletions: Vec<_> = names.iter().map(|name| (key(name), at(3))).collect();
-    let deleted = before.delete_all(&deletions);
+    let deleted = before.delete_all(deletions);
     let lasted = !files.is_dark();
     drop(before);
     files.restore_power();

@@ -1,57 +1,70 @@
-//! Writes to many objects, each step for all of them before the next: staged → synced → announced →
+//! Writes of whole files, often of one, each step for all of them before the next: staged → synced → announced →
 //! published → the obsolete removed, as in `write.rs`.
 //!
-//! The drive is then told twice to keep them all (`durable_fs::Batch`), and a partition's lock is taken once.
+//! The drive is then told twice to keep them all (`durable_fs::Batch`), and a partition's lock is taken once. A batch of
+//! one takes the same steps as a streamed object and costs as much.
 //! Always holds: each object by itself has every step in the order of `write.rs`; one that fails does not keep
 //! the others from going on.
 
 use super::{EngineState, write, xattrs};
-use crate::engine::{Commit, ObjectKey};
+use crate::engine::{Commit, MetadataUpdate, ObjectKey};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
-use crate::parts::{check_commit, named, tombstone};
+use crate::parts::{check_commit, named, tombstone, update_metadata};
 use crate::rules::{FileName, FilePart};
+use bytes::Bytes;
 use durable_fs::{Batch, Hint, Staged, Synced};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vocabulary::Timestamp;
 
 /// A file that is to be one of an object's.
-pub(super) struct WholeWrite<'a> {
-    key: &'a ObjectKey,
+pub(super) struct WholeWrite {
+    key: ObjectKey,
     file: FileName,
     metadata: Metadata,
-    body: &'a [u8],
+    body: Bytes,
 }
 
-impl<'a> WholeWrite<'a> {
-    pub(super) fn tombstone(key: &'a ObjectKey, timestamp: Timestamp) -> Self {
+impl WholeWrite {
+    pub(super) fn tombstone(key: ObjectKey, timestamp: Timestamp) -> Self {
         let part = FilePart::Tombstone;
         Self {
-            key,
             file: FileName { timestamp, part },
-            metadata: tombstone(key, timestamp),
-            body: &[],
+            metadata: tombstone(&key, timestamp),
+            body: Bytes::new(),
+            key,
         }
     }
 
-    pub(super) fn data(key: &'a ObjectKey, body: &'a [u8], commit: &Commit) -> Result<Self, EngineError> {
-        check_commit(commit, body.len() as u64)?;
-        let (timestamp, part) = (commit.timestamp, FilePart::Data);
+    pub(super) fn metadata(key: ObjectKey, update: MetadataUpdate) -> Result<Self, EngineError> {
+        let (file, metadata) = update_metadata(&key, update)?;
+        let body = Bytes::new();
         Ok(Self {
             key,
+            file,
+            metadata,
+            body,
+        })
+    }
+
+    pub(super) fn data(key: ObjectKey, body: Bytes, commit: Commit) -> Result<Self, EngineError> {
+        check_commit(&commit, body.len() as u64)?;
+        let (timestamp, part) = (commit.timestamp, FilePart::Data);
+        Ok(Self {
             file: FileName { timestamp, part },
-            metadata: named(commit.metadata.clone(), key),
+            metadata: named(commit.metadata, &key),
+            key,
             body,
         })
     }
 }
 
 /// A write on its way.
-struct NumberedWrite<'a> {
+struct NumberedWrite {
     /// Which of those asked for.
     number: usize,
-    write: WholeWrite<'a>,
+    write: WholeWrite,
     directory: PathBuf,
 }
 
@@ -61,15 +74,15 @@ type WriteOutcomes = Vec<Result<(), EngineError>>;
 const AT_ONCE: usize = 128;
 
 /// What becomes of each, in their order. Blocks.
-pub(super) fn write_all<'a>(
+pub(super) fn write_all(
     state: &EngineState,
-    writes: impl IntoIterator<Item = Result<WholeWrite<'a>, EngineError>>,
+    writes: impl Iterator<Item = Result<WholeWrite, EngineError>>,
 ) -> Vec<Result<(), EngineError>> {
     let (mut done, mut waiting) = (WriteOutcomes::new(), vec![]);
     for write in writes {
         let number = done.len();
         done.push(write.map(|write| {
-            let directory = state.layout.hash_directory(write.key);
+            let directory = state.layout.hash_directory(&write.key);
             waiting.push(NumberedWrite {
                 number,
                 write,
@@ -84,18 +97,20 @@ pub(super) fn write_all<'a>(
     done
 }
 
-fn write_some(state: &EngineState, writes: Vec<NumberedWrite<'_>>, done: &mut WriteOutcomes) {
-    if writes.is_empty() {
+fn write_some(state: &EngineState, writes: Vec<NumberedWrite>, done: &mut WriteOutcomes) {
+    let Some(first) = writes.first().map(|one| one.number) else {
         return;
-    }
-    let mut batch = match begin(state) {
+    };
+    let mut batch = match begin(state, writes.len()) {
         Ok(batch) => batch,
         Err(error) => {
             let unavailable = || EngineError::DeviceUnavailable {
                 device: state.config.name.clone(),
                 why: error.to_string(),
             };
-            return writes.iter().for_each(|one| done[one.number] = Err(unavailable()));
+            writes[1..].iter().for_each(|one| done[one.number] = Err(unavailable()));
+            done[first] = Err(error);
+            return;
         }
     };
     let staged = through_step(
@@ -108,32 +123,35 @@ fn write_some(state: &EngineState, writes: Vec<NumberedWrite<'_>>, done: &mut Wr
         .into_iter()
         .map(|file| file.map_err(|error| state.blame(error)));
     let synced = through_step(synced.zip(writes), done);
-    let mut announced = announce_together(state, synced.iter().map(|(one, _)| one));
+    let announced = announce_together(state, &synced);
     let synced = synced.into_iter().map(|(one, file)| {
+        if one.write.body.len() as u64 > state.config.keep_cache_size {
+            file.forget_cached();
+        }
         let made_known = match announced.contains_key(partition_of(&one.directory)) {
             true => Ok((file, None)),
-            // What keeps them from being announced together is told of each.
+            // One by itself; or what keeps them from being announced together is reported for each.
             false => write::announce(state, &one.directory).map(|hint| (file, hint)),
         };
         (made_known, one)
     });
     let known = through_step(synced, done);
-    publish(state, &batch, known, &mut announced, done);
+    publish(state, &batch, known, announced, done);
 }
 
-fn begin(state: &EngineState) -> Result<Batch, EngineError> {
+fn begin(state: &EngineState, files: usize) -> Result<Batch, EngineError> {
     state.ready()?;
-    match state.device.batch() {
+    match state.device.batch(files) {
         Err(error) if error.is_absent() => state.present().and_then(|()| Err(state.blame(error))),
         other => other.map_err(|error| state.blame(error)),
     }
 }
 
 /// Those that have come through a step; what became of the others is noted.
-fn through_step<'a, T>(
-    stepped: impl Iterator<Item = (Result<T, EngineError>, NumberedWrite<'a>)>,
+fn through_step<T>(
+    stepped: impl Iterator<Item = (Result<T, EngineError>, NumberedWrite)>,
     done: &mut WriteOutcomes,
-) -> Vec<(NumberedWrite<'a>, T)> {
+) -> Vec<(NumberedWrite, T)> {
     let mut through = vec![];
     for (outcome, one) in stepped {
         match outcome {
@@ -144,19 +162,26 @@ fn through_step<'a, T>(
     through
 }
 
-fn stage(state: &EngineState, batch: &mut Batch, of: &NumberedWrite<'_>) -> Result<Staged, EngineError> {
+fn stage(state: &EngineState, batch: &mut Batch, of: &NumberedWrite) -> Result<Staged, EngineError> {
     let blame = |error| state.blame(error);
     let mut staged = match of.write.file.part {
-        // What is deleted is there; and full devices must take deletions, too.
-        FilePart::Tombstone => write::stage(state, of.write.key, &of.directory)?,
+        // What is deleted is there; and a full device takes deletions, too: they make room again.
+        FilePart::Tombstone => write::stage(state, &of.write.key, &of.directory)?,
+        FilePart::Meta(_) => {
+            state.admit(0)?;
+            write::stage(state, &of.write.key, &of.directory)?
+        }
         _ => {
-            state.admit(of.write.body.len() as u64)?;
+            let size = of.write.body.len() as u64;
+            state.admit(size)?;
             let temporaries = state.layout.temporaries(of.write.key.policy);
-            batch.stage_new(&of.directory, temporaries).map_err(blame)?
+            let mut staged = batch.stage_new(&of.directory, temporaries).map_err(blame)?;
+            write::prepare_for(state, &mut staged, size)?;
+            staged
         }
     };
     if !of.write.body.is_empty() {
-        staged.write(of.write.body).map_err(blame)?;
+        staged.write(&of.write.body).map_err(blame)?;
     }
     xattrs::write(&staged, &of.write.metadata).map_err(blame)?;
     Ok(staged)
@@ -167,13 +192,13 @@ fn partition_of(hash_directory: &Path) -> &Path {
     hash_directory.ancestors().nth(2).unwrap_or(hash_directory)
 }
 
-/// The partitions in which all suffixes could be announced at once.
-fn announce_together<'a>(
-    state: &EngineState,
-    writes: impl Iterator<Item = &'a NumberedWrite<'a>>,
-) -> BTreeMap<PathBuf, Option<Hint>> {
+/// The partitions in which all suffixes could be announced at once; one write is announced by itself.
+fn announce_together(state: &EngineState, writes: &[(NumberedWrite, Synced)]) -> BTreeMap<PathBuf, Option<Hint>> {
     let mut suffixes: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
-    for one in writes {
+    if writes.len() < 2 {
+        return BTreeMap::new();
+    }
+    for (one, _) in writes {
         let partition = partition_of(&one.directory).to_owned();
         let suffix = one.write.key.hash.suffix();
         suffixes.entry(partition).or_default().insert(format!("{suffix}\n"));
@@ -189,8 +214,8 @@ fn announce_together<'a>(
 fn publish(
     state: &EngineState,
     batch: &Batch,
-    known: Vec<(NumberedWrite<'_>, (Synced, Option<Hint>))>,
-    announced: &mut BTreeMap<PathBuf, Option<Hint>>,
+    known: Vec<(NumberedWrite, (Synced, Option<Hint>))>,
+    announced: BTreeMap<PathBuf, Option<Hint>>,
     done: &mut WriteOutcomes,
 ) {
     let (mut writes, mut files) = (vec![], vec![]);
@@ -198,9 +223,11 @@ fn publish(
         files.push((file, one.write.file.to_string()));
         writes.push((one, hint));
     }
+    let published = batch.publish(files);
     // What was announced for all stands for all or for none.
-    let mut standing = BTreeMap::new();
-    for ((one, hint), published) in writes.into_iter().zip(batch.publish(files)) {
+    let stands = |(partition, hint): (_, Option<Hint>)| (partition, hint.is_some_and(|hint| hint.stands()));
+    let standing: BTreeMap<PathBuf, bool> = announced.into_iter().map(stands).collect();
+    for ((one, hint), published) in writes.into_iter().zip(published) {
         let published = match published {
             Ok(published) => published,
             Err(error) => {
@@ -208,18 +235,17 @@ fn publish(
                 continue;
             }
         };
-        let partition = partition_of(&one.directory);
-        let stands = standing.entry(partition.to_owned()).or_insert_with(|| {
-            let shared = announced.remove(partition).flatten();
-            shared.is_some_and(|hint| hint.stands())
-        });
-        if !*stands {
+        if standing.get(partition_of(&one.directory)) != Some(&true) {
             write::confirm(state, &one.directory, hint);
         }
-        state.hot.forget(one.write.key);
-        // A tombstone may be one that nobody needs any more.
+        let key = &one.write.key;
+        state.hot.forget(key);
+        // A tombstone may be reclaimable at once.
         if !published.alone || one.write.file.part == FilePart::Tombstone {
-            write::remove_obsolete_in(state, one.write.key, &one.directory);
+            match published.opened {
+                Some(opened) => write::remove_obsolete(state, key, &one.directory, &*opened),
+                None => write::remove_obsolete_in(state, key, &one.directory),
+            }
         }
     }
 }

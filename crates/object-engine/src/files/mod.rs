@@ -194,15 +194,14 @@ impl ObjectEngine for FilesEngine {
     }
 
     fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
-        read::open(&self.state, key, options)
+        match options.listed {
+            Some(data) => read::open_listed(&self.state, key, data, options),
+            None => read::open(&self.state, key, options),
+        }
     }
 
     fn open_all(&self, keys: &[ObjectKey], options: OpenOptions) -> Vec<Result<Found, EngineError>> {
         read::open_all(&self.state, keys, options)
-    }
-
-    fn open_listed(&self, key: &ObjectKey, data: Timestamp, options: OpenOptions) -> Result<Found, EngineError> {
-        read::open_listed(&self.state, key, data, options)
     }
 
     fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
@@ -213,32 +212,27 @@ impl ObjectEngine for FilesEngine {
         Ok(Box::new(write::FileWriter::begin(&self.state, key, expected_size)?))
     }
 
-    fn put(&self, key: &ObjectKey, body: &[u8], commit: Commit) -> Result<(), EngineError> {
-        let mut writer = write::FileWriter::begin(&self.state, key, Some(body.len() as u64))?;
-        writer.append(body)?;
-        writer.publish(commit)
+    fn put_all(&self, puts: Vec<(ObjectKey, Bytes, Commit)>) -> Vec<Result<(), EngineError>> {
+        let writes = puts.into_iter();
+        batch::write_all(
+            &self.state,
+            writes.map(|(key, body, commit)| WholeWrite::data(key, body, commit)),
+        )
     }
 
     fn write_metadata(&self, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
-        write::update(&self.state, key, update)
+        let write = WholeWrite::metadata(key.clone(), update);
+        batch::write_all(&self.state, std::iter::once(write))
+            .into_iter()
+            .collect()
     }
 
-    fn delete(&self, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
-        write::delete(&self.state, key, timestamp)
-    }
-
-    fn delete_all(&self, deletions: &[(ObjectKey, Timestamp)]) -> Vec<Result<(), EngineError>> {
-        let tombstones = deletions
-            .iter()
-            .map(|(key, time)| Ok(WholeWrite::tombstone(key, *time)));
-        batch::write_all(&self.state, tombstones)
-    }
-
-    fn put_all(&self, puts: &[(ObjectKey, Bytes, Commit)]) -> Vec<Result<(), EngineError>> {
-        let writes = puts
-            .iter()
-            .map(|(key, body, commit)| WholeWrite::data(key, body, commit));
-        batch::write_all(&self.state, writes)
+    fn delete_all(&self, deletions: Vec<(ObjectKey, Timestamp)>) -> Vec<Result<(), EngineError>> {
+        let tombstones = deletions.into_iter();
+        batch::write_all(
+            &self.state,
+            tombstones.map(|(key, time)| Ok(WholeWrite::tombstone(key, time))),
+        )
     }
 
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {

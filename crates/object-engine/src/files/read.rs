@@ -78,6 +78,9 @@ pub(super) fn open_all(
     options: OpenOptions,
 ) -> Vec<Result<Found, EngineError>> {
     let one = |key: &ObjectKey| open(state, key, options);
+    if let [key] = keys {
+        return vec![one(key)];
+    }
     let place = keys
         .first()
         .map(|key| state.layout.partition(key.policy, key.partition));
@@ -115,7 +118,7 @@ pub(super) fn open_all(
     keys.iter().map(found).collect()
 }
 
-/// [`ObjectEngine::open_listed`](crate::ObjectEngine::open_listed): by the body's usual name, without a list. Whatever is wrong
+/// [`OpenOptions::listed`]: by the body's usual name, without a list. Whatever is wrong
 /// there is looked at in full.
 pub(super) fn open_listed(
     state: &Arc<EngineState>,

@@ -6,10 +6,10 @@
 //! there; so it is made again unless it still stands then.
 
 use super::{EngineState, read, replica, strange, xattrs};
-use crate::engine::{Commit, MetadataUpdate, ObjectKey, ObjectWriter};
+use crate::engine::{Commit, ObjectKey, ObjectWriter};
 use crate::error::EngineError;
 use crate::metadata::Metadata;
-use crate::parts::{check_commit, named, tombstone, update_metadata};
+use crate::parts::{check_commit, named};
 use crate::rules::{Choice, FileName, FilePart, choose, reclaimable};
 use durable_fs::{FsError, Hint, Staged};
 use std::io;
@@ -38,52 +38,24 @@ pub(super) struct FileWriter {
     key: ObjectKey,
     directory: PathBuf,
     staged: Staged,
-    settled: u64,
+    /// Bytes that are on stable storage already.
+    synced: u64,
 }
 
 impl FileWriter {
     pub(super) fn begin(state: &Arc<EngineState>, key: &ObjectKey, expected: Option<u64>) -> Result<Self, EngineError> {
         state.ready()?;
         state.admit(expected.unwrap_or(0))?;
-        let mut writer = Self::stage(state, key)?;
-        if expected.is_some_and(|size| size >= TOO_LONG_FOR_THE_CACHE) {
-            writer.staged.bypass_cache();
-        }
-        if let Some(size) = expected.filter(|size| state.config.fallocate && *size >= WORTH_ALLOCATING) {
-            writer
-                .staged
-                .allocate(size.min(ALLOCATED_AHEAD))
-                .map_err(|error| state.blame(error))?;
-        }
-        Ok(writer)
-    }
-
-    fn stage(state: &Arc<EngineState>, key: &ObjectKey) -> Result<Self, EngineError> {
         let directory = state.layout.hash_directory(key);
+        let mut staged = stage(state, key, &directory)?;
+        prepare_for(state, &mut staged, expected.unwrap_or(0))?;
         Ok(Self {
-            staged: stage(state, key, &directory)?,
+            staged,
             state: state.clone(),
             key: key.clone(),
             directory,
-            settled: 0,
+            synced: 0,
         })
-    }
-
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
-        self.staged.write(bytes).map_err(|error| self.state.blame(error))?;
-        if self.staged.length() - self.settled >= self.state.config.sync_every {
-            let pushed = self.staged.sync_part(self.settled);
-            pushed.map_err(|error| self.state.blame(error))?;
-            self.settled = self.staged.length();
-        }
-        Ok(())
-    }
-
-    pub(super) fn publish(self, commit: Commit) -> Result<(), EngineError> {
-        check_commit(&commit, self.staged.length())?;
-        let (timestamp, part) = (commit.timestamp, FilePart::Data);
-        let metadata = named(commit.metadata, &self.key);
-        self.finish(FileName { timestamp, part }, &metadata)
     }
 
     fn finish(self, file: FileName, metadata: &Metadata) -> Result<(), EngineError> {
@@ -112,7 +84,13 @@ impl FileWriter {
 
 impl ObjectWriter for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
-        self.append(bytes)
+        self.staged.write(bytes).map_err(|error| self.state.blame(error))?;
+        if self.staged.length() - self.synced >= self.state.config.sync_every {
+            let pushed = self.staged.sync_part(self.synced);
+            pushed.map_err(|error| self.state.blame(error))?;
+            self.synced = self.staged.length();
+        }
+        Ok(())
     }
 
     fn written(&self) -> u64 {
@@ -120,8 +98,23 @@ impl ObjectWriter for FileWriter {
     }
 
     fn commit(self: Box<Self>, commit: Commit) -> Result<(), EngineError> {
-        self.publish(commit)
+        check_commit(&commit, self.staged.length())?;
+        let (timestamp, part) = (commit.timestamp, FilePart::Data);
+        let metadata = named(commit.metadata, &self.key);
+        self.finish(FileName { timestamp, part }, &metadata)
     }
+}
+
+/// Tells the file system of a body of this length, where that helps it.
+pub(super) fn prepare_for(state: &EngineState, staged: &mut Staged, size: u64) -> Result<(), EngineError> {
+    if size >= TOO_LONG_FOR_THE_CACHE {
+        staged.bypass_cache();
+    }
+    if state.config.fallocate && size >= WORTH_ALLOCATING {
+        let allocated = staged.allocate(size.min(ALLOCATED_AHEAD));
+        allocated.map_err(|error| state.blame(error))?;
+    }
+    Ok(())
 }
 
 /// Begins a file in an object's hash directory.
@@ -129,20 +122,6 @@ pub(super) fn stage(state: &EngineState, key: &ObjectKey, hash_directory: &Path)
     let temporaries = state.layout.temporaries(key.policy);
     let staged = state.device.stage(hash_directory, temporaries);
     staged.map_err(|error| state.blame(error))
-}
-
-pub(super) fn update(state: &Arc<EngineState>, key: &ObjectKey, update: MetadataUpdate) -> Result<(), EngineError> {
-    let (file, metadata) = update_metadata(key, update)?;
-    state.ready()?;
-    state.admit(0)?;
-    FileWriter::stage(state, key)?.finish(file, &metadata)
-}
-
-/// Works on a full device too: a deletion is what makes room again.
-pub(super) fn delete(state: &Arc<EngineState>, key: &ObjectKey, timestamp: Timestamp) -> Result<(), EngineError> {
-    state.ready()?;
-    let part = FilePart::Tombstone;
-    FileWriter::stage(state, key)?.finish(FileName { timestamp, part }, &tombstone(key, timestamp))
 }
 
 /// Moves a hash directory to quarantine; where it is now, or `None` when it was already gone.
@@ -173,7 +152,7 @@ pub(super) fn quarantine(
     }
 }
 
-/// IntentLog in the partition that a suffix must be hashed again.
+/// Writes down in the partition that a suffix must be hashed again.
 pub(super) fn announce(state: &EngineState, hash_directory: &Path) -> Result<Option<Hint>, EngineError> {
     // A hash directory always has a suffix and a partition above it (`Layout`).
     match hash_directory
@@ -185,7 +164,7 @@ pub(super) fn announce(state: &EngineState, hash_directory: &Path) -> Result<Opt
     }
 }
 
-/// Likewise; `None` when there is no such partition.
+/// [`announce`] of a suffix; `None` when there is no such partition.
 pub(super) fn announce_suffix(
     state: &EngineState,
     partition: &Path,
@@ -194,7 +173,7 @@ pub(super) fn announce_suffix(
     announce_lines(state, partition, &format!("{suffix}\n"))
 }
 
-/// Likewise, for suffixes with a line each.
+/// [`announce`] of suffixes with a line each.
 pub(super) fn announce_lines(state: &EngineState, partition: &Path, lines: &str) -> Result<Option<Hint>, EngineError> {
     // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
     let unless_absent = |error: FsError| match error.is_absent() {

@@ -94,12 +94,12 @@ fn look_at(
         hash,
         name: String::new(),
     };
-    let plain = offered.filter(Versions::is_plain);
-    let opened = match plain {
-        Some(plain) => engine.open_listed(&object, plain.data, OpenOptions::GET),
-        None => engine.open(&object, OpenOptions::GET),
+    let listed = offered.filter(Versions::is_plain).map(|plain| plain.data);
+    let options = OpenOptions {
+        listed,
+        ..OpenOptions::GET
     };
-    match opened {
+    match engine.open(&object, options) {
         Ok(found) => {
             let path = its_path(found.data_metadata.text("name").unwrap_or_default());
             Ok(path.map_or(State::Gone, |path| State::Here(path, Box::new(found.into()))))
