@@ -3,7 +3,7 @@
 //! Blocking by design: the caller owns the device's I/O workers and runs these there, one closure
 //! per request where it can (`open` then `put` in the same closure costs no extra thread hop).
 //! A small GET is one call ([`ObjectEngine::open`] brings the first bytes along), a small PUT is
-//! one call ([`ObjectEngine::put`]); what was read lately needs no worker at all
+//! one call ([`ObjectEngine::put_all`]); what was read lately needs no worker at all
 //! ([`ObjectEngine::open_hot`]); big bodies stream through [`ObjectReader`] and [`ObjectWriter`].
 
 use crate::error::EngineError;
