@@ -1,14 +1,10 @@
 //! [`ListingRow`]: a row of a listing on its way, and the pending record of one that no container server took.
 
 use crate::request::{ObjectRequest, text};
-use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use object_engine::{ListingUpdate, Metadata};
 use peer::Target;
-use peer::message::header_names::{
-    STORED_UPDATE_OVERRIDE_PREFIX, UPDATE_OVERRIDE_PREFIX, X_CONTENT_TYPE, X_CONTENT_TYPE_TIMESTAMP, X_ETAG,
-    X_META_TIMESTAMP, X_POLICY_INDEX, X_SIZE, X_TIMESTAMP, X_TRANS_ID,
-};
+use peer::message::header_names::{STORED_UPDATE_OVERRIDE_PREFIX, UPDATE_OVERRIDE_PREFIX};
 use peer::message::{HeaderField, HeaderText, RequestContext, RowChange, UpdateContainer, UpdateTargets};
 use std::sync::{Arc, OnceLock};
 use vocabulary::header_name::title;
@@ -154,32 +150,31 @@ impl ListingRow {
         }
     }
 
-    /// The headers of a pending record, without the map that a request needs.
+    /// The headers of a pending record, without the map that a request needs. The names are those of
+    /// `peer::message::header_names`, spelled as [`title`] spells them.
     fn headers(&self) -> Vec<(String, Vec<u8>)> {
         let (update, context) = (&self.update, &self.context);
         let trans_id = context.trans_id.as_deref();
         let fields = [
-            (X_TIMESTAMP, printed(&update.timestamp)),
-            (X_TRANS_ID, trans_id.and_then(|id| HeaderValue::from_str(id).ok())),
-            (REFERER, context.referer.clone()),
-            (USER_AGENT, context.user_agent.clone()),
-            (X_POLICY_INDEX, printed(&update.policy)),
-            (X_SIZE, printed(&update.size)),
-            (X_ETAG, update.etag.clone()),
-            (X_CONTENT_TYPE, update.content_type.clone()),
-            (X_CONTENT_TYPE_TIMESTAMP, printed(&update.content_type_timestamp)),
-            (X_META_TIMESTAMP, printed(&update.meta_timestamp)),
+            ("X-Timestamp", printed(&update.timestamp)),
+            ("X-Trans-Id", trans_id.and_then(|id| HeaderValue::from_str(id).ok())),
+            ("Referer", context.referer.clone()),
+            ("User-Agent", context.user_agent.clone()),
+            ("X-Backend-Storage-Policy-Index", printed(&update.policy)),
+            ("X-Size", printed(&update.size)),
+            ("X-Etag", update.etag.clone()),
+            ("X-Content-Type", update.content_type.clone()),
+            ("X-Content-Type-Timestamp", printed(&update.content_type_timestamp)),
+            ("X-Meta-Timestamp", printed(&update.meta_timestamp)),
         ];
         let mut headers = Vec::with_capacity(fields.len() + update.headers.len());
-        let mut add = |name: &HeaderName, value: &HeaderValue| {
-            headers.push((title(name.as_str()), value.as_bytes().to_vec()));
-        };
         for (name, value) in &fields {
             if let Some(value) = value {
-                add(name, value);
+                headers.push(((*name).to_owned(), value.as_bytes().to_vec()));
             }
         }
-        update.headers.iter().for_each(|(name, value)| add(name, value));
+        let others = update.headers.iter();
+        headers.extend(others.map(|(name, value)| (title(name.as_str()), value.as_bytes().to_vec())));
         headers
     }
 }
