@@ -105,7 +105,7 @@ pub fn title(name: &str) -> String {
         rest = tail;
     }
     // Bytes that are not ASCII have been passed on in their order.
-    String::from_utf8_lossy(&out).into_owned()
+    String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The first byte that `name` stands for, and what is left.
