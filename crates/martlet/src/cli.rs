@@ -4,9 +4,11 @@
 //! that `swift-init`, unit files and OpenStack's tests start it.
 //! Always holds: the flags are those of DESIGN §8; scripts rely on them.
 
-use crate::optparse::{self, Mistake};
+use crate::optparse;
 use crate::program;
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ring_builder::optparse::OptionMistake;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -255,11 +257,19 @@ fn as_openstack_reads(line: &mut clap::Command, mut args: Vec<OsString>) -> Resu
     };
     match optparse::spelled_out(command, &args[2..]) {
         Ok(words) => args.splice(2.., words),
-        Err(Mistake(kind, what)) => {
+        Err(mistake) => {
+            let kind = match mistake {
+                OptionMistake::Unknown(_) => ErrorKind::UnknownArgument,
+                OptionMistake::ValueUnwanted(_) => ErrorKind::TooManyValues,
+                OptionMistake::ValueMissing(_) => ErrorKind::InvalidValue,
+            };
             // So that the message can say how the subcommand is used.
             line.build();
             let command = name.and_then(|name| line.find_subcommand_mut(name));
-            return Err(command.map_or_else(|| clap::Error::new(kind), |command| command.error(kind, what)));
+            return Err(command.map_or_else(
+                || clap::Error::new(kind),
+                |command| command.error(kind, mistake.into_text()),
+            ));
         }
     };
     Ok(args)

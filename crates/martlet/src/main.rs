@@ -68,8 +68,8 @@ static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::I
 fn main() -> ExitCode {
     #[cfg(feature = "count-allocations")]
     allocations::report_on_request();
-    // Each thread's first allocation would make a page of 2 MiB resident, and there are many threads. It is no matter where
-    // the kernel has no such pages.
+    // Each thread's first allocation would make a page of 2 MiB resident, and there are many threads. It is no matter
+    // where the kernel has no such pages.
     let _ = nix::sys::prctl::set_thp_disable(true);
     let result = match Cli::from_args(std::env::args_os()).command {
         Command::Up(up) => up::run(&up),

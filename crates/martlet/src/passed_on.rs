@@ -1,8 +1,8 @@
 //! Listening sockets that one worker of a server passes on to the next, so that its further ports are open throughout.
 //!
-//! A worker writes each socket, along with its port, into a channel as soon as it listens; the overseer keeps the other end
-//! and gives it to the next worker, which reads what is in there. The two need not run at the same time: what is in a
-//! channel stays open. The ends are inherited as descriptors whose numbers are in the environment.
+//! A worker writes each socket, along with its port, into a channel as soon as it listens; the overseer keeps the other
+//! end and gives it to the next worker, which reads what is in there. The two need not run at the same time: what is in
+//! a channel stays open. The ends are inherited as descriptors whose numbers are in the environment.
 //! Always holds: a worker that is given no channel (by another build), or may not take it, opens its own socket.
 //! Tests: beside the code, `tests/faults/test_reload.py`.
 

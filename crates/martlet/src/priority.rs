@@ -11,8 +11,9 @@ use settings::{IoPriority, Niceness};
 use std::process::{Command, Stdio};
 
 /// Of the object-auditor, unless the configuration says otherwise. It takes the most time of all upkeep, and reads
-/// without a lock. What works under locks that requests wait for, as replicators and updaters do, is as nice as they are: a nice
-/// thread that loses its processor keeps its lock meanwhile, and on a busy machine clients waited for it half a second.
+/// without a lock. What works under locks that requests wait for, as replicators and updaters do, is as nice as they
+/// are: a nice thread that loses its processor keeps its lock meanwhile, and on a busy machine clients waited for it
+/// half a second.
 pub const AUDITOR: Niceness = Niceness(10);
 
 /// Puts the configuration in force for this process.

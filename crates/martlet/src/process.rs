@@ -24,7 +24,8 @@ const SOON: Duration = Duration::from_secs(5);
 /// How long threads may take to end that have nothing more to do. One that does not hangs in a call to the system.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// Runs `main` on `threads` threads. `main` is to end at most `patience` after SIGTERM; the process does so in any case.
+/// Runs `main` on `threads` threads. `main` is to end at most `patience` after SIGTERM; the process does so in any
+/// case.
 pub fn run<T>(
     threads: usize,
     patience: Duration,

@@ -2,8 +2,9 @@
 //!
 //! OpenStack runs so many processes for each port, so that a hung disk holds up only its own. Here a disk has threads
 //! of its own whatever port it is asked on, so one process serves all ports, whatever the number.
-//! Always holds: a port that a new ring brings is listened on within [`LOOK_EVERY`]; one that is still another's is tried
-//! again until it is free; a port is open without a break when one worker follows another ([`passed_on`](crate::passed_on)).
+//! Always holds: a port that a new ring brings is listened on within [`LOOK_EVERY`]; one that is still another's is
+//! tried again until it is free; a port is open without a break when one worker follows another
+//! ([`passed_on`](crate::passed_on)).
 //! Deliberately absent: `bind_port`, which is the overseer's; letting go of ports that rings no longer name.
 
 use crate::addresses;

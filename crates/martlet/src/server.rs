@@ -94,8 +94,8 @@ pub fn account(server: &ServerLine) -> Result<(), CommandFailure> {
     })
 }
 
-/// A server's configuration. An overseer whose worker serves already needs none: when it was broken since the worker read
-/// it, the server goes on, and this gives nothing back once it has ended.
+/// A server's configuration. An overseer whose worker serves already needs none: when it was broken since the worker
+/// read it, the server goes on, and this gives nothing back once it has ended.
 fn readable<C>(loaded: Result<C, SettingsError>) -> Result<Option<C>, CommandFailure> {
     match loaded {
         Err(error) if overseer::is_renewed() => {

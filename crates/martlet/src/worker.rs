@@ -29,8 +29,8 @@ pub const READY: &str = "ready";
 /// Said once it accepts no more.
 pub const CLOSED: &str = "closed";
 
-/// How long a connection that is not used stays open when the worker leaves. A client that uses it within this time hears
-/// that it ends and loses nothing.
+/// How long a connection that is not used stays open when the worker leaves. A client that uses it within this time
+/// hears that it ends and loses nothing.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// This process, when an overseer has started it.

@@ -24,8 +24,8 @@ const EXPIRER: &str = "object-expirer";
 /// The command line of `config`.
 #[derive(Debug, Args)]
 pub struct ConfigArguments {
-    /// A server (object, proxy-server, object-replicator; object.2 for its configuration object-server/2.conf), or the path of
-    /// a configuration.
+    /// A server (object, proxy-server, object-replicator; object.2 for its configuration object-server/2.conf), or the
+    /// path of a configuration.
     #[arg(value_name = "SERVER")]
     pub servers: Vec<String>,
     /// Only the Nth configuration of the server; 0 for all, and below that counted from the last but one.
@@ -129,8 +129,8 @@ fn may_tell_expirer(file: &Path) -> bool {
     Document::load(file).map_or(true, |document| document.section(EXPIRER).is_some())
 }
 
-/// How many configurations stand before the Nth of them. Below zero N counts from behind as Python's slices do, where -1 is
-/// the last but one: the slice ends before N.
+/// How many configurations stand before the Nth of them. Below zero N counts from behind as Python's slices do, where
+/// -1 is the last but one: the slice ends before N.
 fn before(number: i64, all: usize) -> usize {
     let from_behind = || {
         all.checked_sub(usize::try_from(number.unsigned_abs()).ok()?)?

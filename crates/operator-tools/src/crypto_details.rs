@@ -1,7 +1,7 @@
 //! How an encrypted object was encrypted: what `object-info` prints of its crypto-metadata.
 //!
-//! It is a JSON object, quoted for a URL (`features/src/encryption/meta.rs` says what is in it). Nothing is decrypted, and no
-//! secret is printed: the body's key in it is encrypted.
+//! It is a JSON object, quoted for a URL (`features/src/encryption/meta.rs` says what is in it). Nothing is decrypted,
+//! and no secret is printed: the body's key in it is encrypted.
 
 use crate::console::Console;
 use crate::text::shown;

@@ -1,9 +1,9 @@
 //! `account-info` and `container-info`: what a database says of itself, and where it belongs.
 //!
 //! Compared with `swift-account-info` and `swift-container-info` in `tests/operator/test_info_tools.py`.
-//! Always holds: the database is looked at (`Broker::look`), neither merged with what waits beside it nor put aside when
-//! it is damaged, as OpenStack's programs do; the numbers are those they print. Without a good ring all is printed but
-//! the locations.
+//! Always holds: the database is looked at (`Broker::look`), neither merged with what waits beside it nor put aside
+//! when it is damaged, as OpenStack's programs do; the numbers are those they print. Without a good ring all is printed
+//! but the locations.
 
 use crate::OURS;
 use crate::console::{Console, ToolStatus};

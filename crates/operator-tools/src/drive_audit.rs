@@ -1,9 +1,9 @@
 //! `drive-audit`: looks for errors of drives in the kernel's log, and takes bad ones out of service.
 //!
-//! Called by cron. A drive with too many errors lately is unmounted and commented out of /etc/fstab, so that the servers
-//! answer for it at once and replication puts its content elsewhere; `drive.recon` tells how many errors each has.
-//! Compared with `swift-drive-audit` in `tests/operator/test_drive_audit.py`. Here a device that the kernel's list of
-//! partitions does not know is passed over, where OpenStack's program ends with a traceback.
+//! Called by cron. A drive with too many errors lately is unmounted and commented out of /etc/fstab, so that the
+//! servers answer for it at once and replication puts its content elsewhere; `drive.recon` tells how many errors each
+//! has. Compared with `swift-drive-audit` in `tests/operator/test_drive_audit.py`. Here a device that the kernel's list
+//! of partitions does not know is passed over, where OpenStack's program ends with a traceback.
 //! Always holds: only what is mounted below `device_dir` is unmounted; /etc/fstab is replaced whole or not at all.
 
 mod kernel_log;

@@ -226,8 +226,8 @@ fn read_partition(text: &str) -> Result<Partition, QueryError> {
         .ok_or_else(|| QueryError::Files(format!("partition '{text}' is no number")))
 }
 
-/// Account, container, object, which may be one word with slashes; those at its ends, and quoted ones, count as OpenStack's
-/// tool counts them.
+/// Account, container, object, which may be one word with slashes; those at its ends, and quoted ones, count as
+/// OpenStack's tool counts them.
 fn names(words: &[String], is_quoted: bool) -> Result<Vec<String>, QueryError> {
     let plain = |word: &String| match is_quoted {
         true => percent_decode_str(word).decode_utf8_lossy().into_owned(),

@@ -1,9 +1,9 @@
 //! `object-info`: what an object's file says about itself, and where the object belongs.
 //!
-//! The file is a `.data`, `.meta` or `.ts` wherever it lies; its policy is that of the directory above it (`objects-1`).
-//! Compared with `swift-object-info` in `tests/operator/test_info_tools.py`.
-//! Always holds: the file is only read. A file whose metadata cannot be read is `Invalid metadata` and the reason; where
-//! OpenStack's program ends with a traceback, here a line says what is wrong, and the exit status is the same.
+//! The file is a `.data`, `.meta` or `.ts` wherever it lies; its policy is that of the directory above it
+//! (`objects-1`). Compared with `swift-object-info` in `tests/operator/test_info_tools.py`.
+//! Always holds: the file is only read. A file whose metadata cannot be read is `Invalid metadata` and the reason;
+//! where OpenStack's program ends with a traceback, here a line says what is wrong, and the exit status is the same.
 
 use crate::console::{Console, ToolStatus};
 use crate::crypto_details;

@@ -1,7 +1,7 @@
 //! `orphans`: Swift's processes that no pid file knows, listed, and sent a signal when asked.
 //!
-//! A process is known when its number stands in a `.pid` or `.pid.d` file below the run directory, or an ancestor's does (OpenStack's
-//! program asks for parents only). Those that run `once` are no orphans.
+//! A process is known when its number stands in a `.pid` or `.pid.d` file below the run directory, or an ancestor's
+//! does (OpenStack's program asks for parents only). Those that run `once` are no orphans.
 //! Compared with `swift-orphans` in `tests/operator/test_small_tools.py`; `--wide` is wide here.
 
 use crate::console::{Console, ToolStatus};

@@ -1,7 +1,7 @@
 //! Swift's processes on this machine, of either make, as `/proc` shows them.
 //!
-//! One is a Python that runs a `swift-…` program, a `swift-…` link to Martlet, or `martlet` with a command: its name is what
-//! follows. (OpenStack's tools know only `/usr/bin/python` and programs in `/usr/bin` and `/usr/local/bin`.)
+//! One is a Python that runs a `swift-…` program, a `swift-…` link to Martlet, or `martlet` with a command: its name is
+//! what follows. (OpenStack's tools know only `/usr/bin/python` and programs in `/usr/bin` and `/usr/local/bin`.)
 //! Always holds: a process that ends while it is looked at is left out; this process is never listed.
 
 use crate::console::Console;

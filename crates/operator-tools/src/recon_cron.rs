@@ -1,7 +1,7 @@
 //! `recon-cron`: counts the listing updates that wait on this node's devices, for the recon filter to tell.
 //!
-//! Called by cron every few minutes; counting takes long where many wait, so that a lock keeps two from counting at once.
-//! Compared with `swift-recon-cron` in `tests/operator/test_small_tools.py`.
+//! Called by cron every few minutes; counting takes long where many wait, so that a lock keeps two from counting at
+//! once. Compared with `swift-recon-cron` in `tests/operator/test_small_tools.py`.
 //! Always holds: devices are only listed.
 
 use crate::conf_file::ConfSection;
@@ -99,8 +99,8 @@ fn take(world: &World, folder: &Path) -> io::Result<Box<dyn File>> {
     Ok(file)
 }
 
-/// What is in the directories of `async_pending` and `async_pending-N` of every device. What cannot be listed is an error
-/// that names it, but for what is no directory or has just gone.
+/// What is in the directories of `async_pending` and `async_pending-N` of every device. What cannot be listed is an
+/// error that names it, but for what is no directory or has just gone.
 fn count(world: &World, devices: &Path) -> Result<usize, String> {
     let listed = |folder: &Path| -> io::Result<Vec<OsString>> {
         let mut names = vec![];

@@ -42,8 +42,8 @@ policy_index: the policy the object is currently stored in.
 /// The command line of `reconciler-enqueue`.
 #[derive(Debug, Args)]
 pub struct ReconcilerEnqueueArguments {
-    /// POLICY_INDEX /ACCOUNT/CONTAINER/OBJECT TIMESTAMP: the policy the object is in now, its path, and the timestamp of its
-    /// file.
+    /// POLICY_INDEX /ACCOUNT/CONTAINER/OBJECT TIMESTAMP: the policy the object is in now, its path, and the timestamp
+    /// of its file.
     #[arg(value_name = "ARGUMENT")]
     pub words: Vec<String>,
     /// What happened under the wrong policy.

@@ -1,7 +1,7 @@
 //! What `container-info` says of shards: how far the container is sharded, its ranges, and what they hold together.
 //!
-//! Always holds: nothing is computed that servers do not: the counts of a sharded root are those of its ranges in use, of one
-//! that is being sharded those of the database that is being left.
+//! Always holds: nothing is computed that servers do not: the counts of a sharded root are those of its ranges in use,
+//! of one that is being sharded those of the database that is being left.
 
 use crate::console::Console;
 use crate::text::shown;

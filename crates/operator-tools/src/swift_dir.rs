@@ -58,7 +58,8 @@ impl SwiftDir {
         self.conf.as_ref()?.policies.by_name(name)
     }
 
-    /// A ring (`account`, `object-1`); none where there is no such file, and where nothing can be placed for want of secrets.
+    /// A ring (`account`, `object-1`); none where there is no such file, and where nothing can be placed for want of
+    /// secrets.
     pub(crate) fn ring(&self, world: &World, name: &str) -> Result<Option<Ring>, String> {
         let path = self.path.join(format!("{name}.ring.gz"));
         if self.conf.is_none() {

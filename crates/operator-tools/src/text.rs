@@ -1,7 +1,7 @@
 //! Foreign text on a terminal.
 //!
-//! Metadata are whatever clients sent. OpenStack's programs print them as they are, or end with a traceback where they are
-//! no UTF-8; here what could command a terminal, and what is no text, is spelled `\x1b`.
+//! Metadata are whatever clients sent. OpenStack's programs print them as they are, or end with a traceback where they
+//! are no UTF-8; here what could command a terminal, and what is no text, is spelled `\x1b`.
 
 /// Bytes as text that is safe to print: all of UTF-8 but control characters.
 pub(crate) fn shown(bytes: &[u8]) -> String {

@@ -37,8 +37,8 @@ pub struct Device {
 
 /// A device as a file lists it: what older builders left out is optional.
 ///
-/// Read field by field rather than by `derive`: with `flatten` for the unknown ones, that would keep every field of every
-/// device a while before it knew which is which, and a large ring would take twice as long to load.
+/// Read field by field rather than by `derive`: with `flatten` for the unknown ones, that would keep every field of
+/// every device a while before it knew which is which, and a large ring would take twice as long to load.
 pub(crate) struct Listed(pub(crate) Box<Device>);
 
 #[derive(Deserialize)]

@@ -49,7 +49,8 @@ pub(crate) fn inflate(file: &[u8]) -> Result<Vec<u8>, RingError> {
     }
 }
 
-/// Room for what the end of the file says it inflates to: without it, the content would be copied again and again as it grows.
+/// Room for what the end of the file says it inflates to: without it, the content would be copied again and again as it
+/// grows.
 fn room(file: &[u8]) -> usize {
     let length = file
         .last_chunk::<4>()
@@ -58,8 +59,8 @@ fn room(file: &[u8]) -> usize {
     length.min(file.len().saturating_mul(BELIEVED)).min(MAX_INFLATED) + 1
 }
 
-/// How hard rings are compressed. A table of ids has next to nothing that repeats: the last level would take twice as long
-/// as this for a larger file.
+/// How hard rings are compressed. A table of ids has next to nothing that repeats: the last level would take twice as
+/// long as this for a larger file.
 pub(crate) const LEVEL: Compression = Compression::new(8);
 
 /// Deflates content as a gzip file.

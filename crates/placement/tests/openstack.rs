@@ -1,5 +1,5 @@
-//! OpenStack Swift opens what we write, rings of both formats and builder files with ids of two and of four bytes, and we
-//! what it writes of the same.
+//! OpenStack Swift opens what we write, rings of both formats and builder files with ids of two and of four bytes, and
+//! we what it writes of the same.
 //!
 //! Needs a Python with OpenStack Swift, named by `MARTLET_SWIFT_PYTHON`; without it, nothing is
 //! tested here.

@@ -1,7 +1,8 @@
 //! The files of a ring: the builder, the ring made from it, and the backups of both.
 //!
 //! Always holds: a file is replaced by a whole new one that is on stable storage (`durable-fs`), or stays as it
-//! is; a builder that is a symbolic link stays one; what a command changes, it changes under the directory's lock, which OpenStack's `-safe` program takes too.
+//! is; a builder that is a symbolic link stays one; what a command changes, it changes under the directory's lock,
+//! which OpenStack's `-safe` program takes too.
 
 use crate::terminal::Stop;
 use pythonic::quoted;

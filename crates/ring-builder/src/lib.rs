@@ -13,7 +13,8 @@
 //! |---|---|
 //! | the commands, and how one is run | `command/` |
 //! | one ring of several | `composer/` |
-//! | how a command is said | `usage.rs`, `options.rs`, `device_options.rs` |
+//! | how a command is written | `usage.rs`, `options.rs`, `device_options.rs` |
+//! | options as Python's optparse reads them, for every OpenStack-style command | `optparse.rs` |
 //! | the values that name devices | `add_value.rs`, `search_value.rs`, `change_value.rs`, `address.rs`, `number.rs` |
 //! | how devices are shown | `tables.rs`, `describe.rs` |
 //! | which files, locks, backups | `files.rs` |
@@ -30,6 +31,7 @@ mod device_options;
 mod files;
 mod number;
 mod options;
+pub mod optparse;
 mod search_value;
 mod tables;
 mod terminal;

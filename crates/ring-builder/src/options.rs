@@ -1,10 +1,10 @@
-//! Options on a command line as OpenStack's programs take them: short and long ones anywhere between the other
-//! words, long ones shortened as far as they stay clear, values in the same word or the next.
+//! What the options on a command line mean: their values as text and numbers. `optparse.rs` reads the line.
 //!
-//! Comes in: what is declared, and words. Goes out: [`ParsedOptions`], or why not, in the words of OpenStack's programs.
-//! What the options mean is the commands' own affair.
+//! Comes in: what is declared, and words. Goes out: [`ParsedOptions`], or why not, in the words of OpenStack's
+//! programs. What the options mean is the commands' own affair.
 
 use crate::number::{float, whole};
+use crate::optparse::{self, OptionMistake, OptionName, OtherWords};
 use pythonic::quoted;
 
 /// What an option takes.
@@ -33,6 +33,18 @@ pub struct Declared {
     pub takes: Takes,
     /// What it is for.
     pub help: &'static str,
+}
+
+impl Declared {
+    fn name(&self) -> OptionName<'_, &Declared> {
+        OptionName {
+            option: self,
+            short: self.short,
+            longs: vec![self.long],
+            takes_value: self.takes != Takes::Nothing,
+            exact: false,
+        }
+    }
 }
 
 /// Declares an option.
@@ -81,75 +93,29 @@ pub enum OptionError {
     Wrong(String),
 }
 
+impl From<OptionMistake> for OptionError {
+    fn from(mistake: OptionMistake) -> Self {
+        OptionError::Wrong(mistake.into_text())
+    }
+}
+
 impl ParsedOptions {
     /// Reads a command line.
     pub fn read(declared: &[Declared], words: &[String]) -> Result<ParsedOptions, OptionError> {
+        let name = |option| Declared::name(option);
+        let names: Vec<OptionName<'_, &Declared>> = declared.iter().map(name).collect();
         let mut options = ParsedOptions::default();
-        let mut rest = words.iter();
-        while let Some(word) = rest.next() {
-            if word == "--" {
-                options.words.extend(rest.by_ref().cloned());
-            } else if let Some(name) = word.strip_prefix("--") {
-                options.read_long(declared, name, &mut rest)?;
-            } else if word.len() > 1 && word.starts_with('-') {
-                options.read_short(declared, &word[1..], &mut rest)?;
-            } else {
-                options.words.push(word.clone());
+        let others = optparse::read(&names, words, |given| {
+            let value = given.value.unwrap_or_default().to_string_lossy().into_owned();
+            options.keep(given.option, &given.shown, value)
+        })?;
+        match others {
+            OtherWords::Help => Err(OptionError::Help),
+            OtherWords::Words(words) => {
+                options.words = words.into_iter().map(|it| it.to_string_lossy().into_owned()).collect();
+                Ok(options)
             }
         }
-        Ok(options)
-    }
-
-    fn read_long<'w>(
-        &mut self,
-        declared: &[Declared],
-        word: &str,
-        rest: &mut impl Iterator<Item = &'w String>,
-    ) -> Result<(), OptionError> {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (word, None),
-        };
-        if name == "help" {
-            return Err(OptionError::Help);
-        }
-        let found = full_name(declared, name)?;
-        let shown = format!("--{}", found.long);
-        let value = match (found.takes, value) {
-            (Takes::Nothing, Some(_)) => return wrong(format!("{shown} option does not take a value")),
-            (Takes::Nothing, None) => String::new(),
-            (_, Some(value)) => value,
-            (_, None) => next_word(&shown, rest)?,
-        };
-        self.keep(found, &shown, value)
-    }
-
-    fn read_short<'w>(
-        &mut self,
-        declared: &[Declared],
-        letters: &str,
-        rest: &mut impl Iterator<Item = &'w String>,
-    ) -> Result<(), OptionError> {
-        let mut letters = letters.chars();
-        while let Some(letter) = letters.next() {
-            let shown = format!("-{letter}");
-            let found = declared.iter().find(|it| it.short == Some(letter));
-            let found = match (found, letter) {
-                (Some(found), _) => found,
-                (None, 'h') => return Err(OptionError::Help),
-                (None, _) => return wrong(format!("no such option: {shown}")),
-            };
-            if found.takes == Takes::Nothing {
-                self.keep(found, &shown, String::new())?;
-                continue;
-            }
-            let value = match letters.as_str() {
-                "" => next_word(&shown, rest)?,
-                value => value.to_owned(),
-            };
-            return self.keep(found, &shown, value);
-        }
-        Ok(())
     }
 
     /// The last of several values counts.
@@ -218,28 +184,6 @@ impl ParsedOptions {
 
 fn wrong<T>(text: String) -> Result<T, OptionError> {
     Err(OptionError::Wrong(text))
-}
-
-fn next_word<'w>(shown: &str, rest: &mut impl Iterator<Item = &'w String>) -> Result<String, OptionError> {
-    let value = rest.next().cloned();
-    value.ok_or_else(|| OptionError::Wrong(format!("{shown} option requires 1 argument")))
-}
-
-/// The option a long name, perhaps shortened, stands for.
-fn full_name<'d>(declared: &'d [Declared], name: &str) -> Result<&'d Declared, OptionError> {
-    if let Some(exact) = declared.iter().find(|it| it.long == name) {
-        return Ok(exact);
-    }
-    let mut candidates: Vec<&Declared> = declared.iter().filter(|it| it.long.starts_with(name)).collect();
-    match candidates[..] {
-        [] => wrong(format!("no such option: --{name}")),
-        [one] => Ok(one),
-        _ => {
-            candidates.sort_by_key(|it| it.long);
-            let names: Vec<String> = candidates.iter().map(|it| format!("--{}", it.long)).collect();
-            wrong(format!("ambiguous option: --{name} ({}?)", names.join(", ")))
-        }
-    }
 }
 
 /// The options in a table, as `--help` shows them.

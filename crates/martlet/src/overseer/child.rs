@@ -52,7 +52,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `build` as a worker, with the `ports` of the one before, and waits until it serves. If the server is asked to
+    /// Starts `build` as a worker, with the `ports` of the one before, and waits until it serves. If the server is
+    /// asked to
     pub async fn begin(
         program: &Program,
         build: &Path,

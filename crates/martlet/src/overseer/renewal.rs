@@ -1,9 +1,9 @@
 //! How an overseer goes on as another build: same process, same children, same socket.
 //!
-//! The socket passes as standard input, what the worker says as standard output, who the workers are and where the ports
-//! are that they pass on in the environment. Always holds: signals are blocked from before until the new build watches them, and those that have come
-//! while its worker started are sent once more, so none is lost and none kills; if the other build cannot be executed, this
-//! one goes on.
+//! The socket passes as standard input, what the worker says as standard output, who the workers are and where the
+//! ports are that they pass on in the environment. Always holds: signals are blocked from before until the new build
+//! watches them, and those that have come while its worker started are sent once more, so none is lost and none kills;
+//! if the other build cannot be executed, this one goes on.
 
 use super::{Child, OverseenServer, Signals};
 use crate::failure::CommandFailure;

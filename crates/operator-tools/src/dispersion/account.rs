@@ -1,7 +1,7 @@
 //! The account of the tools: how its token is had, and requests with it.
 //!
-//! Always holds: a request that failed is repeated as often as `retries` says, a little later each time, and counted; tokens
-//! and passwords are in no message.
+//! Always holds: a request that failed is repeated as often as `retries` says, a little later each time, and counted;
+//! tokens and passwords are in no message.
 
 use features::access::authtoken::connections::{Answer, Ask, Connections, Url};
 use http::Method;

@@ -1,10 +1,11 @@
-//! `dispersion-populate` and `dispersion-report`: containers and objects all over the rings, and how many of their copies
-//! are where they belong.
+//! `dispersion-populate` and `dispersion-report`: containers and objects all over the rings, and how many of their
+//! copies are where they belong.
 //!
 //! Comes in: `dispersion.conf`, the rings. Goes out: `dispersion_<policy>_<n>` (containers) and
-//! `dispersion_objects_<policy>/dispersion_<n>` (objects), as OpenStack's programs name them, so that each program reports on
-//! what the other one made.
-//! Always holds: nothing but what has these names is made; a report changes nothing. Storage servers are asked directly.
+//! `dispersion_objects_<policy>/dispersion_<n>` (objects), as OpenStack's programs name them, so that each program
+//! reports on what the other one made.
+//! Always holds: nothing but what has these names is made; a report changes nothing. Storage servers are asked
+//! directly.
 //!
 //! | question | file |
 //! |---|---|

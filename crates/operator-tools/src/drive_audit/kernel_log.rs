@@ -1,8 +1,8 @@
 //! The kernel's log: which devices had errors lately, and how many.
 //!
 //! Lines begin with the local time, as syslog writes it (`Nov 21 09:28:15`) or as ISO 8601 does; others do not count.
-//! Nothing counts that stands before the last boot or before a line that is too old, neither in that file nor in older ones:
-//! after a boot the letters may belong to other drives.
+//! Nothing counts that stands before the last boot or before a line that is too old, neither in that file nor in older
+//! ones: after a boot the letters may belong to other drives.
 //! Always holds: any bytes are read; a file is read from its beginning, a line at a time.
 
 use super::log_files::written_last_first;

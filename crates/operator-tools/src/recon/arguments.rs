@@ -81,7 +81,8 @@ pub struct ReconArguments {
     /// Show also the COUNT emptiest devices.
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = whole)]
     pub lowest: i64,
-    /// Every check that makes sense for the kind of server: -arRudlqT, --auditor, --updater, --expirer, --sharding, --md5,
+    /// Every check that makes sense for the kind of server: -arRudlqT, --auditor, --updater, --expirer, --sharding,
+    /// --md5,
     /// --sockstat, --validate-servers, --driveaudit and --swift-versions.
     #[arg(long)]
     pub all: bool,

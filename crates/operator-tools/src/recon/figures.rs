@@ -123,7 +123,8 @@ impl Checks<'_, '_, '_> {
         self.passes("sharding", "sharding", Some("")).await
     }
 
-    /// How long a daemon's passes took, how they ended where `outcomes` says what to call that, and when the last ones did.
+    /// How long a daemon's passes took, how they ended where `outcomes` says what to call that, and when the last ones
+    /// did.
     async fn passes(&mut self, question: &str, daemon: &str, outcomes: Option<&str>) -> io::Result<()> {
         let responses = self.responses(question).await?;
         let name = &format!("{daemon}_time");

@@ -1,4 +1,5 @@
-//! `recon`: asks every storage server of the rings how it is, and says what came of it as OpenStack's `swift-recon` does.
+//! `recon`: asks every storage server of the rings how it is, and says what came of it as OpenStack's `swift-recon`
+//! does.
 //!
 //! | question | file |
 //! |---|---|

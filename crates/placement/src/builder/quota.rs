@@ -101,8 +101,8 @@ impl Apportion<'_> {
         counts
     }
 
-    /// Narrows the devices' bounds: no device is farther off its share than with OpenStack's rounding, as few replicas as
-    /// that allows stand too close, and then the worst device comes as close to its share as it can.
+    /// Narrows the devices' bounds: no device is farther off its share than with OpenStack's rounding, as few replicas
+    /// as that allows stand too close, and then the worst device comes as close to its share as it can.
     fn keep_balance(&mut self) {
         if self.shares.is_empty() {
             return;
@@ -162,7 +162,8 @@ impl Apportion<'_> {
         (low <= self.total && self.total <= high).then_some(bounds)
     }
 
-    /// For each node what one more costs, step by step from the least that stands below it; the steps never get cheaper.
+    /// For each node what one more costs, step by step from the least that stands below it; the steps never get
+    /// cheaper.
     fn steps(&self, bounds: &Bounds) -> Vec<Steps> {
         let mut all: Vec<Steps> = vec![Steps::default(); self.tree.nodes()];
         for node in (0..self.tree.nodes()).rev() {

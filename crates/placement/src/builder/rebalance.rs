@@ -25,8 +25,8 @@ use super::{Rebalanced, RingBuilder, dispersion};
 /// With no hours to wait, a partition may move again at once: so many replicas of it.
 const ROUNDS_WITHOUT_HOURS: usize = 8;
 
-/// A small ring is moved up to so often, each time by other chances, and the best is taken: there, one partition more or
-/// less is seen in every number.
+/// A small ring is moved up to so often, each time by other chances, and the best is taken: there, one partition more
+/// or less is seen in every number.
 const ATTEMPTS: usize = 64;
 
 /// How many replicas of partitions all attempts look at.

@@ -1,6 +1,7 @@
 //! What a move is worth: whether a partition's replicas stand closer or farther apart after it.
 //!
-//! Each place has a least and a most number of replicas that a partition should have there. Nothing here moves anything.
+//! Each place has a least and a most number of replicas that a partition should have there. Nothing here moves
+//! anything.
 
 use super::Moving;
 use crate::builder::tree::{LEVELS, NOWHERE};

@@ -188,8 +188,8 @@ impl<'t> Moving<'t> {
         partitions
     }
 
-    /// How good this is, the least being the best: what stands where nothing should, how far the worst device is from its
-    /// share, how many replicas are badly dispersed, how many moved since `start`.
+    /// How good this is, the least being the best: what stands where nothing should, how far the worst device is from
+    /// its share, how many replicas are badly dispersed, how many moved since `start`.
     pub(super) fn rank(&self, start: &Moving<'_>, shares: &[f64]) -> (i64, u64, i64, usize) {
         let held = || self.parts.iter().zip(shares);
         let misplaced = held().filter(|it| *it.1 <= 0.0).map(|it| *it.0).sum();

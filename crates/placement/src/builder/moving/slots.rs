@@ -1,7 +1,7 @@
 //! Where a replica can go: the open slots of devices that hold too little.
 //!
-//! Slots are drawn at random, so that what one device gives is spread over many. A place that every partition must be in,
-//! and one is not, is searched on purpose.
+//! Slots are drawn at random, so that what one device gives is spread over many. A place that every partition must be
+//! in, and one is not, is searched on purpose.
 
 use super::Moving;
 use crate::builder::random::RebalanceRandom;

@@ -24,7 +24,8 @@ pub(super) struct Movers {
 }
 
 impl Moving<'_> {
-    /// Looks for partners for the partitions that stand badly, as long as that helps. Those that still do are the answer.
+    /// Looks for partners for the partitions that stand badly, as long as that helps. Those that still do are the
+    /// answer.
     pub(super) fn trade(&mut self, random: &mut RebalanceRandom) -> Vec<usize> {
         let mut standing_badly = self.standing_badly(random);
         for _ in 0..ROUNDS {

@@ -1,7 +1,7 @@
 //! `ramp`: the steps in which devices come in or go out without more moving than wished.
 //!
-//! A step sets weights and rebalances. It may move as many bytes as fit into its hours; `way.rs` tries out what it moves.
-//! The last step has the weights wished for.
+//! A step sets weights and rebalances. It may move as many bytes as fit into its hours; `way.rs` tries out what it
+//! moves. The last step has the weights wished for.
 
 mod way;
 

@@ -1,9 +1,9 @@
 //! The way from the weights devices have to those they get, in steps that are tried out.
 //!
-//! How far a step may go is reckoned from the shares that weights ask for; then the step is taken on a copy of the builder,
-//! by the same rebalance that will take it on the ring, and what moves is counted there. A step that moves too much is
-//! made smaller. Always holds: no step moves more than was allowed, or there are none; each is what a rebalance with
-//! [`SEED`] does.
+//! How far a step may go is reckoned from the shares that weights ask for; then the step is taken on a copy of the
+//! builder, by the same rebalance that will take it on the ring, and what moves is counted there. A step that moves too
+//! much is made smaller. Always holds: no step moves more than was allowed, or there are none; each is what a rebalance
+//! with [`SEED`] does.
 
 use placement::RingBuilder;
 
@@ -15,7 +15,8 @@ const MOST_STEPS: usize = 1_000;
 const TRIES: usize = 12;
 /// By how much smaller than what would fit, each time.
 const CAUTION: f64 = 0.97;
-/// What one rebalance leaves, because of each partition one replica moves, is a step more when it is more than this part.
+/// What one rebalance leaves, because of each partition one replica moves, is a step more when it is more than this
+/// part.
 const WORTH_A_STEP: f64 = 0.01;
 
 /// A step.
