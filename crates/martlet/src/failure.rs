@@ -68,3 +68,12 @@ impl CommandFailure {
         move |error| Self::Io { doing, path, error }
     }
 }
+
+/// The system has no threads left.
+pub fn no_threads(error: std::io::Error) -> CommandFailure {
+    CommandFailure::Io {
+        doing: "start I/O threads for",
+        path: "the devices".into(),
+        error,
+    }
+}

@@ -22,8 +22,7 @@ pub use door::{MetricsAccess, MetricsDoor, own_port};
 pub use measured::{MeasuredGateway, MeasuredService};
 pub use sources::{ConnectionMetrics, Daemons, ReconFigures};
 
-use crate::failure::CommandFailure;
-use crate::storage::no_threads;
+use crate::failure::{CommandFailure, no_threads};
 use sources::PoolMetrics;
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | SIGTERM, SIGINT | `stop` | the worker finishes what runs, then both end |
 //! | SIGHUP | `shutdown`, `reload` | accept no more and end at once; the worker finishes alone |
-//! | SIGUSR1 | `reload-seamless` | start what lies at the program's path now, with the configuration as it is now; once that serves, the old worker leaves |
+//! | SIGUSR1 | `reload-seamless` | start the program and configuration of now; once that serves, the old worker leaves |
 //!
 //! Always holds: from the start to the end there is a socket that connections can queue at; a worker leaves only once
 //! its successor serves, so a build that does not run and a configuration that is wrong cost a line in the log and
@@ -47,7 +47,7 @@ const BETWEEN_BINDS: Duration = Duration::from_millis(100);
 
 /// Whether this process is an overseer that goes on as another build.
 pub fn is_renewed() -> bool {
-    std::env::var_os(renewal::WORKERS).is_some()
+    std::env::var_os(child::WORKERS).is_some()
 }
 
 /// Runs a server until it is asked to end; `warning` goes to its log.

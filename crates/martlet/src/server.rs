@@ -5,7 +5,7 @@
 //! runs → exit.
 
 use crate::cli::ServerLine;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, no_threads};
 use crate::metrics::{
     ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, ReconFigures, own_port,
 };
@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::recon_door::ReconDoor;
 use crate::ring_ports::RingPorts;
 use crate::rings::WatchedRings;
-use crate::storage::{BuiltServer, Storage, no_threads};
+use crate::storage::{BuiltServer, Storage};
 use crate::tls::Certificate;
 use crate::upkeep::watch_drives;
 use crate::worker::{Leaving, Worker};

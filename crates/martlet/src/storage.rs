@@ -3,7 +3,7 @@
 //! Always holds: a service finds its devices by itself, as they come and go; nothing here touches one
 //! before a request does.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, no_threads};
 use crate::metrics::{MeasuredService, MetricsSetup};
 use durable_fs::{Drives, Health, Reserve};
 use features::access::sync_realms::SyncRealms;
@@ -189,15 +189,6 @@ fn reserve(setting: FallocateReserve) -> Reserve {
     match setting {
         FallocateReserve::Bytes(bytes) => Reserve::Bytes(bytes),
         FallocateReserve::Percent(percent) => Reserve::Percent(percent),
-    }
-}
-
-/// The system has none left.
-pub fn no_threads(error: std::io::Error) -> CommandFailure {
-    CommandFailure::Io {
-        doing: "start I/O threads for",
-        path: "the devices".into(),
-        error,
     }
 }
 

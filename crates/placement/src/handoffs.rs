@@ -27,8 +27,16 @@ pub struct Handoffs<'r> {
     row: usize,
 }
 
+impl Ring {
+    /// The devices that stand in for the primaries of a partition, best first, in OpenStack Swift's order.
+    /// Computed as far as it is read.
+    pub fn handoffs(&self, partition: Partition) -> Handoffs<'_> {
+        Handoffs::new(self, partition)
+    }
+}
+
 impl<'r> Handoffs<'r> {
-    pub(crate) fn new(ring: &'r Ring, partition: Partition) -> Handoffs<'r> {
+    fn new(ring: &'r Ring, partition: Partition) -> Handoffs<'r> {
         let exists = partition.0 < ring.partition_count();
         let mut handoffs = Handoffs {
             ring,

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | who holds a partition | `ring.rs` |
 //! | who stands in | `handoffs.rs` |
-//! | what a ring file holds, and its two formats | `ring_data.rs`, `format_v1.rs`, `format_v2.rs` |
+//! | what a ring file holds, and its two formats | `ring_data.rs`; `ring_file.rs`, `format_v1.rs`, `format_v2.rs` |
 //! | one ring of several | `composite.rs` |
 //! | how a new ring is made | `builder/` |
 //!
@@ -29,6 +29,7 @@ mod gzip;
 mod handoffs;
 mod ring;
 mod ring_data;
+mod ring_file;
 mod table;
 
 pub use builder::{Change, DispersionReport, Rebalanced, RingBuilder, TierRow};

@@ -8,7 +8,6 @@ use vocabulary::Partition;
 
 use crate::device::Device;
 use crate::error::RingError;
-use crate::handoffs::Handoffs;
 use crate::ring_data::RingData;
 
 /// Kinds of places, from far to near: region, zone, server, device.
@@ -89,12 +88,6 @@ impl Ring {
             primaries.extend(device.filter(|it| primaries.iter().all(|known| known.id != it.id)));
         }
         primaries
-    }
-
-    /// The devices that stand in for the primaries of a partition, best first, in OpenStack Swift's order.
-    /// Computed as far as it is read.
-    pub fn handoffs(&self, partition: Partition) -> Handoffs<'_> {
-        Handoffs::new(self, partition)
     }
 
     /// The device of an id.

@@ -1,7 +1,6 @@
 //! A worker as its overseer sees it: a process that says on a pipe how it is.
 
 use super::Signals;
-use super::renewal::WORKERS;
 use crate::failure::CommandFailure;
 use crate::passed_on::{CHANNELS, KEPT, channel, inherit, numbers};
 use crate::program::Program;
@@ -25,6 +24,8 @@ use tokio::time::Instant;
 const STARTING: Duration = Duration::from_secs(120);
 /// How long one that says nothing any more may take to end.
 const SILENCE: Duration = Duration::from_secs(5);
+/// Process ids of the workers, the one that serves first.
+pub const WORKERS: &str = "MARTLET_OVERSEER_OF";
 /// How long a worker may take that is asked to end before it serves.
 const PARTING: Duration = Duration::from_secs(1);
 

@@ -5,6 +5,7 @@
 //! watches them, and those that have come while its worker started are sent once more, so none is lost and none kills;
 //! if the other build cannot be executed, this one goes on.
 
+use super::child::WORKERS;
 use super::{Child, OverseenServer, Signals};
 use crate::failure::CommandFailure;
 use crate::passed_on::{KEPT, inherit, inherited, numbers};
@@ -17,9 +18,6 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
-
-/// Process ids of the workers, the one that serves first.
-pub const WORKERS: &str = "MARTLET_OVERSEER_OF";
 
 /// What the build before left.
 pub struct Inheritance {

@@ -82,8 +82,7 @@ pub struct ReconArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = whole)]
     pub lowest: i64,
     /// Every check that makes sense for the kind of server: -arRudlqT, --auditor, --updater, --expirer, --sharding,
-    /// --md5,
-    /// --sockstat, --validate-servers, --driveaudit and --swift-versions.
+    /// --md5, --sockstat, --validate-servers, --driveaudit and --swift-versions.
     #[arg(long)]
     pub all: bool,
     /// Ask only servers in this region.

@@ -2,7 +2,8 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | which part power, how many replicas and zones | `plan.rs`, the commands `plan_commands.rs`, the picture `plan_picture.rs`, a cluster's servers `inventory.rs` |
+//! | which part power, how many replicas and zones | `plan.rs`, the commands `plan_commands.rs`, the picture `plan_picture.rs` |
+//! | what is planned for | `planned_cluster.rs`, its servers `inventory.rs` |
 //! | in which steps do devices come in or go out | `ramp/mod.rs`, laid out and tried in `ramp/way.rs` |
 //! | what is at risk when places fail, how long does repair take | `simulate.rs` |
 //! | a picture of fill and dispersion | `svg.rs` |
@@ -13,6 +14,7 @@ mod inventory;
 mod plan;
 mod plan_commands;
 mod plan_picture;
+mod planned_cluster;
 mod ramp;
 mod simulate;
 mod size;

@@ -4,6 +4,7 @@
 //! up to a power of two; three replicas; five zones or more.
 
 use super::inventory::{Inventory, InventoryServer, bounded, drive_size};
+use super::planned_cluster::PlannedCluster;
 use super::{plan_commands::commands, plan_picture, size};
 use crate::command::{CommandResult, Desk};
 use crate::options::{Declared, ParsedOptions, Takes, long};
@@ -23,8 +24,6 @@ const GOOD_ZONES: u32 = 5;
 const USUAL_HOURS: u32 = 24;
 /// How much a cluster grows when no growth is given.
 const USUAL_GROWTH: u32 = 4;
-/// What a drive holds when not given: weights are relative.
-pub(super) const USUAL_SIZE: f64 = 1e12;
 /// How much more than its share a zone may have before it is worth a word.
 const SLACK: f64 = 0.01;
 /// The largest inventory.
@@ -52,26 +51,6 @@ const DECLARED: [Declared; 12] = [
     super::SVG,
     long("no-questions", Takes::Nothing, "assume what is not said"),
 ];
-
-/// What is known of the cluster.
-pub(super) struct Cluster {
-    pub(super) inventory: Inventory,
-    pub(super) drives: u32,
-    pub(super) final_drives: u32,
-    pub(super) zones: u32,
-    pub(super) regions: u32,
-    pub(super) servers: Option<u32>,
-    pub(super) drive_size: Option<f64>,
-    pub(super) replicas: f64,
-    pub(super) hours: u32,
-}
-
-impl Cluster {
-    /// What each drive of a server holds, in bytes.
-    pub(super) fn size_of_a_drive(&self, server: &InventoryServer) -> f64 {
-        server.drive_size.or(self.drive_size).unwrap_or(USUAL_SIZE)
-    }
-}
 
 /// What is proposed, and why.
 struct Proposal {
@@ -114,7 +93,7 @@ fn count(options: &ParsedOptions, name: &str) -> Result<Option<u32>, String> {
 }
 
 /// From options, the inventory, answers and assumptions, in this order.
-fn cluster(desk: &mut Desk<'_, '_>, options: &ParsedOptions) -> Result<Cluster, Stop> {
+fn cluster(desk: &mut Desk<'_, '_>, options: &ParsedOptions) -> Result<PlannedCluster, Stop> {
     let inventory = match options.text("inventory") {
         Some(path) => read_inventory(desk, path)?,
         None => Inventory::default(),
@@ -177,7 +156,7 @@ fn cluster(desk: &mut Desk<'_, '_>, options: &ParsedOptions) -> Result<Cluster, 
         Some(regions) => Some(regions),
         None => count(options, "regions")?,
     };
-    Ok(Cluster {
+    Ok(PlannedCluster {
         drives: bounded(drives)?,
         final_drives: bounded(final_drives.unwrap_or_else(|| drives.saturating_mul(USUAL_GROWTH)))?,
         zones: zones.unwrap_or(1),
@@ -206,8 +185,8 @@ fn read_inventory(desk: &Desk<'_, '_>, path: &str) -> Result<Inventory, Stop> {
     Inventory::read(&text).map_err(refuse)
 }
 
-fn propose(desk: &Desk<'_, '_>, cluster: &Cluster, builder: Option<&RingBuilder>) -> Result<Proposal, Stop> {
-    let Cluster {
+fn propose(desk: &Desk<'_, '_>, cluster: &PlannedCluster, builder: Option<&RingBuilder>) -> Result<Proposal, Stop> {
+    let PlannedCluster {
         drives,
         final_drives,
         zones,
@@ -294,7 +273,7 @@ fn why_zones(zones: u32, replicas: f64) -> String {
 }
 
 /// What an operator should know before it is too late.
-fn warnings(cluster: &Cluster, part_power: u32, builder: Option<&RingBuilder>) -> Vec<String> {
+fn warnings(cluster: &PlannedCluster, part_power: u32, builder: Option<&RingBuilder>) -> Vec<String> {
     let mut warnings = Vec::new();
     if f64::from(cluster.zones) < cluster.replicas.ceil() {
         warnings.push(format!(
@@ -334,7 +313,7 @@ fn warnings(cluster: &Cluster, part_power: u32, builder: Option<&RingBuilder>) -
     warnings
 }
 
-fn tell(desk: &mut Desk<'_, '_>, cluster: &Cluster, proposal: &Proposal) {
+fn tell(desk: &mut Desk<'_, '_>, cluster: &PlannedCluster, proposal: &Proposal) {
     let file = desk.builder_name();
     let terminal = &mut *desk.terminal;
     let servers = cluster
@@ -356,7 +335,7 @@ fn tell(desk: &mut Desk<'_, '_>, cluster: &Cluster, proposal: &Proposal) {
     }
 }
 
-fn as_json(cluster: &Cluster, proposal: &Proposal) -> String {
+fn as_json(cluster: &PlannedCluster, proposal: &Proposal) -> String {
     let why: serde_json::Map<String, Value> = proposal
         .why
         .iter()

@@ -1,14 +1,14 @@
 //! The commands that make the ring of a plan.
 
 use super::inventory::InventoryServer;
-use super::plan::{Cluster, USUAL_SIZE};
+use super::planned_cluster::{PlannedCluster, USUAL_SIZE};
 use crate::command::Desk;
 
 /// What a weight of 1 stands for.
 const GB: f64 = 1e9;
 
 /// What makes the ring.
-pub(super) fn commands(desk: &Desk<'_, '_>, cluster: &Cluster, part_power: u32) -> Vec<String> {
+pub(super) fn commands(desk: &Desk<'_, '_>, cluster: &PlannedCluster, part_power: u32) -> Vec<String> {
     let (program, file) = (desk.program, desk.builder_name());
     let mut commands = vec![format!(
         "{program} {file} create {part_power} {} {}",

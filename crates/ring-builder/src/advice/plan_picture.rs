@@ -1,6 +1,6 @@
 //! The picture of a plan: the ring that its commands would make, made in memory.
 
-use super::plan::Cluster;
+use super::planned_cluster::PlannedCluster;
 use super::svg;
 use crate::command::{Desk, refusal};
 use crate::terminal::Stop;
@@ -12,7 +12,7 @@ const LARGEST: u32 = 16;
 const SEED: u64 = 1;
 
 /// Draws it into a file.
-pub(super) fn save(desk: &Desk<'_, '_>, cluster: &Cluster, part_power: u32, path: &str) -> Result<(), Stop> {
+pub(super) fn save(desk: &Desk<'_, '_>, cluster: &PlannedCluster, part_power: u32, path: &str) -> Result<(), Stop> {
     let drawn = part_power.min(LARGEST);
     let mut builder = RingBuilder::new(drawn, cluster.replicas, cluster.hours).map_err(refusal)?;
     for server in &cluster.inventory.servers {

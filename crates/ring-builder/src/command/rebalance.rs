@@ -1,9 +1,10 @@
 //! Partitions move: the builder and the ring are written, with backups of both.
 
+use super::rings::{FORMAT, encode, note_format};
 use super::show::NO_DEVICES;
 use super::{CommandResult, Desk};
 use crate::number::{decimal, duration, fixed};
-use crate::options::{Declared, Takes, long, option};
+use crate::options::{Declared, Takes, option};
 use crate::terminal::{CommandStatus, Stop};
 use placement::{BuilderError, RingBuilder};
 
@@ -16,9 +17,6 @@ const MEANINGLESS: f64 = 999.99;
 
 const RULE: &str = "-------------------------------------------------------------------------------";
 
-/// The formats a ring can be written in.
-pub(super) const FORMAT: Declared = long("format-version", Takes::OneOf(&["1", "2"]), "format of the ring file");
-
 const DECLARED: [Declared; 4] = [
     option(
         'f',
@@ -30,18 +28,6 @@ const DECLARED: [Declared; 4] = [
     option('d', "debug", Takes::Nothing, "accepted; there is nothing more to print"),
     FORMAT,
 ];
-
-/// Says which format is written when none is given.
-pub(super) fn note_format(desk: &mut Desk<'_, '_>, format: Option<&str>) {
-    if format.is_none() {
-        desk.terminal.say(
-            "Defaulting to --format-version=1. This ensures the ring\n\
-             written will be readable by older versions of Swift.\n\
-             In a future release, the default will change to\n\
-             --format-version=2\n",
-        );
-    }
-}
 
 /// What a rebalance did.
 struct Change {
@@ -91,7 +77,7 @@ pub(super) fn rebalance(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Co
             .say("Cowardly refusing to save rebalance as it did not change at least 1%.");
         return Ok(CommandStatus::Warning);
     }
-    let bytes = super::rings::encode(&builder, options.text("format-version"))?;
+    let bytes = encode(&builder, options.text("format-version"))?;
     let status = tell(desk, &builder, &change);
     // The builder first: a ring that no builder knows could not be continued.
     desk.shelf.save_with_backup(&mut builder)?;

@@ -1,6 +1,5 @@
 //! The ring file is written again; a builder is made of it; its version is printed.
 
-use super::rebalance::{FORMAT, note_format};
 use super::{CommandResult, Desk, refusal};
 use crate::number::whole;
 use crate::options::{Declared, Takes, long};
@@ -11,6 +10,9 @@ use std::fmt::Display;
 /// The hours of a builder made from a ring, which does not store them.
 const DEFAULT_HOURS: u32 = 24;
 
+/// The formats a ring can be written in.
+pub(super) const FORMAT: Declared = long("format-version", Takes::OneOf(&["1", "2"]), "format of the ring file");
+
 const DECLARED: [Declared; 2] = [
     FORMAT,
     long(
@@ -19,6 +21,18 @@ const DECLARED: [Declared; 2] = [
         "bytes of a device id (format 2 only)",
     ),
 ];
+
+/// Says which format is written when none is given.
+pub(super) fn note_format(desk: &mut Desk<'_, '_>, format: Option<&str>) {
+    if format.is_none() {
+        desk.terminal.say(
+            "Defaulting to --format-version=1. This ensures the ring\n\
+             written will be readable by older versions of Swift.\n\
+             In a future release, the default will change to\n\
+             --format-version=2\n",
+        );
+    }
+}
 
 /// The ring as a file of a format; the first unless said otherwise.
 pub(super) fn encode(builder: &RingBuilder, format: Option<&str>) -> Result<Vec<u8>, Stop> {

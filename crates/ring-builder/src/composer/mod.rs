@@ -196,7 +196,8 @@ impl Composing<'_> {
         let written = shelf.write_other(Path::new(&order.output), &bytes);
         written.map_err(|stop| Failed("writing the composite ring file", described(stop)))?;
         let version = record.map_or(0, |record| record.version) + 1;
-        let record = CompositeRecord::of(&read, version, self.here);
+        let remembered = read.iter().map(|it| (it.part(), self.here.join(&it.path)));
+        let record = CompositeRecord::of(remembered.collect(), version);
         let written = shelf.write_other(Path::new(file), record.to_json(&self.here.join(file)).as_bytes());
         written.map_err(|stop| Failed("writing the composite builder file", described(stop)))
     }

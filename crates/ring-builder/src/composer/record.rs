@@ -1,6 +1,5 @@
 //! What a composite file remembers: components in their order, where their builders are, how often it was composed.
 
-use super::components::Component;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Number, Serializer, Value, json};
@@ -66,12 +65,12 @@ impl CompositeRecord {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// What is remembered of these.
-    pub(super) fn of(components: &[Component], version: u64, here: &Path) -> CompositeRecord {
-        let file = |component: &Component| (component.part().id, here.join(&component.path));
+    /// What is remembered of components and the files of their builders.
+    pub(super) fn of(components: Vec<(ComponentRecord, PathBuf)>, version: u64) -> CompositeRecord {
+        let file = |(part, file): &(ComponentRecord, PathBuf)| (part.id.clone(), file.clone());
         CompositeRecord {
-            components: components.iter().map(Component::part).collect(),
             files: components.iter().map(file).collect(),
+            components: components.into_iter().map(|(part, _)| part).collect(),
             version,
         }
     }
