@@ -1,14 +1,19 @@
 //! Databases on file systems that SQLite knows nothing of: loaded into memory whole, written back whole by each commit.
 //!
 //! Always holds: what a commit could not write back is not believed any more: the database counts as replaced, and is
-//! loaded again. Deliberately absent: locks between processes; such a file system belongs to one.
+//! loaded again; SQLite's own clock, which no simulation has, stands still.
+//! Deliberately absent: locks between processes; such a file system belongs to one.
 
 use crate::Error;
 use crate::connection::DatabaseFailure;
 use crate::files::Disk;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, MAIN_DB};
 use std::path::Path;
 use world::files::Databases;
+
+/// Seconds since 1970; later than a simulation gets, so that nothing counts as old.
+const STOPPED_AT: &str = "2000000000";
 
 /// What is known of the file that a connection is a copy of.
 pub(crate) struct Image {
@@ -28,6 +33,7 @@ impl Image {
         let content = loaded.map_err(|error| Error::io("load", path, error))?;
         let open = || {
             let mut connection = Connection::open_in_memory()?;
+            stop_clock(&connection)?;
             // An empty file is a database without tables.
             if !content.is_empty() {
                 connection.deserialize_read_exact(MAIN_DB, &*content, content.len(), false)?;
@@ -45,8 +51,7 @@ impl Image {
         loaded.is_some() && loaded == self.content
     }
 
-    /// Writes back what a transaction has changed, and if it has changed nothing, too: the schema's triggers ask SQLite's own
-    /// clock, so that content alone tells one run from another.
+    /// Writes back the database after a transaction, also after one that changed nothing.
     pub(crate) fn commit(&mut self, disk: &Disk, path: &Path, connection: &mut Connection) -> Result<(), Error> {
         let Some(databases) = disk.databases() else {
             return Ok(());
@@ -79,4 +84,11 @@ impl Image {
         let stored = databases.commit(path, &content, false);
         stored.map_err(|error| Error::io("create", path, error))
     }
+}
+
+/// The schema's triggers ask SQLite for the time, to the second: whether two contents are the same would depend on how
+/// fast a simulation runs.
+fn stop_clock(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    connection.create_scalar_function("strftime", 2, flags, |_| Ok(STOPPED_AT))
 }

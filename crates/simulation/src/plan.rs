@@ -102,6 +102,15 @@ impl RunPlan {
                 PlannedEvent::InjectedFault(InjectedFault::NewRing),
             );
         }
+        if bug == Some(Bug::SkipsChecksums) {
+            // By chance only one run in forty has a bit flipped, and few of these in a body that is read afterwards.
+            plan.config.marks = false;
+            plan.interrupts = true;
+            plan.add(
+                dice.between(0, at + 100),
+                PlannedEvent::InjectedFault(InjectedFault::Drive(plan.config.unlucky, DriveFault::FlippedBit)),
+            );
+        }
         plan.events.sort_by_key(|(at, _)| *at);
         plan
     }
