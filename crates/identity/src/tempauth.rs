@@ -65,7 +65,11 @@ impl TempAuth {
         let (token, held) = match self.tokens.of_user(&name, &groups, request.now).await {
             Some(found) => found,
             None => {
-                let token = format!("{}tk{}", self.first_prefix(), hex(&(request.random)()));
+                let token = format!(
+                    "{}tk{}",
+                    self.first_prefix(),
+                    vocabulary::hex::encode((request.random)())
+                );
                 let held = self
                     .tokens
                     .store(&name, &token, groups, self.token_life, request.now)
@@ -214,8 +218,4 @@ fn with_slashes(prefix: &str) -> String {
         "" => "/auth/".into(),
         inner => format!("/{inner}/"),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

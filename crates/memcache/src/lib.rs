@@ -213,12 +213,5 @@ fn json(item: protocol::Item) -> Option<Value> {
 }
 
 fn hash(key: &str) -> KeyHash {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digest: [u8; 16] = Md5::digest(key.as_bytes()).into();
-    let mut hex = [0; 32];
-    for (pair, byte) in hex.chunks_exact_mut(2).zip(digest) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    hex
+    vocabulary::hex::digits(Md5::digest(key.as_bytes()).into())
 }

@@ -6,7 +6,7 @@
 use pickle::{DictWriter, Flat, PickleLimits, loads_flat};
 use std::collections::BTreeMap;
 use std::fmt;
-use vocabulary::PathHash;
+use vocabulary::{PathHash, hex};
 
 /// The last three digits of a path's hash, after which a directory is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,11 +28,7 @@ impl Suffix {
     /// Reads three digits; `None` if it is anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let digits: [u8; 3] = text.as_bytes().try_into().ok()?;
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Some(u16::from(byte - b'0')),
-            b'a'..=b'f' => Some(u16::from(byte - b'a' + 10)),
-            _ => None,
-        };
+        let digit = |byte: u8| hex::lower_digit(byte).map(u16::from);
         Some(Self(
             digit(digits[0])? << 8 | digit(digits[1])? << 4 | digit(digits[2])?,
         ))
@@ -58,21 +54,17 @@ impl fmt::Display for SuffixHash {
     }
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
 impl Suffix {
     pub(crate) fn digits(self) -> [u8; 3] {
-        [8, 4, 0].map(|shift| DIGITS[usize::from(self.0 >> shift & 15)])
+        let [first, rest] = self.0.to_be_bytes();
+        let ([_, first], [second, third]) = (hex::pair(first), hex::pair(rest));
+        [first, second, third]
     }
 }
 
 impl SuffixHash {
     pub(crate) fn digits(self) -> [u8; 32] {
-        let mut digits = [0; 32];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
-            pair.copy_from_slice(&[byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));
-        }
-        digits
+        hex::digits(self.0)
     }
 }
 

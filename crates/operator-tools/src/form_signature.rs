@@ -7,7 +7,6 @@ use crate::console::{Console, ToolStatus};
 use clap::Args;
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
-use std::fmt::Write as _;
 use std::io;
 use world::World;
 
@@ -85,11 +84,7 @@ impl Form<'_> {
             return String::new(); // keys of any length are fine
         };
         mac.update(text.as_bytes());
-        let digest = mac.finalize().into_bytes();
-        digest.iter().fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        vocabulary::hex::encode(mac.finalize().into_bytes())
     }
 
     fn print(&self, console: &mut Console<'_>) -> io::Result<()> {

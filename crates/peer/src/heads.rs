@@ -83,11 +83,13 @@ static RAW: [bool; 256] = {
 
 /// Appends an address with each raw byte as `%XX`.
 fn escape(target: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in target {
         match is_raw(*byte) {
             false => out.push(*byte),
-            true => out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+            true => {
+                let [high, low] = vocabulary::hex::upper_pair(*byte);
+                out.extend([b'%', high, low]);
+            }
         }
     }
 }

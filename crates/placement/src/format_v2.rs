@@ -6,7 +6,7 @@
 //! the 31 bytes that readers go back from the end. Drawn in `docs/formats/ring.md`.
 
 use std::collections::HashMap;
-use vocabulary::Partition;
+use vocabulary::{Partition, hex};
 
 use flate2::{Compress, Crc, FlushCompress};
 use md5::Md5;
@@ -153,14 +153,11 @@ fn blob<'c>(content: &'c [u8], start: usize, name: &'static str) -> Result<&'c [
 
 /// The checksum in hex; none for a method from the future, which is then not verified.
 fn checksum(method: &str, data: &[u8]) -> Option<String> {
-    fn hex(digest: &[u8]) -> String {
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
     match method {
-        "md5" => Some(hex(&Md5::digest(data))),
-        "sha1" => Some(hex(&Sha1::digest(data))),
-        "sha256" => Some(hex(&Sha256::digest(data))),
-        "sha512" => Some(hex(&Sha512::digest(data))),
+        "md5" => Some(hex::encode(Md5::digest(data))),
+        "sha1" => Some(hex::encode(Sha1::digest(data))),
+        "sha256" => Some(hex::encode(Sha256::digest(data))),
+        "sha512" => Some(hex::encode(Sha512::digest(data))),
         _ => None,
     }
 }

@@ -192,7 +192,7 @@ impl Anonymizer {
         };
         let salted = if self.salt.is_empty() { "" } else { "S" };
         write!(f, "{{{salted}{name}}}")?;
-        hash.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&vocabulary::hex::encode(hash))
     }
 }
 

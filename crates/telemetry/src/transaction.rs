@@ -3,7 +3,7 @@
 //! The same id stands in the client's answer, in the proxy's line and in every storage server's.
 
 use std::fmt::Write;
-use vocabulary::names::quote;
+use vocabulary::{hex, names::quote};
 
 /// How much of a client's `X-Trans-Id-Extra` is kept.
 const LONGEST_EXTRA: usize = 32;
@@ -13,10 +13,8 @@ const LONGEST_EXTRA: usize = 32;
 pub fn transaction_id(random: &[u8; 11], seconds: u64, suffix: &str, extra: Option<&str>) -> String {
     let mut id = String::with_capacity(64);
     id.push_str("tx");
-    for byte in &random[..10] {
-        // Writing to a String cannot fail.
-        let _ = write!(id, "{byte:02x}");
-    }
+    hex::push(&mut id, &random[..10]);
+    // Writing to a String cannot fail.
     let _ = write!(id, "{:x}-{seconds:010x}", random[10] >> 4);
     if !suffix.is_empty() {
         id.push_str(&quote(suffix));

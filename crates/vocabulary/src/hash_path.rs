@@ -68,22 +68,14 @@ impl PathHash {
     /// The last three digits: the name of the suffix directory.
     pub fn suffix(&self) -> String {
         let [.., first, last] = self.0;
-        format!("{:x}{last:02x}", first & 15)
+        let mut digits = crate::hex::encode([first, last]);
+        digits.remove(0);
+        digits
     }
 
     /// Reads 32 hexadecimal digits, lower case as on disk.
     pub fn from_hex(text: &str) -> Option<Self> {
-        let digit = |b: u8| match b {
-            b'0'..=b'9' => Some(b - b'0'),
-            b'a'..=b'f' => Some(b - b'a' + 10),
-            _ => None,
-        };
-        let bytes: &[u8; 32] = text.as_bytes().try_into().ok()?;
-        let mut hash = [0; 16];
-        for (slot, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
-            *slot = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(hash))
+        crate::hex::decode_digits(text).map(Self)
     }
 
     /// The first `part_power` bits: the partition in a ring of that power (1 to 32; Swift allows no other).

@@ -35,9 +35,9 @@ pub const fn is_encoded(byte: u8) -> bool {
 
 /// Appends `byte` of a name to `out`, encoded if it must be. Lower case, as header names are.
 pub fn encode_byte(byte: u8, out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     if is_encoded(byte) {
-        out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        let [high, low] = crate::hex::pair(byte);
+        out.extend([b'%', high, low]);
     } else {
         out.push(byte);
     }
@@ -119,8 +119,7 @@ fn next(name: &[u8]) -> Option<(u8, &[u8])> {
 /// The byte that the first three of `name` stand for. What [`encode`] never makes stands for itself.
 fn encoded_byte(name: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = name else { return None };
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()?;
+    let byte = crate::hex::digit(*high)? << 4 | crate::hex::digit(*low)?;
     is_encoded(byte).then_some(byte)
 }
 

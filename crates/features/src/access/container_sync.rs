@@ -110,8 +110,7 @@ fn sign(key: &str, text: &str) -> String {
     // HMAC takes keys of any length.
     let mut mac = Hmac::<Sha1>::new_from_slice(key.as_bytes()).expect("any length is a key's");
     mac.update(text.as_bytes());
-    let bytes = mac.finalize().into_bytes();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    vocabulary::hex::encode(mac.finalize().into_bytes())
 }
 
 /// When the peer says that it was written; the gatekeeper has set it aside.

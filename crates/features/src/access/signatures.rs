@@ -44,7 +44,7 @@ impl Signature {
                 (digest, LENIENT.decode(encoded).ok()?)
             }
             None => {
-                let bytes = from_hex(text)?;
+                let bytes = vocabulary::hex::decode_lower(text)?;
                 let digest = DigestKind::ALL
                     .into_iter()
                     .find(|digest| digest.length() == bytes.len())?;
@@ -101,14 +101,6 @@ fn mac<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
     };
     mac.update(text);
     mac.finalize().into_bytes().to_vec()
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).filter(|_| !byte.is_ascii_uppercase());
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let byte = |[high, low]: &[u8; 2]| u8::try_from(digit(high)? * 16 + digit(low)?).ok();
-    let bytes = pairs.iter().map(byte).collect::<Option<Vec<u8>>>();
-    bytes.filter(|_| rest.is_empty())
 }
 
 /// The keys that may sign for a path. Shown nowhere.
@@ -201,13 +193,13 @@ pub(crate) fn sign(digest: DigestKind, key: &str, text: &str) -> String {
         DigestKind::Sha256 => mac::<Hmac<Sha256>>(key.as_bytes(), text.as_bytes()),
         DigestKind::Sha512 => mac::<Hmac<Sha512>>(key.as_bytes(), text.as_bytes()),
     };
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    vocabulary::hex::encode(bytes)
 }
 
 /// [`sign`], in base64 behind the digest's name.
 #[cfg(test)]
 pub(crate) fn sign_base64(digest: DigestKind, key: &str, text: &str) -> String {
-    let bytes = from_hex(&sign(digest, key, text)).unwrap();
+    let bytes = vocabulary::hex::decode_lower(sign(digest, key, text)).unwrap();
     format!(
         "{}:{}",
         digest.name(),

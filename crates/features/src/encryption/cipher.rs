@@ -98,8 +98,10 @@ mod tests {
     #[test]
     fn as_openstack_encrypts() {
         let text = crypt(&Key::new([b'k'; 32]), &[b'i'; 16], b"hello world, more than a block");
-        let hex: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "72d44e8d6c10dc4c22333de22db03ff5c7daca3dd19bdd3ab53e7bc1077c");
+        assert_eq!(
+            vocabulary::hex::encode(&text),
+            "72d44e8d6c10dc4c22333de22db03ff5c7daca3dd19bdd3ab53e7bc1077c"
+        );
     }
 
     proptest! {

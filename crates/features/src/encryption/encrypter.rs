@@ -175,7 +175,7 @@ impl Ending {
             return Ok(footers);
         }
         let md5 = std::mem::take(&mut plain.md5).finalize();
-        let etag: String = md5.iter().map(|byte| format!("{byte:02x}")).collect();
+        let etag = vocabulary::hex::encode(md5);
         if promised.is_some_and(|promised| promised != etag.as_str()) {
             return Err(reply::status(422));
         }

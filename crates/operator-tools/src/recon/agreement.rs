@@ -208,8 +208,7 @@ impl Checks<'_, '_, '_> {
 
     fn checksum(&self, path: &Path) -> Option<String> {
         let bytes = self.scout.world.files.read(path, LIMIT).ok()?;
-        let sum = Md5::digest(&bytes);
-        Some(sum.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(vocabulary::hex::encode(Md5::digest(&bytes)))
     }
 }
 

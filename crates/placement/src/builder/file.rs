@@ -64,10 +64,10 @@ impl RingBuilder {
 
     /// The builder as a `.builder` file. A builder without an id gets one made of its content.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let id = self.id.clone().unwrap_or_else(|| {
-            let digest = Md5::digest(pickle::dumps(&self.fields("")));
-            digest.iter().map(|byte| format!("{byte:02x}")).collect()
-        });
+        let id = self
+            .id
+            .clone()
+            .unwrap_or_else(|| vocabulary::hex::encode(Md5::digest(pickle::dumps(&self.fields("")))));
         pickle::dumps(&self.fields(&id))
     }
 

@@ -159,11 +159,7 @@ fn signature(key: &str, text: &str) -> String {
         return String::new();
     };
     mac.update(text.as_bytes());
-    mac.finalize()
-        .into_bytes()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    vocabulary::hex::encode(mac.finalize().into_bytes())
 }
 
 /// Host, port and path of `http://host:port/path`.

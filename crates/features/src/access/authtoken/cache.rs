@@ -124,9 +124,7 @@ impl KnownToken {
 
 fn key(digest: &[u8; 32]) -> String {
     let mut key = String::from("tokens/");
-    for byte in digest {
-        key.push_str(&format!("{byte:02x}"));
-    }
+    vocabulary::hex::push(&mut key, digest);
     key
 }
 

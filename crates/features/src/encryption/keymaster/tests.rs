@@ -25,7 +25,7 @@ fn entity(path: &str) -> EntityPath {
 
 /// The first bytes of a key.
 fn start(key: &Key) -> String {
-    key.bytes()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    vocabulary::hex::encode(&key.bytes()[..4])
 }
 
 fn shown(keys: Result<Keys, KeyError>) -> String {

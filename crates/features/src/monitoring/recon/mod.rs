@@ -161,7 +161,7 @@ impl Desk {
             sum.update(piece.get(..read).unwrap_or_default());
             offset += read as u64;
         }
-        Ok(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(vocabulary::hex::encode(sum.finalize()))
     }
 }
 
