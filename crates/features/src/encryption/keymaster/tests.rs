@@ -28,7 +28,7 @@ fn start(key: &Key) -> String {
     key.bytes()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn shown(keys: Result<Keys, KeyError>) -> String {
+fn shown(keys: Result<EncryptionKeys, KeyError>) -> String {
     match keys {
         Ok(keys) => {
             let object = keys.object.as_ref().map_or("-".into(), start);
