@@ -3,7 +3,8 @@
 //! Every feature of the pipeline that `martlet up` writes, and encryption, stands alone before a core that
 //! answers at once; the time of a request through both, less that of a request to the core alone, is what the feature
 //! costs. The whole pipeline is measured likewise.
-//! Always holds: with optimisation, a feature that costs a GET, HEAD or PUT of an object [`LIMIT`] or more fails the run.
+//! Always holds: with optimisation, a feature that costs a GET, HEAD or PUT of an object [`LIMIT`] or more
+//! fails the run.
 //! What each request must pay for (an access line, a transaction id, a token) is shown, and not held to it
 //! ([`WORKS`]).
 

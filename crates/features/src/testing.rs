@@ -1,4 +1,4 @@
-//! For this crate's unit tests: a request, a core that answers as told, and what is known of accounts.
+//! For this crate's unit tests: a request, a core that answers as configured, and what is known of accounts.
 
 use http::Method;
 use request_pipeline::{

@@ -155,7 +155,7 @@ pub(crate) fn etag(bytes: &[u8]) -> String {
 }
 
 /// A body's text, or how it broke.
-pub(crate) async fn told(response: Response) -> Result<String, String> {
+pub(crate) async fn read_text(response: Response) -> Result<String, String> {
     let mut body = response.into_body();
     let mut all = Vec::new();
     while let Some(chunk) = body.next().await {

@@ -27,7 +27,7 @@ use world::World;
 /// `/short` lies about its length, `/endless` never stops, `/hang` never answers.
 #[derive(Default)]
 struct Odd {
-    /// Told of each request that hangs.
+    /// Notified of each request that hangs.
     hung: Arc<Notify>,
 }
 

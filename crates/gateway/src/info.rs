@@ -10,7 +10,7 @@ use crate::{info_json, read};
 use http::HeaderMap;
 use peer::message::header_names::{X_POLICY_INDEX, X_SHARDING_STATE};
 use peer::message::{Message, ReadAccount, ReadContainer};
-use request_pipeline::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
+use request_pipeline::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, Policies, Policy, PolicyIndex};
@@ -26,7 +26,7 @@ impl InfoSource for Shared {
         Box::pin(self.learn_account(key, account)).await
     }
 
-    fn location(&self, entity: &EntityPath, policy: PolicyIndex) -> Location {
+    fn location(&self, entity: &EntityPath, policy: PolicyIndex) -> EntityLocation {
         let account = &entity.account;
         let route = match (&entity.container, &entity.object) {
             (None, _) => Some(self.rings.account_route(account)),
@@ -34,10 +34,10 @@ impl InfoSource for Shared {
             (Some(container), Some(object)) => self.rings.object_route(policy, account, container, object),
         };
         let Some(route) = route else {
-            return Location::default();
+            return EntityLocation::default();
         };
         let place = |node: &Node| (node.ip.to_string(), node.port, node.device.to_string());
-        Location {
+        EntityLocation {
             partition: route.partition,
             places: route.primaries.iter().map(place).collect(),
         }

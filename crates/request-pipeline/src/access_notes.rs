@@ -14,7 +14,7 @@ pub struct AccessNotes(Arc<Mutex<AccessFacts>>);
 /// What has been noted so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessFacts {
-    /// Who asked, for the log: `test:tester`.
+    /// The requesting user, for the log: `test:tester`.
     pub user: Option<String>,
     /// The storage policy of the container in question.
     pub policy: Option<PolicyIndex>,

@@ -1,6 +1,6 @@
 //! Limits on user metadata that clients run into, with Swift's texts.
 //!
-//! The gateway's core checks them, and so does a feature after which nobody can (`encryption`).
+//! The gateway's core checks them, and so does a feature after which no other can (`encryption`).
 //! Always holds: what is refused here has been written nowhere.
 
 use crate::reply;

@@ -10,7 +10,7 @@ use vocabulary::{EntityPath, Partition, PolicyIndex};
 /// An account, as its servers or a cache described it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountInfo {
-    /// The status of its HEAD: 2xx when it exists, 404, 410 when being deleted, 0 when nobody answered.
+    /// The status of its HEAD: 2xx when it exists, 404, 410 when being deleted, 0 when no server answered.
     pub status: u16,
     /// Objects in all its containers.
     pub object_count: u64,
@@ -40,11 +40,11 @@ pub struct PolicyUse {
 /// A container, as its servers or a cache described it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContainerInfo {
-    /// The status of its HEAD: 2xx when it exists, 404, 0 when nobody answered.
+    /// The status of its HEAD: 2xx when it exists, 404, 0 when no server answered.
     pub status: u16,
-    /// Who may read (`X-Container-Read`).
+    /// The readers (`X-Container-Read`).
     pub read_acl: Option<String>,
-    /// Who may write (`X-Container-Write`).
+    /// The writers (`X-Container-Write`).
     pub write_acl: Option<String>,
     /// The policy of its objects.
     pub policy: PolicyIndex,
@@ -82,7 +82,7 @@ impl ContainerInfo {
 
 /// Where something lives, by the ring.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Location {
+pub struct EntityLocation {
     /// Its partition.
     pub partition: Partition,
     /// Address, port and device of each of its primaries.
@@ -95,8 +95,8 @@ pub trait InfoSource: Send + Sync {
     /// Of an account; `status` says whether it exists.
     async fn account(&self, account: &str) -> std::sync::Arc<AccountInfo>;
     /// Where something lives, an object of `policy`; nowhere, unless this is a gateway.
-    fn location(&self, _entity: &EntityPath, _policy: PolicyIndex) -> Location {
-        Location::default()
+    fn location(&self, _entity: &EntityPath, _policy: PolicyIndex) -> EntityLocation {
+        EntityLocation::default()
     }
     /// Of a container; `status` says whether it exists.
     async fn container(&self, account: &str, container: &str) -> std::sync::Arc<ContainerInfo>;

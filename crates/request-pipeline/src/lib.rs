@@ -32,7 +32,7 @@ mod subrequest;
 pub mod watched;
 
 pub use access_notes::{AccessFacts, AccessNotes};
-pub use info::{AccountInfo, ContainerInfo, InfoSource, Location, PolicyUse};
+pub use info::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
 pub use peer::Response;
 pub use pipeline::{Core, Feature, Next, Pipeline};
 pub use request::{Authorizer, ClientRequest, Footers, Request, is_true};

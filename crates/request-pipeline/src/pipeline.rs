@@ -20,8 +20,8 @@ pub trait Feature: Send + Sync {
     fn wants(&self, _request: &ClientRequest) -> bool {
         true
     }
-    /// Answers `request`, usually with the help of `next`. The space for all that it may do is taken and filled for each
-    /// request that passes: what few requests need goes into a box of its own (`Box::pin(…).await`).
+    /// Answers `request`, usually with the help of `next`. The space for all that it may do is taken and filled for
+    /// each request that passes: what few requests need goes into a box of its own (`Box::pin(…).await`).
     async fn handle(&self, request: ClientRequest, next: Next) -> Response;
     /// Its sections in `/info`: name and content.
     fn info(&self) -> Vec<(&'static str, Value)> {

@@ -43,7 +43,7 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body, not read yet.
     pub body: Body,
-    /// Who is at the other end of the connection.
+    /// The peer at the other end of the connection.
     pub from: SocketAddr,
     /// `http` or `https`, as the request came in.
     pub scheme: &'static str,
@@ -60,7 +60,7 @@ pub struct Request {
     pub is_synced: bool,
     /// A feature has chosen the content type itself: it may have Swift's private parameters (`swift_…`).
     pub own_content_type: bool,
-    /// Who asks, for the access log: the user and groups that authentication found.
+    /// The requesting user, for the access log: the user and groups that authentication found.
     pub remote_user: Option<Arc<str>>,
     /// The container's ACL that applies to this verb, set by the core before authorising.
     pub acl: Option<String>,
@@ -77,7 +77,7 @@ pub struct Request {
 }
 
 /// Says, at the end of an object's body, which headers are stored with it over those that came first
-/// (`etag`, system metadata, what the container is told). `Err` is the answer to a body that must not be
+/// (`etag`, system metadata, what the container gets). `Err` is the answer to a body that must not be
 /// stored.
 pub type Footers = Box<dyn FnOnce() -> Result<HeaderMap, Response> + Send + Sync>;
 

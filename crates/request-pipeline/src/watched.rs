@@ -34,7 +34,7 @@ pub trait Watcher: Send + Unpin + 'static {
     fn ended(&mut self, how: End);
 }
 
-/// Nobody watches: for a body whose length alone matters.
+/// No watcher: for a body whose length alone matters.
 impl Watcher for () {
     fn passed(&mut self, _bytes: u64) {}
     fn ended(&mut self, _how: End) {}
@@ -73,7 +73,7 @@ pub fn watch(body: Body, length: Option<u64>, mut watcher: impl Watcher) -> Body
 struct Watched<W: Watcher> {
     body: Body,
     remaining: Option<u64>,
-    /// Taken when the end has been told.
+    /// Taken when the end has been reported.
     watcher: Option<W>,
     span: Span,
 }
@@ -157,7 +157,7 @@ mod tests {
         Body::stream(stream::iter(chunks), None)
     }
 
-    async fn told(body: Body, length: Option<u64>, looks: usize) -> (Vec<String>, Option<BodyError>) {
+    async fn events_of(body: Body, length: Option<u64>, looks: usize) -> (Vec<String>, Option<BodyError>) {
         let (sender, receiver) = channel();
         let mut body = watch(body, length, Tell(sender));
         let mut error = None;
@@ -171,21 +171,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ends_are_told_once_and_truly() {
-        let ask = told(streamed(&["ab", "c"]), Some(3), 3).await;
+    async fn ends_are_reported_once_and_truly() {
+        let ask = events_of(streamed(&["ab", "c"]), Some(3), 3).await;
         assert_eq!(ask, (vec!["2".into(), "1".into(), "Whole".into()], None));
-        let ask = told(streamed(&["ab", "c"]), Some(3), 2).await;
+        let ask = events_of(streamed(&["ab", "c"]), Some(3), 2).await;
         assert_eq!(ask.0.last().unwrap(), "Whole", "all declared bytes were taken");
-        let ask = told(streamed(&["ab", "c"]), Some(3), 1).await;
+        let ask = events_of(streamed(&["ab", "c"]), Some(3), 1).await;
         assert_eq!(ask.0.last().unwrap(), "Left");
-        let ask = told(streamed(&["ab"]), Some(3), 5).await;
+        let ask = events_of(streamed(&["ab"]), Some(3), 5).await;
         assert_eq!(ask, (vec!["2".into(), "Failed".into()], Some(BodyError::Abandoned)));
-        let ask = told(streamed(&["ab", "cd"]), Some(3), 5).await;
+        let ask = events_of(streamed(&["ab", "cd"]), Some(3), 5).await;
         assert_eq!(ask, (vec!["2".into(), "Failed".into()], Some(BodyError::TooLarge(1))));
-        let ask = told(streamed(&["ab"]), None, 1).await;
+        let ask = events_of(streamed(&["ab"]), None, 1).await;
         assert_eq!(ask.0.last().unwrap(), "Left", "its end was never seen");
         let broken = stream::iter([Err(BodyError::TimedOut)]);
-        let ask = told(Body::stream(broken, None), None, 3).await;
+        let ask = events_of(Body::stream(broken, None), None, 3).await;
         assert_eq!(ask, (vec!["Failed".into()], Some(BodyError::TimedOut)));
     }
 

@@ -14,7 +14,7 @@ pub async fn check(request: &ClientRequest, info: &dyn InfoSource, acl: Option<S
     authorizer.authorize(&mut asked, info).await
 }
 
-/// `refusal` for those who may write to the object that `request` names; what all others are told.
+/// `refusal` for those who may write to the object that `request` names; the answer to all others otherwise.
 pub async fn refuse_write(request: &ClientRequest, info: &dyn InfoSource, refusal: Response) -> Response {
     let mut acl = None;
     if let Some(entity) = &request.entity

@@ -175,12 +175,12 @@ impl Feature for ContainerSync {
         for (name, realm) in &realms.realms {
             let cluster = |cluster: &String| {
                 let is_current = self.current.as_ref().is_some_and(|(r, c)| r == name && c == cluster);
-                let said = if is_current {
+                let description = if is_current {
                     json!({"current": true})
                 } else {
                     json!({})
                 };
-                (cluster.clone(), said)
+                (cluster.clone(), description)
             };
             let clusters: Map<String, Value> = realm.clusters.keys().map(cluster).collect();
             if !clusters.is_empty() {
@@ -296,8 +296,8 @@ mod tests {
             (Some("abc"), &signed("9ff3", "0"), (200, "true true none")),
             (Some("abc"), &signed("1a0a", "0"), (200, "true true none")),
         ] {
-            let (status, said) = asked(key, auth, "").await;
-            assert_eq!((status, said.as_str()), expected, "{auth}");
+            let (status, seen) = asked(key, auth, "").await;
+            assert_eq!((status, seen.as_str()), expected, "{auth}");
         }
         let time = "1455221706.72699_0123456789abcdef";
         assert_eq!(
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn realms_are_told_without_their_keys() {
+    fn realms_are_shown_without_their_keys() {
         let folder = tempfile::tempdir().unwrap();
         for (option, expected) in [
             ("", json!({})),

@@ -164,10 +164,10 @@ mod tests {
     use std::path::Path;
 
     /// Authorises as the core does and tells what it saw.
-    struct Told(AccountInfo);
+    struct AccountCore(AccountInfo);
 
     #[async_trait::async_trait]
-    impl Core for Told {
+    impl Core for AccountCore {
         async fn handle(&self, mut request: ClientRequest) -> Response {
             if let Some(authorizer) = request.authorizer.clone()
                 && let Err(refusal) = authorizer.authorize(&mut request, self).await
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[async_trait::async_trait]
-    impl InfoSource for Told {
+    impl InfoSource for AccountCore {
         async fn account(&self, _account: &str) -> Arc<AccountInfo> {
             Arc::new(self.0.clone())
         }
@@ -202,10 +202,10 @@ mod tests {
         }
     }
 
-    async fn told(method: &str, target: &str, headers: &[(&'static str, &str)], vouched: bool) -> (u16, String) {
+    async fn reply_to(method: &str, target: &str, headers: &[(&'static str, &str)], vouched: bool) -> (u16, String) {
         let document = Document::parse(Path::new("p.conf"), "[filter:k]\nuse = egg:swift#keystoneauth\n").unwrap();
         let settings = KeystoneAuthSettings::read(&Scope::paste(&document, "filter:k").unwrap()).unwrap();
-        let core = Arc::new(Told(AccountInfo::default()));
+        let core = Arc::new(AccountCore(AccountInfo::default()));
         let pipeline = Pipeline::new(vec![Arc::new(KeystoneAuth::new(settings))], core);
         let mut asked = with_headers(request(method, target), headers);
         asked.authorize_override = vouched;
@@ -230,11 +230,11 @@ mod tests {
 
     #[tokio::test]
     async fn operators_strangers_and_nobody() {
-        let own = told("PUT", "/v1/AUTH_p1", &ADMIN, false).await;
+        let own = reply_to("PUT", "/v1/AUTH_p1", &ADMIN, false).await;
         assert_eq!(own, (200, "u1 owner=true reseller=false default".into()));
-        assert_eq!(told("GET", "/v1/AUTH_p2", &ADMIN, false).await.0, 403);
-        assert_eq!(told("GET", "/v1/AUTH_p1", &[], false).await.0, 401);
-        let vouched = told("GET", "/v1/AUTH_p1/c/o", &[], true).await;
+        assert_eq!(reply_to("GET", "/v1/AUTH_p2", &ADMIN, false).await.0, 403);
+        assert_eq!(reply_to("GET", "/v1/AUTH_p1", &[], false).await.0, 401);
+        let vouched = reply_to("GET", "/v1/AUTH_p1/c/o", &[], true).await;
         assert_eq!(vouched, (200, " owner=false reseller=false -".into()));
     }
 
@@ -242,7 +242,7 @@ mod tests {
     async fn accounts_of_other_projects_have_no_known_domain() {
         let mut reseller = ADMIN;
         reseller[4].1 = "ResellerAdmin";
-        let made = told("PUT", "/v1/AUTH_p2/c", &reseller, false).await;
+        let made = reply_to("PUT", "/v1/AUTH_p2/c", &reseller, false).await;
         assert_eq!(made, (200, "u1 owner=true reseller=true _unknown".into()));
     }
 }

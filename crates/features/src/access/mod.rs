@@ -1,4 +1,4 @@
-//! Who asks, and may they: authentication, signed addresses, headers that only the cluster may send.
+//! Access control: authentication, signed addresses, headers that only the cluster may send.
 //!
 //! | question | file |
 //! |---|---|

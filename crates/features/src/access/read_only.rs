@@ -62,8 +62,8 @@ impl Feature for ReadOnly {
             return next.run(request).await;
         };
         let account = next.info().account(account).await;
-        let said = account.sysmeta.get("read-only").filter(|said| !said.is_empty());
-        match said.map_or(self.settings.read_only, |said| is_true(said)) {
+        let setting = account.sysmeta.get("read-only").filter(|setting| !setting.is_empty());
+        match setting.map_or(self.settings.read_only, |setting| is_true(setting)) {
             false => next.run(request).await,
             true => reply::html(405, "Writes are disabled for this account.".into()),
         }
@@ -77,13 +77,13 @@ mod tests {
     use request_pipeline::AccountInfo;
     use std::sync::Arc;
 
-    async fn asked(read_only: bool, allow_deletes: bool, said: &str, method: &str, path: &str) -> u16 {
+    async fn asked(read_only: bool, allow_deletes: bool, setting: &str, method: &str, path: &str) -> u16 {
         let settings = ReadOnlySettings {
             read_only,
             allow_deletes,
         };
         let core = Answer::new(|_| reply::status(200));
-        let sysmeta = [("read-only".to_owned(), said.to_owned())].into();
+        let sysmeta = [("read-only".to_owned(), setting.to_owned())].into();
         *core.account.lock().unwrap() = Arc::new(AccountInfo {
             sysmeta,
             ..AccountInfo::default()
@@ -96,16 +96,16 @@ mod tests {
     #[tokio::test]
     async fn an_account_counts_more_than_the_option() {
         for method in ["PUT", "POST", "DELETE", "COPY"] {
-            for (global, said, expected) in [
+            for (global, setting, expected) in [
                 (false, "", 200),
                 (true, "", 405),
                 (false, "on", 405),
                 (true, "false", 200),
             ] {
                 assert_eq!(
-                    asked(global, false, said, method, "/v1/a").await,
+                    asked(global, false, setting, method, "/v1/a").await,
                     expected,
-                    "{method} {global} {said}"
+                    "{method} {global} {setting}"
                 );
             }
             assert_eq!(asked(true, false, "", method, "/auth/v1.0").await, 200);

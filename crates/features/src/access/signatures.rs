@@ -3,7 +3,7 @@
 //!
 //! Always holds: a signature is compared with those of all keys, in constant time; no key or signature
 //! that would have been right is shown or logged. A key of a container signs for that container alone; where an
-//! account has the same key the signature is the account's, so that nobody narrows another's.
+//! account has the same key the signature is the account's, so that no container key narrows it.
 
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
@@ -65,7 +65,7 @@ impl Signature {
     }
 
     /// The scope of the keys that made this signature of one of `texts`; `None` when none did.
-    pub fn scope(&self, keys: &Keys, texts: &[Vec<u8>]) -> Option<KeyScope> {
+    pub fn scope(&self, keys: &SigningKeys, texts: &[Vec<u8>]) -> Option<KeyScope> {
         let made_by = |keys: &[String]| {
             let mut found = Choice::from(0);
             for key in keys {
@@ -104,7 +104,7 @@ fn mac<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 /// The keys that may sign for a path. Shown nowhere.
-pub struct Keys {
+pub struct SigningKeys {
     account: Vec<String>,
     container: Vec<String>,
 }
@@ -118,7 +118,7 @@ pub enum KeyScope {
     Container,
 }
 
-impl Keys {
+impl SigningKeys {
     /// Those of an account and a container of it.
     pub async fn of(info: &dyn InfoSource, account: &str, container: &str) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl Keys {
         }
     }
 
-    /// Nobody has set one.
+    /// No key is set.
     pub fn is_empty(&self) -> bool {
         self.account.is_empty() && self.container.is_empty()
     }
@@ -213,9 +213,9 @@ mod tests {
     use crate::testing::request;
     use proptest::prelude::*;
 
-    fn keys(account: &[&str], container: &[&str]) -> Keys {
+    fn keys(account: &[&str], container: &[&str]) -> SigningKeys {
         let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
-        Keys {
+        SigningKeys {
             account: owned(account),
             container: owned(container),
         }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_it_is_told_the_realm() {
+    async fn a_refusal_names_the_realm() {
         let within = Within::scope(KeyScope::Account, &EntityPath::account("a"));
         let info = crate::testing::Answer::new(|_| reply::status(200));
         let mut asked = request("GET", "/v1/b/c/o");

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_file_says_later_counts_and_what_it_said_while_it_says_nothing() {
+    fn a_newer_file_counts_and_an_unreadable_one_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         let text = |key: &str| format!("[DEFAULT]\nmtime_check_interval = 0\n[US]\nkey = {key}\n");

@@ -4,7 +4,7 @@
 //! [`Authorizer`]. On the way in: answers `/auth/v1.0`, finds out who asks, tidies the ACLs that a
 //! container is to get. The core then asks the authorizer once it knows the container's ACL.
 //! Always holds: a token that is not good goes no further; answers to HEAD have no page; an account's
-//! ACL is only taken from someone who may set it, and is stored as system metadata.
+//! ACL is only taken from users who may set it, and is stored as system metadata.
 //! Deliberately absent: users, tokens, the decision itself (`identity`).
 
 use crate::access::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
@@ -40,7 +40,7 @@ impl Auth {
         }
     }
 
-    /// With refusals told to `statsd`.
+    /// With refusals reported to `statsd`.
     pub fn counting(self, statsd: Statsd) -> Self {
         Self { statsd, ..self }
     }

@@ -8,7 +8,7 @@
 mod resolver;
 
 use self::resolver::Dns;
-pub use self::resolver::{Alias, Failure, Resolver};
+pub use self::resolver::{Alias, LookupFailure, Resolver};
 use crate::context::FeatureContext;
 use http::HeaderMap;
 use http::header::{HOST, HeaderValue, LOCATION};

@@ -182,7 +182,7 @@ impl Decoded {
     }
 }
 
-/// Decompressing keeps a thread busy: after each piece whoever waits comes first.
+/// Decompressing keeps a thread busy: after each piece waiting tasks come first.
 async fn let_others_go_on() {
     let mut has_waited = false;
     poll_fn(|context| {

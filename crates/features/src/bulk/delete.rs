@@ -35,14 +35,14 @@ pub struct Deleter {
 
 /// Something to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct DeleteTarget {
     /// `container/object` or `container`, decoded, perhaps with slashes in front; need not be UTF-8.
     pub name: Vec<u8>,
     /// It is known already that it cannot be deleted: the code, and the words of the report. 404 is counted.
     pub refused: Option<(u16, String)>,
 }
 
-impl Target {
+impl DeleteTarget {
     /// To be deleted if it can.
     pub fn new(name: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -69,7 +69,13 @@ pub struct BulkTally {
 
 impl Deleter {
     /// Deletes `targets` of `account` on behalf of `request`.
-    pub async fn delete(&self, request: &ClientRequest, next: &Next, account: &str, targets: Vec<Target>) -> BulkTally {
+    pub async fn delete(
+        &self,
+        request: &ClientRequest,
+        next: &Next,
+        account: &str,
+        targets: Vec<DeleteTarget>,
+    ) -> BulkTally {
         let mut tally = BulkTally::default();
         let mut targets = targets.into_iter();
         let mut under_way = FuturesOrdered::new();
@@ -96,8 +102,8 @@ impl Deleter {
         request: &ClientRequest,
         next: &Next,
         account: &str,
-        target: Target,
-    ) -> (Target, u16, String) {
+        target: DeleteTarget,
+    ) -> (DeleteTarget, u16, String) {
         if let Some((code, words)) = target.refused.clone() {
             return (target, code, words);
         }
@@ -230,7 +236,7 @@ mod tests {
     use world::clock::RealClock;
 
     /// Deletes what it is made of.
-    struct Deletes(Deleter, Vec<Target>);
+    struct Deletes(Deleter, Vec<DeleteTarget>);
 
     #[async_trait::async_trait]
     impl Feature for Deletes {
@@ -255,7 +261,7 @@ mod tests {
         }
     }
 
-    async fn told(deleter: Deleter, names: &[&str]) -> (String, Vec<String>) {
+    async fn report_of(deleter: Deleter, names: &[&str]) -> (String, Vec<String>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let asked = seen.clone();
         let core = Answer::new(move |request| {
@@ -266,7 +272,7 @@ mod tests {
             let code = request.path.rsplit('/').next().unwrap().parse().unwrap_or(204);
             reply::status(code)
         });
-        let targets = names.iter().map(|name| Target::new(*name)).collect();
+        let targets = names.iter().map(|name| DeleteTarget::new(*name)).collect();
         let client = with_headers(request("POST", "/v1/a?bulk-delete"), &[("user-agent", "me")]);
         let response = ask(Deletes(deleter, targets), client, core).await;
         let text = response.body().as_whole().unwrap();
@@ -276,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn results_are_counted() {
-        let (text, seen) = told(deleter(10), &["/c/o", "c/404", "c/401", "c/x\0", "//c"]).await;
+        let (text, seen) = report_of(deleter(10), &["/c/o", "c/404", "c/401", "c/x\0", "//c"]).await;
         assert_eq!(
             text,
             "Number Deleted: 2\nNumber Not Found: 1\nResponse Body: \nResponse Status: 400 Bad Request\nErrors:\n\
@@ -284,15 +290,15 @@ mod tests {
         );
         assert_eq!(seen[0], "DELETE /v1/a/c/o me BulkDelete");
         assert_eq!(seen.len(), 4);
-        let (text, _) = told(deleter(10), &["c/507", "c/401"]).await;
+        let (text, _) = report_of(deleter(10), &["c/507", "c/401"]).await;
         assert!(text.contains("Response Status: 502 Bad Gateway"), "{text}");
-        let (text, _) = told(deleter(10), &[]).await;
+        let (text, _) = report_of(deleter(10), &[]).await;
         assert!(text.contains("Response Body: Invalid bulk delete."), "{text}");
     }
 
     #[tokio::test]
     async fn too_many_failures_end_it() {
-        let (text, seen) = told(deleter(2), &["c/401", "c/401", "c/1", "c/2", "c/3", "c/4"]).await;
+        let (text, seen) = report_of(deleter(2), &["c/401", "c/401", "c/1", "c/2", "c/3", "c/4"]).await;
         assert!(
             text.contains("Response Body: Max delete failures exceeded\nResponse Status: 400 Bad Request"),
             "{text}"
@@ -303,7 +309,7 @@ mod tests {
     #[tokio::test]
     async fn containers_are_tried_again() {
         let began = std::time::Instant::now();
-        let (text, seen) = told(deleter(2), &["409"]).await;
+        let (text, seen) = report_of(deleter(2), &["409"]).await;
         assert!(text.contains("409, 409 Conflict"), "{text}");
         assert_eq!(seen.len(), 2);
         assert!(began.elapsed() >= Duration::from_millis(1500));

@@ -6,7 +6,7 @@
 
 use super::decode::{Compression, Decoded};
 use super::delete::{quote, subrequest};
-use super::tar::{Archive, Entry, Unreadable};
+use super::tar::{Archive, TarEntry, Unreadable};
 use crate::bulk::report::Report;
 use futures_util::future::join;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
@@ -23,7 +23,7 @@ const CHUNKS_UNDER_WAY: usize = 4;
 
 /// What an operator allows.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ExtractLimits {
     /// Containers that one archive may make.
     pub containers: usize,
     /// Failed files after which it is given up.
@@ -33,7 +33,12 @@ pub struct Limits {
 }
 
 /// Unpacks what `request` brings and tells what became of it.
-pub async fn extract(mut request: ClientRequest, next: Next, compression: Compression, limits: Limits) -> Report {
+pub async fn extract(
+    mut request: ClientRequest,
+    next: Next,
+    compression: Compression,
+    limits: ExtractLimits,
+) -> Report {
     let Some(entity) = request.entity.clone() else {
         return refusal(404, "");
     };
@@ -104,7 +109,7 @@ struct Work {
     entity: EntityPath,
     base: String,
     metadata: HeaderMap,
-    limits: Limits,
+    limits: ExtractLimits,
     seen: HashSet<String>,
     made: usize,
     created: u64,
@@ -139,7 +144,7 @@ impl Work {
         Ok(())
     }
 
-    async fn file(&mut self, entry: Entry) -> Result<(), End> {
+    async fn file(&mut self, entry: TarEntry) -> Result<(), End> {
         let destination = destination(&self.base, &entry.name);
         let Some((container, object)) = split(&destination) else {
             return Ok(());
@@ -216,7 +221,7 @@ impl Work {
     }
 
     /// The request that stores a file, without its body; `None` when its attributes cannot be headers.
-    fn put_of(&self, path: &str, entry: &Entry) -> Option<ClientRequest> {
+    fn put_of(&self, path: &str, entry: &TarEntry) -> Option<ClientRequest> {
         let mut put = subrequest(&self.request, Method::PUT, path, SOURCE)?;
         put.headers.extend(self.metadata.clone());
         put.headers.insert(USER_AGENT, HeaderValue::from_static("BulkExpand"));
@@ -262,7 +267,7 @@ impl Work {
     }
 }
 
-/// Hands a file over until its end, or until nobody wants it any more.
+/// Hands a file over until its end, or until its reader is gone.
 async fn feed_entry(feed: Feed, archive: &mut Archive) -> Result<(), Unreadable> {
     loop {
         match archive.chunk().await {

@@ -18,12 +18,12 @@ pub struct Header {
     /// Bytes of data.
     pub size: u64,
     /// What it is.
-    pub kind: Kind,
+    pub kind: TarKind,
 }
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TarKind {
     /// A regular file.
     File,
     /// Something without data: a directory, a link, a device.
@@ -72,17 +72,17 @@ pub fn read(block: &[u8; BLOCK]) -> Result<Header, NoHeader> {
     Ok(Header { name, size, kind })
 }
 
-fn kind(byte: u8, name: &[u8], is_extended: bool) -> Kind {
+fn kind(byte: u8, name: &[u8], is_extended: bool) -> TarKind {
     match byte {
-        b'\0' if name.ends_with(b"/") => Kind::Bare,
-        b'0' | b'\0' | b'7' => Kind::File,
-        b'1'..=b'6' => Kind::Bare,
-        b'S' => Kind::Sparse(is_extended),
-        b'L' => Kind::LongName,
-        b'K' => Kind::LongLink,
-        b'x' | b'X' => Kind::Extended,
-        b'g' => Kind::Global,
-        _ => Kind::Unknown,
+        b'\0' if name.ends_with(b"/") => TarKind::Bare,
+        b'0' | b'\0' | b'7' => TarKind::File,
+        b'1'..=b'6' => TarKind::Bare,
+        b'S' => TarKind::Sparse(is_extended),
+        b'L' => TarKind::LongName,
+        b'K' => TarKind::LongLink,
+        b'x' | b'X' => TarKind::Extended,
+        b'g' => TarKind::Global,
+        _ => TarKind::Unknown,
     }
 }
 
@@ -193,32 +193,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(block: &[u8]) -> Result<Header, NoHeader> {
+    fn parsed(block: &[u8]) -> Result<Header, NoHeader> {
         read(block.try_into().unwrap())
     }
 
     #[test]
     fn headers_are_read_or_refused() {
-        let header_of = |name: &[u8], kind: u8| told(&header(name, 10, kind)).unwrap();
+        let header_of = |name: &[u8], kind: u8| parsed(&header(name, 10, kind)).unwrap();
         assert_eq!(header_of(b"a\xff", b'0').name, b"a\xff");
         assert_eq!(header_of(b"a", b'0').size, 10);
         for (byte, kind) in [
-            (b'0', Kind::File),
-            (b'7', Kind::File),
-            (b'5', Kind::Bare),
-            (b'2', Kind::Bare),
-            (b'Z', Kind::Unknown),
-            (b'S', Kind::Sparse(false)),
-            (b'x', Kind::Extended),
+            (b'0', TarKind::File),
+            (b'7', TarKind::File),
+            (b'5', TarKind::Bare),
+            (b'2', TarKind::Bare),
+            (b'Z', TarKind::Unknown),
+            (b'S', TarKind::Sparse(false)),
+            (b'x', TarKind::Extended),
         ] {
             assert_eq!(header_of(b"a", byte).kind, kind);
         }
-        assert_eq!(header_of(b"a/", 0).kind, Kind::Bare);
-        assert_eq!(told(&[0; BLOCK]), Err(NoHeader::End));
-        assert_eq!(told(&[b'j'; BLOCK]), Err(NoHeader::Invalid));
+        assert_eq!(header_of(b"a/", 0).kind, TarKind::Bare);
+        assert_eq!(parsed(&[0; BLOCK]), Err(NoHeader::End));
+        assert_eq!(parsed(&[b'j'; BLOCK]), Err(NoHeader::Invalid));
         let mut wrong = header(b"a", 1, b'0');
         wrong[0] = b'b';
-        assert_eq!(told(&wrong), Err(NoHeader::Checksum));
+        assert_eq!(parsed(&wrong), Err(NoHeader::Checksum));
         assert_eq!(number(b"\x80\0\0\x01\0"), Some(256));
         assert_eq!(number(b"\xff\xff"), None);
         assert_eq!(number(b" 17 \0"), Some(15));
@@ -251,10 +251,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_block_is_a_header_or_not(mut block in prop::collection::vec(any::<u8>(), BLOCK), name in prop::collection::vec(1_u8.., 1..99), kind: u8) {
-            let _ = told(&block);
+        fn any_block_is_a_header_or_not(
+            mut block in prop::collection::vec(any::<u8>(), BLOCK),
+            name in prop::collection::vec(1_u8.., 1..99),
+            kind: u8,
+        ) {
+            let _ = parsed(&block);
             block[..BLOCK].copy_from_slice(&header(&name, 5, kind));
-            prop_assert_eq!(told(&block).unwrap().name, name);
+            prop_assert_eq!(parsed(&block).unwrap().name, name);
         }
 
         #[test]

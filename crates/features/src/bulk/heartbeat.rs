@@ -1,6 +1,6 @@
 //! Answers that take long: the status goes out at once, then a space now and then, then what became of it.
 //!
-//! Nobody between here and the client may take the silence of a long operation for a dead connection.
+//! No proxy between here and the client may take the silence of a long operation for a dead connection.
 //! Always holds: the work goes on only while the client takes the answer, and is dropped with it; the
 //! report, if anything was sent before it, comes behind a blank line.
 
@@ -118,7 +118,7 @@ mod tests {
     use std::future::ready;
     use world::clock::RealClock;
 
-    async fn told(form: Form, work: impl Future<Output = String> + Send + 'static) -> String {
+    async fn text_of(form: Form, work: impl Future<Output = String> + Send + 'static) -> String {
         let response = respond(form, Duration::from_millis(5), Arc::new(RealClock::new()), work).await;
         let body = response.into_body().collect(10_000).await.unwrap();
         String::from_utf8_lossy(&body).into_owned()
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_quick_comes_alone() {
-        assert_eq!(told(Form::Xml, ready("<a/>".to_owned())).await, "<a/>");
+        assert_eq!(text_of(Form::Xml, ready("<a/>".to_owned())).await, "<a/>");
     }
 
     #[tokio::test]
@@ -144,10 +144,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_slow_comes_behind_spaces() {
-        let text = told(Form::Json, slow()).await;
+        let text = text_of(Form::Json, slow()).await;
         let beats = text.strip_suffix("\r\n\r\ndone").unwrap();
         assert!(beats.len() > 2 && beats.trim().is_empty(), "{text:?}");
-        let text = told(Form::TextXml, slow()).await;
+        let text = text_of(Form::TextXml, slow()).await;
         assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n ") && text.ends_with("done"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Always holds: at most as many names as allowed, each at most [`MAX_LINE`] bytes, are ever in memory.
 
-use super::delete::Target;
+use super::delete::DeleteTarget;
 use bytes::BytesMut;
 use peer::{Body, BodyError};
 use percent_encoding::percent_decode;
@@ -22,7 +22,7 @@ pub enum BadList {
 }
 
 /// Reads a list of at most `most` names. Empty lines count, so that a body of them has an end.
-pub async fn read(mut body: Body, most: usize) -> Result<Vec<Target>, BadList> {
+pub async fn read(mut body: Body, most: usize) -> Result<Vec<DeleteTarget>, BadList> {
     let mut targets = Vec::new();
     let mut buffer = BytesMut::new();
     let mut empty = 0_usize;
@@ -50,7 +50,7 @@ pub async fn read(mut body: Body, most: usize) -> Result<Vec<Target>, BadList> {
     }
 }
 
-fn take(line: &[u8], targets: &mut Vec<Target>, empty: &mut usize) -> Result<(), BadList> {
+fn take(line: &[u8], targets: &mut Vec<DeleteTarget>, empty: &mut usize) -> Result<(), BadList> {
     let line = line.trim_ascii();
     if line.len() > MAX_LINE {
         return Err(BadList::TooLong);
@@ -58,7 +58,7 @@ fn take(line: &[u8], targets: &mut Vec<Target>, empty: &mut usize) -> Result<(),
     let name: Vec<u8> = percent_decode(line).collect();
     match name.is_empty() {
         true => *empty += 1,
-        false => targets.push(Target::new(name)),
+        false => targets.push(DeleteTarget::new(name)),
     }
     Ok(())
 }

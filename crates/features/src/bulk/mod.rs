@@ -2,7 +2,8 @@
 //!
 //! `POST` or `DELETE` with `?bulk-delete`, `PUT` with `?extract-archive=tar`, `tar.gz` or `tar.bz2`. Stands in front of
 //! authentication: each operation is a request of its own, authorised and logged by itself.
-//! Always holds: the answer is 200 and begins with spaces when it takes long; what became of the operations stands in its body.
+//! Always holds: the answer is 200 and begins with spaces when it takes long; what became of the operations stands in
+//! its body.
 //! Source: OpenStack Swift's documentation and answers.
 //!
 //! | question | file |
@@ -30,7 +31,7 @@ use crate::bulk::report::Report;
 use crate::listings::listing_accept::{Form, choose};
 use decode::Compression;
 use delete::{BulkTally, Deleter};
-use extract::{Limits, extract};
+use extract::{ExtractLimits, extract};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use list::BadList;
@@ -79,7 +80,7 @@ impl Bulk {
         let Some(compression) = Compression::of_format(format) else {
             return reply::html(400, "Unsupported archive format".into());
         };
-        let limits = Limits {
+        let limits = ExtractLimits {
             containers: self.settings.max_containers_per_extraction,
             failures: self.settings.max_failed_extractions,
             file_size: self.max_file_size,

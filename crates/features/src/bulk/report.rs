@@ -5,7 +5,7 @@
 //! Always holds: what clients sent is escaped in XML and JSON; the fields of plain text and XML are in
 //! the order of their names, those of JSON as they were added, the errors last, as in OpenStack Swift.
 
-use crate::listings::listing_accept::{Form, Invalid, choose};
+use crate::listings::listing_accept::{Form, InvalidAccept, choose};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use std::fmt::Write;
 pub fn form_of(accept: Option<&[u8]>) -> Form {
     match choose(accept.unwrap_or(b"text/plain")) {
         Ok(Some(form)) => form,
-        Ok(None) | Err(Invalid) => Form::Plain,
+        Ok(None) | Err(InvalidAccept) => Form::Plain,
     }
 }
 

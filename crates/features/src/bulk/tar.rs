@@ -1,11 +1,11 @@
 //! The entries of an archive, one after the other, as it comes.
 //!
 //! Always holds: never more in memory than one piece of data and one extended header, which is at most
-//! [`MAX_EXTENDED`] bytes long; data of entries that nobody reads is skipped.
+//! [`MAX_EXTENDED`] bytes long; data of entries that are not read is skipped.
 //! As Swift reads archives: what is no header ends an archive, but is an error where it should begin.
 
 use super::decode::{Decoded, Undecoded};
-use super::header::{self, BLOCK, Extended, Header, Kind, NoHeader};
+use super::header::{self, BLOCK, Extended, Header, NoHeader, TarKind};
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Bytes of an extended header or long name.
@@ -15,7 +15,7 @@ const MAX_HEADERS: usize = 16;
 
 /// A file, or something else that is no object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct TarEntry {
     /// Its name, in no particular encoding.
     pub name: Vec<u8>,
     /// Bytes of its data.
@@ -79,7 +79,7 @@ impl Archive {
     }
 
     /// The next entry; `None` at the end.
-    pub async fn entry(&mut self) -> Result<Option<Entry>, Unreadable> {
+    pub async fn entry(&mut self) -> Result<Option<TarEntry>, Unreadable> {
         self.skip().await?;
         let mut extended = Extended::default();
         let (mut long_name, mut has_extended) = (None, false);
@@ -92,21 +92,21 @@ impl Archive {
             };
             let was_first = !std::mem::replace(&mut self.has_begun, true);
             let well_formed = match header.kind {
-                Kind::LongName => {
+                TarKind::LongName => {
                     let name = self.small(header.size).await?;
                     long_name = Some(name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec());
                     Some(())
                 }
-                Kind::LongLink => self.small(header.size).await.map(|_| Some(()))?,
-                Kind::Extended => extended.add(&self.small(header.size).await?),
-                Kind::Global => {
+                TarKind::LongLink => self.small(header.size).await.map(|_| Some(()))?,
+                TarKind::Extended => extended.add(&self.small(header.size).await?),
+                TarKind::Global => {
                     let records = self.small(header.size).await?;
                     self.global.add(&records)
                 }
                 _ => return self.found(header, long_name, extended).await.map(Some),
             };
             match well_formed {
-                Some(()) => has_extended = has_extended || header.kind != Kind::Global,
+                Some(()) => has_extended = has_extended || header.kind != TarKind::Global,
                 None if was_first => return Err(Unreadable::Archive("invalid header")),
                 None => return Ok(None),
             }
@@ -119,19 +119,19 @@ impl Archive {
         header: Header,
         long_name: Option<Vec<u8>>,
         extended: Extended,
-    ) -> Result<Entry, Unreadable> {
-        if let Kind::Sparse(true) = header.kind {
+    ) -> Result<TarEntry, Unreadable> {
+        if let TarKind::Sparse(true) = header.kind {
             self.skip_map().await?;
         }
         let extended = extended.over(&self.global);
         let size = match header.kind {
-            Kind::Bare => 0,
+            TarKind::Bare => 0,
             _ => extended.size.unwrap_or(header.size),
         };
         self.expect_data(size);
         let name = extended.path.or(long_name).unwrap_or(header.name);
-        Ok(Entry {
-            is_file: header.kind == Kind::File && !extended.is_sparse && !name.is_empty(),
+        Ok(TarEntry {
+            is_file: header.kind == TarKind::File && !extended.is_sparse && !name.is_empty(),
             name,
             size,
             attributes: extended.attributes,
@@ -314,24 +314,28 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_archive() {
         let one = entry(b"a", b'0', b"1");
-        let said = |problem: &'static str| Some(Unreadable::Archive(problem));
+        let archive_error = |problem: &'static str| Some(Unreadable::Archive(problem));
         for (bytes, count, problem) in [
-            (vec![], 0, said("empty file")),
-            (vec![b'j'; 100], 0, said("truncated header")),
-            (vec![b'j'; BLOCK], 0, said("invalid header")),
+            (vec![], 0, archive_error("empty file")),
+            (vec![b'j'; 100], 0, archive_error("truncated header")),
+            (vec![b'j'; BLOCK], 0, archive_error("invalid header")),
             (one.clone(), 1, None),
             ([&one[..], b"junk"].concat(), 1, None),
             ([&one[..], &[b'j'; BLOCK]].concat(), 1, None),
-            (one[..600].to_vec(), 1, said("unexpected end of data")),
-            (one[..512].to_vec(), 1, said("unexpected end of data")),
-            (entry(b"x", b'L', b"name"), 0, said("missing or bad subsequent header")),
-            (entry(b"x", b'x', b"junk"), 0, said("invalid header")),
+            (one[..600].to_vec(), 1, archive_error("unexpected end of data")),
+            (one[..512].to_vec(), 1, archive_error("unexpected end of data")),
+            (
+                entry(b"x", b'L', b"name"),
+                0,
+                archive_error("missing or bad subsequent header"),
+            ),
+            (entry(b"x", b'x', b"junk"), 0, archive_error("invalid header")),
             ([one.clone(), entry(b"x", b'x', b"junk")].concat(), 1, None),
-            (header(b"x", 1 << 30, b'L'), 0, said("header is too long")),
+            (header(b"x", 1 << 30, b'L'), 0, archive_error("header is too long")),
             (
                 entry(b"x", b'L', b"n").repeat(20),
                 0,
-                said("missing or bad subsequent header"),
+                archive_error("missing or bad subsequent header"),
             ),
         ] {
             let (seen, found) = list(&bytes, 100).await;

@@ -21,9 +21,9 @@ impl Core for Stored {
             let code = if request.method == Method::HEAD { 404 } else { 201 };
             return reply::status(if container.starts_with("no") { 403 } else { code });
         }
-        let told =
+        let sent =
             ["content-type", "x-object-meta-a", "x-horse"].map(|name| request.header(name).unwrap_or("-").to_owned());
-        let line = format!("{} {} {}", request.method, request.path, told.join(" "));
+        let line = format!("{} {} {}", request.method, request.path, sent.join(" "));
         match request.body.collect(1 << 20).await {
             Ok(body) => self.0.lock().push(format!("{line} {}", String::from_utf8_lossy(&body))),
             Err(_) => return reply::status(499),
@@ -117,7 +117,7 @@ async fn files_become_objects() {
 }
 
 #[tokio::test]
-async fn failures_are_told() {
+async fn failures_are_reported() {
     let long = vec![b'x'; 1001];
     let (text, _) = unpack("/c", archive(&[("broken", b"1"), ("large", &long), ("good", b"")])).await;
     assert_eq!(
@@ -147,7 +147,7 @@ async fn failures_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_archive_is_told() {
+async fn what_is_no_archive_is_reported() {
     for (body, reason) in [
         (vec![], "empty file"),
         (vec![b'j'; 2000], "invalid header"),

@@ -34,7 +34,7 @@ impl Cipher {
         self.0.apply_keystream(bytes);
     }
 
-    /// The next bytes; copied only when somebody else still has them.
+    /// The next bytes; copied only when another owner still has them.
     pub(crate) fn pass(&mut self, bytes: Bytes) -> Bytes {
         let mut bytes = bytes
             .try_into_mut()

@@ -8,17 +8,17 @@ use super::cipher::{BodyKey, first_byte};
 use super::meta::{BadMeta, CryptoMeta, EncryptedValue};
 use super::parts::ByteRangeParts;
 use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, EncryptionError, LISTED_ETAG, USER_META, USER_META_KEY};
-use crate::encryption::keymaster::{Key, KeyError, Keys, RootSecrets};
+use crate::encryption::keymaster::{EncryptionKeys, Key, KeyError, RootSecrets};
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use peer::message::header_names::X_CRYPTO_CIPHER;
 use peer::{Body, BodyError};
 use request_pipeline::Response;
 use serde_json::{Map, Value};
 use vocabulary::EntityPath;
 
 const OWN: &str = "x-object-sysmeta-crypto-";
-const CIPHER_USED: HeaderName = HeaderName::from_static("x-backend-crypto-cipher");
 
 /// Whether an answer about an object has anything to decrypt.
 pub(super) fn is_encrypted(headers: &HeaderMap) -> bool {
@@ -50,7 +50,7 @@ pub(super) fn object(
                 content = Some(BodyKey { key, iv });
             }
             head.headers
-                .insert(CIPHER_USED, HeaderValue::from_static("AES_CTR_256"));
+                .insert(X_CRYPTO_CIPHER, HeaderValue::from_static("AES_CTR_256"));
         }
     }
     decrypter.etag(&mut head.headers, body_meta.as_ref())?;
@@ -76,7 +76,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     value.map_err(|_| EncryptionError::Header(name.clone(), BadMeta("it is not UTF-8")))
 }
 
-fn object_key(keys: &Keys) -> Result<&Key, EncryptionError> {
+fn object_key(keys: &EncryptionKeys) -> Result<&Key, EncryptionError> {
     let none = || KeyError::NoId(keys.id.print()).into();
     keys.object.as_ref().ok_or_else(none)
 }
@@ -88,7 +88,7 @@ struct Decrypter<'a> {
 
 impl Decrypter<'_> {
     /// The keys that an id names; the current ones without an id.
-    fn keys(&self, id: Option<&Value>) -> Result<Keys, EncryptionError> {
+    fn keys(&self, id: Option<&Value>) -> Result<EncryptionKeys, EncryptionError> {
         let secrets = self.secrets.ok_or(KeyError::NoKeymaster)?;
         let keys = match id {
             Some(id) => secrets.named(self.entity, id),

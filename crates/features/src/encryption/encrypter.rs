@@ -2,8 +2,8 @@
 //!
 //! | of the client | stored |
 //! |---|---|
-//! | the body | encrypted with a random key; the key in `X-Object-Sysmeta-Crypto-Body-Meta`, encrypted with the object's |
-//! | its MD5 | `X-Object-Sysmeta-Crypto-Etag`, encrypted with the object's key; for conditions its HMAC in `…-Crypto-Etag-Mac` |
+//! | the body | encrypted with a random key, which `X-Object-Sysmeta-Crypto-Body-Meta` holds, encrypted |
+//! | its MD5 | `X-Object-Sysmeta-Crypto-Etag`, encrypted; for conditions its HMAC in `…-Crypto-Etag-Mac` |
 //! | what the listing shows | `X-Object-Sysmeta-Container-Update-Override-Etag`, encrypted with the container's key |
 //! | `X-Object-Meta-<name>` | `X-Object-Transient-Sysmeta-Crypto-Meta-<name>`, encrypted with the object's key |
 //!
@@ -17,7 +17,7 @@ use super::{
     BODY_META, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, EncryptionError, LISTED_ETAG, USER_META,
     USER_META_KEY, secrets_of,
 };
-use crate::encryption::keymaster::{Key, KeyError, Keys};
+use crate::encryption::keymaster::{EncryptionKeys, Key, KeyError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -25,6 +25,7 @@ use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_M
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::Body;
+use peer::message::header_names::X_ETAG_IS_AT;
 use request_pipeline::{
     ClientRequest, Footers, Response,
     constraints::{check_metadata, joined},
@@ -34,8 +35,6 @@ use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, Limits};
 use world::Random;
-
-const ETAG_IS_AT: HeaderName = HeaderName::from_static("x-backend-etag-is-at");
 
 /// What is known of a body in the clear.
 #[derive(Default)]
@@ -84,7 +83,7 @@ impl Encrypter {
     }
 
     /// The keys to encrypt with; metadata is encrypted already.
-    fn prepare(&self, request: &mut ClientRequest, entity: &EntityPath) -> Result<(Keys, Key), Response> {
+    fn prepare(&self, request: &mut ClientRequest, entity: &EntityPath) -> Result<(EncryptionKeys, Key), Response> {
         check_metadata(request, Entity::Object, &self.limits)?;
         let keys = secrets_of(request).and_then(|secrets| secrets.current(entity));
         let with_object = keys.and_then(|mut keys| {
@@ -97,7 +96,7 @@ impl Encrypter {
         Ok((keys, object))
     }
 
-    fn encrypt_user_metadata(&self, headers: &mut HeaderMap, keys: &Keys, object: &Key) {
+    fn encrypt_user_metadata(&self, headers: &mut HeaderMap, keys: &EncryptionKeys, object: &Key) {
         let has_value = |name: &&HeaderName| {
             name.as_str().starts_with(USER_META) && joined(headers, name).is_some_and(|value| !value.is_empty())
         };
@@ -160,7 +159,7 @@ struct Ending {
     inner: Option<Footers>,
     body_key: Key,
     body_iv: [u8; 16],
-    keys: (Keys, Key),
+    keys: (EncryptionKeys, Key),
 }
 
 impl Ending {
@@ -233,11 +232,11 @@ pub(super) fn hide_conditions(request: &mut ClientRequest, entity: &EntityPath) 
         }
     }
     if changed {
-        let before = request.header(ETAG_IS_AT.as_str());
+        let before = request.header(X_ETAG_IS_AT.as_str());
         let places = before.map_or_else(String::new, |before| format!("{before},"));
         insert(
             &mut request.headers,
-            ETAG_IS_AT,
+            X_ETAG_IS_AT,
             &format!("{places}X-Object-Sysmeta-Crypto-Etag-Mac"),
         );
     }

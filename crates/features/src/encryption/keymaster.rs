@@ -1,7 +1,7 @@
 //! Keys for encryption, derived from root secrets.
 //!
 //! A key is the HMAC-SHA256 of a container's or object's path under a root secret. [`Keymaster`] gives
-//! requests their [`Keys`]; `encryption` behind it uses them. Which secret and path made a key is said in
+//! requests their [`EncryptionKeys`]; `encryption` behind it uses them. Which secret and path made a key is said in
 //! a [`KeyId`], which is stored with what is encrypted; three versions of it are in use:
 //!
 //! | `v` | path |
@@ -87,7 +87,7 @@ impl KeyId {
 }
 
 /// The keys of a container, and of an object in it.
-pub struct Keys {
+pub struct EncryptionKeys {
     /// For what listings show.
     pub container: Key,
     /// For everything else; absent for requests about a container.
@@ -142,12 +142,12 @@ impl RootSecrets {
     }
 
     /// The keys that encrypt new data of a container or object.
-    pub fn current(&self, entity: &EntityPath) -> Result<Keys, KeyError> {
+    pub fn current(&self, entity: &EntityPath) -> Result<EncryptionKeys, KeyError> {
         self.derive(entity, self.version, self.active.clone())
     }
 
     /// The keys that an id names, for a request about `entity`; an empty id names the current ones.
-    pub fn named(&self, entity: &EntityPath, id: &Value) -> Result<Keys, KeyError> {
+    pub fn named(&self, entity: &EntityPath, id: &Value) -> Result<EncryptionKeys, KeyError> {
         let wrong = || KeyError::NoId(id.to_string());
         let fields = id.as_object().ok_or_else(wrong)?;
         if fields.is_empty() {
@@ -195,7 +195,7 @@ impl RootSecrets {
         })
     }
 
-    fn derive(&self, entity: &EntityPath, version: u8, id: Option<String>) -> Result<Keys, KeyError> {
+    fn derive(&self, entity: &EntityPath, version: u8, id: Option<String>) -> Result<EncryptionKeys, KeyError> {
         let found = self.secrets.iter().find(|(name, _)| *name == id);
         let Some((_, secret)) = found else {
             return Err(KeyError::UnknownSecret(id));
@@ -207,7 +207,7 @@ impl RootSecrets {
             entity.container.as_deref().unwrap_or_default()
         );
         let path = key_path(entity, version);
-        Ok(Keys {
+        Ok(EncryptionKeys {
             container: key(&container),
             object: entity.object.is_some().then(|| key(&path)),
             id: KeyId {

@@ -15,7 +15,7 @@
 //! Always holds: nothing of what can be encrypted is stored in the clear for want of a key; what cannot be
 //! decrypted is answered 500 and said in the log, and never passed on as it lies there.
 //! Deliberately absent: encrypting again what was stored before, and detecting changes that
-//! somebody made on a disk.
+//! was made on a disk.
 //!
 //! Tests: beside the code; with OpenStack's proxy on the same objects in `tests/interop`.
 
@@ -56,7 +56,7 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    /// `limits` are those of user metadata, which nobody can see any more once it is encrypted.
+    /// `limits` are those of user metadata, which no server can see any more once it is encrypted.
     pub fn new(settings: &EncryptionSettings, limits: Limits, random: Arc<dyn Random>) -> Self {
         Self {
             enabled: !settings.disable_encryption,

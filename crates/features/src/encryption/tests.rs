@@ -319,7 +319,7 @@ async fn empty_bodies_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_decrypted_is_said() {
+async fn what_cannot_be_decrypted_is_reported() {
     let disk = stored(ONE, &[("x-object-meta-foo", "bar")]).await;
     for (keymaster, expected) in [
         (Some(TWO), "Error decrypting header"),

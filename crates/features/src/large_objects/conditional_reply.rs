@@ -42,7 +42,7 @@ pub fn failed(outcome: Outcome, headers: HeaderMap) -> Response {
 
 /// What of an object of `length` bytes a GET asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedRanges {
     /// All of it.
     Whole,
     /// One or several runs of bytes, none of them empty.
@@ -52,21 +52,21 @@ pub enum Wanted {
 }
 
 /// Reads the `Range` header of a GET; HEAD has none.
-pub fn wanted(request: &ClientRequest, length: u64) -> Wanted {
+pub fn wanted(request: &ClientRequest, length: u64) -> WantedRanges {
     if request.method != Method::GET {
-        return Wanted::Whole;
+        return WantedRanges::Whole;
     }
     let Some(ranges) = request.header("range").and_then(RangeSet::parse) else {
-        return Wanted::Whole;
+        return WantedRanges::Whole;
     };
     let ranges = ranges.resolve(length);
     if ranges.is_empty() {
-        return Wanted::Nothing;
+        return WantedRanges::Nothing;
     }
     match ranges.iter().any(ByteRange::is_empty) {
         // The last bytes of an empty object: that is all of it.
-        true => Wanted::Whole,
-        false => Wanted::Ranges(ranges),
+        true => WantedRanges::Whole,
+        false => WantedRanges::Ranges(ranges),
     }
 }
 
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn ranges() {
-        let range = |start, end| Wanted::Ranges(vec![ByteRange { start, end }]);
+        let range = |start, end| WantedRanges::Ranges(vec![ByteRange { start, end }]);
         for (value, length, expected) in [
             ("bytes=0-1", 9, range(0, 2)),
-            ("bytes=100-", 9, Wanted::Nothing),
-            ("rubbish", 9, Wanted::Whole),
-            ("bytes=-1", 0, Wanted::Whole),
-            ("bytes=0-", 0, Wanted::Nothing),
+            ("bytes=100-", 9, WantedRanges::Nothing),
+            ("rubbish", 9, WantedRanges::Whole),
+            ("bytes=-1", 0, WantedRanges::Whole),
+            ("bytes=0-", 0, WantedRanges::Nothing),
         ] {
             assert_eq!(wanted(&ask("range", value), length), expected, "{value}");
         }

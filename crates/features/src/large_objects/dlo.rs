@@ -3,12 +3,14 @@
 //! `X-Object-Manifest: container/prefix` on an object makes GET and HEAD show the objects of that container whose
 //! names begin with that prefix, in the order of their names. Source: OpenStack Swift's
 //! `overview_large_objects.rst`, and what it answered.
-//! Always holds: length and entity tag are told only when one page of the listing holds all segments; a
+//! Always holds: length and entity tag are sent only when one page of the listing holds all segments; a
 //! GET without a length goes on page by page. HEAD asks for one page and no segment; of several ranges none is
 //! served, the whole is. A request that is not about one costs a look at its method and a header.
 
 use crate::large_objects::conditional_reply::{decide, failed, set_range};
-use crate::large_objects::segments::{Asking, Failure, Joined, ObjectPiece, Pace, Piece, Pieces, header_text, text};
+use crate::large_objects::segments::{
+    Asking, Joined, ObjectPiece, Pace, Piece, Pieces, SegmentFailure, header_text, text,
+};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, RANGE};
 use http::{Method, StatusCode};
 use md5::{Digest, Md5};
@@ -278,7 +280,7 @@ impl Run {
         }
     }
 
-    async fn row(&mut self, asking: &Asking) -> Result<Option<Row>, Failure> {
+    async fn row(&mut self, asking: &Asking) -> Result<Option<Row>, SegmentFailure> {
         if let Some(row) = self.rows.pop_front() {
             return Ok(Some(row));
         }
@@ -287,7 +289,7 @@ impl Run {
         }
         let rows = list(asking, &self.place, &self.marker).await.map_err(|response| {
             let container = &self.place.container;
-            Failure::Conflict(format!("{container} could not be listed: {}", response.status()))
+            SegmentFailure::Conflict(format!("{container} could not be listed: {}", response.status()))
         })?;
         self.is_last_page = rows.len() < self.page;
         self.marker = rows.last().map(|row| row.name.clone()).unwrap_or_default();
@@ -314,7 +316,7 @@ impl Run {
 
 #[async_trait::async_trait]
 impl Pieces for Run {
-    async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, Failure> {
+    async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, SegmentFailure> {
         loop {
             if self.span.is_some_and(|(_, left)| left == 0) {
                 return Ok(None);

@@ -15,7 +15,7 @@ use futures_util::stream::unfold;
 use http::Method;
 use http::header::{HeaderMap, HeaderValue, RANGE, USER_AGENT};
 use md5::{Digest, Md5};
-use open::Open;
+use open::OpenSegment;
 pub use pace::Pace;
 use peer::{Body, BodyError};
 use request_pipeline::{ClientRequest, Next, Response, reply};
@@ -41,7 +41,7 @@ pub fn pass_on(client: &ClientRequest, own: &mut ClientRequest) {
 
 /// Why a piece cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum SegmentFailure {
     /// It is gone, forbidden, or not what the manifest says.
     #[error("{0}")]
     Conflict(String),
@@ -50,13 +50,13 @@ pub enum Failure {
     Unavailable(String),
 }
 
-impl Failure {
+impl SegmentFailure {
     /// The answer when nothing has been sent yet.
     pub fn response(&self, method: &Method) -> Response {
         tracing::error!("{self}");
         match self {
-            Failure::Conflict(_) => reply::status_for(method, 409),
-            Failure::Unavailable(_) => reply::status_for(method, 503),
+            SegmentFailure::Conflict(_) => reply::status_for(method, 409),
+            SegmentFailure::Unavailable(_) => reply::status_for(method, 503),
         }
     }
 }
@@ -87,7 +87,7 @@ pub struct ObjectPiece {
 #[async_trait::async_trait]
 pub trait Pieces: Send {
     /// The next piece; `None` at the end.
-    async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, Failure>;
+    async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, SegmentFailure>;
 }
 
 /// How a feature asks for parts of a large object.
@@ -149,11 +149,11 @@ impl Asking {
         &*self.clock
     }
 
-    fn check_time(&self) -> Result<(), Failure> {
+    fn check_time(&self) -> Result<(), SegmentFailure> {
         if self.clock.elapsed() <= self.deadline.0 {
             return Ok(());
         }
-        Err(Failure::Conflict(format!(
+        Err(SegmentFailure::Conflict(format!(
             "While processing manifest {}, max LO GET time of {}s exceeded",
             self.large_object(),
             self.deadline.1.as_secs()
@@ -161,7 +161,7 @@ impl Asking {
     }
 
     /// What a refusal means, by its status.
-    pub async fn refused(&self, what: &str, path: &EntityPath, response: Response) -> Failure {
+    pub async fn refused(&self, what: &str, path: &EntityPath, response: Response) -> SegmentFailure {
         let status = response.status();
         // Pages are short; one that is not says nothing that is worth reading.
         let page = response.into_body().collect(64 * 1024).await.unwrap_or_default();
@@ -173,12 +173,12 @@ impl Asking {
             path.path()
         );
         match status.is_server_error() {
-            true => Failure::Unavailable(text),
-            false => Failure::Conflict(text),
+            true => SegmentFailure::Unavailable(text),
+            false => SegmentFailure::Conflict(text),
         }
     }
 
-    async fn open(&self, piece: ObjectPiece) -> Result<Open, Failure> {
+    async fn open(&self, piece: ObjectPiece) -> Result<OpenSegment, SegmentFailure> {
         self.check_time()?;
         let mut request = self.request(piece.path.clone());
         request.query = "multipart-manifest=get".into();
@@ -190,7 +190,7 @@ impl Asking {
         if !response.status().is_success() {
             return Err(self.refused("segment", &piece.path, response).await);
         }
-        Open::of(piece, response).map_err(Failure::Conflict)
+        OpenSegment::of(piece, response)
     }
 }
 
@@ -200,7 +200,7 @@ pub struct Joined {
     pieces: Box<dyn Pieces>,
     /// Bytes that come before the open segment.
     ready: VecDeque<Bytes>,
-    open: Option<Open>,
+    open: Option<OpenSegment>,
     /// Bytes that the client has been promised and has not got.
     left: Option<u64>,
     over: bool,
@@ -209,7 +209,7 @@ pub struct Joined {
 impl Joined {
     /// Opens the first segment, so that a failure can still be said with a status. `length` is how many
     /// bytes the pieces are to have in all, if that is known.
-    pub async fn start(asking: Asking, pieces: Box<dyn Pieces>, length: Option<u64>) -> Result<Self, Failure> {
+    pub async fn start(asking: Asking, pieces: Box<dyn Pieces>, length: Option<u64>) -> Result<Self, SegmentFailure> {
         let mut joined = Self {
             asking,
             pieces,
@@ -286,7 +286,7 @@ impl Joined {
     }
 
     /// A segment that has grown is found before its surplus would be cut off unnoticed.
-    fn check_fits(&self, open: &Open) -> Result<(), BodyError> {
+    fn check_fits(&self, open: &OpenSegment) -> Result<(), BodyError> {
         match (self.left, open.left) {
             (Some(left), Some(length)) if length > left => {
                 tracing::error!(
@@ -301,7 +301,7 @@ impl Joined {
     }
 }
 
-fn broken(failure: Failure) -> BodyError {
+fn broken(failure: SegmentFailure) -> BodyError {
     tracing::error!("{failure}");
     BodyError::Broken(failure.to_string())
 }

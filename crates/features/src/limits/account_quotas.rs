@@ -4,7 +4,7 @@
 //! metadata (by policy index) and shown under their public names; `X-Account-Meta-Quota-Bytes` of old counts
 //! where nothing newer is said.
 //! Always holds: only reseller administrators set quotas, and quotas do not hold them up; what would exceed
-//! one is refused, but only told to those who may write there.
+//! one is refused, but only reported to those who may write there.
 
 use crate::access::authorised;
 use crate::limits::container_quotas::{EXCEEDED, announced, limit};
@@ -279,24 +279,27 @@ mod tests {
                 .collect(),
             ..AccountInfo::default()
         };
-        let told = |info: &AccountInfo| exceeded(info, Some(PolicyIndex(1)), 50);
+        let verdict = |info: &AccountInfo| exceeded(info, Some(PolicyIndex(1)), 50);
         for (name, most, complaint) in [
             ("quota-bytes", 1050, EXCEEDED),
             ("quota-count", 11, EXCEEDED),
             ("quota-bytes-policy-1", 150, "Upload exceeds policy quota."),
             ("quota-count-policy-1", 6, "Upload exceeds policy quota."),
         ] {
-            assert_eq!(told(&info(&[], &[(name, &most.to_string())])), None, "{name}");
+            assert_eq!(verdict(&info(&[], &[(name, &most.to_string())])), None, "{name}");
             assert_eq!(
-                told(&info(&[], &[(name, &(most - 1).to_string())])),
+                verdict(&info(&[], &[(name, &(most - 1).to_string())])),
                 Some(complaint),
                 "{name}"
             );
         }
-        assert_eq!(told(&info(&[("quota-bytes", "0")], &[])), Some(EXCEEDED));
-        assert_eq!(told(&info(&[("quota-bytes", "0")], &[("quota-bytes", "9999")])), None);
+        assert_eq!(verdict(&info(&[("quota-bytes", "0")], &[])), Some(EXCEEDED));
         assert_eq!(
-            told(&info(&[], &[("quota-bytes", "rubbish"), ("quota-count-policy-0", "0")])),
+            verdict(&info(&[("quota-bytes", "0")], &[("quota-bytes", "9999")])),
+            None
+        );
+        assert_eq!(
+            verdict(&info(&[], &[("quota-bytes", "rubbish"), ("quota-count-policy-0", "0")])),
             None
         );
     }

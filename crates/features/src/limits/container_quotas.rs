@@ -1,7 +1,7 @@
 //! How much a container may hold, as its owner has said: `X-Container-Meta-Quota-Bytes` and `-Count`.
 //!
 //! Swift's `container_quotas`. Always holds: a quota that is set is a number; an object that would exceed one
-//! is refused, but only told to those who may write there. The container's figures are as fresh as the
+//! is refused, but only reported to those who may write there. The container's figures are as fresh as the
 //! cache of descriptions; a body without a length counts as empty until it is stored.
 
 use crate::access::authorised;

@@ -87,21 +87,24 @@ mod tests {
 
     #[test]
     fn as_openstack_refuses() {
-        let told = |path: &str| {
+        let problem_of = |path: &str| {
             check()
                 .problem(path)
                 .unwrap_or_default()
                 .replace("Object/Container/Account name ", "")
         };
-        assert_eq!(told("/v1/AUTH_test/bk/a'b"), "contains forbidden chars from '\"`<>");
+        assert_eq!(
+            problem_of("/v1/AUTH_test/bk/a'b"),
+            "contains forbidden chars from '\"`<>"
+        );
         let long = format!("/v1/AUTH_test/bk/{}", "ü".repeat(119));
-        assert_eq!(told(&long), "");
-        assert_eq!(told(&format!("{long}x")), "longer than the allowed maximum 255");
+        assert_eq!(problem_of(&long), "");
+        assert_eq!(problem_of(&format!("{long}x")), "longer than the allowed maximum 255");
         for path in ["/v1/a/../x", "/v1/a/./x", "/v1/a/..", "/v1/a/."] {
             let expected = r"contains a forbidden substring from regular expression /\./|/\.\./|/\.$|/\.\.$";
-            assert_eq!(told(path), expected, "{path}");
+            assert_eq!(problem_of(path), expected, "{path}");
         }
-        assert_eq!(told("/v1/a/.x"), "");
+        assert_eq!(problem_of("/v1/a/.x"), "");
     }
 
     proptest! {

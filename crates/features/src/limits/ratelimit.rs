@@ -73,11 +73,11 @@ impl Ratelimit {
         }
         let writes = matches!(request.method.as_str(), "PUT" | "POST" | "DELETE" | "COPY");
         let info = next.info().account(account).await;
-        let said = info.sysmeta.get("global-write-ratelimit").map_or("", String::as_str);
-        if said == "WHITELIST" {
+        let configured = info.sysmeta.get("global-write-ratelimit").map_or("", String::as_str);
+        if configured == "WHITELIST" {
             return Ok(limits);
         }
-        if said == "BLACKLIST" || options.account_blacklist.contains(account) {
+        if configured == "BLACKLIST" || options.account_blacklist.contains(account) {
             tracing::info!(account, "refused: the account is on the black list");
             self.world.clock.sleep(BLACKLIST_SLEEP).await;
             return Err(refusal(request, 497, "Your account has been blacklisted"));
@@ -97,7 +97,7 @@ impl Ratelimit {
             _ => {}
         }
         if writes
-            && let Some(rate) = said
+            && let Some(rate) = configured
                 .trim()
                 .parse()
                 .ok()
@@ -216,7 +216,7 @@ enum Counters {
 }
 
 impl Counters {
-    /// What it is then; `None` when nobody counts.
+    /// What it is then; `None` when nothing counts.
     async fn add(&self, key: &str, by: i64) -> Option<i64> {
         match self {
             Self::Shared(cache) => {
@@ -276,7 +276,7 @@ mod tests {
         pipeline: Pipeline,
     }
 
-    fn bench(said: &str, objects: u64, change: impl Fn(&mut RatelimitSettings)) -> Bench {
+    fn bench(configured: &str, objects: u64, change: impl Fn(&mut RatelimitSettings)) -> Bench {
         let mut settings = RatelimitSettings {
             options: RatelimitOptions::read(&Scope::empty()).unwrap(),
             container: vec![],
@@ -290,7 +290,7 @@ mod tests {
         };
         let core = Answer::new(|_| reply::html(200, "Some Content".into()));
         *core.account.lock().unwrap() = Arc::new(AccountInfo {
-            sysmeta: [("global-write-ratelimit".to_owned(), said.to_owned())].into(),
+            sysmeta: [("global-write-ratelimit".to_owned(), configured.to_owned())].into(),
             ..AccountInfo::default()
         });
         *core.container.lock().unwrap() = Arc::new(ContainerInfo {
@@ -367,26 +367,26 @@ mod tests {
 
     #[tokio::test]
     async fn lists_and_what_accounts_say() {
-        for (said, method, statuses) in [
+        for (configured, method, statuses) in [
             ("WHITELIST", "PUT", [200, 200, 200]),
             ("BLACKLIST", "GET", [497, 497, 497]),
             ("2", "PUT", [200, 200, 498]),
             ("2", "GET", [200, 200, 200]),
             ("rubbish", "PUT", [200, 200, 200]),
         ] {
-            let bench = bench(said, 0, |s| s.options.max_sleep_time_seconds = 0.5);
+            let bench = bench(configured, 0, |s| s.options.max_sleep_time_seconds = 0.5);
             // Three at the same time: none has slept before the next comes.
             bench.run(method, "/v1/a/c/o", 1).await;
             let time = bench.clock.0.load(Ordering::SeqCst);
             let mut got = vec![200];
-            if said == "BLACKLIST" {
+            if configured == "BLACKLIST" {
                 got[0] = 497;
             }
             for _ in 0..2 {
                 bench.clock.0.store(time, Ordering::SeqCst);
                 got.extend(bench.run(method, "/v1/a/c/o", 1).await.0);
             }
-            assert_eq!(got, statuses, "{said}");
+            assert_eq!(got, statuses, "{configured}");
         }
         let whitelisted = bench("", 0, |s| {
             s.options.account_ratelimit = 1.0;

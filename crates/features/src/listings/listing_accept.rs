@@ -34,15 +34,15 @@ impl Form {
 
 /// The header is not what HTTP calls `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Invalid;
+pub struct InvalidAccept;
 
 /// The form that suits best; `None` when none does.
-pub fn choose(accept: &[u8]) -> Result<Option<Form>, Invalid> {
+pub fn choose(accept: &[u8]) -> Result<Option<Form>, InvalidAccept> {
     choose_among(accept, &FORMS)
 }
 
 /// The best of these forms.
-pub fn choose_among(accept: &[u8], forms: &[Form]) -> Result<Option<Form>, Invalid> {
+pub fn choose_among(accept: &[u8], forms: &[Form]) -> Result<Option<Form>, InvalidAccept> {
     let mut best: Option<(Rank, Form)> = None;
     for text in accept.split(|b| *b == b',') {
         let range = read_range(text)?;
@@ -57,7 +57,7 @@ pub fn choose_among(accept: &[u8], forms: &[Form]) -> Result<Option<Form>, Inval
 }
 
 /// Whether JSON is among what suits.
-pub fn only_json(accept: &[u8]) -> Result<bool, Invalid> {
+pub fn only_json(accept: &[u8]) -> Result<bool, InvalidAccept> {
     let mut suits = false;
     for text in accept.split(|b| *b == b',') {
         suits |= read_range(text)?.suits(Form::Json);
@@ -92,19 +92,19 @@ impl Range<'_> {
     }
 }
 
-fn read_range(text: &[u8]) -> Result<Range<'_>, Invalid> {
+fn read_range(text: &[u8]) -> Result<Range<'_>, InvalidAccept> {
     let mut parts = text.split(|b| *b == b';');
     let name = parts.next().unwrap_or_default().trim_ascii();
-    let slash = name.iter().position(|b| *b == b'/').ok_or(Invalid)?;
+    let slash = name.iter().position(|b| *b == b'/').ok_or(InvalidAccept)?;
     let (kind, subtype) = (&name[..slash], &name[slash + 1..]);
     if !is_token(kind) || !is_token(subtype) {
-        return Err(Invalid);
+        return Err(InvalidAccept);
     }
     let mut quality = None;
     for part in parts {
         let (name, value) = read_parameter(part)?;
         if name == b"q" && quality.replace(read_number(value)?).is_some() {
-            return Err(Invalid);
+            return Err(InvalidAccept);
         }
     }
     let exact = kind != b"*" && subtype != b"*";
@@ -113,12 +113,12 @@ fn read_range(text: &[u8]) -> Result<Range<'_>, Invalid> {
     Ok(Range { kind, subtype, rank })
 }
 
-fn read_parameter(text: &[u8]) -> Result<(&[u8], &[u8]), Invalid> {
-    let equals = text.iter().position(|b| *b == b'=').ok_or(Invalid)?;
+fn read_parameter(text: &[u8]) -> Result<(&[u8], &[u8]), InvalidAccept> {
+    let equals = text.iter().position(|b| *b == b'=').ok_or(InvalidAccept)?;
     let (name, value) = (text[..equals].trim_ascii(), text[equals + 1..].trim_ascii());
     match is_token(name) && (is_token(value) || is_quoted(value)) {
         true => Ok((name, value)),
-        false => Err(Invalid),
+        false => Err(InvalidAccept),
     }
 }
 
@@ -146,15 +146,15 @@ fn is_quoted(text: &[u8]) -> bool {
 }
 
 /// A number as Python reads one: signs, exponents, `inf`, `nan` and single underscores between digits.
-fn read_number(text: &[u8]) -> Result<f64, Invalid> {
-    let text = std::str::from_utf8(text).map_err(|_| Invalid)?;
+fn read_number(text: &[u8]) -> Result<f64, InvalidAccept> {
+    let text = std::str::from_utf8(text).map_err(|_| InvalidAccept)?;
     let bytes = text.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
     let stray = |at: usize| bytes[at] == b'_' && !(is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)));
     if (0..bytes.len()).any(stray) {
-        return Err(Invalid);
+        return Err(InvalidAccept);
     }
-    text.replace('_', "").parse().map_err(|_| Invalid)
+    text.replace('_', "").parse().map_err(|_| InvalidAccept)
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
 
     fn chosen(accept: &str) -> &'static str {
         match choose(accept.as_bytes()) {
-            Err(Invalid) => "400",
+            Err(InvalidAccept) => "400",
             Ok(None) => "406",
             Ok(Some(form)) => form.media_type(),
         }

@@ -35,7 +35,7 @@ struct Wanted {
 }
 
 impl ListingFormats {
-    /// For paths that begin with one of these (`v1`). With `versions`, listings of versions are told from
+    /// For paths that begin with one of these (`v1`). With `versions`, listings of versions are distinguished from
     /// others: they are JSON or nothing.
     pub fn new(api_versions: Vec<String>, versions: bool) -> Self {
         Self { api_versions, versions }

@@ -1,7 +1,7 @@
 //! The last resort: every answer has a transaction id, a panic is a 500, a body is as long as it says.
 //!
-//! Stands first, and opens the span of the request, which gives every line that is logged meanwhile its transaction id. A
-//! client may extend the id with `X-Trans-Id-Extra`.
+//! Stands first, and opens the span of the request, which gives every line that is logged meanwhile its transaction id.
+//! A client may extend the id with `X-Trans-Id-Extra`.
 //! Always holds: below this feature nothing can leave a client without an answer, or with a body cut
 //! short that looks whole.
 

@@ -1,12 +1,12 @@
 //! `/endpoints/…`: where accounts, containers and objects lie, for programs that compute next to the data.
 //!
-//! Swift's `list_endpoints`; `/endpoints/v2/…` tells the headers too that storage servers need. Nobody is asked who they
-//! are: it must not stand in a pipeline that strangers can reach. Always holds: only rings and the cached
-//! description of a container are looked at.
+//! Swift's `list_endpoints`; `/endpoints/v2/…` sends the headers too that storage servers need. Clients are not
+//! authenticated here: it must not stand in a pipeline that strangers can reach. Always holds: only rings and
+//! the cached description of a container are looked at.
 
 use http::Method;
 use http::header::{ALLOW, HeaderValue};
-use request_pipeline::{ClientRequest, Feature, InfoSource, Location, Next, Response, reply};
+use request_pipeline::{ClientRequest, EntityLocation, Feature, InfoSource, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::ListEndpointsSettings;
 use vocabulary::names::quote;
@@ -53,7 +53,7 @@ fn asked(rest: &str) -> Result<Asked<'_>, String> {
     })
 }
 
-fn urls(location: &Location, path: &str) -> Vec<String> {
+fn urls(location: &EntityLocation, path: &str) -> Vec<String> {
     let url = |(ip, port, device): &(String, u16, String)| {
         let host = if ip.contains(':') {
             format!("[{ip}]")
@@ -101,8 +101,8 @@ impl Feature for ListEndpoints {
         match asked(rest) {
             Err(complaint) => reply::html(400, complaint),
             Ok(asked) => {
-                let told = pythonic::json(&answer(&asked, next.info()).await);
-                reply::with_body(200, HeaderValue::from_static("application/json"), told)
+                let json = pythonic::json(&answer(&asked, next.info()).await);
+                reply::with_body(200, HeaderValue::from_static("application/json"), json)
             }
         }
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn urls_are_as_rings_spell_addresses() {
-        let location = Location {
+        let location = EntityLocation {
             partition: vocabulary::Partition(7),
             places: vec![
                 ("10.0.0.1".into(), 6200, "sda".into()),

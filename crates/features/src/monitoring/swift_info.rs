@@ -117,19 +117,19 @@ impl SwiftInfo {
             .iter()
             .map(|path| path.trim().to_owned())
             .collect();
-        let mut told = capabilities.without(&disallowed);
-        let for_clients = pythonic::json(&Value::Object(told.clone()));
+        let mut published = capabilities.without(&disallowed);
+        let for_clients = pythonic::json(&Value::Object(published.clone()));
         let mut sorted = disallowed;
         sorted.sort();
         let mut for_administrators = capabilities.for_administrators.clone();
         for_administrators.insert("disallowed_sections".into(), json!(sorted));
-        told.insert("admin".into(), Value::Object(for_administrators));
+        published.insert("admin".into(), Value::Object(for_administrators));
         Self {
             exposed: proxy.expose_info,
             denied_hosts: proxy.deny_host_headers.clone(),
             admin_key: proxy.admin_key.clone(),
             for_clients,
-            for_administrators: pythonic::json(&Value::Object(told)),
+            for_administrators: pythonic::json(&Value::Object(published)),
             clock,
         }
     }
@@ -161,7 +161,7 @@ impl SwiftInfo {
         response
     }
 
-    /// Who may GET may HEAD.
+    /// A client that may GET may HEAD.
     fn is_signed(&self, method: &str, signature: &str, expires: &str) -> bool {
         let Ok(expires) = expires.trim().parse::<u64>() else {
             return false;
@@ -309,7 +309,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_signature_is_read_or_refused(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..30)) {
+        fn any_signature_is_read_or_refused(
+            text in any::<String>(),
+            bytes in prop::collection::vec(any::<u8>(), 0..30),
+        ) {
             let _ = vocabulary::hex::decode_lower(&text);
             prop_assert_eq!(vocabulary::hex::decode_lower(vocabulary::hex::encode(&bytes)), Some(bytes));
         }

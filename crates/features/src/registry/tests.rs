@@ -153,9 +153,9 @@ async fn a_whole_pipeline() {
         names.join(" "),
         "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy dlo slo versioned_writes object_versioning proxy_logging info"
     );
-    let told = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
+    let body_text = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
     let info = pipeline.run(request("GET", "/info")).await;
     assert_eq!(info.headers()["x-trans-id"], "tx1");
-    assert!(told(info).contains("\"tempauth\": {\"account_acls\": true}"));
-    assert_eq!(told(pipeline.run(request("GET", "/healthcheck")).await), "OK");
+    assert!(body_text(info).contains("\"tempauth\": {\"account_acls\": true}"));
+    assert_eq!(body_text(pipeline.run(request("GET", "/healthcheck")).await), "OK");
 }

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(etag("False", "abc", true).await, "abc");
     }
 
-    async fn told(method: &str, headers: &[(&'static str, &str)]) -> Response {
+    async fn response_to(method: &str, headers: &[(&'static str, &str)]) -> Response {
         let echo = Answer::new(|request| {
             let mut response = reply::plain(200, "");
             response.headers_mut().extend(request.headers);
@@ -189,11 +189,11 @@ mod tests {
             ("x-container-rfc-compliant-etags", "", ""),
             ("x-remove-container-rfc-compliant-etags", "x", ""),
         ] {
-            let response = told("POST", &[(name, value)]).await;
+            let response = response_to("POST", &[(name, value)]).await;
             assert_eq!(response.headers()[&OF_CONTAINER.stored], stored, "{name}: {value}");
             assert!(!response.headers().contains_key(name));
         }
-        let response = told("HEAD", &[("x-container-sysmeta-rfc-compliant-etags", "True")]).await;
+        let response = response_to("HEAD", &[("x-container-sysmeta-rfc-compliant-etags", "True")]).await;
         assert_eq!(response.headers()[&OF_CONTAINER.client], "True");
     }
 }

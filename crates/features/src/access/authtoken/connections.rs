@@ -114,14 +114,14 @@ pub struct Ask<'a> {
 }
 
 /// The answer to it.
-pub struct Answer {
+pub struct KeystoneResponse {
     /// Its status.
     pub status: u16,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl KeystoneResponse {
     /// Its body, understood.
     pub fn json(&self) -> Result<Value, TokenError> {
         serde_json::from_slice(&self.body).map_err(|_| TokenError::Shape)
@@ -136,14 +136,14 @@ impl Answer {
 type Sender = SendRequest<Full<Bytes>>;
 
 /// The connections.
-pub struct Connections {
+pub struct KeystoneConnections {
     world: World,
     tls: Option<TlsConnector>,
     patience: Duration,
     idle: Mutex<HashMap<(bool, String), Vec<Sender>>>,
 }
 
-impl Connections {
+impl KeystoneConnections {
     /// As configured; none is made yet.
     pub fn new(settings: &AuthTokenSettings, world: &World, options: &Scope) -> Result<Self, SettingsError> {
         Ok(Self {
@@ -155,7 +155,7 @@ impl Connections {
     }
 
     /// Asks, on a connection that is open or on a new one.
-    pub async fn send(&self, ask: &Ask<'_>) -> Result<Answer, Unreachable> {
+    pub async fn send(&self, ask: &Ask<'_>) -> Result<KeystoneResponse, Unreachable> {
         let place = (ask.url.tls, ask.url.authority());
         let work = async {
             while let Some(sender) = self.take_idle(&place) {
@@ -198,7 +198,12 @@ impl Connections {
         Ok(sender)
     }
 
-    async fn exchange(&self, place: &(bool, String), mut sender: Sender, ask: &Ask<'_>) -> Result<Answer, Unreachable> {
+    async fn exchange(
+        &self,
+        place: &(bool, String),
+        mut sender: Sender,
+        ask: &Ask<'_>,
+    ) -> Result<KeystoneResponse, Unreachable> {
         let request = request(ask, &place.1).ok_or(Unreachable::Unspeakable)?;
         let broken = |error: &dyn std::fmt::Display| Unreachable::Broken(error.to_string());
         let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
@@ -214,7 +219,7 @@ impl Connections {
                 senders.push(sender);
             }
         }
-        Ok(Answer {
+        Ok(KeystoneResponse {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.to_bytes(),

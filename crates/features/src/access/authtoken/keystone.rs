@@ -5,7 +5,7 @@
 //! that token names, or at `auth_url` when it names none.
 //! Always holds: the password and tokens are in no message; at most [`MOST_AT_ONCE`] questions are under way.
 
-use super::connections::{Answer, Ask, Connections, Unreachable, Url};
+use super::connections::{Ask, KeystoneConnections, KeystoneResponse, Unreachable, Url};
 use identity::keystone::{Token, TokenError};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ pub(super) struct Keystone {
     interface: String,
     region: String,
     retries: u32,
-    connections: Connections,
+    connections: KeystoneConnections,
     world: World,
     session: RwLock<Option<Arc<Session>>>,
     login: Mutex<()>,
@@ -66,7 +66,7 @@ impl Keystone {
             interface: settings.interface.clone(),
             region: settings.region_name.clone(),
             retries: settings.http_request_max_retries,
-            connections: Connections::new(settings, world, options)?,
+            connections: KeystoneConnections::new(settings, world, options)?,
             world: world.clone(),
             session: RwLock::default(),
             login: Mutex::default(),
@@ -90,7 +90,12 @@ impl Keystone {
         Err(Unavailable::Status(401))
     }
 
-    async fn ask_about(&self, session: &Session, subject: &str, allow_expired: bool) -> Result<Answer, Unavailable> {
+    async fn ask_about(
+        &self,
+        session: &Session,
+        subject: &str,
+        allow_expired: bool,
+    ) -> Result<KeystoneResponse, Unavailable> {
         let query = if allow_expired {
             "nocatalog&allow_expired=1"
         } else {
@@ -123,7 +128,7 @@ impl Keystone {
         self.session.read().clone().filter(|session| session.expires > soon)
     }
 
-    /// Logs in again unless somebody has done so meanwhile.
+    /// Logs in again unless another request has done so meanwhile.
     async fn renew(&self, old: &Arc<Session>) -> Result<Arc<Session>, Unavailable> {
         let _turn = self.login.lock().await;
         match self.current().filter(|session| !Arc::ptr_eq(session, old)) {
@@ -173,7 +178,7 @@ impl Keystone {
     }
 
     /// Sends, and again after a pause when it did not get there.
-    async fn send(&self, ask: Ask<'_>) -> Result<Answer, Unavailable> {
+    async fn send(&self, ask: Ask<'_>) -> Result<KeystoneResponse, Unavailable> {
         let mut pause = Duration::from_millis(500);
         for _ in 0..self.retries {
             match self.connections.send(&ask).await {
@@ -228,10 +233,10 @@ mod tests {
             project_domain_name: "P".into(),
             ..AuthTokenSettings::default()
         };
-        let said = credentials(&settings);
-        let user = &said["auth"]["identity"]["password"]["user"];
+        let sent = credentials(&settings);
+        let user = &sent["auth"]["identity"]["password"]["user"];
         assert_eq!((&user["name"], &user["domain"]["id"]), (&json!("swift"), &json!("u")));
-        assert_eq!(said["auth"]["scope"]["project"]["domain"], json!({"name": "P"}));
+        assert_eq!(sent["auth"]["scope"]["project"]["domain"], json!({"name": "P"}));
         let by_id = AuthTokenSettings {
             user_id: "i".into(),
             ..AuthTokenSettings::default()

@@ -4,7 +4,7 @@
 //! takes little memory; fields behind a file do not count for it.
 
 use super::FormRefusal;
-use crate::access::signatures::{KeyScope, Keys, Signature};
+use crate::access::signatures::{KeyScope, Signature, SigningKeys};
 use settings::kinds::Digests;
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ impl Fields {
     }
 
     /// Whose signature the form has.
-    pub fn scope(&self, path: &str, keys: &Keys, allowed: &Digests) -> Option<(KeyScope, &'static str)> {
+    pub fn scope(&self, path: &str, keys: &SigningKeys, allowed: &Digests) -> Option<(KeyScope, &'static str)> {
         let signature = Signature::parse(std::str::from_utf8(self.get("signature")).ok()?)?;
         if !signature.is_allowed(allowed) {
             return None;

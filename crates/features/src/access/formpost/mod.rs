@@ -20,7 +20,7 @@ pub mod multipart;
 #[cfg(test)]
 mod tests;
 
-use crate::access::signatures::{KeyScope, Keys, Within, info_of};
+use crate::access::signatures::{KeyScope, SigningKeys, Within, info_of};
 use crate::bulk::delete::add_agent;
 use fields::{Fields, MAX_VALUE};
 use futures_util::future::join;
@@ -46,7 +46,7 @@ pub struct FormPost {
     statsd: Statsd,
 }
 
-/// Who asks, for those behind.
+/// The requesting user, for the features behind.
 const USER: &str = ".wsgi.formpost";
 /// In the access log.
 const SOURCE: &str = "FP";
@@ -91,7 +91,7 @@ impl FormPost {
         }
     }
 
-    /// With the digests of good signatures told to `statsd`.
+    /// With the digests of good signatures reported to `statsd`.
     pub fn counting(self, statsd: Statsd) -> Self {
         Self { statsd, ..self }
     }
@@ -155,7 +155,7 @@ impl FormPost {
         let Some((entity, container)) = entity.and_then(|entity| Some((entity, entity.container.as_deref()?))) else {
             return Err(refused);
         };
-        let keys = Keys::of(next.info(), &entity.account, container).await;
+        let keys = SigningKeys::of(next.info(), &entity.account, container).await;
         let scope = fields.scope(&request.path, &keys, &self.settings.allowed_digests);
         let (scope, digest) = scope.ok_or(refused)?;
         self.statsd.count(format_args!("formpost.digests.{digest}"), 1);
@@ -264,7 +264,7 @@ async fn store(mut put: ClientRequest, next: &Next, form: &mut Multipart, limit:
     fed.map(|()| response.status().as_u16())
 }
 
-/// Hands a part over until its end, or until nobody wants it any more. What is not whole ends in an error: it is
+/// Hands a part over until its end, or until its reader is gone. What is not whole ends in an error: it is
 /// not stored.
 async fn feed_part(feed: Feed, form: &mut Multipart, limit: u64) -> Result<(), FormRefusal> {
     let mut passed = 0;
@@ -292,7 +292,7 @@ async fn feed_part(feed: Feed, form: &mut Multipart, limit: u64) -> Result<(), F
     }
 }
 
-/// What the browser is told, or where it is sent.
+/// The answer to the browser, or where it is redirected.
 fn answer(outcome: &Outcome, fields: &Fields) -> Result<Response, FormRefusal> {
     let Some(redirect) = fields.some("redirect") else {
         let status = reply::status_line(outcome.code);

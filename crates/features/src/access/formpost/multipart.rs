@@ -237,7 +237,8 @@ pub fn parameters_of(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Where a quoted string ends: at the first quote that a semicolon follows, or nothing; browsers need not escape others.
+/// Where a quoted string ends: at the first quote that a semicolon follows, or nothing; browsers need not escape
+/// others.
 fn end_of_quoted(text: &str) -> usize {
     let ends = |(at, _): &(usize, &str)| text[at + 1..].is_empty() || text[at + 1..].starts_with(';');
     text.match_indices('"').find(ends).map_or(text.len(), |(at, _)| at)

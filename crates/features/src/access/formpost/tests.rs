@@ -20,9 +20,9 @@ impl Core for Stored {
         if request.path.contains("none") {
             return reply::status(404);
         }
-        let told = ["content-type", "content-encoding", "x-delete-at"]
+        let sent = ["content-type", "content-encoding", "x-delete-at"]
             .map(|name| request.header(name).unwrap_or("-").to_owned());
-        let line = format!("{} {} {}", request.method, request.path, told.join(" "));
+        let line = format!("{} {} {}", request.method, request.path, sent.join(" "));
         let user = request.remote_user.clone().unwrap_or_default();
         match request.body.collect(1000).await {
             Ok(body) => self
@@ -105,7 +105,7 @@ async fn post(path: &str, form: &[u8]) -> (Response, Vec<String>) {
     (response, kept)
 }
 
-async fn told(path: &str, form: &[u8]) -> (u16, String, usize) {
+async fn outcome_of(path: &str, form: &[u8]) -> (u16, String, usize) {
     let (response, kept) = post(path, form).await;
     let text = response.body().as_whole().unwrap();
     (
@@ -203,20 +203,20 @@ async fn forms_are_refused_as_openstack_refuses_them() {
     ] {
         let (code, text, stored) = expected;
         assert_eq!(
-            told("/v1/a/c/p", &form(&fields, files)).await,
+            outcome_of("/v1/a/c/p", &form(&fields, files)).await,
             (code, text.to_owned(), stored)
         );
     }
     let form = form(&good, &file);
     let invalid = (401, "FormPost: Invalid Signature".to_owned(), 0);
     for path in ["/v1/a/c/q", "/v2/a/c/p", "/v1/a", "/x"] {
-        assert_eq!(told(path, &form).await, invalid, "{path}");
+        assert_eq!(outcome_of(path, &form).await, invalid, "{path}");
     }
     assert_eq!(
-        told("/v1/a/c/p", b"x").await,
+        outcome_of("/v1/a/c/p", b"x").await,
         (400, "FormPost: invalid starting boundary".to_owned(), 0)
     );
-    let cut = told("/v1/a/c/p", &form[..form.len() - 8]).await;
+    let cut = outcome_of("/v1/a/c/p", &form[..form.len() - 8]).await;
     assert_eq!(cut, (400, "FormPost: unexpected end of form".to_owned(), 0));
 }
 
@@ -230,7 +230,7 @@ async fn browsers_are_sent_on() {
     let page = response.body().as_whole().unwrap();
     assert!(String::from_utf8_lossy(&page).contains("href=\"http://x/?q=&quot;&status=400"));
     let fields = signed("/v1/a/c/p", "http://x/\r\nx: y", "3", "1");
-    let (code, text, _) = told("/v1/a/c/p", &form(&fields, &[("f", "")])).await;
+    let (code, text, _) = outcome_of("/v1/a/c/p", &form(&fields, &[("f", "")])).await;
     assert_eq!((code, text.as_str()), (400, "FormPost: redirect is no address"));
 }
 

@@ -1,4 +1,4 @@
-//! `Content-Disposition` of what a signed address gives: a file to keep, unless somebody says otherwise.
+//! `Content-Disposition` of what a signed address gives: a file to keep, unless a header or the query says otherwise.
 //!
 //! Always holds: what comes from names and queries is percent-encoded, so it cannot end a header or a quoted
 //! string.
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(filename: Option<&str>, inline: bool, stored: Option<&str>, name: &str) -> String {
+    fn header_of(filename: Option<&str>, inline: bool, stored: Option<&str>, name: &str) -> String {
         let wishes = Wishes {
             filename: filename.map(str::as_bytes),
             inline,
@@ -72,21 +72,21 @@ mod tests {
     #[test]
     fn as_openstack_answers() {
         assert_eq!(
-            told(None, false, None, "o"),
+            header_of(None, false, None, "o"),
             "attachment; filename=\"o\"; filename*=UTF-8''o"
         );
         assert_eq!(
-            told(None, false, None, "p/q/ü \"x\\;y/"),
+            header_of(None, false, None, "p/q/ü \"x\\;y/"),
             "attachment; filename=\"%C3%BC %22x%5C%3By\"; filename*=UTF-8''%C3%BC%20%22x%5C%3By"
         );
-        assert_eq!(told(None, false, Some("inline; x=y"), "o"), "inline; x=y");
-        assert_eq!(told(None, true, Some("x"), "o"), "inline");
+        assert_eq!(header_of(None, false, Some("inline; x=y"), "o"), "inline; x=y");
+        assert_eq!(header_of(None, true, Some("x"), "o"), "inline");
         assert_eq!(
-            told(Some("z"), true, None, "o"),
+            header_of(Some("z"), true, None, "o"),
             "inline; filename=\"z\"; filename*=UTF-8''z"
         );
         assert_eq!(
-            told(Some("/i/want/it/"), false, Some("x"), "o"),
+            header_of(Some("/i/want/it/"), false, Some("x"), "o"),
             "attachment; filename=\"/i/want/it/\"; filename*=UTF-8''/i/want/it/"
         );
     }
@@ -94,7 +94,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_name_leaves_the_quotes(filename in any::<String>(), name in any::<String>()) {
-            for value in [told(Some(&filename), true, None, ""), told(None, false, None, &name)] {
+            for value in [header_of(Some(&filename), true, None, ""), header_of(None, false, None, &name)] {
                 prop_assert_eq!(value.matches('"').count(), 2);
                 prop_assert!(http::HeaderValue::from_str(&value).is_ok());
             }

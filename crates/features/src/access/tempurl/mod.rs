@@ -1,4 +1,4 @@
-//! Signed addresses: whoever has one may do one thing with one object, or with those of one prefix, for a while.
+//! Signed addresses: a client that has one may do one thing with one object, or with those of one prefix, for a while.
 //!
 //! Stands in front of authentication. The query says `temp_url_sig`, `temp_url_expires` and perhaps
 //! `temp_url_prefix`, `temp_url_ip_range`, `filename` and `inline`.
@@ -21,7 +21,7 @@ pub mod query;
 #[cfg(test)]
 mod tests;
 
-use crate::access::signatures::{KeyScope, Keys, Signature, Within, info_of};
+use crate::access::signatures::{KeyScope, Signature, SigningKeys, Within, info_of};
 use disposition::Wishes;
 use http::header::{CONTENT_DISPOSITION, EXPIRES, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method};
@@ -43,7 +43,7 @@ pub struct TempUrl {
     statsd: Statsd,
 }
 
-/// Who asks, for those behind.
+/// The requesting user, for the features behind.
 const USER: &str = ".wsgi.tempurl";
 /// Headers that would let the holder of an address reach other objects, and how a refusal spells them.
 const NOT_WHEN_WRITING: [(&str, &str); 3] = [
@@ -69,7 +69,7 @@ impl TempUrl {
         }
     }
 
-    /// With the digests of good signatures told to `statsd`.
+    /// With the digests of good signatures reported to `statsd`.
     pub fn counting(self, statsd: Statsd) -> Self {
         Self { statsd, ..self }
     }
@@ -88,7 +88,7 @@ impl TempUrl {
         }
         let path = self.signed_path(request, &signed)?;
         let entity = request.entity.as_deref()?;
-        let keys = Keys::of(next.info(), &entity.account, entity.container.as_deref()?).await;
+        let keys = SigningKeys::of(next.info(), &entity.account, entity.container.as_deref()?).await;
         let range = signed.ip_range.as_deref().map(|range| format!("ip={range}\n"));
         let range = range.unwrap_or_default();
         let texts: Vec<Vec<u8>> = methods_of(&request.method)

@@ -59,7 +59,7 @@ impl Signed {
         Some(signed)
     }
 
-    /// The query that goes on: only what belongs to the signature, so that nobody who has a signed address
+    /// The query that goes on: only what belongs to the signature, so that no client that has a signed address
     /// can ask for more than it was made for.
     pub fn query(&self) -> String {
         let mut query = format!(

@@ -8,10 +8,10 @@ use settings::kinds::DigestKind;
 use world::clock::RealClock;
 
 /// An account with the key `akey`, with containers whose key is `ckey`.
-struct Told;
+struct SignedCore;
 
 #[async_trait::async_trait]
-impl Core for Told {
+impl Core for SignedCore {
     async fn handle(&self, mut request: ClientRequest) -> Response {
         if let Some(authorizer) = request.authorizer.clone()
             && let Err(refusal) = authorizer.authorize(&mut request, self).await
@@ -33,7 +33,7 @@ impl Core for Told {
 }
 
 #[async_trait::async_trait]
-impl InfoSource for Told {
+impl InfoSource for SignedCore {
     async fn account(&self, _account: &str) -> Arc<AccountInfo> {
         let meta = [("temp-url-key".to_owned(), "akey".to_owned())].into();
         Arc::new(AccountInfo {
@@ -60,7 +60,7 @@ fn target(key: &str, method: &str, path: &str) -> String {
 
 async fn ask(request: ClientRequest) -> Response {
     let feature = TempUrl::new(TempUrlSettings::default(), Arc::new(RealClock::new()));
-    Pipeline::new(vec![Arc::new(feature)], Arc::new(Told))
+    Pipeline::new(vec![Arc::new(feature)], Arc::new(SignedCore))
         .run(request)
         .await
 }

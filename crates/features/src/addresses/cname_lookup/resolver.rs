@@ -30,11 +30,11 @@ pub struct Alias {
 
 /// Why nothing is known about a name.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum LookupFailure {
     /// Not one that can be asked about.
     #[error("this is no host name")]
     NoName,
-    /// Nobody answered in time.
+    /// No server answered in time.
     #[error("no answer within {PATIENCE:?}")]
     TooLate,
     /// What the resolver says.
@@ -46,7 +46,7 @@ pub enum Failure {
 #[async_trait::async_trait]
 pub trait Resolver: Send + Sync {
     /// What `name` is an alias of; `None` when it is known to be none.
-    async fn alias(&self, name: &str) -> Result<Option<Alias>, Failure>;
+    async fn alias(&self, name: &str) -> Result<Option<Alias>, LookupFailure>;
 }
 
 /// DNS.
@@ -57,7 +57,7 @@ pub struct Dns {
 
 impl Dns {
     /// Asks these servers, or the machine's when there are none.
-    pub fn new(servers: &[SocketAddr], clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub fn new(servers: &[SocketAddr], clock: Arc<dyn Clock>) -> Result<Self, LookupFailure> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio()?
         } else {
@@ -84,13 +84,13 @@ fn server(address: &SocketAddr) -> NameServerConfig {
 
 #[async_trait::async_trait]
 impl Resolver for Dns {
-    async fn alias(&self, name: &str) -> Result<Option<Alias>, Failure> {
-        let mut name = Name::from_utf8(name).map_err(|_| Failure::NoName)?;
+    async fn alias(&self, name: &str) -> Result<Option<Alias>, LookupFailure> {
+        let mut name = Name::from_utf8(name).map_err(|_| LookupFailure::NoName)?;
         // As a whole name, so that no search list of the machine is tried.
         name.set_fqdn(true);
         let asked = self.resolver.lookup(name, RecordType::CNAME);
         match timeout(&*self.clock, PATIENCE, asked).await {
-            Err(_) => Err(Failure::TooLate),
+            Err(_) => Err(LookupFailure::TooLate),
             Ok(Err(error)) if error.is_no_records_found() => Ok(None),
             Ok(Err(error)) => Err(error.into()),
             Ok(Ok(lookup)) => Ok(lookup.answers().iter().find_map(|record| match &record.data {

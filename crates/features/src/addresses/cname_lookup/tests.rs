@@ -16,11 +16,11 @@ struct Table {
 
 #[async_trait::async_trait]
 impl Resolver for Table {
-    async fn alias(&self, name: &str) -> Result<Option<Alias>, Failure> {
+    async fn alias(&self, name: &str) -> Result<Option<Alias>, LookupFailure> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         match self.rows.iter().find(|row| row.0 == name) {
             None | Some((_, "", _)) => Ok(None),
-            Some((_, "!", _)) => Err(Failure::TooLate),
+            Some((_, "!", _)) => Err(LookupFailure::TooLate),
             Some((_, to, seconds)) => Ok(Some(Alias {
                 to: (*to).to_owned(),
                 ttl: Duration::from_secs(*seconds),
@@ -244,7 +244,7 @@ async fn dns_is_asked() {
         server.abort();
     }
     let dns = Dns::new(&[([127, 0, 0, 1], 1).into()], Arc::new(RealClock::new())).unwrap();
-    assert!(matches!(dns.alias("a..b").await, Err(Failure::NoName)));
+    assert!(matches!(dns.alias("a..b").await, Err(LookupFailure::NoName)));
     assert!(dns.alias("photos.org").await.is_err());
 }
 

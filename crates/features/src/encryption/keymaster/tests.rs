@@ -28,7 +28,7 @@ fn start(key: &Key) -> String {
     vocabulary::hex::encode(&key.bytes()[..4])
 }
 
-fn shown(keys: Result<Keys, KeyError>) -> String {
+fn shown(keys: Result<EncryptionKeys, KeyError>) -> String {
     match keys {
         Ok(keys) => {
             let object = keys.object.as_ref().map_or("-".into(), start);

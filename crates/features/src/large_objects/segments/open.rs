@@ -3,7 +3,7 @@
 //! Always holds: it is what the manifest says, by entity tag and size, or it is not opened; it ends properly
 //! only with as many bytes as it announced and, where all of it is read, with those of its entity tag.
 
-use super::{ObjectPiece, text};
+use super::{ObjectPiece, SegmentFailure, text};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG};
@@ -57,7 +57,7 @@ impl Found {
 }
 
 /// A segment that is being sent.
-pub(super) struct Open {
+pub(super) struct OpenSegment {
     pub(super) path: EntityPath,
     etag: String,
     body: Body,
@@ -67,12 +67,12 @@ pub(super) struct Open {
     md5: Option<Md5>,
 }
 
-impl Open {
+impl OpenSegment {
     /// The answer to a GET of `piece`; `Err` says why it is not what the manifest says.
-    pub(super) fn of(piece: ObjectPiece, response: Response) -> Result<Self, String> {
+    pub(super) fn of(piece: ObjectPiece, response: Response) -> Result<Self, SegmentFailure> {
         let found = Found::of(&response);
         if let Some(problem) = found.problem(&piece) {
-            return Err(problem);
+            return Err(SegmentFailure::Conflict(problem));
         }
         let is_whole = response.status() != StatusCode::PARTIAL_CONTENT;
         let expected = match &piece.range {

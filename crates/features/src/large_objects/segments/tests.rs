@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::request;
-use crate::testing_store::{Store, Through, etag, told};
+use crate::testing_store::{Store, Through, etag, read_text};
 use futures_util::FutureExt;
 use world::World;
 
@@ -8,7 +8,7 @@ struct Listed(VecDeque<Piece>);
 
 #[async_trait::async_trait]
 impl Pieces for Listed {
-    async fn next(&mut self, _asking: &Asking) -> Result<Option<Piece>, Failure> {
+    async fn next(&mut self, _asking: &Asking) -> Result<Option<Piece>, SegmentFailure> {
         Ok(self.0.pop_front())
     }
 }
@@ -41,7 +41,7 @@ async fn joined(store: &Store, pieces: Vec<Piece>, length: Option<u64>) -> Resul
     });
     let response = store.ask(through, request("GET", "/v1/a/c/large")).await;
     match response.status() == 200 {
-        true => told(response).await,
+        true => read_text(response).await,
         false => Err(response.status().as_u16().to_string()),
     }
 }

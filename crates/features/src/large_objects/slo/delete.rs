@@ -54,7 +54,7 @@ pub(super) async fn handle(shared: &Arc<Shared>, request: ClientRequest, next: N
 }
 
 /// Why a manifest's segments are not known.
-pub(super) enum Refusal {
+pub(super) enum DeleteRefusal {
     /// There is no such object.
     NotFound,
     /// The client may not read it.
@@ -67,21 +67,21 @@ pub(super) enum Refusal {
     Unavailable,
 }
 
-impl Refusal {
+impl DeleteRefusal {
     pub(super) fn text(&self) -> &'static str {
         match self {
-            Refusal::NotFound => "SLO manifest not found",
-            Refusal::Unauthorised => "401 Unauthorized",
-            Refusal::NotLarge => "Not an SLO manifest",
-            Refusal::Unreadable => "Unable to load SLO manifest",
-            Refusal::Unavailable => "Unable to load SLO manifest or segment.",
+            DeleteRefusal::NotFound => "SLO manifest not found",
+            DeleteRefusal::Unauthorised => "401 Unauthorized",
+            DeleteRefusal::NotLarge => "Not an SLO manifest",
+            DeleteRefusal::Unreadable => "Unable to load SLO manifest",
+            DeleteRefusal::Unavailable => "Unable to load SLO manifest or segment.",
         }
     }
 
     /// What a deletion of many counts it as: gone already, or a failure.
     fn counts_as(&self) -> u16 {
         match self {
-            Refusal::NotFound => 404,
+            DeleteRefusal::NotFound => 404,
             _ => 400,
         }
     }
@@ -89,10 +89,10 @@ impl Refusal {
     /// As an answer by itself.
     pub(super) fn response(&self) -> Response {
         let code = match self {
-            Refusal::NotFound => 404,
-            Refusal::Unauthorised => return reply::status(401),
-            Refusal::NotLarge => 400,
-            Refusal::Unreadable | Refusal::Unavailable => 500,
+            DeleteRefusal::NotFound => 404,
+            DeleteRefusal::Unauthorised => return reply::status(401),
+            DeleteRefusal::NotLarge => 400,
+            DeleteRefusal::Unreadable | DeleteRefusal::Unavailable => 500,
         };
         reply::html(code, self.text().into())
     }
@@ -104,20 +104,20 @@ pub(super) async fn segments(
     next: &Next,
     path: EntityPath,
     query: String,
-) -> Result<Vec<Segment>, Refusal> {
+) -> Result<Vec<Segment>, DeleteRefusal> {
     let mut request = client.subrequest(Method::GET, path, SOURCE);
     request.query = query;
     request.headers.insert(USER_AGENT, agent(client, "MultipartDELETE"));
     let response = next.clone().run(request).await;
     match response.status() {
-        StatusCode::NOT_FOUND => return Err(Refusal::NotFound),
-        StatusCode::UNAUTHORIZED => return Err(Refusal::Unauthorised),
-        status if !status.is_success() => return Err(Refusal::Unavailable),
-        _ if !is_large(response.headers()) => return Err(Refusal::NotLarge),
+        StatusCode::NOT_FOUND => return Err(DeleteRefusal::NotFound),
+        StatusCode::UNAUTHORIZED => return Err(DeleteRefusal::Unauthorised),
+        status if !status.is_success() => return Err(DeleteRefusal::Unavailable),
+        _ if !is_large(response.headers()) => return Err(DeleteRefusal::NotLarge),
         _ => {}
     }
-    let json = collect(response).await.map_err(|_| Refusal::Unavailable)?;
-    manifest::read(&json).map_err(|_| Refusal::Unreadable)
+    let json = collect(response).await.map_err(|_| DeleteRefusal::Unavailable)?;
+    manifest::read(&json).map_err(|_| DeleteRefusal::Unreadable)
 }
 
 /// Something to delete.

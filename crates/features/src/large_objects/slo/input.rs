@@ -11,21 +11,22 @@ use base64::Engine;
 use bytes::Bytes;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
 use vocabulary::RangeSet;
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Entry {
+pub(crate) enum ManifestEntry {
     /// These bytes.
     Data(Bytes),
     /// An object, to be looked up.
-    Object(Wish),
+    Object(WantedObject),
 }
 
 /// What a client says of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Wish {
+pub(crate) struct WantedObject {
     /// As it was sent, for messages.
     pub(crate) path: String,
     pub(crate) etag: Option<String>,
@@ -33,7 +34,7 @@ pub(crate) struct Wish {
     pub(crate) range: Option<RangeSet>,
 }
 
-impl Wish {
+impl WantedObject {
     /// `/container/object`.
     pub(crate) fn name(&self) -> String {
         format!("/{}", self.path.trim_start_matches('/'))
@@ -42,29 +43,44 @@ impl Wish {
 
 /// Why a manifest is refused: 400 with this text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ManifestRefusal {
     /// It is no list at all. Swift calls this one HTML.
     Whole(&'static str),
     /// A line per problem.
     Lines(String),
 }
 
-/// Problems that are told one by one: a manifest of millions of empty entries is not worth millions of lines.
+/// What is wrong with one entry, for the client.
+struct EntryProblem(Cow<'static, str>);
+
+impl From<&'static str> for EntryProblem {
+    fn from(text: &'static str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for EntryProblem {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Problems that are reported one by one: a manifest of millions of empty entries is not worth millions of lines.
 const MOST_PROBLEMS: usize = 1000;
 /// Some editors begin a file with it; Python's JSON passes over it, too.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 const TOO_SMALL: &str = "too small; each segment must be at least 1 byte.";
 
-/// Reads the manifest that is to be stored as `/container/object`; of one with more than `most` objects no more than are
-/// needed to see that.
-pub(crate) fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<Entry>, Refusal> {
+/// Reads the manifest that is to be stored as `/container/object`; of one with more than `most` objects no more
+/// than are needed to see that.
+pub(crate) fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<ManifestEntry>, ManifestRefusal> {
     let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(json);
-    let not_json = |_| Refusal::Whole("Manifest must be valid JSON.\n");
+    let not_json = |_| ManifestRefusal::Whole("Manifest must be valid JSON.\n");
     // Once to see what it is, which needs no memory, however many entries there are.
     serde_json::from_slice::<IgnoredAny>(json).map_err(not_json)?;
     if !json.trim_ascii_start().starts_with(b"[") {
-        return Err(Refusal::Whole("Manifest must be a list.\n"));
+        return Err(ManifestRefusal::Whole("Manifest must be a list.\n"));
     }
     let mut reading = Reading {
         own_name,
@@ -85,7 +101,7 @@ pub(crate) fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<Entry
 struct Reading<'a> {
     own_name: &'a str,
     most: usize,
-    entries: Vec<Entry>,
+    entries: Vec<ManifestEntry>,
     objects: usize,
     has_data: bool,
     problems: String,
@@ -131,7 +147,7 @@ impl Reading<'_> {
             // One too many tells that there are.
             Ok(entry) if self.objects <= self.most.saturating_add(1) => self.entries.push(entry),
             Ok(_) => {}
-            Err(problem) => self.refuse(index, &problem),
+            Err(problem) => self.refuse(index, &problem.0),
         }
     }
 
@@ -143,19 +159,19 @@ impl Reading<'_> {
         }
     }
 
-    fn finish(mut self) -> Result<Vec<Entry>, Refusal> {
+    fn finish(mut self) -> Result<Vec<ManifestEntry>, ManifestRefusal> {
         if self.has_data && self.objects == 0 {
             self.problems
                 .push_str("Inline data segments require at least one object-backed segment.\n");
         }
         match self.problems.is_empty() {
             true => Ok(self.entries),
-            false => Err(Refusal::Lines(self.problems)),
+            false => Err(ManifestRefusal::Lines(self.problems)),
         }
     }
 }
 
-fn check_keys(fields: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
+fn check_keys(fields: &Map<String, Value>, known: &[&str]) -> Result<(), EntryProblem> {
     let mut extra: Vec<&str> = fields
         .keys()
         .map(String::as_str)
@@ -165,16 +181,16 @@ fn check_keys(fields: &Map<String, Value>, known: &[&str]) -> Result<(), String>
         return Ok(());
     }
     extra.sort_unstable();
-    Err(format!("extraneous keys \"{}\"", extra.join("\", \"")))
+    Err(format!("extraneous keys \"{}\"", extra.join("\", \"")).into())
 }
 
-fn read_data(fields: &Map<String, Value>) -> Result<Entry, String> {
+fn read_data(fields: &Map<String, Value>) -> Result<ManifestEntry, EntryProblem> {
     check_keys(fields, &["data"])?;
     let data = fields.get("data").and_then(Value::as_str).and_then(decode);
     let data = data.ok_or("data must be valid base64")?;
     match data.is_empty() {
         true => Err(TOO_SMALL.into()),
-        false => Ok(Entry::Data(data.into())),
+        false => Ok(ManifestEntry::Data(data.into())),
     }
 }
 
@@ -188,7 +204,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(format!("{bare}{}", &"==="[..needed])).ok()
 }
 
-fn read_object(fields: Map<String, Value>, own_name: &str, is_last: bool) -> Result<Entry, String> {
+fn read_object(fields: Map<String, Value>, own_name: &str, is_last: bool) -> Result<ManifestEntry, EntryProblem> {
     check_keys(&fields, &["path", "etag", "size_bytes", "range"])?;
     let path = match fields.get("path") {
         Some(Value::String(path)) => path.clone(),
@@ -219,13 +235,13 @@ fn read_object(fields: Map<String, Value>, own_name: &str, is_last: bool) -> Res
         Some(Value::String(text)) => Some(read_range(text, size)?),
         Some(_) => return Err("invalid range".into()),
     };
-    let wish = Wish {
+    let wish = WantedObject {
         path,
         etag,
         size,
         range,
     };
-    Ok(Entry::Object(wish))
+    Ok(ManifestEntry::Object(wish))
 }
 
 /// As Python's `int` reads it.
@@ -242,7 +258,7 @@ fn read_size(value: &Value) -> Option<i128> {
     }
 }
 
-fn read_range(text: &str, size: Option<i128>) -> Result<RangeSet, String> {
+fn read_range(text: &str, size: Option<i128>) -> Result<RangeSet, EntryProblem> {
     let range = RangeSet::parse(&format!("bytes={text}")).ok_or("invalid range")?;
     if text.contains(',') {
         return Err("multiple ranges (only one allowed)".into());
@@ -262,8 +278,8 @@ mod tests {
     fn refused(json: &str) -> String {
         match read(json.as_bytes(), "/c2/m", 3) {
             Ok(_) => "taken".into(),
-            Err(Refusal::Whole(text)) => text.into(),
-            Err(Refusal::Lines(text)) => text,
+            Err(ManifestRefusal::Whole(text)) => text.into(),
+            Err(ManifestRefusal::Lines(text)) => text,
         }
     }
 
@@ -338,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_neither_kept_nor_told() {
+    fn what_is_too_much_is_neither_kept_nor_reported() {
         let objects = format!("[{}]", [r#"{"path": "/c/o"}"#; 9].join(","));
         assert_eq!(read(objects.as_bytes(), "/c/m", 3).map(|entries| entries.len()), Ok(4));
         let text = refused(&format!("[{}]", vec!["{}"; 5000].join(",")));

@@ -201,7 +201,7 @@ mod tests {
 
     const STORED: &str = r#"[{"name": "/c/a", "bytes": 5, "hash": "594f803b380a41396ed63dca39503542", "content_type": "application/octet-stream", "last_modified": "2026-11-20T15:17:12.000000"}, {"name": "/c/b", "bytes": 10, "hash": "82136b4240d6ce4ea7d03e51469a393b", "content_type": "application/octet-stream", "last_modified": "2026-11-20T15:17:12.000000", "range": "2-5"}, {"data": "eHl6"}]"#;
 
-    /// Stored, listed and told by OpenStack Swift for `aaaaa`, `bbbb` of another and `xyz`.
+    /// Stored, listed and sent by OpenStack Swift for `aaaaa`, `bbbb` of another and `xyz`.
     #[test]
     fn a_manifest_of_openstacks() {
         let segments = read(STORED.as_bytes()).unwrap();

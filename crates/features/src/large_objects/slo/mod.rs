@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use settings::SloSettings;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{EntityPath, HashPrefix};
+use vocabulary::{EntityPath, Fault, HashPrefix};
 use world::{Clock, World};
 
 /// Marks a manifest.
@@ -101,9 +101,13 @@ impl Feature for StaticLargeObjects {
         }
         let manifest = manifest_parameter(&request);
         match &request.method {
-            &Method::GET | &Method::HEAD => read::handle(&self.0, request, next, manifest == Wish::Get).await,
-            &Method::PUT if manifest == Wish::Put => Box::pin(upload::handle(&self.0, request, next)).await,
-            &Method::DELETE if manifest == Wish::Delete => Box::pin(self.delete(request, next)).await,
+            &Method::GET | &Method::HEAD => {
+                read::handle(&self.0, request, next, manifest == ManifestParameter::Get).await
+            }
+            &Method::PUT if manifest == ManifestParameter::Put => {
+                Box::pin(upload::handle(&self.0, request, next)).await
+            }
+            &Method::DELETE if manifest == ManifestParameter::Delete => Box::pin(self.delete(request, next)).await,
             &Method::PUT | &Method::POST | &Method::DELETE if request.headers.contains_key(&STATIC_LARGE_OBJECT) => {
                 reply::html(400, RESERVED.into())
             }
@@ -148,25 +152,25 @@ async fn about_container(entity: &EntityPath, request: ClientRequest, next: Next
 
 /// `multipart-manifest=…`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum ManifestParameter {
     Nothing,
     Get,
     Put,
     Delete,
 }
 
-fn manifest_parameter(request: &ClientRequest) -> Wish {
+fn manifest_parameter(request: &ClientRequest) -> ManifestParameter {
     if request.query.is_empty() {
-        return Wish::Nothing;
+        return ManifestParameter::Nothing;
     }
     match request.param("multipart-manifest") {
         Some(Ok(value)) => match value.as_str() {
-            "get" => Wish::Get,
-            "put" => Wish::Put,
-            "delete" => Wish::Delete,
-            _ => Wish::Nothing,
+            "get" => ManifestParameter::Get,
+            "put" => ManifestParameter::Put,
+            "delete" => ManifestParameter::Delete,
+            _ => ManifestParameter::Nothing,
         },
-        _ => Wish::Nothing,
+        _ => ManifestParameter::Nothing,
     }
 }
 
@@ -180,9 +184,9 @@ pub(crate) fn is_large(headers: &HeaderMap) -> bool {
 const MAX_STORED: u64 = 256 * 1024 * 1024;
 
 /// The manifest in an answer.
-async fn collect(response: Response) -> Result<Bytes, String> {
+async fn collect(response: Response) -> Result<Bytes, Fault> {
     let read = response.into_body().collect(MAX_STORED).await;
-    read.map_err(|error| format!("a manifest could not be read: {error}"))
+    read.map_err(|error| Fault::peer(format!("a manifest could not be read: {error}")))
 }
 
 /// Slows down downloads of many small segments.

@@ -1,15 +1,15 @@
 //! GET and HEAD: of the whole, of ranges, of one segment (`part-number`), of the manifest itself.
 //!
-//! The client's request goes to storage as it is, told to judge conditions by the entity tag of the whole
+//! The client's request goes to storage as it is, with the order to judge conditions by the entity tag of the whole
 //! and to send a manifest whole whatever range was asked for. Manifests from before clusters stored that
 //! tag are fetched again and judged here.
 //! Always holds: HEAD asks for no segment; the first segment of a GET has answered before the client gets
 //! a status.
 
 use super::manifest::{self, Segment};
-use super::walk::{Part, Walk};
+use super::walk::{ManifestPart, Walk};
 use super::{ETAG_AT, Pacing, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, collect, is_large};
-use crate::large_objects::conditional_reply::{Wanted, decide, failed, set_range, unsatisfiable, wanted};
+use crate::large_objects::conditional_reply::{WantedRanges, decide, failed, set_range, unsatisfiable, wanted};
 use crate::large_objects::segments::{Asking, Joined, header_text, md5_hex, pass_on, text};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
@@ -257,15 +257,16 @@ struct Whole<'a> {
 impl Whole<'_> {
     async fn read(self) -> Response {
         match wanted(self.request, self.length) {
-            Wanted::Nothing => unsatisfiable(self.headers, self.length),
-            Wanted::Whole => {
+            WantedRanges::Nothing => unsatisfiable(self.headers, self.length),
+            WantedRanges::Whole => {
                 let all = ByteRange {
                     start: 0,
                     end: self.length,
                 };
-                self.send(StatusCode::OK, VecDeque::from([Part::Span(all)])).await
+                self.send(StatusCode::OK, VecDeque::from([ManifestPart::Span(all)]))
+                    .await
             }
-            Wanted::Ranges(ranges) => match ranges[..] {
+            WantedRanges::Ranges(ranges) => match ranges[..] {
                 [range] => self.send_range(range).await,
                 _ => self.send_ranges(&ranges).await,
             },
@@ -300,7 +301,7 @@ impl Whole<'_> {
     async fn send_range(mut self, range: ByteRange) -> Response {
         set_range(&mut self.headers, &range.content_range(self.length));
         self.headers.insert(CONTENT_LENGTH, HeaderValue::from(range.len()));
-        self.send(StatusCode::PARTIAL_CONTENT, VecDeque::from([Part::Span(range)]))
+        self.send(StatusCode::PARTIAL_CONTENT, VecDeque::from([ManifestPart::Span(range)]))
             .await
     }
 
@@ -321,18 +322,18 @@ impl Whole<'_> {
             let range_line = format!("\r\nContent-Range: {}\r\n\r\n", range.content_range(self.length));
             head.extend_from_slice(range_line.as_bytes());
             length += head.len() as u64 + range.len();
-            parts.extend([Part::Data(head.into()), Part::Span(*range)]);
+            parts.extend([ManifestPart::Data(head.into()), ManifestPart::Span(*range)]);
         }
         let end = format!("\r\n--{boundary}--");
         length += end.len() as u64;
-        parts.push_back(Part::Data(Bytes::from(end)));
+        parts.push_back(ManifestPart::Data(Bytes::from(end)));
         let kind = header_text(&format!("multipart/byteranges;boundary={boundary}"));
         self.headers.insert(CONTENT_TYPE, kind);
         self.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         self.send(StatusCode::PARTIAL_CONTENT, parts).await
     }
 
-    async fn send(self, status: StatusCode, parts: VecDeque<Part>) -> Response {
+    async fn send(self, status: StatusCode, parts: VecDeque<ManifestPart>) -> Response {
         let body = match self.request.method == Method::HEAD {
             true => Body::empty(),
             false => match self.join(parts).await {
@@ -346,7 +347,7 @@ impl Whole<'_> {
         response
     }
 
-    async fn join(&self, parts: VecDeque<Part>) -> Result<Body, Response> {
+    async fn join(&self, parts: VecDeque<ManifestPart>) -> Result<Body, Response> {
         let settings = &self.shared.settings;
         let clock = self.shared.world.clock.clone();
         let asking = Asking::new(self.request, self.next.clone(), SOURCE, clock, settings.max_get_time);

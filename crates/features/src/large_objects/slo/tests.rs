@@ -1,7 +1,7 @@
 use super::*;
 use crate::large_objects::segments::text;
 use crate::testing::{request, with_headers};
-use crate::testing_store::{Store, told};
+use crate::testing_store::{Store, read_text};
 use http::HeaderMap;
 use peer::Body;
 
@@ -23,32 +23,32 @@ fn store() -> Store {
     store
 }
 
-struct Told {
+struct SeenReply {
     status: u16,
     headers: HeaderMap,
     body: String,
 }
 
-impl Told {
+impl SeenReply {
     fn header(&self, name: &str) -> &str {
         text(&self.headers, name).unwrap_or("-")
     }
 }
 
-async fn ask(store: &Store, method: &str, target: &str, headers: &[(&'static str, &str)]) -> Told {
+async fn ask(store: &Store, method: &str, target: &str, headers: &[(&'static str, &str)]) -> SeenReply {
     let asked = with_headers(request(method, &format!("/v1/a/{target}")), headers);
     tell(store.ask(slo(), asked).await).await
 }
 
-async fn tell(response: Response) -> Told {
-    Told {
+async fn tell(response: Response) -> SeenReply {
+    SeenReply {
         status: response.status().as_u16(),
         headers: response.headers().clone(),
-        body: told(response).await.unwrap_or_else(|broken| broken),
+        body: read_text(response).await.unwrap_or_else(|broken| broken),
     }
 }
 
-async fn put(store: &Store, target: &str, manifest: &str) -> Told {
+async fn put(store: &Store, target: &str, manifest: &str) -> SeenReply {
     let mut asked = request("PUT", &format!("/v1/a/{target}multipart-manifest=put"));
     asked = with_headers(asked, &[("content-length", &manifest.len().to_string())]);
     asked.body = Body::whole(manifest.to_owned());
@@ -82,7 +82,7 @@ async fn stored_as_openstack_stores_it() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_and_nothing_is_stored() {
+async fn mistakes_are_reported_and_nothing_is_stored() {
     let store = store();
     for (manifest, status, expected) in [
         ("", 400, "Manifest must be valid JSON.\n"),
@@ -145,8 +145,8 @@ async fn read_whole_in_ranges_and_by_part() {
         ("bytes=-3", (206, "bytes 9-11/12", "xyz")),
         ("bytes=rubbish", (200, "-", "aaaaabbbbxyz")),
     ] {
-        let told = ask(&store, "GET", "c/m", &[("range", range)]).await;
-        let shown = (told.status, told.header("content-range"), told.body.as_str());
+        let seen = ask(&store, "GET", "c/m", &[("range", range)]).await;
+        let shown = (seen.status, seen.header("content-range"), seen.body.as_str());
         assert_eq!(shown, expected, "{range}");
     }
     let none = ask(&store, "GET", "c/m", &[("range", "bytes=100-")]).await;
@@ -254,20 +254,20 @@ async fn deleted_with_its_segments() {
         r#"[{"path": "/c/s1"}, {"path": "/c/d"}, {"path": "/c/d"}]"#,
     )
     .await;
-    let told = ask(&store, "DELETE", "c/s2?multipart-manifest=delete", &[]).await;
-    assert_eq!(told.header("content-type"), "text/plain");
+    let seen = ask(&store, "DELETE", "c/s2?multipart-manifest=delete", &[]).await;
+    assert_eq!(seen.header("content-type"), "text/plain");
     assert_eq!(
-        told.body,
+        seen.body,
         "Number Deleted: 5\nNumber Not Found: 1\nResponse Body: \nResponse Status: 200 OK\nErrors:\n"
     );
     assert!(store.objects.lock().is_empty());
     store.put("c/a", "a");
-    let told = ask(&store, "DELETE", "c/a?multipart-manifest=delete", &[]).await;
+    let seen = ask(&store, "DELETE", "c/a?multipart-manifest=delete", &[]).await;
     assert!(
-        told.body
+        seen.body
             .ends_with("400 Bad Request\nErrors:\n/c/a, Not an SLO manifest\n"),
         "{}",
-        told.body
+        seen.body
     );
 }
 
@@ -276,17 +276,17 @@ async fn deleted_later_by_the_expirer() {
     let store = store();
     put(&store, "c/m?", r#"[{"path": "/c/a"}, {"path": "/c/b"}]"#).await;
     store.take_asked();
-    let told = ask(&store, "DELETE", "c/m?multipart-manifest=delete&async=on", &[]).await;
-    assert_eq!(told.status, 204);
+    let seen = ask(&store, "DELETE", "c/m?multipart-manifest=delete&async=on", &[]).await;
+    assert_eq!(seen.status, 204);
     let asked = store.take_asked();
     assert_eq!(asked.len(), 3);
     assert!(asked[1].starts_with("UPDATE /v1/.expiring_objects/"), "{asked:?}");
     assert_eq!(asked[2], "DELETE /v1/a/c/m");
     store.put("s/x", "x");
     put(&store, "c/m?", r#"[{"path": "/c/a"}, {"path": "/s/x"}]"#).await;
-    let told = ask(&store, "DELETE", "c/m?multipart-manifest=delete&async=on", &[]).await;
+    let seen = ask(&store, "DELETE", "c/m?multipart-manifest=delete&async=on", &[]).await;
     assert_eq!(
-        told.body,
+        seen.body,
         "All segments must be in one container. Found segments in \"c\", \"s\""
     );
 }

@@ -6,7 +6,7 @@
 //! at a time; nothing is stored unless every segment is what the client says. With `heartbeat=on` the
 //! status comes in the body, behind spaces.
 
-use super::input::{self, Entry, Refusal};
+use super::input::{self, ManifestEntry, ManifestRefusal};
 use super::manifest::{BASE64, names};
 use super::{ETAG_AT, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, is_large, read};
 use crate::bulk::heartbeat;
@@ -52,7 +52,7 @@ pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, nex
     }
     let clock = shared.world.clock.clone();
     heartbeat::accept(form, shared.beat(), clock, async move {
-        upload.run().await.told(form).await
+        upload.run().await.print(form).await
     })
 }
 
@@ -74,7 +74,7 @@ fn wrong_segments(form: Form, problems: Vec<(String, String)>) -> Response {
 }
 
 /// Reads the client's list.
-async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<Entry>, Response> {
+async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<ManifestEntry>, Response> {
     let (most_bytes, most) = (shared.settings.max_manifest_size, shared.settings.max_manifest_segments);
     let too_large = || reply::html(413, format!("Manifest File > {most_bytes} bytes"));
     let length = request.header(CONTENT_LENGTH.as_str()).map(str::parse::<u64>);
@@ -102,10 +102,13 @@ async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<Ent
         format!("/{}/{}", container.unwrap_or_default(), object.unwrap_or_default())
     });
     let entries = input::read(&json, &own, most).map_err(|refusal| match refusal {
-        Refusal::Whole(text) => reply::html(400, text.into()),
-        Refusal::Lines(text) => reply::plain(400, text),
+        ManifestRefusal::Whole(text) => reply::html(400, text.into()),
+        ManifestRefusal::Lines(text) => reply::plain(400, text),
     })?;
-    let objects = entries.iter().filter(|entry| matches!(entry, Entry::Object(_))).count();
+    let objects = entries
+        .iter()
+        .filter(|entry| matches!(entry, ManifestEntry::Object(_)))
+        .count();
     if objects > most {
         let text = format!("Number of object-backed segments must be <= {most}");
         return Err(reply::html(413, text));
@@ -138,7 +141,7 @@ enum Outcome {
 
 impl Outcome {
     /// As the body of an answer whose status was sent before.
-    async fn told(self, form: Form) -> String {
+    async fn print(self, form: Form) -> String {
         let report = match self {
             Outcome::Wrong(problems) => {
                 let mut report = Report::new().with("Response Status", "400 Bad Request");
@@ -146,12 +149,12 @@ impl Outcome {
                 report.errors = problems;
                 report
             }
-            Outcome::Stored(response) => Self::told_stored(response).await,
+            Outcome::Stored(response) => Self::report_of(response).await,
         };
         report.print(form, "upload")
     }
 
-    async fn told_stored(response: Response) -> Report {
+    async fn report_of(response: Response) -> Report {
         let status = reply::status_line(response.status().as_u16());
         let mut report = Report::new().with("Response Status", status);
         if response.status().is_success() {
@@ -183,7 +186,7 @@ struct Upload {
     shared: Arc<Shared>,
     request: ClientRequest,
     next: Next,
-    entries: Vec<Entry>,
+    entries: Vec<ManifestEntry>,
 }
 
 impl Upload {
@@ -194,8 +197,8 @@ impl Upload {
         let last = self.entries.len().saturating_sub(1);
         for (index, entry) in self.entries.iter().enumerate() {
             match entry {
-                Entry::Data(bytes) => whole.add_data(bytes),
-                Entry::Object(wish) => match seen.get(&wish.name()) {
+                ManifestEntry::Data(bytes) => whole.add_data(bytes),
+                ManifestEntry::Object(wish) => match seen.get(&wish.name()) {
                     None => {}
                     Some(Err(status)) => problems.push((quote(&wish.path), status.clone())),
                     Some(Ok(seen)) => match check(wish, seen, index == last) {
@@ -216,7 +219,7 @@ impl Upload {
         let mut wanted: Vec<String> = Vec::new();
         let mut known: std::collections::HashSet<String> = std::collections::HashSet::new();
         for entry in &self.entries {
-            if let Entry::Object(wish) = entry
+            if let ManifestEntry::Object(wish) = entry
                 && known.insert(wish.name())
             {
                 wanted.push(wish.name());
@@ -310,7 +313,7 @@ impl Seen {
 }
 
 /// What is wrong with a segment; else the range of it that counts.
-fn check(wish: &input::Wish, seen: &Seen, is_last: bool) -> Result<Option<ByteRange>, Vec<&'static str>> {
+fn check(wish: &input::WantedObject, seen: &Seen, is_last: bool) -> Result<Option<ByteRange>, Vec<&'static str>> {
     let mut problems = Vec::new();
     let mut length = seen.length;
     let mut range = None;

@@ -6,7 +6,7 @@
 //! manifests lie at most [`MAX_DEPTH`] deep in each other.
 
 use super::manifest::{self, Content, Object, Segment};
-use crate::large_objects::segments::{Asking, Failure, ObjectPiece, Piece, Pieces, text};
+use crate::large_objects::segments::{Asking, ObjectPiece, Piece, Pieces, SegmentFailure, text};
 use bytes::Bytes;
 use request_pipeline::Response;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 10;
 const KEPT: usize = 10;
 
 /// What is to be sent.
-pub(crate) enum Part {
+pub(crate) enum ManifestPart {
     /// These bytes: what stands between ranges.
     Data(Bytes),
     /// These bytes of the large object.
@@ -40,14 +40,14 @@ struct Frame {
 /// Walks through a large object.
 pub(crate) struct Walk {
     segments: Arc<Vec<Segment>>,
-    parts: VecDeque<Part>,
+    parts: VecDeque<ManifestPart>,
     frames: Vec<Frame>,
     kept: VecDeque<(String, Arc<Vec<Segment>>)>,
     pacing: super::Pacing,
 }
 
 impl Walk {
-    pub(crate) fn new(segments: Arc<Vec<Segment>>, parts: VecDeque<Part>, pacing: super::Pacing) -> Self {
+    pub(crate) fn new(segments: Arc<Vec<Segment>>, parts: VecDeque<ManifestPart>, pacing: super::Pacing) -> Self {
         Self {
             segments,
             parts,
@@ -78,9 +78,9 @@ impl Walk {
         None
     }
 
-    async fn enter(&mut self, asking: &Asking, object: &Object, wanted: ByteRange) -> Result<(), Failure> {
+    async fn enter(&mut self, asking: &Asking, object: &Object, wanted: ByteRange) -> Result<(), SegmentFailure> {
         if self.frames.len() >= MAX_DEPTH {
-            return Err(Failure::Conflict(format!(
+            return Err(SegmentFailure::Conflict(format!(
                 "While processing manifest '{}', max recursion depth was exceeded",
                 asking.large_object()
             )));
@@ -109,13 +109,13 @@ impl Walk {
 
 #[async_trait::async_trait]
 impl Pieces for Walk {
-    async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, Failure> {
+    async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, SegmentFailure> {
         loop {
             let Some(frame) = self.frames.last_mut() else {
                 match self.parts.pop_front() {
                     None => return Ok(None),
-                    Some(Part::Data(bytes)) => return Ok(Some(Piece::Data(bytes))),
-                    Some(Part::Span(wanted)) => self.frames.push(Frame {
+                    Some(ManifestPart::Data(bytes)) => return Ok(Some(Piece::Data(bytes))),
+                    Some(ManifestPart::Span(wanted)) => self.frames.push(Frame {
                         segments: self.segments.clone(),
                         at: 0,
                         begins: 0,
@@ -160,16 +160,17 @@ fn cut(bytes: &Bytes, wanted: ByteRange) -> Bytes {
     bytes.slice(at(wanted.start)..at(wanted.end))
 }
 
-fn path(asking: &Asking, object: &Object) -> Result<EntityPath, Failure> {
+fn path(asking: &Asking, object: &Object) -> Result<EntityPath, SegmentFailure> {
     let names = object.names();
-    let (container, name) = names.ok_or_else(|| Failure::Conflict(format!("{} names no object", object.name)))?;
+    let (container, name) =
+        names.ok_or_else(|| SegmentFailure::Conflict(format!("{} names no object", object.name)))?;
     Ok(EntityPath::account(asking.account())
         .with_container(container)
         .with_object(name))
 }
 
 /// The segments of a large object that is a segment itself.
-async fn fetch(asking: &Asking, object: &Object) -> Result<Vec<Segment>, Failure> {
+async fn fetch(asking: &Asking, object: &Object) -> Result<Vec<Segment>, SegmentFailure> {
     let path = path(asking, object)?;
     let mut request = asking.request(path.clone());
     request.query = "multipart-manifest=get".into();
@@ -177,12 +178,14 @@ async fn fetch(asking: &Asking, object: &Object) -> Result<Vec<Segment>, Failure
     if !response.status().is_success() {
         return Err(asking.refused("submanifest", &path, response).await);
     }
-    let told = super::is_large(response.headers());
+    let is_manifest = super::is_large(response.headers());
     let (etag, size) = slo_etag_and_size(&response);
-    let segments = super::collect(response).await.map_err(Failure::Unavailable)?;
-    let segments = manifest::read(&segments).ok().filter(|_| told);
+    let segments = super::collect(response)
+        .await
+        .map_err(|fault| SegmentFailure::Unavailable(fault.what))?;
+    let segments = manifest::read(&segments).ok().filter(|_| is_manifest);
     let changed = || {
-        Failure::Conflict(format!(
+        SegmentFailure::Conflict(format!(
             "Object segment no longer valid: {} is not the large object with etag {} and {} bytes",
             path.path(),
             object.etag,

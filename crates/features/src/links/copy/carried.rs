@@ -1,4 +1,4 @@
-//! What of a source goes into its copy, and what the client is told of it.
+//! What of a source goes into its copy, and what the answer says of it.
 //!
 //! Always holds: the copy's ETag is checked against the source's where the bytes are the source's own (not
 //! those of a part, nor of a large object's segments); only then what a listing is to say of it is carried over.
@@ -92,8 +92,8 @@ pub(super) struct Carried<'a> {
     version: Option<String>,
 }
 
-/// What the client is told of a copy, besides what any PUT says.
-pub(super) struct Said {
+/// What the answer says of a copy, besides what any PUT says.
+pub(super) struct CopySummary {
     pub(super) headers: HeaderMap,
     /// The source, as it is named to clients.
     pub(super) source: String,
@@ -120,7 +120,7 @@ impl<'a> Carried<'a> {
     }
 
     /// Puts it into the PUT of the destination.
-    pub(super) fn load(self, request: &mut ClientRequest, path: &EntityPath) -> Said {
+    pub(super) fn load(self, request: &mut ClientRequest, path: &EntityPath) -> CopySummary {
         let asked = std::mem::take(&mut request.headers);
         let fresh = asked
             .get("x-fresh-metadata")
@@ -145,7 +145,7 @@ impl<'a> Carried<'a> {
             headers.insert(CONTENT_TYPE, content_type.clone());
         }
         request.headers = headers;
-        self.said(&request.headers, path)
+        self.summary(&request.headers, path)
     }
 
     /// The source's ETag, if the copy must have the same.
@@ -165,7 +165,7 @@ impl<'a> Carried<'a> {
         }
     }
 
-    fn said(&self, stored: &HeaderMap, path: &EntityPath) -> Said {
+    fn summary(&self, stored: &HeaderMap, path: &EntityPath) -> CopySummary {
         let mut headers = HeaderMap::new();
         let container = path.container.as_deref().unwrap_or_default();
         let source = quote(&format!("{container}/{}", path.object.as_deref().unwrap_or_default()));
@@ -187,7 +187,7 @@ impl<'a> Carried<'a> {
             let name = name.as_str();
             Entity::Object.is_user_or_system_meta(name) || is_transient_system_meta(name) || name == "x-delete-at"
         });
-        Said { headers, source }
+        CopySummary { headers, source }
     }
 }
 

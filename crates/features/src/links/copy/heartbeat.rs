@@ -3,7 +3,7 @@
 //! 202 and a space go out at once, further spaces while the copy takes its time, then what became of it.
 //! Always holds: a client that leaves ends the copy.
 
-use super::carried::Said;
+use super::carried::CopySummary;
 use crate::bulk::report::Report;
 use crate::listings::listing_accept::{Form, choose_among};
 use bytes::Bytes;
@@ -25,7 +25,7 @@ struct Beating {
     clock: Arc<dyn Clock>,
     every: Duration,
     form: Form,
-    said: Said,
+    summary: CopySummary,
 }
 
 /// Answers at once; `put` runs while its answer is taken.
@@ -33,7 +33,7 @@ pub(super) fn respond(
     accept: Option<&[u8]>,
     clock: Arc<dyn Clock>,
     every: Duration,
-    said: Said,
+    summary: CopySummary,
     put: impl Future<Output = Response> + Send + 'static,
 ) -> Response {
     let form = match choose_among(accept.unwrap_or_default(), &[Form::Plain, Form::Json]) {
@@ -45,7 +45,7 @@ pub(super) fn respond(
         clock,
         every,
         form,
-        said,
+        summary,
     };
     let chunks = stream::unfold((Some(beating), true), |(beating, is_first)| async move {
         let beating = beating?;
@@ -67,23 +67,23 @@ impl Beating {
         let pause = self.clock.sleep(self.every);
         match select(&mut self.put, pause).await {
             Either::Right(_) => (Bytes::from_static(b" "), Some(self)),
-            Either::Left((answer, _)) => (report(answer, self.said, self.form).await, None),
+            Either::Left((answer, _)) => (report(answer, self.summary, self.form).await, None),
         }
     }
 }
 
-async fn report(answer: Response, said: Said, form: Form) -> Bytes {
+async fn report(answer: Response, summary: CopySummary, form: Form) -> Bytes {
     let (head, body) = answer.into_parts();
-    // An answer that breaks off is told without its page.
+    // An answer that breaks off is reported without its page.
     let page = body.collect(MAX_PAGE).await.unwrap_or_default();
     let status = reply::status_line(head.status.as_u16());
     let mut report = Report::new()
         .with("Response Status", status.as_str())
         .with("Response Body", String::from_utf8_lossy(&page).as_ref());
-    add(&mut report, &said.headers);
+    add(&mut report, &summary.headers);
     add(&mut report, &head.headers);
     if !head.status.is_success() {
-        report.errors.push((said.source, status));
+        report.errors.push((summary.source, status));
     }
     Bytes::from(report.print(form, ""))
 }

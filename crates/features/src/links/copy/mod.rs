@@ -11,7 +11,7 @@
 //!
 //! Always holds: conditions and ranges of the request are the source's; a source that breaks off makes no
 //! object, because the destination expects its whole length; what is larger than an object may be is refused.
-//! Deliberately absent: large objects and links, which show themselves as what they are to whoever asks with
+//! Deliberately absent: large objects and links, which show themselves as what they are to a client that asks with
 //! `multipart-manifest=get` or `symlink=get`.
 
 mod carried;
@@ -28,7 +28,7 @@ use settings::CopySettings;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::EntityPath;
-use wish::Wish;
+use wish::CopyOrder;
 use world::Clock;
 
 /// What the access log calls these requests.
@@ -75,7 +75,7 @@ impl Feature for Copy {
             .filter(|entity| is_copy && entity.object.is_some())
         {
             None => next.run(request).await,
-            Some(entity) => match Wish::read(request, &entity).await {
+            Some(entity) => match CopyOrder::read(request, &entity).await {
                 Ok(wish) => self.copy(wish, next).await,
                 Err(refusal) => *refusal,
             },
@@ -84,8 +84,8 @@ impl Feature for Copy {
 }
 
 impl Copy {
-    async fn copy(&self, wish: Wish, next: Next) -> Response {
-        let Wish { mut request, source } = wish;
+    async fn copy(&self, wish: CopyOrder, next: Next) -> Response {
+        let CopyOrder { mut request, source } = wish;
         let mut query = Query::read(&request.query);
         let found = next.clone().run(ask_for(&request, &source, &query)).await;
         if found.status().as_u16() >= 300 {
@@ -96,7 +96,7 @@ impl Copy {
         };
         let (head, body) = found.into_parts();
         let carried = Carried::of(head.status, &head.headers, &mut query);
-        let said = carried.load(&mut request, &source);
+        let summary = carried.load(&mut request, &source);
         query.write(&mut request);
         request.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         request.headers.remove(http::header::TRANSFER_ENCODING);
@@ -108,11 +108,11 @@ impl Copy {
                 .get(http::header::ACCEPT)
                 .map(|accept| accept.as_bytes().to_vec());
             let put = async move { next.run(request).await };
-            return heartbeat::respond(accept.as_deref(), self.clock.clone(), self.beat, said, put);
+            return heartbeat::respond(accept.as_deref(), self.clock.clone(), self.beat, summary, put);
         }
         let mut response = next.run(request).await;
         if response.status().is_success() {
-            response.headers_mut().extend(said.headers);
+            response.headers_mut().extend(summary.headers);
         }
         response
     }
@@ -138,11 +138,11 @@ fn ask_for(request: &ClientRequest, source: &Arc<EntityPath>, query: &Query) -> 
 }
 
 fn length(response: &Response) -> Option<u64> {
-    let said = response
+    let declared = response
         .headers()
         .get(CONTENT_LENGTH)
         .and_then(|text| text.to_str().ok()?.parse().ok());
-    said.or_else(|| response.body().length())
+    declared.or_else(|| response.body().length())
 }
 
 /// What is possible with an object, COPY with it.
@@ -169,7 +169,7 @@ fn add_copy(response: &mut Response, name: &HeaderName) {
     }
 }
 
-/// An empty body in place of one that nobody is to read.
+/// An empty body in place of one that is not to be read.
 fn without_body(request: &mut ClientRequest) {
     request.body = Body::empty();
     set_header(&mut request.headers, "content-length", "0");

@@ -10,14 +10,14 @@ use vocabulary::EntityPath;
 use vocabulary::names::unquote;
 
 /// A copy that a client asks for.
-pub(super) struct Wish {
+pub(super) struct CopyOrder {
     /// The PUT of the destination.
     pub(super) request: ClientRequest,
     /// What to copy.
     pub(super) source: Arc<EntityPath>,
 }
 
-impl Wish {
+impl CopyOrder {
     /// `entity` is what the request names. `Err` is the answer to what makes no sense.
     pub(super) async fn read(request: ClientRequest, entity: &Arc<EntityPath>) -> Result<Self, Box<Response>> {
         let mut wish = match request.method {

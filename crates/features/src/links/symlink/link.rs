@@ -79,7 +79,7 @@ impl Link {
         (self.allows_reserved || !path.path().contains('\0')).then_some(path)
     }
 
-    /// The path of its target, as clients are told.
+    /// The path of its target, as clients see it.
     pub(super) fn location(&self, version: &str, account: &str) -> String {
         let own = quote(account);
         let account = self.account.as_deref().unwrap_or(&own);

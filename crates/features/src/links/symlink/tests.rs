@@ -136,7 +136,7 @@ async fn links_are_stored_as_openstack_stores_them() {
     assert_eq!(Link::listed_in(stored[LISTED_ETAG].to_str().unwrap()).unwrap().0, link);
 }
 
-/// The target may be another by now; whoever signed the request has seen it as it was.
+/// The target may be another by now; the signer of the request has seen it as it was.
 #[tokio::test]
 async fn a_synced_link_is_stored_without_a_look_at_its_target() {
     let static_link = [
@@ -193,11 +193,11 @@ async fn what_is_no_link_is_refused() {
     ] {
         let (response, stored) = put(headers).await;
         assert_eq!(response.status(), status, "{headers:?}");
-        let said = response
+        let shown_location = response
             .headers()
             .get("content-location")
             .map(|at| at.to_str().unwrap());
-        assert_eq!(said, location, "{headers:?}");
+        assert_eq!(shown_location, location, "{headers:?}");
         assert!(stored.is_empty());
     }
 }

@@ -144,7 +144,7 @@ async fn has_body(request: &mut ClientRequest) -> bool {
 }
 
 /// The link that the headers ask for, and where it leads: nowhere when that is no name. Such a link can be stored
-/// all the same, and is refused to whoever follows it.
+/// all the same, and is refused to a client that follows it.
 fn wanted(request: &ClientRequest, own: &EntityPath) -> Result<(Link, Option<EntityPath>), Box<Response>> {
     let html = |text: &str| Box::new(reply::html(412, text.into()));
     let not_text = || html("Invalid UTF8 or contains NULL");

@@ -7,14 +7,14 @@ use world::files::{FileSystem, Kind};
 
 /// Everything below the devices' directory, null when that cannot be read.
 pub(super) fn names(files: &dyn FileSystem, root: &Path) -> Value {
-    let told = match list(files, root) {
+    let mounts = match list(files, root) {
         Ok(names) => json!(names),
         Err(error) => {
             tracing::error!("recon: {}: {error}", root.display());
             Value::Null
         }
     };
-    json!({ root.display().to_string(): told })
+    json!({ root.display().to_string(): mounts })
 }
 
 /// Directories that are no mount points.
@@ -28,7 +28,7 @@ pub(super) fn unmounted(files: &dyn FileSystem, root: &Path) -> io::Result<Value
 
 /// How much there is on those that are mounted.
 pub(super) fn usage(files: &dyn FileSystem, root: &Path) -> io::Result<Value> {
-    let told = devices(files, root)?.into_iter().map(|(device, mounted)| {
+    let mounts = devices(files, root)?.into_iter().map(|(device, mounted)| {
         if mounted != json!(true) {
             return Ok(json!({ "device": device, "mounted": mounted, "size": "", "used": "", "avail": "" }));
         }
@@ -36,7 +36,7 @@ pub(super) fn usage(files: &dyn FileSystem, root: &Path) -> io::Result<Value> {
         let used = space.total.saturating_sub(space.available);
         Ok(json!({ "device": device, "mounted": true, "size": space.total, "used": used, "avail": space.available }))
     });
-    told.collect()
+    mounts.collect()
 }
 
 /// How many objects, by policy, and databases have been put aside.

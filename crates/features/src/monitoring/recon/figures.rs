@@ -109,7 +109,7 @@ const TABLE: &[Row] = &[
 
 /// `None` when there is no such question.
 pub(super) fn tell(files: &dyn FileSystem, directory: &Path, what: &str, of: Option<&str>) -> Option<Value> {
-    let fits = |said: &Of| match said {
+    let fits = |scope: &Of| match scope {
         Of::Any => true,
         Of::Nothing => of.is_none(),
         Of::Kind(kind) => of == Some(*kind),
@@ -125,11 +125,11 @@ pub(super) fn tell(files: &dyn FileSystem, directory: &Path, what: &str, of: Opt
             Map::new()
         }
     };
-    let told = names.iter().map(|name| {
+    let rows = names.iter().map(|name| {
         let figure = known.get_mut(*name).map(Value::take);
         ((*name).to_owned(), figure.unwrap_or_default())
     });
-    Some(told.collect::<Map<_, _>>().into())
+    Some(rows.collect::<Map<_, _>>().into())
 }
 
 fn read(files: &dyn FileSystem, path: &Path) -> io::Result<Map<String, Value>> {

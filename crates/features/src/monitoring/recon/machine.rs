@@ -33,8 +33,8 @@ fn parse_load(text: &str) -> Option<Value> {
 pub(super) fn memory(files: &dyn FileSystem) -> io::Result<Value> {
     let text = text(files, "/proc/meminfo")?;
     let entries = text.lines().filter_map(|line| line.split_once(':'));
-    let told = entries.map(|(name, value)| (name.to_owned(), Value::from(value.trim())));
-    Ok(told.collect::<Map<_, _>>().into())
+    let values = entries.map(|(name, value)| (name.to_owned(), Value::from(value.trim())));
+    Ok(values.collect::<Map<_, _>>().into())
 }
 
 /// All that is mounted.
@@ -50,18 +50,18 @@ pub(super) fn mounts(files: &dyn FileSystem) -> io::Result<Value> {
 /// How many sockets there are, as far as the kernel tells.
 pub(super) fn sockets(files: &dyn FileSystem) -> io::Result<Value> {
     let page = page_size(files)?;
-    let mut told = Map::new();
+    let mut values = Map::new();
     for file in ["/proc/net/sockstat", "/proc/net/sockstat6"] {
         match text(files, file) {
-            Ok(text) => parse_sockets(&text, page, &mut told),
+            Ok(text) => parse_sockets(&text, page, &mut values),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(told.into())
+    Ok(values.into())
 }
 
-fn parse_sockets(text: &str, page: u64, told: &mut Map<String, Value>) {
+fn parse_sockets(text: &str, page: u64, values: &mut Map<String, Value>) {
     for line in text.lines() {
         let number = |at: usize| line.split_whitespace().nth(at)?.parse::<u64>().ok();
         let of_four = [
@@ -76,7 +76,7 @@ fn parse_sockets(text: &str, page: u64, told: &mut Map<String, Value>) {
             _ => &[],
         };
         for (name, at, unit) in wanted {
-            told.extend(number(*at).map(|count| ((*name).to_owned(), json!(count.saturating_mul(*unit)))));
+            values.extend(number(*at).map(|count| ((*name).to_owned(), json!(count.saturating_mul(*unit)))));
         }
     }
 }
@@ -124,11 +124,11 @@ mod tests {
             load.to_string(),
             r#"{"1m":0.42,"5m":1.5,"15m":2.0,"tasks":"3/456","processes":7890}"#
         );
-        let mut told = Map::new();
+        let mut values = Map::new();
         let text = "sockets: used 9\nTCP: inuse 1 orphan 2 tw 3 alloc 4 mem 5\nTCP6: inuse 6\nTCP: inuse x\n";
-        parse_sockets(text, 10, &mut told);
+        parse_sockets(text, 10, &mut values);
         assert_eq!(
-            Value::from(told),
+            Value::from(values),
             json!({ "tcp_in_use": 1, "orphan": 2, "time_wait": 3, "tcp_mem_allocated_bytes": 50, "tcp6_in_use": 6 })
         );
         assert!(page_size(&RealFiles).unwrap() >= 4096);

@@ -8,7 +8,8 @@
 //! | checksums of the rings and of `swift.conf` | here |
 //!
 //! Always holds: every question is answered as OpenStack Swift 2.38 answers it, whatever the verb; nothing is
-//! written; files are read by threads of its own, so that a hung drive costs monitors their answers and nobody else.
+//! written; files are read by threads of its own, so that a hung drive costs monitors their answers and no other
+//! client.
 //! Deliberately absent: who writes the figures (`upkeep`).
 //! Tests: `tests/interop/test_recon.py`, which asks OpenStack's filter the same.
 
@@ -86,8 +87,8 @@ impl Recon {
             words.next().map(str::to_owned),
         );
         let desk = self.desk.clone();
-        let told = self.workers.run(move || desk.tell(&what, of.as_deref())).await;
-        match told {
+        let gathered = self.workers.run(move || desk.tell(&what, of.as_deref())).await;
+        match gathered {
             Ok(Ok(Some(value))) => reply::with_body(200, JSON, pythonic::json(&value)),
             Ok(Ok(None)) => reply::plain(404, format!("Invalid path: {}", quote(path))),
             Ok(Err(error)) => unanswered(path, &error.to_string()),
@@ -104,7 +105,7 @@ fn unanswered(path: &str, why: &str) -> Response {
 }
 
 impl Desk {
-    /// `None` for what nobody knows.
+    /// `None` for what is unknown.
     fn tell(&self, what: &str, of: Option<&str>) -> io::Result<Option<Value>> {
         let files = &*self.world.files;
         let root = &self.settings.devices;

@@ -127,7 +127,7 @@ impl Kept<'_> {
     }
 }
 
-/// `Err` is what the client is told when a step in between fails: 412 where the place for versions is missing or
+/// `Err` is the answer when a step in between fails: 412 where the place for versions is missing or
 /// refuses them, 503 where it did not answer.
 pub(super) fn check(response: &Response) -> Result<(), Response> {
     match response.status() {

@@ -11,7 +11,7 @@
 //! | DELETE | `delete.rs` |
 //!
 //! Always holds: containers that name no such place are left alone; nothing is overwritten or deleted before its
-//! copy is stored; whoever may write to the versioned container may do all this, and nobody else.
+//! copy is stored; clients that may write to the versioned container may do all this, and no others.
 //! Deliberately absent: what the objects are (links and manifests are kept as they are stored).
 
 mod container;
@@ -67,8 +67,8 @@ impl LegacyVersions {
     async fn kept(&self, entity: &Arc<EntityPath>, next: &Next) -> Option<Kept<'_>> {
         let name = entity.container.as_deref()?;
         let container = next.info().container(&entity.account, name).await;
-        let said = container.sysmeta.get(LOCATION).filter(|place| !place.is_empty());
-        let place = match said {
+        let configured = container.sysmeta.get(LOCATION).filter(|place| !place.is_empty());
+        let place = match configured {
             Some(place) => Some(place).filter(|_| self.allowed)?,
             // Set by a container server of old, which allowed it by itself.
             None => container.versions.as_ref().filter(|place| !place.is_empty())?,

@@ -1,7 +1,7 @@
-//! Listings of accounts: what a container's versions take is told where the container is.
+//! Listings of accounts: what a container's versions take is shown where the container is.
 //!
 //! A second listing of the account names the hidden containers of the same part; its bytes are added to the rows of
-//! their containers. A hidden container whose own container is gone has a row of its own, without objects, as nobody
+//! their containers. A hidden container whose own container is gone has a row of its own, without objects, as no client
 //! would find what takes the bytes otherwise.
 //! Always holds: the client's own listing is answered first, so that nothing is listed for who may not; no more rows
 //! than were asked for; an account without hidden containers, listed whole, costs no second listing.
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_versions_are_told_where_their_container_is() {
+    fn bytes_of_versions_are_shown_where_their_container_is() {
         let own = || rows(json!([container("a", 1, 5), container("b", 2, 0), {"subdir": "d/"}]));
         let hidden = || {
             rows(json!([

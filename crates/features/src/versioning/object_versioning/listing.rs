@@ -310,7 +310,7 @@ fn interleave(own: Vec<Entry>, hidden: Vec<Entry>, reverse: bool) -> Vec<Version
 fn link_of(row: &VersionRow, entity: &EntityPath, versioned: &Versioned) -> Option<(String, VersionId)> {
     let path = unquote(row.get("symlink_path")?.as_str()?).ok()?;
     let (name, id) = versioned.hidden.read_path(&path)?;
-    // A link of the client's own to somebody's hidden version is none.
+    // A link of the client's own to another's hidden version is none.
     (row.get("name").and_then(Value::as_str) == Some(&name) && entity.container.is_some()).then_some((name, id))
 }
 

@@ -5,11 +5,11 @@
 //! one version, `?versions` lists them all. It stands behind the two older modes of the filter
 //! `versioned_writes` and is switched by its `allow_object_versioning`.
 //! Always holds: data is written before the link that shows it, and a link is taken away before its data, so that
-//! a process that dies in between leaves a version nobody sees, never a link to nothing; the hidden
+//! a process that dies in between leaves an invisible version, never a link to nothing; the hidden
 //! container is written to only after the client's own request has been authorised; what existed before
 //! versioning was enabled becomes a version when it is overwritten or deleted.
 //! Deliberately absent: following links (`symlink`), the older modes (`versioned_writes`).
-//! Formats: what OpenStack Swift 2.38.3 wrote, beside it, for the same requests (`tests/api/test_object_versioning.py`).
+//! Formats: what OpenStack Swift 2.38.3 wrote for the same requests (`tests/api/test_object_versioning.py`).
 
 mod account;
 mod container;

@@ -53,7 +53,7 @@ struct Shown {
     etag: String,
     bytes: u64,
     content_type: String,
-    /// What the container is told instead of the data's checksum.
+    /// What the container gets instead of the data's checksum.
     listed_etag: Option<String>,
 }
 

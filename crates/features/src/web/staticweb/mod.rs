@@ -11,7 +11,7 @@ mod page;
 use crate::access::authorised;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use page::{Listing, PageRow};
+use page::{ListingPage, PageRow};
 use peer::Body;
 use peer::message::header_names::X_CONTENT_GENERATOR;
 use request_pipeline::{AccessNotes, ClientRequest, ContainerInfo, Feature, Next, Response, is_true, reply};
@@ -23,7 +23,7 @@ use vocabulary::names::{quote, unquote};
 
 /// How its own requests are marked in the access log.
 const SOURCE: &str = "SW";
-/// Who a signed URL's request is made by, as `tempurl` says it.
+/// The author of a signed URL's request, as `tempurl` says it.
 const BY_SIGNED_URL: &str = ".wsgi.tempurl";
 /// More than ten thousand rows of the longest names.
 const MAX_LISTING: u64 = 256 << 20;
@@ -47,14 +47,14 @@ struct Site {
 
 impl Site {
     fn of(info: &ContainerInfo) -> Self {
-        let said = |name: &str| info.meta.get(name).filter(|value| !value.is_empty()).cloned();
+        let meta_value = |name: &str| info.meta.get(name).filter(|value| !value.is_empty()).cloned();
         Self {
-            index: said("web-index"),
-            error: said("web-error"),
-            listings: said("web-listings"),
-            css: said("web-listings-css"),
-            label: said("web-listings-label"),
-            directory_type: said("web-directory-type"),
+            index: meta_value("web-index"),
+            error: meta_value("web-error"),
+            listings: meta_value("web-listings"),
+            css: meta_value("web-listings-css"),
+            label: meta_value("web-listings-label"),
+            directory_type: meta_value("web-directory-type"),
         }
     }
 
@@ -280,7 +280,7 @@ impl Visit<'_> {
 
     /// The page that lists a directory.
     async fn listing(&self, directory: &str) -> Response {
-        let shown = Listing {
+        let shown = ListingPage {
             path: &self.request.path,
             root: self.container.path().len() + self.request.api_version.len() + 1,
             directory,

@@ -23,7 +23,7 @@ pub(super) struct PageRow {
 }
 
 /// A listing's page before its rows are known.
-pub(super) struct Listing<'a> {
+pub(super) struct ListingPage<'a> {
     /// `/v1/a/c/dir/`.
     pub(super) path: &'a str,
     /// How much of it a label replaces: `/v1/a/c`.
@@ -60,7 +60,7 @@ const HEADING: &str = "  <table id=\"listing\">
    </tr>
 ";
 
-impl Listing<'_> {
+impl ListingPage<'_> {
     /// Directories first, then objects.
     pub(super) fn page(&self, rows: &[PageRow]) -> String {
         let title = self.title();
@@ -213,15 +213,15 @@ impl Signed {
         if query.is_empty() {
             return None;
         }
-        let said = |name: &str| query_value(query, name)?.ok();
-        let prefix = said("temp_url_prefix")?;
+        let value_of = |name: &str| query_value(query, name)?.ok();
+        let prefix = value_of("temp_url_prefix")?;
         let mut out = format!("?temp_url_prefix={}", quote(&prefix));
         for name in ["temp_url_expires", "temp_url_sig", "temp_url_ip_range"] {
-            if let Some(value) = said(name) {
+            if let Some(value) = value_of(name) {
                 add(&mut out, format_args!("&amp;{name}={}", quote(&value)));
             }
         }
-        if said("inline").is_some() {
+        if value_of("inline").is_some() {
             out.push_str("&amp;inline");
         }
         Some(Self { prefix, query: out })
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn signed_links_do_not_lead_out_of_their_prefix() {
-        let listing = |directory| Listing {
+        let listing = |directory| ListingPage {
             path: "/v1/a/c/sub/",
             root: 7,
             directory,
@@ -314,14 +314,21 @@ mod tests {
         #[test]
         fn nothing_breaks_out_of_its_place(path in "\\PC{0,12}", name in "\\PC{0,12}", query in "\\PC{0,24}", css in "\\PC{0,9}") {
             let directory = format!("{name}/");
-            let listing = Listing { path: &path, root: 3, directory: &directory, label: Some(&name), css: Some(&css), query: &query };
+            let listing = ListingPage {
+                path: &path,
+                root: 3,
+                directory: &directory,
+                label: Some(&name),
+                css: Some(&css),
+                query: &query,
+            };
             let rows = [
                 PageRow { name: Some(format!("{directory}{name}")), content_type: name.clone(), last_modified: name.clone(), ..PageRow::default() },
                 PageRow { subdir: Some(name.clone()), ..PageRow::default() },
             ];
             let plain = PageRow { name: Some("x".into()), ..PageRow::default() };
             let tags = |page: String| page.matches('<').count();
-            let clean = Listing { path: "x", root: 0, directory: "x/", label: Some("x"), css: Some("x"), query: "" };
+            let clean = ListingPage { path: "x", root: 0, directory: "x/", label: Some("x"), css: Some("x"), query: "" };
             let innocent = [plain, PageRow { subdir: Some("x".into()), ..PageRow::default() }];
             let signed = Signed::read(&query).is_some();
             prop_assert!(signed || tags(listing.page(&rows)) == tags(clean.page(&innocent)));

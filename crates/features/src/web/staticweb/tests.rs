@@ -67,8 +67,8 @@ async fn visitors_see_a_site() {
         ("/v1/a/c/nosuch/", (404, "lost")),
         ("/v1/a/c/plain", (200, "plain")),
     ] {
-        let (status, said) = visit(visitor("GET", path)).await;
-        assert_eq!((status, said.as_str()), expected, "{path}");
+        let (status, seen) = visit(visitor("GET", path)).await;
+        assert_eq!((status, seen.as_str()), expected, "{path}");
     }
     let (status, page) = visit(visitor("GET", "/v1/a/c/")).await;
     assert!(status == 200 && page.contains("<a href=\"./dir/\">dir/</a>"), "{page}");
