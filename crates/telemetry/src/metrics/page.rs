@@ -196,7 +196,7 @@ mod tests {
         );
         assert_eq!(
             page.write(),
-            "# HELP martlet_requests Requests that are over, by the class of their status (2xx); gone: whoever asked did \
+            "# HELP martlet_requests Requests that are over, by the class of their status (2xx); gone: the client did \
              not wait for an answer.\n\
              # TYPE martlet_requests counter\n\
              martlet_requests_total{role=\"proxy\",verb=\"GET\",status=\"2xx\"} 7\n\
@@ -234,7 +234,7 @@ mod tests {
         page.whole(&THREADS, &[], 9);
         assert_eq!(
             page.write_as(MetricsFormat::Text),
-            "# HELP martlet_requests_total Requests that are over, by the class of their status (2xx); gone: whoever asked \
+            "# HELP martlet_requests_total Requests that are over, by the class of their status (2xx); gone: the client \
              did not wait for an answer.\n\
              # TYPE martlet_requests_total counter\n\
              martlet_requests_total{role=\"proxy # HELP\",verb=\"GET\",status=\"2xx\"} 7\n\
