@@ -3,7 +3,7 @@
 //! Always holds: a request that failed is repeated as often as `retries` says, a little later each time, and counted;
 //! tokens and passwords are in no message.
 
-use features::access::authtoken::connections::{Answer, Ask, Connections, Url};
+use features::access::authtoken::connections::{Ask, KeystoneConnections, KeystoneResponse, Url};
 use http::Method;
 use serde_json::{Value, json};
 use settings::AuthTokenSettings;
@@ -20,7 +20,7 @@ const PAGE: usize = 10_000;
 /// One account, and the way to it.
 pub(super) struct Account {
     world: World,
-    connections: Connections,
+    connections: KeystoneConnections,
     storage: Url,
     token: String,
     retries: u32,
@@ -36,7 +36,8 @@ impl Account {
             insecure: settings.keystone_api_insecure,
             ..AuthTokenSettings::default()
         };
-        let connections = Connections::new(&secure, world, &Scope::empty()).map_err(|error| error.to_string())?;
+        let connections =
+            KeystoneConnections::new(&secure, world, &Scope::empty()).map_err(|error| error.to_string())?;
         let url = Url::parse(&settings.auth_url).ok_or_else(|| {
             format!(
                 "auth_url = {}: expected an address like http://host:port/auth/v1.0",
@@ -125,7 +126,7 @@ impl Account {
         path: &str,
         headers: &[(&'static str, &str)],
         body: Option<Vec<u8>>,
-    ) -> Result<Answer, String> {
+    ) -> Result<KeystoneResponse, String> {
         let url = self.storage.with(path);
         let headers = [headers, &[("x-auth-token", self.token.as_str())]].concat();
         for attempt in 0.. {
@@ -153,7 +154,7 @@ impl Account {
 /// Storage URL and token, or why there is none.
 type AccountAccess = Result<(String, String), String>;
 
-async fn tempauth(connections: &Connections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
+async fn tempauth(connections: &KeystoneConnections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
     let headers = [
         ("x-auth-user", settings.auth_user.as_str()),
         ("x-auth-key", settings.auth_key.0.as_str()),
@@ -165,7 +166,7 @@ async fn tempauth(connections: &Connections, url: &Url, settings: &DispersionSet
     }
 }
 
-async fn keystone_2(connections: &Connections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
+async fn keystone_2(connections: &KeystoneConnections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
     let (tenant, user) = settings
         .auth_user
         .split_once(':')
@@ -186,7 +187,7 @@ async fn keystone_2(connections: &Connections, url: &Url, settings: &DispersionS
     opened(storage, access["token"]["id"].as_str(), settings)
 }
 
-async fn keystone_3(connections: &Connections, url: Url, settings: &DispersionSettings) -> AccountAccess {
+async fn keystone_3(connections: &KeystoneConnections, url: Url, settings: &DispersionSettings) -> AccountAccess {
     let domain = |name: &str| match name {
         "" => json!({"id": "default"}),
         name => json!({"name": name}),
@@ -221,13 +222,13 @@ fn opened(storage: Option<&str>, token: Option<&str>, settings: &DispersionSetti
 }
 
 async fn ask(
-    connections: &Connections,
+    connections: &KeystoneConnections,
     method: Method,
     url: &Url,
     headers: &[(&'static str, &str)],
     body: Option<&Value>,
     place: &str,
-) -> Result<Answer, String> {
+) -> Result<KeystoneResponse, String> {
     let body = body.map(|body| body.to_string().into_bytes());
     let ask = Ask {
         method,
