@@ -160,6 +160,15 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_an_outside_crate_is_let_through() {
+        let found = check(&planted(&[(
+            "crates/a/src/lib.rs",
+            "use parking_lot::Mutex;\nfn parking_lots() {}\n",
+        )]));
+        assert_eq!(found.iter().map(|f| f.line).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
     fn plain_english_is_let_through_in_comments() {
         let text = "// The trouble is that both ways are long.\nfn who() {}\n";
         assert!(check(&planted(&[("crates/a/src/lib.rs", text)])).is_empty());
