@@ -241,6 +241,11 @@ impl Health {
         self.saw(error);
     }
 
+    /// Whether something tries the drive out, and can bring it back: [`Health::tick`] has been called.
+    pub fn is_watched(&self) -> bool {
+        self.state.lock().watched
+    }
+
     /// A second has passed; whether the drive is to be tried out now.
     pub fn tick(&self) -> bool {
         let state = &mut *self.state.lock();

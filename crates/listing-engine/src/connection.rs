@@ -156,13 +156,13 @@ impl Database {
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, DatabaseFailure> {
         self.disk.check_writable()?;
-        if !self.has_journal {
-            // SQLite would make it, too, but not mind when its directory cannot be synced.
-            self.disk.make_empty(&self.journal)?;
-            self.has_journal = true;
-        }
         let (path, disk, identity) = (&self.path, &self.disk, self.identity);
         let is_named = || disk.identity(path).ok() == Some(identity);
+        if !self.has_journal && is_named() {
+            // SQLite would make it, too, but not mind when its directory cannot be synced.
+            disk.make_empty(&self.journal)?;
+            self.has_journal = true;
+        }
         let attempt = |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Whoever held the file before may have put another in its place: what is written to this
@@ -176,7 +176,7 @@ impl Database {
         };
         let done = attempt(&mut self.connection).map_err(|error| {
             if is_failed_write(&error) && !is_failed_sync(&error) {
-                disk.sync_failed(path, &Errno::IO.into());
+                disk.suspect();
             }
             failure(disk, doing, path, error)
         })?;

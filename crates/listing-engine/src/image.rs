@@ -9,6 +9,7 @@ use crate::connection::DatabaseFailure;
 use crate::files::Disk;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, MAIN_DB};
+use std::io::ErrorKind::{NotFound, QuotaExceeded, StorageFull};
 use std::path::Path;
 use world::files::Databases;
 
@@ -61,7 +62,10 @@ impl Image {
         self.content = None;
         let committed = databases.commit(path, &now, self.synced);
         committed.map_err(|error| {
-            disk.sync_failed(path, &error);
+            // A full disk refuses the write and has lost nothing, as with SQLite's own files.
+            if !matches!(error.kind(), StorageFull | QuotaExceeded | NotFound) {
+                disk.sync_failed(path, &error);
+            }
             Error::io("commit", path, error)
         })?;
         self.content = Some(now);

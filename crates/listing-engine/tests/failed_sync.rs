@@ -58,6 +58,8 @@ const LIBRARY: &str = r#"
 
 fn watched(device: &Path, files: Arc<dyn FileSystem>) -> (Location, Arc<Health>) {
     let health = Drives::default().health(device);
+    // Watched from here on: the first second has passed.
+    health.tick();
     (watched_at(device, Kind::Container, files, health.clone()), health)
 }
 

@@ -106,7 +106,7 @@ impl HttpClient {
             .await
             .map_err(|error| PeerError::Connect(error.to_string()))?;
         // Errors of the connection reach us through the request that is on it.
-        self.world.spawn(async move { drop(connection.await) });
+        self.world.spawn_unrelated(async move { drop(connection.await) });
         Ok(Sender {
             requests,
             begins,

@@ -16,6 +16,7 @@ pub mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Instrument;
 
 pub use clock::{Clock, Elapsed};
 pub use network::{Datagrams, Listener, Network, Stream};
@@ -66,8 +67,13 @@ impl World {
         self.pools.start(name, threads, queue)
     }
 
-    /// Runs `work` in the background; nothing waits for it.
+    /// Runs `work` in the background; nothing waits for it. What it logs stands in the caller's span.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(Box::pin(work.in_current_span()));
+    }
+
+    /// [`World::spawn`] of work that outlives the caller's request, a connection for example: it has no span.
+    pub fn spawn_unrelated(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(Box::pin(work));
     }
 

@@ -1,11 +1,10 @@
 //! The task seam: work that goes on while nobody waits for it.
 
 use crate::BoxFuture;
-use tracing::Instrument;
 
 /// Starts background work.
 pub trait Tasks: Send + Sync {
-    /// Runs `work` to its end, concurrently with everything else. What it logs stands in the caller's span.
+    /// Runs `work` to its end, concurrently with everything else.
     fn spawn(&self, work: BoxFuture<'static, ()>);
 }
 
@@ -14,6 +13,6 @@ pub struct TokioTasks;
 
 impl Tasks for TokioTasks {
     fn spawn(&self, work: BoxFuture<'static, ()>) {
-        tokio::spawn(work.in_current_span());
+        tokio::spawn(work);
     }
 }

@@ -103,20 +103,10 @@ impl Audited {
 
 impl ObjectAudit {
     /// Of the device that `config` describes. Unfinished files of rsync go when they are older than
-    /// `rsync_patience`.
+    /// `rsync_patience`. Its read errors do not count against the drive: a bad region must not keep the replicators from
+    /// the rest.
     pub fn new(config: FilesConfig, secrets: HashPrefix, rsync_patience: Duration, world: World) -> Self {
         let health = Health::new(&config.root);
-        Self::watched(config, secrets, rsync_patience, world, health)
-    }
-
-    /// [`ObjectAudit::new`] on a drive whose health others judge by, too.
-    pub fn watched(
-        config: FilesConfig,
-        secrets: HashPrefix,
-        rsync_patience: Duration,
-        world: World,
-        health: Arc<Health>,
-    ) -> Self {
         let config = FilesConfig {
             etag_validate_percent: 100.0,
             verified_marks: 0,

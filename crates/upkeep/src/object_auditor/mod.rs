@@ -359,8 +359,7 @@ impl WalkJob for ObjectAuditor {
             ..FilesConfig::new(&name, self.disks.path(&name))
         };
         let world = self.disks.world().clone();
-        let (patience, health) = (self.options.rsync_patience, self.disks.health(&name));
-        let audit = ObjectAudit::watched(config, self.secrets.clone(), patience, world, health);
+        let audit = ObjectAudit::new(config, self.secrets.clone(), self.options.rsync_patience, world);
         let audit = Arc::new(audit);
         let policies = self
             .policies

@@ -288,7 +288,7 @@ impl ObjectExpirer {
             return TaskOutcome::Finished;
         }
         let (account, queue, name, status) = (&self.options.account, &task.queue, &task.name, error.status);
-        tracing::info!("{NAME}: UnexpectedStatus response while deleting object {account} {queue} {name}: {status}");
+        tracing::info!("{NAME}: Unexpected response while deleting object {account} {queue} {name}: {status}");
         TaskOutcome::Left
     }
 

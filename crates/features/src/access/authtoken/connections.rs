@@ -194,7 +194,7 @@ impl KeystoneConnections {
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|error| failed(error.to_string()))?;
         // Errors of the connection reach us through the request that is on it.
-        self.world.spawn(async move { drop(connection.await) });
+        self.world.spawn_unrelated(async move { drop(connection.await) });
         Ok(sender)
     }
 
