@@ -46,16 +46,16 @@ impl Disk {
         checked.map_err(|refusal| Error::OutOfService(Arc::new(refusal)))
     }
 
-    /// Reports that a sync failed: what was written to the drive since the last one may be lost. Where nothing tries the
-    /// drive out (a daemon on its own), the failed sync costs its own write only: nothing would bring the drive back.
+    /// Reports that a sync failed: what was written to the drive since the last one may be lost. Where nothing
+    /// tries the drive out (a daemon on its own), it costs its own write only: nothing would bring the drive back.
     pub(crate) fn sync_failed(&self, path: &Path, error: &io::Error) {
         if let Some(health) = self.health.as_ref().filter(|health| health.is_watched()) {
             health.sync_failed(path, error);
         }
     }
 
-    /// Reports a failed write that was not a sync: the drive is tried out soon. A quota that is used up looks the same to
-    /// SQLite, so that this alone stops no other write.
+    /// Reports a failed write that was not a sync: the drive is tried out soon. A quota that is used up looks the
+    /// same to SQLite, so that this alone stops no other write.
     pub(crate) fn suspect(&self) {
         self.health.iter().for_each(|health| health.suspect());
     }

@@ -103,8 +103,8 @@ impl Audited {
 
 impl ObjectAudit {
     /// Of the device that `config` describes. Unfinished files of rsync go when they are older than
-    /// `rsync_patience`. Its read errors do not count against the drive: a bad region must not keep the replicators from
-    /// the rest.
+    /// `rsync_patience`. Its read errors do not count against the drive: a bad region must not keep the replicators
+    /// from the rest.
     pub fn new(config: FilesConfig, secrets: HashPrefix, rsync_patience: Duration, world: World) -> Self {
         let health = Health::new(&config.root);
         let config = FilesConfig {
