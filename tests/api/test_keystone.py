@@ -254,8 +254,9 @@ def test_expired_tokens_of_services(tmp_path_factory):
 def test_who_it_was(sides, keystone):
     """The access log names the user by id."""
     _openstack, martlet = sides
-    martlet.ask("GET", path(keystone, "tester", rest="/logged"), user="tester")
-    line = until(lambda: next((line for line in martlet.cluster.log().splitlines() if "/logged" in line), None))
+    asked = path(keystone, "tester", rest="/logged")
+    martlet.ask("GET", asked, user="tester")
+    line = until(lambda: next((line for line in martlet.cluster.log().splitlines() if asked in line), None))
     assert keystone.users["tester"] in line and keystone.tokens["tester"] not in line
 
 

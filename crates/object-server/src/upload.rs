@@ -131,7 +131,10 @@ impl WholeUpload {
             Some(md5) => md5.clone(),
             None => hex::encode(Md5::digest(&self.body)),
         };
-        upload.publication(&prior, etag, self.body.len() as u64)
+        let size = self.body.len() as u64;
+        let publication = upload.publication(&prior, etag, size);
+        // A body that is refused is counted as one that is written and taken back, which OpenStack's server does.
+        publication.inspect_err(|_| measure(&upload.state, device.name(), size, Duration::ZERO))
     }
 }
 

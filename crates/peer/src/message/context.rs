@@ -1,6 +1,6 @@
 //! On whose behalf a message is sent.
 
-use super::field::WireField;
+use super::field::{FieldReader, WireField};
 use super::header_names::{X_TRANS_ID, X_USE_REPLICATION_NETWORK};
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
@@ -26,15 +26,18 @@ const REPLICATION_NETWORK: (http::HeaderName, &str) = (X_USE_REPLICATION_NETWORK
 impl RequestContext {
     /// Takes the context out of `headers`.
     pub fn decode(headers: &mut HeaderMap) -> Self {
-        let trans_id = headers.remove(X_TRANS_ID);
+        let mut fields = FieldReader::new(std::mem::take(headers));
+        let trans_id = fields.take(&X_TRANS_ID);
         let text = |value: HeaderValue| Some(std::str::from_utf8(value.as_bytes()).ok()?.into());
-        Self {
+        let context = Self {
             trans_id: trans_id.and_then(text),
-            user_agent: headers.remove(USER_AGENT),
-            referer: headers.remove(REFERER),
-            host: headers.remove(HOST),
-            uses_replication_network: bool::take(headers, &REPLICATION_NETWORK),
-        }
+            user_agent: fields.take(&USER_AGENT),
+            referer: fields.take(&REFERER),
+            host: fields.take(&HOST),
+            uses_replication_network: bool::take(&mut fields, &REPLICATION_NETWORK),
+        };
+        *headers = fields.rest();
+        context
     }
 
     /// Puts it into `headers`.

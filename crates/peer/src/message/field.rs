@@ -2,7 +2,8 @@
 //!
 //! A field that came over a connection may be text that means nothing. The field keeps that text, so that the
 //! server refuses it in its own words, at the place among its checks where OpenStack's server does.
-//! Always holds: what is encoded is decoded to the same value.
+//! Always holds: what is encoded is decoded to the same value; headers that no field takes keep their order, in which
+//! servers store metadata.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use vocabulary::{ByteCount, Partition, PolicyIndex, Timestamp};
@@ -122,20 +123,56 @@ fn count(text: &str) -> Option<u64> {
     u64::try_from(number.max(0)).ok()
 }
 
+/// Headers out of which fields are taken one by one.
+pub(super) struct FieldReader {
+    headers: HeaderMap,
+    taken: Vec<HeaderName>,
+}
+
+impl FieldReader {
+    pub(super) fn new(headers: HeaderMap) -> Self {
+        Self {
+            headers,
+            taken: Vec::new(),
+        }
+    }
+
+    /// The header's value, which is not among the [`rest`](Self::rest) any more.
+    pub(super) fn take(&mut self, name: &HeaderName) -> Option<HeaderValue> {
+        let value = self.headers.get(name)?.clone();
+        self.taken.push(name.clone());
+        Some(value)
+    }
+
+    /// What was not taken, in its order ([`HeaderMap::remove`] does not keep it).
+    pub(super) fn rest(self) -> HeaderMap {
+        if self.taken.is_empty() {
+            return self.headers;
+        }
+        let mut rest = HeaderMap::with_capacity(self.headers.len());
+        for (name, value) in &self.headers {
+            if !self.taken.contains(name) {
+                rest.append(name, value.clone());
+            }
+        }
+        rest
+    }
+}
+
 /// A field of a message: how it is taken out of headers, and put into them.
 pub(super) trait WireField: Sized {
     /// Where it stands.
     type Name;
 
-    fn take(headers: &mut HeaderMap, name: &Self::Name) -> Self;
+    fn take(headers: &mut FieldReader, name: &Self::Name) -> Self;
     fn put(self, headers: &mut HeaderMap, name: Self::Name);
 }
 
 impl<T: HeaderText> WireField for HeaderField<T> {
     type Name = HeaderName;
 
-    fn take(headers: &mut HeaderMap, name: &HeaderName) -> Self {
-        let Some(value) = headers.remove(name) else {
+    fn take(headers: &mut FieldReader, name: &HeaderName) -> Self {
+        let Some(value) = headers.take(name) else {
             return Self::Absent;
         };
         let parsed = std::str::from_utf8(value.as_bytes()).ok().and_then(T::parse);
@@ -155,8 +192,8 @@ impl<T: HeaderText> WireField for HeaderField<T> {
 impl WireField for Option<HeaderValue> {
     type Name = HeaderName;
 
-    fn take(headers: &mut HeaderMap, name: &HeaderName) -> Self {
-        headers.remove(name)
+    fn take(headers: &mut FieldReader, name: &HeaderName) -> Self {
+        headers.take(name)
     }
 
     fn put(self, headers: &mut HeaderMap, name: HeaderName) {
@@ -170,8 +207,8 @@ impl WireField for Option<HeaderValue> {
 impl WireField for bool {
     type Name = (HeaderName, &'static str);
 
-    fn take(headers: &mut HeaderMap, (name, _): &Self::Name) -> Self {
-        headers.remove(name).is_some_and(|value| is_yes(&value))
+    fn take(headers: &mut FieldReader, (name, _): &Self::Name) -> Self {
+        headers.take(name).is_some_and(|value| is_yes(&value))
     }
 
     fn put(self, headers: &mut HeaderMap, (name, yes): Self::Name) {
@@ -185,8 +222,8 @@ impl WireField for bool {
 impl WireField for Option<bool> {
     type Name = HeaderName;
 
-    fn take(headers: &mut HeaderMap, name: &HeaderName) -> Self {
-        headers.remove(name).map(|value| is_yes(&value))
+    fn take(headers: &mut FieldReader, name: &HeaderName) -> Self {
+        headers.take(name).map(|value| is_yes(&value))
     }
 
     fn put(self, headers: &mut HeaderMap, name: HeaderName) {
@@ -232,12 +269,13 @@ macro_rules! messages {
             }
 
             /// The message that `headers` make.
-            pub fn decode(target: $target, mut headers: http::HeaderMap) -> Self {
+            pub fn decode(target: $target, headers: http::HeaderMap) -> Self {
+                let mut headers = $crate::message::field::FieldReader::new(headers);
                 Self {
                     target,
                     $($plain: Default::default(),)*
                     $($field: $crate::message::field::WireField::take(&mut headers, &$header),)*
-                    headers: std::sync::Arc::new(headers),
+                    headers: std::sync::Arc::new(headers.rest()),
                 }
             }
 

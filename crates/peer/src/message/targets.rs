@@ -2,7 +2,7 @@
 //!
 //! Always holds: lists of hosts and devices that do not belong together name no server.
 
-use super::field::WireField;
+use super::field::{FieldReader, WireField};
 use super::header_names::{
     X_ACCOUNT_DEVICE, X_ACCOUNT_HOST, X_ACCOUNT_PARTITION, X_CONTAINER_DEVICE, X_CONTAINER_HOST, X_CONTAINER_PARTITION,
     X_DELETE_AT_DEVICE, X_DELETE_AT_HOST, X_DELETE_AT_PARTITION,
@@ -126,8 +126,8 @@ pub(super) const ACCOUNT: TargetNames = TargetNames {
 impl WireField for UpdateTargets {
     type Name = TargetNames;
 
-    fn take(headers: &mut HeaderMap, names: &TargetNames) -> Self {
-        let [host, device, partition] = [&names.host, &names.device, &names.partition].map(|name| headers.remove(name));
+    fn take(headers: &mut FieldReader, names: &TargetNames) -> Self {
+        let [host, device, partition] = [&names.host, &names.device, &names.partition].map(|name| headers.take(name));
         let text = |value: &Option<HeaderValue>| Some(std::str::from_utf8(value.as_ref()?.as_bytes()).ok()?.to_owned());
         if host.is_none() && partition.is_none() {
             return Self::Absent;

@@ -225,3 +225,31 @@ fn the_same_line_means_other_things_to_other_servers() {
         );
     }
 }
+
+#[test]
+fn metadata_keep_their_order_when_fields_are_taken_out_from_between() {
+    let mut headers = HeaderMap::new();
+    for name in [
+        "x-timestamp",
+        "x-container-meta-b",
+        "x-trans-id",
+        "x-container-read",
+        "host",
+        "x-container-meta-a",
+        "x-container-sysmeta-s",
+    ] {
+        headers.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
+    }
+    let _ = RequestContext::decode(&mut headers);
+    let message = PostContainer::decode(target("a/c"), headers);
+    let left: Vec<_> = message.headers.keys().map(HeaderName::as_str).collect();
+    assert_eq!(
+        left,
+        [
+            "x-container-meta-b",
+            "x-container-read",
+            "x-container-meta-a",
+            "x-container-sysmeta-s"
+        ]
+    );
+}
