@@ -51,6 +51,11 @@ STORIES = [
         Ask("POST", "{c}", {"X-Remove-Container-Read": "x"}), Ask("HEAD", "{c}"),
         Ask("POST", "{c}", {"X-Container-Write": ""}), Ask("HEAD", "{c}"),
         Ask("PUT", "{c}", {"X-Container-Read": ".r:*"}), Ask("HEAD", "{c}"), Ask("HEAD", "{c}", user=ADMIN)]),
+    Story("acl of a container that an account's administrator may read anyway", [
+        Ask("POST", "{a}", {"X-Account-Access-Control": '{"admin": ["test:tester3"]}'}),
+        Ask("POST", "{c}", {"X-Container-Read": ".r:*,.rlistings", "X-Container-Sync-Key": "s"}),
+        Ask("HEAD", "{c}", user=THIRD), Ask("GET", "{c}?format=json", user=THIRD), Ask("HEAD", "{c}", user=OTHER),
+        Ask("POST", "{a}", {"X-Account-Access-Control": "{}"})]),
     Story("acl hidden from those it grants to", [
         Ask("POST", "{c}", {"X-Container-Read": "test:tester3,.rlistings", "X-Container-Write": "test:tester3", "X-Container-Sync-Key": "s"}),
         Ask("HEAD", "{c}", user=THIRD), Ask("GET", "{c}?format=json", user=THIRD), Ask("HEAD", "{c}"),

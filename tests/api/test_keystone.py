@@ -17,6 +17,11 @@ from harness.layout import Layout
 from harness.memcached import Memcached
 from harness.waiting import until
 
+# What only owners are shown of a container.
+OWNERS_HEADERS = {"x-container-read": ".r:*", "x-container-write": "x", "x-container-sync-key": "k",
+                  "x-container-sync-to": "//r/c/AUTH_x/y", "x-container-meta-temp-url-key": "t"}
+
+
 class Side:
     """One make's cluster, asked in raw requests."""
 
@@ -42,7 +47,8 @@ class Side:
         status, headers, body = self.ask(*question, **more)
         challenges = sorted(value for name, value in headers if name.lower() == "www-authenticate")
         domain = [value for name, value in headers if name.lower() == "x-account-project-domain-id"]
-        return status, challenges, domain, body if status >= 400 else b""
+        owners = sorted((name.lower(), value) for name, value in headers if name.lower() in OWNERS_HEADERS)
+        return status, challenges, domain, owners, body if status >= 400 else b""
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +140,7 @@ def test_acls(sides, keystone):
         for acl in acls(keystone):
             headers = {"X-Container-Read": acl} if ".r" in acl else {"X-Container-Read": acl, "X-Container-Write": acl}
             assert same(sides, "PUT", path(keystone, owner, rest="/acl"), user=owner, headers=headers)[0] in (201, 202)
-            for user in ("tester2", "tester3", "tester4", "tester5", "auditor", None):
+            for user in ("tester", "tester2", "tester3", "tester4", "tester5", "tester6", "auditor", None):
                 for method, rest in (("GET", ""), ("HEAD", ""), ("PUT", "/o"), ("GET", "/o"), ("DELETE", "/o"),
                                      ("POST", "")):
                     same(sides, method, path(keystone, owner, rest="/acl" + rest), user=user)
@@ -142,6 +148,21 @@ def test_acls(sides, keystone):
                 side.ask("DELETE", path(keystone, owner, rest="/acl/o"), user=owner)
                 side.ask("POST", path(keystone, owner, rest="/acl"), user=owner,
                          headers={"X-Remove-Container-Write": "x", "X-Remove-Container-Read": "x"})
+
+
+@pytest.mark.parametrize("acl", [".r:*", ".r:*,.rlistings", "*:*", "test:tester", "member,admin"])
+def test_owners_of_open_containers(sides, keystone, acl):
+    """An ACL that lets owners in like anybody else does not take the owner's view from them."""
+    target = path(keystone, "tester", rest="/open")
+    headers = {**OWNERS_HEADERS, "X-Container-Read": acl}
+    headers.pop("x-container-read")
+    headers.pop("x-container-sync-to")
+    assert same(sides, "PUT", target, user="tester", headers=headers)[0] in (201, 202)
+    for method in ("HEAD", "GET"):
+        for user in USERS:
+            shown = same(sides, method, target, user=user)[3]
+            assert user != "tester" or [name for name, _value in shown] == [
+                "x-container-meta-temp-url-key", "x-container-read", "x-container-sync-key", "x-container-write"]
 
 
 def test_domains_of_accounts(sides, keystone):

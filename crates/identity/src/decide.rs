@@ -1,7 +1,7 @@
 //! May they? One decision, as OpenStack's TempAuth makes it.
 //!
 //! In order: accounts that are not ours are refused; reseller administrators and readers; owners;
-//! `OPTIONS`; referrers; groups of the container's ACL; the account's ACL.
+//! `OPTIONS`; the account's ACL, which can make owners; referrers; groups of the container's ACL.
 //! Always holds: pure. `tests/openstack.rs` compares it with the real thing over thousands of cases.
 
 use crate::account_acl::{Access, AccountAcl};
@@ -104,16 +104,19 @@ pub fn authorize(
     {
         return Decision::Allow { owner };
     }
-    if facts.method == Method::OPTIONS || by_container_acl(facts, identity, container_acl) {
+    if facts.method == Method::OPTIONS {
         return Decision::Allow { owner: false };
     }
-    match (identity, account_acl) {
+    let by_account = match (identity, account_acl) {
         // Account ACLs name groups; a request without an identity has none.
-        (None, _) | (_, AccountAclSource::Fetched(None)) => denied,
-        (Some(_), AccountAclSource::NotFetched) => Decision::NeedsAccountAcl,
-        (Some(identity), AccountAclSource::Fetched(Some(acl))) => {
-            by_account_acl(facts, acl.grants(identity)).unwrap_or(denied)
-        }
+        (None, _) | (_, AccountAclSource::Fetched(None)) => None,
+        (Some(_), AccountAclSource::NotFetched) => return Decision::NeedsAccountAcl,
+        (Some(identity), AccountAclSource::Fetched(Some(acl))) => by_account_acl(facts, acl.grants(identity)),
+    };
+    match by_account {
+        Some(decision) => decision,
+        None if by_container_acl(facts, identity, container_acl) => Decision::Allow { owner: false },
+        None => denied,
     }
 }
 
@@ -202,6 +205,24 @@ mod tests {
             AccountAclSource::Fetched(Some(&acl)),
         );
         assert_eq!(read, Decision::Allow { owner: false });
+    }
+
+    #[test]
+    fn who_owns_an_account_owns_it_whatever_a_container_opens() {
+        let facts = RequestFacts {
+            method: &Method::GET,
+            account: Some("AUTH_a"),
+            container: Some("c"),
+            object: None,
+            referer: None,
+        };
+        let admin = Identity::new(vec!["c".into(), "c:d".into()]);
+        let acl = AccountAcl::parse("{\"admin\":[\"c\"]}");
+        let account_acl = AccountAclSource::Fetched(Some(&acl));
+        for open in [".r:*,.rlistings", "c:d", "c"] {
+            let decision = authorize(&prefixes(), &facts, Some(&admin), Some(open), account_acl);
+            assert_eq!(decision, Decision::Allow { owner: true }, "{open}");
+        }
     }
 
     #[test]

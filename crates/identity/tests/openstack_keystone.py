@@ -25,13 +25,15 @@ class Cache(object):
 
 
 class App(object):
-    """Behind the filter: authorises as a proxy would, with the ACL of the question."""
+    """Behind the filter: authorises as the proxy does: before it knows an ACL, and if refused, with the question's."""
 
     def __call__(self, env, start_response):
         self.env = env
         req = Request(env)
-        req.acl = self.container_acl
         denied = env['swift.authorize'](req) if 'swift.authorize' in env else None
+        if denied:
+            req.acl = self.container_acl
+            denied = env['swift.authorize'](req)
         self.domain_sent = req.headers.get('X-Account-Sysmeta-Project-Domain-Id')
         return (denied or Response(request=req, headers=self.answer))(env, start_response)
 

@@ -26,14 +26,16 @@ class Cache(object):
 
 
 class App(object):
-    """Behind the filter: authorises as a proxy would, with the ACL of the question."""
+    """Behind the filter: authorises as the proxy does: before it knows an ACL, and if refused, with the question's."""
     container_acl = None
 
     def __call__(self, env, start_response):
         self.env = env
         req = Request(env)
-        req.acl = self.container_acl
         denied = env['swift.authorize'](req) if 'swift.authorize' in env else None
+        if denied:
+            req.acl = self.container_acl
+            denied = env['swift.authorize'](req)
         return (denied or Response(request=req))(env, start_response)
 
 

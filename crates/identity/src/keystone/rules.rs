@@ -1,8 +1,10 @@
 //! Whether a request is allowed: one decision, as OpenStack's `keystoneauth` makes it.
 //!
 //! In order: `OPTIONS`; reseller administrators; readers of the whole system; users may not delete their own account;
-//! ACLs that name a user (`project:user`, either may be `*`); referrers; operators of the project, with a service
-//! token where one is asked for; readers of the project; roles named in the container's ACL.
+//! operators of the project, with a service token where one is asked for; ACLs that name a user (`project:user`, either
+//! may be `*`); referrers; readers of the project; roles named in the container's ACL.
+//! OpenStack's proxy asks its filter before it knows the container's ACL, and again with it where that was refused: so
+//! owners are owners, whatever an ACL opens to everybody.
 //! Always holds: pure. `tests/openstack_keystone.rs` compares it with the real filter over thousands of cases.
 
 use super::Caller;
@@ -98,6 +100,12 @@ impl KeystoneRules {
         if facts.container.is_none() && facts.method == Method::DELETE {
             return denied;
         }
+        let own_prefix = self
+            .prefix_of(account)
+            .filter(|prefix| is_of_project(account, prefix, caller));
+        if own_prefix.is_some_and(|prefix| operates(prefix, caller)) {
+            return Verdict::Allow { owner: true };
+        }
         match self.names_caller(&acl, account, caller, domain) {
             Some(true) => return Verdict::Allow { owner: false },
             Some(false) => {}
@@ -107,17 +115,9 @@ impl KeystoneRules {
         if by_referrer == Some(true) {
             return Verdict::Allow { owner: false };
         }
-        let Some(prefix) = self
-            .prefix_of(account)
-            .filter(|prefix| is_of_project(account, prefix, caller))
-        else {
+        let Some(prefix) = own_prefix else {
             return denied;
         };
-        let has_service =
-            prefix.services.is_empty() || prefix.services.iter().any(|r| caller.service_roles.contains(r));
-        if caller.has_role_of(&prefix.operators) && has_service {
-            return Verdict::Allow { owner: true };
-        }
         if reads && caller.has_role_of(&prefix.readers) {
             return Verdict::Allow { owner: false };
         }
@@ -191,6 +191,11 @@ impl KeystoneRules {
     fn is_default(&self, domain: Option<&str>) -> bool {
         domain.is_none_or(|domain| domain != UNKNOWN_DOMAIN && domain == self.settings.options.default_domain_id)
     }
+}
+
+fn operates(prefix: &PrefixRoles, caller: &Caller) -> bool {
+    let has_service = prefix.services.is_empty() || prefix.services.iter().any(|r| caller.service_roles.contains(r));
+    caller.has_role_of(&prefix.operators) && has_service
 }
 
 fn is_of_project(account: &str, prefix: &PrefixRoles, caller: &Caller) -> bool {
