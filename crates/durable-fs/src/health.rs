@@ -9,8 +9,12 @@
 //! | a failed sync, a trial that finds it read-only | takes no writes | when a trial succeeds twice |
 //! | an error that says the drive is gone | serves nothing | likewise |
 //! | a trial that fails, [`MANY_ERRORS`] errors within [`WINDOW`] seconds | serves nothing | likewise, after a rest that doubles each time |
-//! | jobs under way and none ending for [`HUNG`] seconds | serves nothing | likewise, once jobs end again |
+//! | jobs under way, and for [`HUNG`] seconds nothing done and no trial that succeeded | serves nothing | likewise |
 //! | a trial that has not ended for [`NO_TRIAL`] seconds without a sync that did (writes hang, and reads may not) | serves nothing | likewise |
+//!
+//! How long a job takes says nothing: what counts is that something is done meanwhile. A job ends, a sync ends, a long
+//! job reports a step ([`Health::progressed`]), or a trial succeeds. One step that takes long because it is large, the sync
+//! of a whole database, is announced with its size ([`Health::announce`]), and waited for at [`LOWEST_RATE`].
 //!
 //! Always holds: the state changes with one line in the log each time; asking costs one load; a second is
 //! counted when it is seen to pass, so a process that was stopped does not take its own sleep for the drive's;
@@ -27,10 +31,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
-/// A job of any size ends sooner on a drive that works at all.
+/// Something is done sooner on a drive that works at all.
 pub const HUNG: u32 = 30;
 /// A trial waits for what others have written: longer than [`HUNG`] where that is much, on a drive that works.
 pub const NO_TRIAL: u32 = 60;
+/// Bytes per second that every drive writes that works at all.
+pub const LOWEST_RATE: u64 = 1 << 20;
 /// So many errors make a drive useless although a trial may succeed.
 pub const MANY_ERRORS: u32 = 20;
 /// Errors are forgotten after so many seconds.
@@ -75,6 +81,10 @@ pub struct Health {
     begun: AtomicU64,
     ended: AtomicU64,
     synced: AtomicU64,
+    /// Steps of jobs that have not ended.
+    steps: AtomicU64,
+    /// Bytes that announced steps are about.
+    announced: AtomicU64,
     gone: Notify,
     state: Mutex<HealthState>,
 }
@@ -84,8 +94,12 @@ struct HealthState {
     why: String,
     /// It is not there, which everybody notices by himself.
     absent: Option<String>,
-    ended: u64,
+    /// What was done, as of the last tick: jobs ended, syncs, steps.
+    done: u64,
+    /// Seconds with jobs under way of which nothing was done.
     stuck: u32,
+    /// Seconds since a trial succeeded.
+    unproven: u32,
     errors: u32,
     window: u32,
     /// Seconds until it may come back.
@@ -112,6 +126,19 @@ impl Drop for DriveJob {
     }
 }
 
+/// A large step under way on a drive; it ends when this is dropped.
+pub struct LargeStep {
+    health: Arc<Health>,
+    bytes: u64,
+}
+
+impl Drop for LargeStep {
+    fn drop(&mut self) {
+        self.health.announced.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.health.progressed();
+    }
+}
+
 impl Health {
     /// Of the drive at `root`, so far without blame.
     pub fn new(root: impl Into<PathBuf>) -> Arc<Self> {
@@ -121,13 +148,16 @@ impl Health {
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             synced: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
+            announced: AtomicU64::new(0),
             gone: Notify::new(),
             state: Mutex::new(HealthState {
                 service: DriveService::Full,
                 why: String::new(),
                 absent: None,
-                ended: 0,
+                done: 0,
                 stuck: 0,
+                unproven: 0,
                 errors: 0,
                 window: 0,
                 rest: 0,
@@ -187,6 +217,26 @@ impl Health {
     pub fn enter(self: &Arc<Self>) -> DriveJob {
         self.begun.fetch_add(1, Ordering::Relaxed);
         DriveJob(self.clone())
+    }
+
+    /// Reports that a job that has not ended yet got on: it read, wrote or computed something.
+    pub fn progressed(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Announces a step about so many bytes that cannot report before it ends.
+    pub fn announce(self: &Arc<Self>, bytes: u64) -> LargeStep {
+        self.announced.fetch_add(bytes, Ordering::Relaxed);
+        LargeStep {
+            health: self.clone(),
+            bytes,
+        }
+    }
+
+    /// Seconds that announced steps may take.
+    fn patience(&self) -> u32 {
+        let seconds = self.announced.load(Ordering::Relaxed) / LOWEST_RATE;
+        u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
     /// Completes once the drive is out of service: nobody need wait for it any longer.
@@ -281,15 +331,19 @@ impl Health {
     fn watch_progress(&self, state: &mut HealthState) {
         let ended = self.ended.load(Ordering::Relaxed);
         let under_way = self.begun.load(Ordering::Relaxed).saturating_sub(ended);
-        state.stuck = match under_way > 0 && ended == state.ended {
+        let (syncs, steps) = (self.synced.load(Ordering::Relaxed), self.steps.load(Ordering::Relaxed));
+        // Each of the three only grows.
+        let done = ended.wrapping_add(syncs).wrapping_add(steps);
+        state.stuck = match under_way > 0 && done == state.done {
             true => state.stuck.saturating_add(1),
             false => 0,
         };
-        state.ended = ended;
-        if state.stuck >= HUNG {
+        state.done = done;
+        state.unproven = state.unproven.saturating_add(1);
+        if state.stuck.min(state.unproven) >= HUNG.saturating_add(self.patience()) {
             let why = format!(
-                "{under_way} jobs under way, none of which has ended for {} seconds",
-                state.stuck
+                "{under_way} jobs under way, nothing done and no trial that succeeded for {} seconds",
+                state.stuck.min(state.unproven)
             );
             self.fall(state, DriveService::Out, why);
         }
@@ -306,7 +360,7 @@ impl Health {
             false => 0,
         };
         state.synced = synced;
-        if state.trial_took >= NO_TRIAL {
+        if state.trial_took >= NO_TRIAL.saturating_add(self.patience()) {
             let why = format!("a trial has not ended for {} seconds", state.trial_took);
             self.fall(state, DriveService::Out, why);
         }
@@ -337,7 +391,8 @@ impl Health {
 
     fn passed(&self, state: &mut HealthState) {
         state.passed += 1;
-        if state.service == DriveService::Full || state.passed < TRIALS || state.rest > 0 || state.stuck > 0 {
+        state.unproven = 0;
+        if state.service == DriveService::Full || state.passed < TRIALS || state.rest > 0 {
             return;
         }
         tracing::warn!("device {} is well again and back in service", self.root.display());

@@ -59,8 +59,12 @@ pub struct Arriving {
     path: PathBuf,
     target: PathBuf,
     written: u64,
+    synced: u64,
     _alive: Lock,
 }
+
+/// A copy that arrives is synced whenever so many bytes came: a slow drive is not to write all of it in one step.
+const SYNC_EVERY: u64 = 16 << 20;
 
 impl Arriving {
     /// Begins a file that will be called `settling.name` in the `tmp` of the device of `location`.
@@ -76,6 +80,7 @@ impl Arriving {
             path,
             target,
             written: 0,
+            synced: 0,
             _alive: alive,
         })
     }
@@ -84,7 +89,12 @@ impl Arriving {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let done = self.file.write_all_at(bytes, self.written);
         self.written += bytes.len() as u64;
-        done.map_err(|error| Error::io("write", &self.path, error))
+        done.map_err(|error| Error::io("write", &self.path, error))?;
+        if self.written - self.synced < SYNC_EVERY {
+            return Ok(());
+        }
+        self.synced = self.written;
+        self.disk.sync_part(&*self.file, &self.path)
     }
 
     /// All has come: it gets its name. Without this it is removed when dropped.

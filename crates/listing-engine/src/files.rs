@@ -176,7 +176,10 @@ impl Disk {
         self.check_writable()?;
         let opened = self.files.open(staged, Purpose::Read);
         let opened = opened.map_err(|error| Error::io("sync", staged, error))?;
+        let size = opened.info().map_or(0, |info| info.size);
+        let syncing = self.health.as_ref().map(|health| health.announce(size));
         self.synced(opened.sync(), "sync", staged)?;
+        drop(syncing);
         let renamed = self.files.rename(staged, target);
         renamed.map_err(|error| Error::io("publish", target, error))?;
         target.parent().map_or(Ok(()), |parent| self.sync_dir(parent))
@@ -194,6 +197,11 @@ impl Disk {
         self.check_writable()?;
         let opened = self.files.open(path, Purpose::Append);
         opened.map_err(|error| Error::io("create", path, error))
+    }
+
+    /// Syncs what was written so far of a file that is not in use yet, so that the last sync is not all of it.
+    pub(crate) fn sync_part(&self, file: &dyn File, path: &Path) -> Result<(), Error> {
+        self.synced(file.sync(), "sync", path)
     }
 
     /// Appends `bytes`; durable on return, and undone as far as possible on failure.

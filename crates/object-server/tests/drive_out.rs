@@ -15,6 +15,7 @@ use parking_lot::RwLock;
 use peer::{RawCall, Service, Target};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vocabulary::{EntityPath, HashPrefix, Partition, PathHash, Policies, Policy, PolicyIndex, Timestamp};
 use world::World;
 
@@ -97,6 +98,7 @@ struct Site {
     server: Arc<ObjectServer>,
     hang: Arc<RwLock<()>>,
     health: Arc<Health>,
+    trial_hangs: AtomicBool,
 }
 
 impl Site {
@@ -109,7 +111,13 @@ impl Site {
         let policies = Policies::new(vec![Policy::replication(0, "gold")], None).unwrap();
         let options = ObjectServerOptions::new(HashPrefix::new("a", "b").unwrap(), Arc::new(policies));
         let server = ObjectServer::new(World::real(), options, Arc::new(source)).unwrap();
-        Self { server, hang, health }
+        let trial_hangs = AtomicBool::new(false);
+        Self {
+            server,
+            hang,
+            health,
+            trial_hangs,
+        }
     }
 
     async fn head(&self) -> StatusCode {
@@ -122,11 +130,14 @@ impl Site {
         self.server.call(call.into()).await.status()
     }
 
-    /// Seconds pass, and trials succeed.
+    /// Seconds pass, and trials succeed unless the drive hangs.
     fn pass(&self, seconds: u32) {
         for _ in 0..seconds {
-            if self.health.tick() {
+            let is_due = self.health.tick() || self.trial_hangs.swap(false, Ordering::Relaxed);
+            if is_due && self.hang.try_read().is_some() {
                 self.health.tried(TrialOutcome::Well);
+            } else if is_due {
+                self.trial_hangs.store(true, Ordering::Relaxed);
             }
         }
     }
