@@ -1,12 +1,14 @@
 //! What listings look like: plain names, JSON as Python spells it, XML as ElementTree does.
 //!
 //! Entries are written as they come from the database; the whole listing is one buffer.
-//! Always holds: plain text inside JSON and XML is escaped, so no name can break out of its place.
+//! Always holds: plain text inside JSON and XML is escaped, so no name can break out of its place or
+//! make XML ill-formed.
 
 use crate::accept::ListingFormat;
 use listing_engine::{ContainerEntry, Entry, ObjectEntry, listed_content_type};
 use std::fmt::Write;
 use vocabulary::Policies;
+use vocabulary::markup::{push_attribute, push_text};
 
 /// A listing under construction.
 pub(crate) struct ListingText {
@@ -87,7 +89,7 @@ impl ListingText {
                 self.text.push_str("<subdir name=\"");
                 self.text.push_str(&attribute(prefix));
                 self.text.push_str("\"><name>");
-                xml(&mut self.text, prefix);
+                push_text(&mut self.text, prefix);
                 self.text.push_str("</name></subdir>");
             }
         }
@@ -180,26 +182,14 @@ fn json_field(text: &mut String, before: &str, value: &str) {
 
 fn xml_field(text: &mut String, before: &str, value: &str) {
     text.push_str(before);
-    xml(text, value);
-}
-
-fn xml(text: &mut String, value: &str) {
-    for c in value.chars() {
-        match c {
-            '&' => text.push_str("&amp;"),
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            _ => text.push(c),
-        }
-    }
+    push_text(text, value);
 }
 
 /// The inside of an attribute as ElementTree writes it.
 fn attribute(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
-    xml(&mut text, value);
-    let quoted = text.replace('"', "&quot;").replace('\r', "&#13;");
-    quoted.replace('\n', "&#10;").replace('\t', "&#09;")
+    push_attribute(&mut text, value);
+    text
 }
 
 #[cfg(test)]

@@ -16,15 +16,41 @@ const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 
 /// The page that Swift has for a status; no body where it has none.
 pub fn status(code: u16) -> Response {
-    let Some((title, text)) = page(code) else {
+    let Some((title, text)) = standard_page(code) else {
         return html(code, String::new());
     };
-    html(code, format!("<html><h1>{title}</h1><p>{text}</p></html>"))
+    page(code, format!("<html><h1>{title}</h1><p>{text}</p></html>"))
 }
 
-/// A status with this body, declared as HTML as Swift does for most texts.
-pub fn html(code: u16, body: String) -> Response {
-    with_body(code, HTML, body)
+/// A status with this text, declared as HTML as Swift does for most texts; what would be markup in it is escaped.
+pub fn html(code: u16, text: String) -> Response {
+    page(code, without_markup(text))
+}
+
+/// The text in which no `<` begins a tag, a comment or an instruction (HTML, "Data state"); the rest is as OpenStack has it.
+fn without_markup(text: String) -> String {
+    let begins = |rest: &str| {
+        matches!(
+            rest.bytes().next(),
+            Some(b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'!' | b'?')
+        )
+    };
+    if !text.match_indices('<').any(|(at, _)| begins(&text[at + 1..])) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (number, part) in text.split('<').enumerate() {
+        if number > 0 {
+            out.push_str(if begins(part) { "&lt;" } else { "<" });
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+/// A status with this page, in which all that a client sent is escaped already.
+pub fn page(code: u16, page: String) -> Response {
+    with_body(code, HTML, page)
 }
 
 /// A status with this plain text.
@@ -53,7 +79,7 @@ pub fn with_body(code: u16, content_type: HeaderValue, body: String) -> Response
 
 /// Code and words of a status, as Swift says them: `409 Conflict`.
 pub fn status_line(code: u16) -> String {
-    let words = page(code).map(|(title, _)| title).or_else(|| {
+    let words = standard_page(code).map(|(title, _)| title).or_else(|| {
         let status = StatusCode::from_u16(code).ok()?;
         status.canonical_reason()
     });
@@ -85,7 +111,7 @@ pub fn vary_on(headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
-fn page(code: u16) -> Option<(&'static str, &'static str)> {
+fn standard_page(code: u16) -> Option<(&'static str, &'static str)> {
     Some(match code {
         202 => ("Accepted", "The request is accepted for processing."),
         301 => ("Moved Permanently", "The resource has moved permanently."),

@@ -28,6 +28,7 @@ pub mod header_name;
 pub mod hex;
 pub mod http_date;
 pub mod limits;
+pub mod markup;
 pub mod metadata;
 pub mod names;
 pub mod number;

@@ -9,6 +9,7 @@ use crate::listings::listing_accept::{Form, InvalidAccept, choose};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
+use vocabulary::markup;
 
 /// The form that an `Accept` header asks for; plain text where it asks for nothing that there is.
 pub fn form_of(accept: Option<&[u8]>) -> Form {
@@ -101,20 +102,16 @@ impl Report {
         let mut out = format!("<{root}>\n");
         for (name, value) in self.sorted() {
             let tag = name.to_ascii_lowercase().replace(' ', "_");
-            let _ = writeln!(out, "<{tag}>{}</{tag}>", escape(&value));
+            let _ = writeln!(out, "<{tag}>{}</{tag}>", markup::text(&value));
         }
         out.push_str("<errors>\n");
         for (name, problem) in &self.errors {
-            let (name, problem) = (escape(name), escape(problem));
+            let (name, problem) = (markup::text(name), markup::text(problem));
             let _ = writeln!(out, "<object><name>{name}</name><status>{problem}</status></object>");
         }
         let _ = write!(out, "</errors>\n</{root}>\n");
         out
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -136,7 +133,7 @@ mod tests {
         report
     }
 
-    /// What OpenStack Swift made of the same fields.
+    /// What OpenStack Swift made of the same fields; it does not escape carriage returns in XML.
     #[test]
     fn as_openstack_prints() {
         assert_eq!(
@@ -156,7 +153,7 @@ mod tests {
                 "<delete>\n<number_deleted>2</number_deleted>\n<number_not_found>0</number_not_found>\n\
                  <response_body>a &lt;b&gt; &amp; \"c\"\nx ü</response_body>\n\
                  <response_status>400 Bad Request</response_status>\n<errors>\n\
-                 <object><name>/c/ü &lt;o&gt;&amp;\"\r\n</name><status>404 Not Found</status></object>\n\
+                 <object><name>/c/ü &lt;o&gt;&amp;\"&#13;\n</name><status>404 Not Found</status></object>\n\
                  <object><name>b, c</name><status>x</status></object>\n</errors>\n</delete>\n"
             );
         }

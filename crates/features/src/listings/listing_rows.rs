@@ -10,6 +10,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
+use vocabulary::markup::{push_attribute, push_text};
 
 /// The JSON is not a list of rows with the fields that the form needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,12 +81,12 @@ pub fn json_without_reserved(json: &[u8]) -> Result<Option<String>, NotRows> {
 pub fn account_xml(json: &[u8], account: &str, reserved: bool) -> Result<String, NotRows> {
     let mut out = start(json);
     out.push_str("<account name=\"");
-    escape_attribute(&mut out, account);
+    push_attribute(&mut out, account);
     out.push_str("\">\n");
     for_each_row(json, reserved, |row| {
         if let Some(subdir) = &row.subdir {
             out.push_str("<subdir name=\"");
-            escape_attribute(&mut out, &subdir.0);
+            push_attribute(&mut out, &subdir.0);
             out.push_str("\" />\n");
             return Ok(());
         }
@@ -108,14 +109,14 @@ pub fn account_xml(json: &[u8], account: &str, reserved: bool) -> Result<String,
 pub fn container_xml(json: &[u8], container: &str, reserved: bool) -> Result<String, NotRows> {
     let mut out = start(json);
     out.push_str("<container name=\"");
-    escape_attribute(&mut out, container);
+    push_attribute(&mut out, container);
     let head_ends = out.len();
     out.push_str("\">");
     let rows_begin = out.len();
     for_each_row(json, reserved, |row| {
         if let Some(subdir) = &row.subdir {
             out.push_str("<subdir name=\"");
-            escape_attribute(&mut out, &subdir.0);
+            push_attribute(&mut out, &subdir.0);
             out.push_str("\">");
             element(&mut out, "name", &row.subdir)?;
             out.push_str("</subdir>");
@@ -171,43 +172,11 @@ fn element(out: &mut String, tag: &str, value: &Option<Scalar>) -> Result<(), No
         return Ok(());
     }
     out.push('>');
-    escape_with(out, text, |byte| match byte {
-        b'&' => Some("&amp;"),
-        b'<' => Some("&lt;"),
-        b'>' => Some("&gt;"),
-        _ => None,
-    });
+    push_text(out, text);
     out.push_str("</");
     out.push_str(tag);
     out.push('>');
     Ok(())
-}
-
-fn escape_attribute(out: &mut String, text: &str) {
-    escape_with(out, text, |byte| match byte {
-        b'&' => Some("&amp;"),
-        b'<' => Some("&lt;"),
-        b'>' => Some("&gt;"),
-        b'"' => Some("&quot;"),
-        b'\r' => Some("&#13;"),
-        b'\n' => Some("&#10;"),
-        b'\t' => Some("&#09;"),
-        _ => None,
-    });
-}
-
-/// Copies runs of bytes that stand for themselves. Other control characters do, as in OpenStack's XML.
-fn escape_with(out: &mut String, text: &str, escape: impl Fn(u8) -> Option<&'static str>) {
-    let mut copied = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if let Some(replacement) = escape(byte) {
-            // Only ASCII is replaced, so both ends are at characters.
-            out.push_str(&text[copied..at]);
-            out.push_str(replacement);
-            copied = at + 1;
-        }
-    }
-    out.push_str(&text[copied..]);
 }
 
 /// A JSON value that is no list and no object, as Python's `str` shows it.

@@ -310,7 +310,7 @@ fn answer(outcome: &Outcome, fields: &Fields) -> Result<Response, FormRefusal> {
     let location = HeaderValue::from_bytes(target.as_bytes()).map_err(|_| unfit)?;
     let shown = target.replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;");
     let page = format!("<html><body><p><a href=\"{shown}\">Click to continue...</a></p></body></html>");
-    let mut response = reply::html(303, page);
+    let mut response = reply::page(303, page);
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().remove(CONTENT_TYPE);
     response.headers_mut().insert(LOCATION, location);

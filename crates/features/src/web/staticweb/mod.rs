@@ -289,7 +289,7 @@ impl Visit<'_> {
             query: &self.request.query,
         };
         if !self.site.lists() {
-            let page = reply::html(404, shown.disabled(self.site.index.as_deref()));
+            let page = reply::page(404, shown.disabled(self.site.index.as_deref()));
             return self.explain(page).await;
         }
         match self.rows(directory, None).await {
@@ -297,7 +297,7 @@ impl Visit<'_> {
             Ok(rows) if rows.is_empty() && !directory.is_empty() => {
                 self.explain(reply::status_for(&self.request.method, 404)).await
             }
-            Ok(rows) => generated(reply::html(200, shown.page(&rows))),
+            Ok(rows) => generated(reply::page(200, shown.page(&rows))),
         }
     }
 
