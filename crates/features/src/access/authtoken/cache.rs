@@ -1,8 +1,10 @@
-//! Tokens that Keystone has confirmed: in the process, and in the cache that gateways share.
+//! Tokens that Keystone has confirmed: in the process, and in the cache that gateways share. Those it has refused: in
+//! the process, for [`REFUSED_FOR`] seconds, in a place of their own.
 //!
 //! The shared cache holds them as keystonemiddleware leaves them: `tokens/<SHA-256>` with Keystone's description.
-//! Always holds: memory is bounded; tokens are held by their digest; none is believed for longer than
-//! `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for those others asked about.
+//! Always holds: memory is bounded; refused tokens do not crowd out confirmed ones; tokens are held by their digest; none
+//! is believed for longer than `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for those
+//! others asked about.
 
 use http::{HeaderName, HeaderValue};
 use identity::keystone::{Token, Whose};
@@ -19,6 +21,12 @@ const MOST_HELD: NonZeroUsize = NonZeroUsize::new(8192).expect("not zero");
 
 /// Seconds until the shared cache is asked again about a token found there: it does not say when it was stored.
 const FROM_ELSEWHERE: f64 = 5.0;
+
+/// Refused tokens held in the process.
+const MOST_REFUSED: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
+
+/// Seconds for which Keystone is not asked again about a token it has refused.
+const REFUSED_FOR: f64 = 10.0;
 
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
@@ -60,6 +68,8 @@ pub(super) struct KnownToken {
     /// Negative for never.
     life: i64,
     held: Mutex<LruCache<[u8; 32], Held>>,
+    /// Until when, of tokens that may have expired and of those that may not.
+    refused: Mutex<LruCache<([u8; 32], bool), f64>>,
 }
 
 impl KnownToken {
@@ -68,6 +78,7 @@ impl KnownToken {
             shared,
             life,
             held: Mutex::new(LruCache::new(MOST_HELD)),
+            refused: Mutex::new(LruCache::new(MOST_REFUSED)),
         }
     }
 
@@ -111,6 +122,18 @@ impl KnownToken {
         let confirmed = Arc::new(Confirmed::new(token));
         self.hold(digest, &confirmed, now + life);
         confirmed
+    }
+
+    /// Whether Keystone has refused the token just now; with `allow_expired` it was asked for expired ones, too.
+    pub(super) fn is_refused(&self, secret: &str, allow_expired: bool, now: f64) -> bool {
+        let question = (Sha256::digest(secret).into(), allow_expired);
+        self.refused.lock().get(&question).is_some_and(|until| *until > now)
+    }
+
+    /// Remembers that Keystone has refused it.
+    pub(super) fn refuse(&self, secret: &str, allow_expired: bool, now: f64) {
+        let question = (Sha256::digest(secret).into(), allow_expired);
+        self.refused.lock().put(question, now + REFUSED_FOR);
     }
 
     fn hold(&self, digest: [u8; 32], confirmed: &Arc<Confirmed>, until: f64) {
@@ -157,6 +180,22 @@ mod tests {
                 .remember(&number.to_string(), token("1970-01-01T01:00:00Z"), 0.0)
                 .await;
         }
+        for number in 0..MOST_REFUSED.get() + 5 {
+            known.refuse(&number.to_string(), false, 0.0);
+        }
         assert_eq!(known.held.lock().len(), MOST_HELD.get());
+        assert_eq!(known.refused.lock().len(), MOST_REFUSED.get());
+    }
+
+    #[test]
+    fn refused_for_a_moment() {
+        let known = KnownToken::new(None, 300);
+        known.refuse("a", false, 1000.0);
+        assert!(known.is_refused("a", false, 1009.0) && !known.is_refused("a", false, 1011.0));
+        assert!(
+            !known.is_refused("a", true, 1000.0),
+            "Keystone may know it as an expired one"
+        );
+        assert!(!known.is_refused("b", false, 1000.0));
     }
 }

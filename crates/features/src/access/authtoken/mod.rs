@@ -108,9 +108,13 @@ impl AuthToken {
         let known = self.known.find(secret, now).await;
         let confirmed = match known {
             Some(known) => Some(known),
+            None if self.known.is_refused(secret, allow_expired, now) => None,
             None => match self.keystone.validate(secret, allow_expired).await {
                 Ok(Some(token)) => Some(self.known.remember(secret, token, now).await),
-                Ok(None) => None,
+                Ok(None) => {
+                    self.known.refuse(secret, allow_expired, now);
+                    None
+                }
                 Err(unavailable) => return self.unavailable(&unavailable, method).map_err(Box::new),
             },
         };
