@@ -8,13 +8,13 @@
 //! |---|---|---|
 //! | a failed sync, a trial that finds it read-only | takes no writes | when a trial succeeds twice |
 //! | an error that says the drive is gone | serves nothing | likewise |
-//! | a trial that fails, [`MANY_ERRORS`] errors within [`WINDOW`] seconds | serves nothing | likewise, after a rest that doubles each time |
+//! | a trial that fails, [`MANY_ERRORS`] errors in [`WINDOW`] seconds | serves nothing | after a rest that doubles |
 //! | jobs under way, and for [`HUNG`] seconds nothing done and no trial that succeeded | serves nothing | likewise |
-//! | a trial that has not ended for [`NO_TRIAL`] seconds without a sync that did (writes hang, and reads may not) | serves nothing | likewise |
+//! | a trial that has not ended for [`NO_TRIAL`] seconds, and no sync that did | serves nothing | likewise |
 //!
 //! How long a job takes says nothing: what counts is that something is done meanwhile. A job ends, a sync ends, a long
-//! job reports a step ([`Health::progressed`]), or a trial succeeds. One step that takes long because it is large, the sync
-//! of a whole database, is announced with its size ([`Health::announce`]), and waited for at [`LOWEST_RATE`].
+//! job reports a step ([`Health::progressed`]), or a trial succeeds. One step that takes long because it is large, the
+//! sync of a whole database, is announced with its size ([`Health::announce`]), and waited for at [`LOWEST_RATE`].
 //!
 //! Always holds: the state changes with one line in the log each time; asking costs one load; a second is
 //! counted when it is seen to pass, so a process that was stopped does not take its own sleep for the drive's;
@@ -284,7 +284,8 @@ impl Health {
         self.synced.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reports a failed sync of `path`: what was written since the last one may be lost, whatever the system says from now on.
+    /// Reports a failed sync of `path`: what was written since the last one may be lost, whatever the system says from
+    /// now on.
     pub fn sync_failed(&self, path: &Path, error: &io::Error) {
         let why = format!("fsync of {} failed: {error}", path.display());
         self.fall(&mut self.state.lock(), DriveService::ReadOnly, why);

@@ -27,7 +27,7 @@ pub fn html(code: u16, text: String) -> Response {
     page(code, without_markup(text))
 }
 
-/// The text in which no `<` begins a tag, a comment or an instruction (HTML, "Data state"); the rest is as OpenStack has it.
+/// The text in which no `<` begins a tag, a comment or an instruction (HTML, "Data state"); the rest stays as it is.
 fn without_markup(text: String) -> String {
     let begins = |rest: &str| {
         matches!(
