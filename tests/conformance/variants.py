@@ -47,8 +47,8 @@ class Stand:
 
     def __init__(self, variant, make, root):
         self.variant, self.make, self.root = variant, make, root
-        # OpenStack's TempAuth keeps its tokens nowhere else; `martlet up` has to do without
-        self.memcached = Memcached() if variant.separate or make == "openstack" else None
+        # `martlet up` without configuration files does without
+        self.memcached = Memcached() if make == "openstack" or not variant.own_files else None
         self.keystone = None
         self.system = MartletUp(root / "up") if variant.own_files and make == "martlet" else self._on_our_files()
 

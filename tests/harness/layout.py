@@ -109,9 +109,9 @@ class Layout:
                 "swift_dir": self.etc}
 
     def _proxy(self):
-        cache = {"use": "egg:swift#memcache", "connect_timeout": 5, "pool_timeout": 5}
-        if self.memcached_port:
-            cache["memcache_servers"] = f"127.0.0.1:{self.memcached_port}"
+        # without a memcached of its own, a cluster must not find another's at the default port: nothing listens at port 1
+        cache = {"use": "egg:swift#memcache", "connect_timeout": 5, "pool_timeout": 5,
+                 "memcache_servers": f"127.0.0.1:{self.memcached_port or 1}"}
         return {
             **filters.overrides(self.pipeline)["proxy"],
             "DEFAULT": self._common(self.proxy_port),
