@@ -2,6 +2,8 @@
 //!
 //! A process is known when its number stands in a `.pid` or `.pid.d` file below the run directory, or an ancestor's
 //! does (OpenStack's program asks for parents only). Those that run `once` are no orphans.
+//! Left alone whatever is asked: `martlet up` with all it has started, and what a service manager has started, which
+//! writes no pid files and would start it again.
 //! Compared with `swift-orphans` in `tests/operator/test_small_tools.py`; `--wide` is wide here.
 
 use crate::console::{Console, ToolStatus};
@@ -65,8 +67,38 @@ pub fn run(arguments: &OrphansArguments, world: &World, console: &mut Console<'_
     print(&found, arguments.wide, console)?;
     match arguments.kill.as_deref() {
         None | Some("") => Ok(ToolStatus::SUCCESS),
-        Some(word) => send(word, &found, &processes, console),
+        Some(word) => {
+            let ended = without_managed(found, &processes, console)?;
+            send(word, &ended, &processes, console)
+        }
     }
+}
+
+/// Leaves out what somebody else looks after, and says so.
+fn without_managed(
+    found: Vec<Process>,
+    processes: &Processes<'_>,
+    console: &mut Console<'_>,
+) -> io::Result<Vec<Process>> {
+    let (all, parents) = processes.swift()?;
+    let is_up = |process: &&Process| process.command.split(' ').next() == Some("up");
+    let clusters: HashSet<u32> = all.iter().filter(is_up).map(|process| process.pid).collect();
+    let mut ended = vec![];
+    for process in found {
+        let pid = process.pid;
+        if let Some(cluster) = ancestry(pid, &parents).find(|pid| clusters.contains(pid)) {
+            console.complain(format_args!(
+                "process {pid} belongs to `martlet up` (process {cluster}) and is left alone: end that by itself"
+            ))?;
+        } else if let Some(service) = processes.service(pid) {
+            console.complain(format_args!(
+                "process {pid} belongs to {service} and is left alone: end it with `systemctl stop {service}`"
+            ))?;
+        } else {
+            ended.push(process);
+        }
+    }
+    Ok(ended)
 }
 
 fn find(arguments: &OrphansArguments, world: &World, processes: &Processes<'_>) -> io::Result<Vec<Process>> {
@@ -224,6 +256,47 @@ mod tests {
         };
         let found = find(&arguments, &world, &processes).unwrap();
         assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [20]);
+    }
+
+    #[test]
+    fn what_is_looked_after_is_left_alone() {
+        let root = fake(&[
+            (10, 1, 30, "martlet up --dir x"),
+            (11, 10, 30, "martlet object-server o.conf"),
+            (20, 1, 30, "martlet proxy-server p.conf"),
+            (30, 1, 30, "martlet account-server a.conf"),
+            (40, 1, 30, "martlet container-server c.conf"),
+        ]);
+        for (pid, group) in [
+            (20, "0::/system.slice/martlet-proxy@1.service\n"),
+            (30, "0::/user.slice/user-0.slice/session-3.scope\n"),
+            (
+                40,
+                "12:pids:/system.slice/cron.service\n0::/system.slice/cron.service\n",
+            ),
+        ] {
+            fs::write(root.path().join(format!("{pid}/cgroup")), group).unwrap();
+        }
+        let world = World::real();
+        let processes = Processes {
+            world: &world,
+            root: root.path(),
+        };
+        let (found, _) = processes.swift().unwrap();
+        let (mut out, mut err) = (vec![], vec![]);
+        let mut console = Console {
+            out: &mut out,
+            err: &mut err,
+        };
+        let ended = without_managed(found, &processes, &mut console).unwrap();
+        assert_eq!(ended.iter().map(|process| process.pid).collect::<Vec<_>>(), [30, 40]);
+        let said = String::from_utf8(err).unwrap();
+        assert_eq!(said.lines().count(), 3, "{said}");
+        assert!(
+            said.contains("process 11 belongs to `martlet up` (process 10)"),
+            "{said}"
+        );
+        assert!(said.contains("systemctl stop martlet-proxy@1.service"), "{said}");
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) const PROC: &str = "/proc";
 const LONGEST: usize = 64 << 10;
 /// The unit of times in `/proc/PID/stat`: Linux shows programs 100 on every machine.
 const TICKS_PER_SECOND: u64 = 100;
+/// Services that start whatever their users ask for.
+const SESSIONS: [&str; 7] = ["anacron", "atd", "cron", "crond", "ssh", "sshd", "user"];
 /// As wide as a terminal was.
 const COLUMNS: usize = 80;
 
@@ -74,6 +76,16 @@ impl Processes<'_> {
     pub(crate) fn still_runs(&self, process: &Process) -> bool {
         self.stat(process.pid)
             .is_some_and(|(_, started)| started == process.started)
+    }
+
+    /// The service that a service manager started the process for: its control group says so (`cgroups(7)`).
+    pub(crate) fn service(&self, pid: u32) -> Option<String> {
+        let groups = self.read(&self.root.join(pid.to_string()).join("cgroup")).ok()?;
+        let groups = String::from_utf8_lossy(&groups).into_owned();
+        let names = groups.lines().filter_map(|line| line.rsplit('/').next());
+        let mut services = names.filter_map(|name| name.strip_suffix(".service"));
+        let service = services.find(|service| !SESSIONS.contains(&service.split('@').next().unwrap_or_default()))?;
+        Some(format!("{service}.service"))
     }
 
     fn uptime(&self) -> io::Result<u64> {
