@@ -74,7 +74,7 @@ pub fn run(arguments: &OrphansArguments, world: &World, console: &mut Console<'_
     }
 }
 
-/// Leaves out what somebody else looks after, and says so.
+/// Leaves out what another program looks after, and names it.
 fn without_managed(
     found: Vec<Process>,
     processes: &Processes<'_>,
@@ -290,13 +290,16 @@ mod tests {
         };
         let ended = without_managed(found, &processes, &mut console).unwrap();
         assert_eq!(ended.iter().map(|process| process.pid).collect::<Vec<_>>(), [30, 40]);
-        let said = String::from_utf8(err).unwrap();
-        assert_eq!(said.lines().count(), 3, "{said}");
+        let complaints = String::from_utf8(err).unwrap();
+        assert_eq!(complaints.lines().count(), 3, "{complaints}");
         assert!(
-            said.contains("process 11 belongs to `martlet up` (process 10)"),
-            "{said}"
+            complaints.contains("process 11 belongs to `martlet up` (process 10)"),
+            "{complaints}"
         );
-        assert!(said.contains("systemctl stop martlet-proxy@1.service"), "{said}");
+        assert!(
+            complaints.contains("systemctl stop martlet-proxy@1.service"),
+            "{complaints}"
+        );
     }
 
     #[test]

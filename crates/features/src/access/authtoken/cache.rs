@@ -2,9 +2,9 @@
 //! the process, for [`REFUSED_FOR`] seconds, in a place of their own.
 //!
 //! The shared cache holds them as keystonemiddleware leaves them: `tokens/<SHA-256>` with Keystone's description.
-//! Always holds: memory is bounded; refused tokens do not crowd out confirmed ones; tokens are held by their digest; none
-//! is believed for longer than `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for those
-//! others asked about.
+//! Always holds: memory is bounded; refused tokens do not crowd out confirmed ones; tokens are held by their digest;
+//! none is believed for longer than `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for
+//! those others asked about.
 
 use http::{HeaderName, HeaderValue};
 use identity::keystone::{Token, Whose};
