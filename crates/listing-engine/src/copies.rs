@@ -184,7 +184,7 @@ impl Broker {
             if database.path() != plain {
                 return Err(DatabaseFailure::Error(Error::Busy { path: plain.clone() }));
             }
-            database.write("replace", |transaction| {
+            database.write_long("replace", |transaction| {
                 Ok(copy.take_rest(transaction, point).and_then(|()| {
                     copy.settle(location, settling)?;
                     location.disk().publish(&claimed.path, &plain)
@@ -272,13 +272,13 @@ impl Copy {
 
     fn ask<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         let path = self.database.path();
-        let done = self.database.read("read", work);
+        let done = self.database.read_long("read", work);
         done.map_err(|failure| refused(path, failure))
     }
 
     fn tell(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), Error> {
         let path = self.database.path().to_owned();
-        let done = self.database.write("write", |transaction| work(transaction));
+        let done = self.database.write_long("write", |transaction| work(transaction));
         done.map_err(|failure| refused(&path, failure))
     }
 
