@@ -41,7 +41,7 @@ const SQLITE_LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
     (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 10),
     (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
-    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 8),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 16),
     // VACUUM INTO, which makes copies, attaches its target.
     (Limit::SQLITE_LIMIT_ATTACHED, 1),
     (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
