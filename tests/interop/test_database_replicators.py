@@ -254,6 +254,58 @@ def test_objects_of_another_policy_are_queued_for_the_reconciler(tmp_path, ours,
         replicas.stop()
 
 
+ENDLESS = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)"
+FOREIGN = {
+    "endless": f"CREATE TRIGGER evil AFTER UPDATE ON container_info BEGIN SELECT count(*) FROM {ENDLESS}; END",
+    "view": f"ALTER TABLE container_info RENAME TO stored; CREATE VIEW container_info AS SELECT * FROM stored WHERE (SELECT count(*) FROM {ENDLESS})",
+    "dropping": "CREATE TRIGGER mild AFTER INSERT ON object BEGIN DELETE FROM object WHERE ROWID = new.ROWID; END",
+    "table": "CREATE TABLE more (x)",
+    "index": "CREATE INDEX more ON object (etag)",
+}
+
+
+def test_a_database_with_a_foreign_schema_is_put_aside_alone(tmp_path, ours):
+    """Sent over HTTP it is refused, where it lies it is quarantined; every other database of the drive is served."""
+    replicas = Replicas(tmp_path, "container", [ours] * NODES, [ours] * NODES, **FAR)
+    try:
+        for what, statements in FOREIGN.items():
+            name, beside = f"/AUTH_{what}/c", f"/AUTH_{what}-beside/c"
+            partition, (a, b, c), _ = replicas.place(name)
+            for device in (b, c):
+                replicas.make(device, beside, 1)
+            replicas.make(a, name, 1)
+            replicas.rows(a, name, 2, ["before"])
+            replicas.replicate(replicas.layout.devices.index(a))  # nothing waits to be merged any more
+            for device in (b, c):
+                shutil.rmtree(replicas.file(device, name).parent)
+            changed = tmp_path / f"{what}.db"
+            shutil.copy(replicas.file(a, name), changed)
+            with sqlite3.connect(changed) as connection:
+                connection.executescript(statements)
+
+            def ask(device, method, path, body=b"", **headers):
+                headers = {key.replace("_", "-"): value for key, value in headers.items()}
+                port = replicas.layout.ports["container", replicas.layout.devices.index(device)]
+                return exchange(port, message(method, f"/{device}/{partition}{path}", headers, body), method=method).status
+
+            path = f"/{hash_path(name)}"
+            assert ask(c, "REPLICATE", path, changed.read_bytes(), X_Martlet_Database="sent") == 201
+            assert ask(c, "REPLICATE", path, b'["complete_rsync", "sent"]') == 500, what
+            assert ask(c, "GET", name) == 404 and not replicas.file(c, name).exists()
+            replicas.file(b, name).parent.mkdir(parents=True)
+            shutil.copy(changed, replicas.file(b, name))
+            assert [ask(b, "GET", name) for _ in range(2)] == [500, 404], what
+            assert (replicas.srv / b / "quarantined/containers" / hash_path(name)).is_dir()
+            for device in (b, c):
+                replicas.rows(device, beside, 3, ["after"])
+            log = replicas.cluster.log()
+            assert str(replicas.file(b, name)) in log and str(replicas.file(c, name)) in log, what
+            replicas.replicate()
+            assert [row[0] for row in replicas.level(name)["rows"]] == ["before"]
+    finally:
+        replicas.stop()
+
+
 @pytest.mark.parametrize("make", ["openstack", "ours"])
 def test_recon_figures_are_those_of_openstack(tmp_path, ours, make):
     kind = ours if make == "ours" else make

@@ -45,7 +45,7 @@ impl Broker {
                 return Ok(());
             }
             let said: String =
-                database.read("check", |c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
+                database.read_long("check", |c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
             match said.as_str() {
                 "ok" => Ok(()),
                 _ => Err(DatabaseFailure::Damaged(said)),

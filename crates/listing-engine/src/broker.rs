@@ -8,7 +8,7 @@
 //! lock order is pending, then database. A handle outlives its file: when the file has been
 //! replaced the new one is opened, when it is gone callers get [`Error::NotFound`].
 
-use crate::connection::{Database, DatabaseFailure};
+use crate::connection::{Database, DatabaseFailure, Schemas};
 use crate::create::{self, NewDatabase};
 use crate::queue::RowQueue;
 use crate::row::ContainerRow;
@@ -27,6 +27,7 @@ pub struct Broker {
     database: Mutex<Option<Database>>,
     pending: Mutex<()>,
     queue: RowQueue,
+    schemas: Schemas,
 }
 
 impl Broker {
@@ -43,12 +44,23 @@ impl Broker {
         Ok(broker)
     }
 
+    /// The same for what is only looked at, whatever else its schema says.
+    pub(crate) fn open_to_look(location: Location) -> Result<Self, Error> {
+        let broker = Self {
+            schemas: Schemas::Any,
+            ..Self::handle(location)
+        };
+        broker.with(|_| Ok(()))?;
+        Ok(broker)
+    }
+
     fn handle(location: Location) -> Self {
         Self {
             location,
             database: Mutex::new(None),
             pending: Mutex::new(()),
             queue: RowQueue::default(),
+            schemas: Schemas::Known,
         }
     }
 
@@ -149,7 +161,7 @@ impl Broker {
         }
         let mut rows = decoded.rows;
         rows.extend_from_slice(more);
-        self.with(|database| database.write("merge rows into", |t| absorb::rows(t, rows)))?;
+        self.with(|database| database.write_long("merge rows into", |t| absorb::rows(t, rows)))?;
         match bytes.is_empty() {
             true => Ok(()),
             false => self.location.disk().truncate(&file),
@@ -174,7 +186,7 @@ impl Broker {
         }
         let done = match slot.as_mut() {
             Some(database) => work(database),
-            None => Database::open(&self.location).and_then(|database| work(slot.insert(database))),
+            None => Database::open(&self.location, self.schemas).and_then(|database| work(slot.insert(database))),
         };
         done.map_err(|failure| match failure {
             DatabaseFailure::Error(error) => {

@@ -21,7 +21,8 @@ pub fn chexor(old: &str, name: &str, timestamp: &str) -> Option<String> {
 
 /// Makes the function known to the triggers.
 pub(crate) fn register(connection: &Connection) -> rusqlite::Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    // Innocuous: else a schema that is not trusted could not use it (`connection.rs`).
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     connection.create_scalar_function("chexor", 3, flags, |call| {
         let text = |i| {
             call.get_raw(i)

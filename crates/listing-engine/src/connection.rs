@@ -4,13 +4,19 @@
 //! is truncated and synced rather than unlinked; OpenStack's unlinked journals and ours are read by
 //! both), and one that the drive did not keep is reported to the drive's health, before anything else is written.
 //! No memory mapping: a failing drive must be an error, not a signal. The schema is current:
-//! older ones are migrated on opening, as OpenStack does on first use.
+//! older ones are migrated on opening, as OpenStack does on first use. No statement runs in a schema that Swift does
+//! not make (`known_schemas.rs`): such a file counts as damaged. A schema may do little, and no work goes on without
+//! end (`deadline.rs`).
 //! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and committed whole.
 
+use crate::deadline::{Deadline, Patience, WorkLimits};
 use crate::error::{Error, damage, is_failed_sync, is_failed_write};
 use crate::files::{Disk, FileIdentity};
 use crate::image::Image;
+use crate::known_schemas::{self, SchemaStanding};
 use crate::{Kind, Location, chexor, migrate};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -26,6 +32,21 @@ const CACHE_KIB: i64 = 2_048;
 /// What all page caches of the process may hold together before they give pages back.
 const HEAP_LIMIT: i64 = 256 << 20;
 const STATEMENTS: usize = 32;
+/// What a database may ask of SQLite; our statements and schemas stay far below.
+const SQLITE_LIMITS: &[(Limit, i32)] = &[
+    // A value, or a row: as much as a request may bring (`MAX_ARGUMENTS` of the server).
+    (Limit::SQLITE_LIMIT_LENGTH, 64 << 20),
+    (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
+    (Limit::SQLITE_LIMIT_COLUMN, 100),
+    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
+    (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 10),
+    (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 16),
+    // VACUUM INTO, which makes copies, attaches its target.
+    (Limit::SQLITE_LIMIT_ATTACHED, 1),
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
+    (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+];
 /// What the system says of a link to itself.
 const LOOP: i32 = Errno::LOOP.raw_os_error();
 
@@ -41,11 +62,21 @@ pub(crate) struct Database {
     identity: FileIdentity,
     /// What is open when it is not the file itself.
     image: Option<Image>,
+    deadline: Deadline,
+}
+
+/// Whose schema is obeyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Schemas {
+    /// One that Swift makes.
+    Known,
+    /// Any that has the tables: of an image in memory that is only looked at.
+    Any,
 }
 
 impl Database {
     /// Opens the file in use at `location`. Damage is reported as SQLite's own error.
-    pub(crate) fn open(location: &Location) -> Result<Self, DatabaseFailure> {
+    pub(crate) fn open(location: &Location, schemas: Schemas) -> Result<Self, DatabaseFailure> {
         let absent = || Error::NotFound {
             path: location.db_file(),
         };
@@ -62,7 +93,7 @@ impl Database {
         check_is(location.disk(), &path, FileKind::File, is_link)?;
         check_company(location, &path, &entries)?;
         let mut database = Self::open_file(location.disk(), path, true)?;
-        migrate::to_current(location.kind(), &mut database)?;
+        database.check_schema(location.kind(), schemas)?;
         Ok(database)
     }
 
@@ -72,13 +103,25 @@ impl Database {
         let mut database = Self::open_file(disk, path.to_owned(), false)?;
         unsynced(&database.connection).map_err(|error| failure(disk, "open", path, error))?;
         database.has_journal = true;
-        migrate::to_current(kind, &mut database)?;
+        database.check_schema(kind, Schemas::Known)?;
         Ok(database)
+    }
+
+    /// Refuses a schema that Swift does not make; brings an older one up to date.
+    fn check_schema(&mut self, kind: Kind, schemas: Schemas) -> Result<(), DatabaseFailure> {
+        if schemas == Schemas::Known {
+            match self.read("examine the schema of", |c| known_schemas::examine(kind, c))? {
+                SchemaStanding::Current => return Ok(()),
+                SchemaStanding::Older => {}
+                SchemaStanding::Foreign(reason) => return Err(DatabaseFailure::Damaged(reason)),
+            }
+        }
+        migrate::to_current(kind, self)
     }
 
     fn open_file(disk: &Disk, path: PathBuf, synced: bool) -> Result<Self, DatabaseFailure> {
         let identity = disk.identity(&path)?;
-        let (connection, image) = match disk.databases() {
+        let (mut connection, image) = match disk.databases() {
             None => {
                 let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
                 (opened.map_err(|error| failure(disk, "open", &path, error))?, None)
@@ -88,7 +131,8 @@ impl Database {
                 (connection, Some(image))
             }
         };
-        prepare(&connection).map_err(|error| failure(disk, "open", &path, error))?;
+        let prepared = guard(&mut connection).and_then(|deadline| prepare(&connection).map(|()| deadline));
+        let deadline = prepared.map_err(|error| failure(disk, "open", &path, error))?;
         Ok(Self {
             connection,
             journal: beside(&path, "-journal"),
@@ -97,6 +141,7 @@ impl Database {
             disk: disk.clone(),
             identity,
             image,
+            deadline,
         })
     }
 
@@ -135,7 +180,7 @@ impl Database {
             Some(image) => Ok(image.copy_to(&self.disk, path)?),
             None => {
                 let text = path.to_string_lossy().into_owned();
-                self.read("copy", |c| c.execute("VACUUM INTO ?", [text]).map(|_| ()))
+                self.read_long("copy", |c| c.execute("VACUUM INTO ?", [text]).map(|_| ()))
             }
         }
     }
@@ -146,6 +191,25 @@ impl Database {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, DatabaseFailure> {
+        self.read_within(Patience::Request, doing, work)
+    }
+
+    /// The same for work that takes its time.
+    pub(crate) fn read_long<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseFailure> {
+        self.read_within(Patience::Job, doing, work)
+    }
+
+    fn read_within<T>(
+        &self,
+        patience: Patience,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseFailure> {
+        self.deadline.begin(patience);
         work(&self.connection).map_err(|error| failure(&self.disk, doing, &self.path, error))
     }
 
@@ -155,6 +219,25 @@ impl Database {
         doing: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, DatabaseFailure> {
+        self.write_within(Patience::Request, doing, work)
+    }
+
+    /// The same for work that takes its time.
+    pub(crate) fn write_long<T>(
+        &mut self,
+        doing: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseFailure> {
+        self.write_within(Patience::Job, doing, work)
+    }
+
+    fn write_within<T>(
+        &mut self,
+        patience: Patience,
+        doing: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseFailure> {
+        self.deadline.begin(patience);
         self.disk.check_writable()?;
         let (path, disk, identity) = (&self.path, &self.disk, self.identity);
         let is_named = || disk.identity(path).ok() == Some(identity);
@@ -255,8 +338,19 @@ fn check_company(location: &Location, path: &Path, entries: &[(OsString, bool)])
 }
 
 fn unsynced(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
+    // OFF is refused in defensive mode, and could not undo what is stopped.
+    connection.query_row("PRAGMA journal_mode=MEMORY", [], |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "OFF")
+}
+
+/// Keeps a schema that came from elsewhere from doing harm, and work from going on without end.
+pub(crate) fn guard(connection: &mut Connection) -> rusqlite::Result<Deadline> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    for (limit, most) in SQLITE_LIMITS {
+        connection.set_limit(*limit, *most)?;
+    }
+    Deadline::watch(connection, WorkLimits::default())
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
@@ -296,3 +390,6 @@ fn failure(disk: &Disk, doing: &'static str, path: &Path, error: rusqlite::Error
         None => DatabaseFailure::Error(Error::sqlite(doing, path, error)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,8 @@ use world::files::{File, Kind as FileKind};
 
 /// Rows per step while nobody is kept waiting.
 const STEP: usize = 1_000;
+/// No database comes to greater ROWIDs. One without room for another row says that the disk is full.
+const GREATEST_ROW: i64 = i64::MAX / 2;
 
 /// What a copy is told about itself when it settles here.
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +196,7 @@ impl Broker {
             if database.path() != plain {
                 return Err(DatabaseFailure::Error(Error::Busy { path: plain.clone() }));
             }
-            database.write("replace", |transaction| {
+            database.write_long("replace", |transaction| {
                 Ok(copy.take_rest(transaction, point).and_then(|()| {
                     copy.settle(location, settling)?;
                     location.disk().publish(&claimed.path, &plain)
@@ -256,9 +258,15 @@ struct Copy {
 impl Copy {
     fn open(location: &Location, staged: &Path, belongs: impl Fn(&Info) -> bool) -> Result<Self, Error> {
         let kind = location.kind();
+        let unfit = |reason: String| {
+            bad(
+                staged,
+                format!("{reason}; it was sent as {}", location.db_file().display()),
+            )
+        };
         let refuse = |failure| match failure {
             DatabaseFailure::Error(error) => error,
-            DatabaseFailure::Damaged(reason) => bad(staged, reason),
+            DatabaseFailure::Damaged(reason) => unfit(reason),
         };
         let database = Database::open_unshared(location.disk(), kind, staged).map_err(refuse)?;
         let mut copy = Self {
@@ -266,29 +274,28 @@ impl Copy {
             kind,
             came_with: -1,
         };
-        let (said, info, greatest) = copy.ask(|c| {
+        let looked = copy.database.read_long("read", |c| {
             let said: String = c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-            Ok((said, info::read_info(kind, c)?, max_row(c, rows_table(kind))?))
-        })?;
+            let used: Option<i64> = c.query_row("SELECT max(seq) FROM sqlite_sequence", [], |row| row.get(0))?;
+            Ok((said, info::read_info(kind, c)?, max_row(c, rows_table(kind))?, used))
+        });
+        let (said, info, greatest, used) = looked.map_err(refuse)?;
         copy.came_with = greatest;
         if said != "ok" {
-            return Err(bad(staged, said));
+            return Err(unfit(said));
+        }
+        if used.unwrap_or(0).max(greatest) > GREATEST_ROW {
+            return Err(unfit("it leaves no number for another row".into()));
         }
         match belongs(&info) {
             true => Ok(copy),
-            false => Err(bad(staged, "it is a database of another place".into())),
+            false => Err(unfit("it is a database of another place".into())),
         }
-    }
-
-    fn ask<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        let path = self.database.path();
-        let done = self.database.read("read", work);
-        done.map_err(|failure| refused(path, failure))
     }
 
     fn tell(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), Error> {
         let path = self.database.path().to_owned();
-        let done = self.database.write("write", |transaction| work(transaction));
+        let done = self.database.write_long("write", |transaction| work(transaction));
         done.map_err(|failure| refused(&path, failure))
     }
 

@@ -4,7 +4,7 @@
 //! succeeds and the other gets [`Error::AlreadyExists`].
 
 use crate::row::spell;
-use crate::{DeviceRoot, Error, Kind, Location, connection, migrate};
+use crate::{DeviceRoot, Error, Kind, Location, connection, known_schemas};
 use rusqlite::Connection;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -124,7 +124,7 @@ fn fill(location: &Location, new: &NewDatabase, staged: &Path) -> Result<(), Err
 }
 
 fn account(connection: &Connection, new: &NewDatabase, device: &str) -> rusqlite::Result<()> {
-    connection.execute_batch(migrate::ACCOUNT)?;
+    connection.execute_batch(known_schemas::ACCOUNT)?;
     connection.execute(
         "INSERT INTO account_stat (account, created_at, put_timestamp, container_count, id, status_changed_at)
          VALUES (?1, ?2, ?3, 0, ?4, ?3)",
@@ -139,7 +139,7 @@ fn account(connection: &Connection, new: &NewDatabase, device: &str) -> rusqlite
 }
 
 fn container(connection: &Connection, new: &NewDatabase, device: &str) -> rusqlite::Result<()> {
-    connection.execute_batch(migrate::CONTAINER)?;
+    connection.execute_batch(known_schemas::CONTAINER)?;
     connection.execute(
         "INSERT INTO container_info
              (account, container, created_at, put_timestamp, id, status_changed_at, storage_policy_index)

@@ -49,6 +49,14 @@ pub enum Error {
         /// The database or lock file.
         path: PathBuf,
     },
+    /// A statement was stopped: it took longer than any of its kind.
+    #[error("cannot {doing} {}: stopped, for it took too long; see whether the drive is slow", path.display())]
+    TooLong {
+        /// What was being done.
+        doing: &'static str,
+        /// To which database.
+        path: PathBuf,
+    },
     /// The metadata column is not the JSON it should be.
     #[error("{} has unreadable metadata: {detail}", path.display())]
     Metadata {
@@ -98,11 +106,16 @@ impl Error {
         }
     }
 
-    /// A [`rusqlite::Error`] with its circumstances; lock conflicts become [`Error::Busy`].
+    /// A [`rusqlite::Error`] with its circumstances; lock conflicts become [`Error::Busy`], what
+    /// `deadline.rs` has stopped [`Error::TooLong`].
     pub(crate) fn sqlite(doing: &'static str, path: &Path, source: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, OperationInterrupted};
         match source.sqlite_error_code() {
             Some(DatabaseBusy | DatabaseLocked) => Self::Busy { path: path.to_owned() },
+            Some(OperationInterrupted) => Self::TooLong {
+                doing,
+                path: path.to_owned(),
+            },
             _ => Self::Sqlite {
                 doing,
                 path: path.to_owned(),
@@ -116,7 +129,7 @@ impl Error {
         match self {
             Self::NotFound { .. } => FaultKind::Absent,
             Self::AlreadyExists { .. } => FaultKind::Conflict,
-            Self::Busy { .. } => FaultKind::Contention,
+            Self::Busy { .. } | Self::TooLong { .. } => FaultKind::Contention,
             Self::Quarantined { .. } | Self::Metadata { .. } | Self::BadCopy { .. } => FaultKind::Data,
             Self::WrongKind { .. } => FaultKind::Caller,
             Self::Io { .. } | Self::OutOfService(_) => FaultKind::Device,

@@ -29,7 +29,9 @@
 //! | whole databases that come or go | `copies.rs`, `remove.rs` |
 //! | which containers are synced elsewhere | `sync_links.rs` |
 //! | what is forgotten | `reclaim.rs` |
-//! | older schemas | `migrate.rs`, `schema/*.sql` |
+//! | which schemas a database may have | `known_schemas.rs`, `schema/*.sql` |
+//! | older schemas | `migrate.rs` |
+//! | how long a statement may take | `deadline.rs` |
 //! | syncs, renames, locks, quarantine | `files.rs` |
 //! | file systems that SQLite cannot open | `image.rs` |
 //!
@@ -46,10 +48,12 @@ mod connection;
 mod content_type;
 mod copies;
 mod create;
+mod deadline;
 mod error;
 mod files;
 mod image;
 mod info;
+mod known_schemas;
 mod lifecycle;
 mod listing;
 mod location;

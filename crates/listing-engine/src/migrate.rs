@@ -11,16 +11,13 @@
 //! Each is one transaction, so a crash leaves the old schema or the new one. A missing
 //! `shard_range` table is left missing: OpenStack makes it when it first needs it, and so do
 //! readers here treat it as empty. The current schemas are `schema/*.sql`.
-//! Always holds: a file without the tables of its kind is reported as damaged, never filled in.
+//! Always holds: a file without the tables of its kind is reported as damaged, never filled in; what is migrated is a
+//! schema that `known_schemas.rs` knows, unless it is only looked at.
 
 use crate::Kind;
 use crate::connection::{Database, DatabaseFailure};
+use crate::known_schemas::{ACCOUNT, CONTAINER};
 use rusqlite::Connection;
-
-/// What a new account database is made from.
-pub(crate) const ACCOUNT: &str = include_str!("schema/account.sql");
-/// What a new container database is made from.
-pub(crate) const CONTAINER: &str = include_str!("schema/container.sql");
 
 /// Brings the database to the current schema.
 pub(crate) fn to_current(kind: Kind, database: &mut Database) -> Result<(), DatabaseFailure> {
@@ -36,7 +33,7 @@ pub(crate) fn to_current(kind: Kind, database: &mut Database) -> Result<(), Data
         return Err(DatabaseFailure::Damaged(reason));
     }
     tracing::info!(path = %database.path().display(), "migrating a database of an older release");
-    database.write("migrate", |transaction| {
+    database.write_long("migrate", |transaction| {
         steps.iter().try_for_each(|step| match step {
             Step::Run(sql) => transaction.execute_batch(sql),
             Step::Refuse(_) => Ok(()),
@@ -145,10 +142,17 @@ fn account(connection: &Connection) -> rusqlite::Result<Vec<Step>> {
             "ALTER TABLE container ADD COLUMN storage_policy_index INTEGER DEFAULT 0".into(),
         ));
     }
-    if policy_stat.is_empty() || lacks(&policy_stat, "container_count") {
+    if policy_stat.is_empty() || lacks(&policy_stat, "container_count") || !has_policy_triggers(connection)? {
         steps.push(Step::Run(count_containers_per_policy()));
     }
     Ok(steps)
+}
+
+/// A migration of OpenStack's that was cut short leaves the table, and no triggers.
+fn has_policy_triggers(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'
+               AND name IN ('container_insert_ps', 'container_delete_ps')";
+    connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)? == 2))
 }
 
 /// Whatever per-policy counters there are, counting anew gives the current ones.

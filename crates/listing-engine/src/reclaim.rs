@@ -31,13 +31,13 @@ impl Broker {
             Kind::Account => ("container", "delete_timestamp"),
         };
         let old = format!("SELECT ROWID FROM {table} WHERE deleted = 1 AND {column} < ?1 LIMIT {BATCH}");
-        let some = self.with_settled(|database| database.read("read", |c| any(c, &old, &before.internal())))?;
+        let some = self.with_settled(|database| database.read_long("read", |c| any(c, &old, &before.internal())))?;
         if !some {
             return Ok(0);
         }
         let sql = format!("DELETE FROM {table} WHERE ROWID IN ({old})");
         self.with(|database| {
-            database.write("forget tombstones of", |t| {
+            database.write_long("forget tombstones of", |t| {
                 t.prepare_cached(&sql)?.execute([before.internal()])
             })
         })

@@ -59,7 +59,7 @@ impl Broker {
         let point = rows.iter().map(|numbered| numbered.id).max();
         let rows = rows.into_iter().map(|numbered| numbered.row).collect();
         self.with_settled(|database| {
-            database.write("merge rows into", |transaction| {
+            database.write_long("merge rows into", |transaction| {
                 absorb::rows(transaction, rows)?;
                 point.map_or(Ok(()), |point| {
                     let remote_id = source.to_owned();

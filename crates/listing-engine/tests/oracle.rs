@@ -273,6 +273,54 @@ fn older_schemas_are_migrated_to_the_same_state() {
     }
 }
 
+/// As a release made it, as OpenStack's brokers have migrated it, and as ours have then: none of them is foreign.
+#[test]
+fn what_openstack_makes_and_migrates_is_no_foreign_schema() {
+    let Some(mut oracle) = Oracle::start() else { return };
+    let mores = |kind| match kind {
+        Kind::Container => vec!["", "shards"],
+        Kind::Account => vec!["", "policies"],
+    };
+    for (kind, variants) in [(Kind::Container, 3), (Kind::Account, 2)] {
+        for (extra, first, more) in (0..variants).flat_map(|extra| {
+            let both = [false, true].into_iter();
+            both.flat_map(move |first| mores(kind).into_iter().map(move |more| (extra, first, more)))
+        }) {
+            let device = tempfile::tempdir().unwrap();
+            let (place, label) = (
+                location(device.path(), kind),
+                format!("{kind:?} {extra} {first} {more}"),
+            );
+            let file = place.db_file();
+            let make = json!({"extra": extra, "first": first, "more": more});
+            oracle.ask("create_old", &file, kind, make.clone());
+            let ours = Broker::open(place.clone()).expect(&label);
+            assert_eq!(
+                oracle.ask("dump", &file, kind, json!({}))["rows"]
+                    .as_array()
+                    .unwrap()
+                    .len(),
+                5,
+                "{label}"
+            );
+            oracle.ask("migrate", &file, kind, json!({"shards": more == "shards"}));
+            drop(ours);
+            Broker::open(place.clone()).expect(&label).info().expect(&label);
+            std::fs::remove_dir_all(place.hash_dir()).unwrap();
+            oracle.ask("create_old", &file, kind, make);
+            oracle.ask("migrate", &file, kind, json!({"shards": more == "shards"}));
+            let theirs = Broker::open(place).expect(&label);
+            assert_eq!(theirs.rows_since(-1, 10).unwrap().len(), 6, "{label}");
+        }
+        let device = tempfile::tempdir().unwrap();
+        let place = location(device.path(), kind);
+        oracle.ask("create", &place.db_file(), kind, json!({}));
+        Broker::open(place.clone()).unwrap();
+        oracle.ask("migrate", &place.db_file(), kind, json!({"shards": true}));
+        Broker::open(place).unwrap().info().unwrap();
+    }
+}
+
 fn any_query(dice: &mut Dice) -> ListQuery {
     let optional = |dice: &mut Dice| {
         if dice.below(2) == 0 {

@@ -4,6 +4,7 @@
 //! (`aside.rs`); what is copied is of one moment; what a hostile file makes grow is refused at [`LARGEST`].
 
 use super::aside::{Aside, is_in_wal_mode};
+use crate::connection::guard;
 use crate::error::damage;
 use crate::{Error, Kind, chexor};
 use rusqlite::types::{Value, ValueRef};
@@ -71,8 +72,10 @@ impl Excerpt<'_> {
 
     fn copy(&self, mut from: Connection) -> rusqlite::Result<(Vec<u8>, bool)> {
         from.busy_timeout(PATIENCE)?;
+        let _deadline = guard(&mut from)?;
         let from = from.transaction()?;
         let mut to = Connection::open_in_memory()?;
+        let _deadline = guard(&mut to)?;
         chexor::register(&to)?;
         let schema = schema(&from)?;
         let mut room = LARGEST;

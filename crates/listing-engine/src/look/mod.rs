@@ -71,7 +71,7 @@ impl Broker {
     fn look_through(kind: Kind, files: Untouched) -> Result<Self, Error> {
         let files: Arc<dyn FileSystem> = Arc::new(files);
         let root = DeviceRoot::new(files::ROOT, false).on(&files);
-        Self::open(Location::new(root, kind, Partition(0), PathHash([0; 16])))
+        Self::open_to_look(Location::new(root, kind, Partition(0), PathHash([0; 16])))
     }
 
     /// The columns of its one row about the whole, as they are spelled; what is neither text nor whole number is left out.

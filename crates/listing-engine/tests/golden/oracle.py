@@ -11,14 +11,20 @@ import sys
 import swift.common.utils as utils
 from swift.account.backend import AccountBroker
 from swift.container.backend import ContainerBroker
+from swift.common.utils import ShardRange
 
 utils.HASH_PATH_PREFIX, utils.HASH_PATH_SUFFIX = b'pre', b'suf'
 
+SYNCS = ''.join('''
+        CREATE TABLE %(table)s (remote_id TEXT UNIQUE, sync_point INTEGER, updated_at TEXT DEFAULT 0);
+        CREATE TRIGGER %(table)s_insert AFTER INSERT ON %(table)s BEGIN UPDATE %(table)s
+            SET updated_at = STRFTIME('%%s', 'NOW') WHERE ROWID = new.ROWID; END;
+        CREATE TRIGGER %(table)s_update AFTER UPDATE ON %(table)s BEGIN UPDATE %(table)s
+            SET updated_at = STRFTIME('%%s', 'NOW') WHERE ROWID = new.ROWID; END;
+        ''' % {'table': table} for table in ('outgoing_sync', 'incoming_sync'))
 OLD = {
     # What releases before storage policies made; facts of the format, from the documentation of old releases.
     'container': '''
-        CREATE TABLE outgoing_sync (remote_id TEXT UNIQUE, sync_point INTEGER, updated_at TEXT DEFAULT 0);
-        CREATE TABLE incoming_sync (remote_id TEXT UNIQUE, sync_point INTEGER, updated_at TEXT DEFAULT 0);
         CREATE TABLE object (ROWID INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, created_at TEXT, size INTEGER,
             content_type TEXT, etag TEXT, deleted INTEGER DEFAULT 0);
         CREATE INDEX ix_object_deleted_name ON object (deleted, name);
@@ -41,8 +47,6 @@ OLD = {
             put_timestamp = '1700000000.00000';
         ''',
     'account': '''
-        CREATE TABLE outgoing_sync (remote_id TEXT UNIQUE, sync_point INTEGER, updated_at TEXT DEFAULT 0);
-        CREATE TABLE incoming_sync (remote_id TEXT UNIQUE, sync_point INTEGER, updated_at TEXT DEFAULT 0);
         CREATE TABLE container (ROWID INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, put_timestamp TEXT,
             delete_timestamp TEXT, object_count INTEGER, bytes_used INTEGER, deleted INTEGER DEFAULT 0);
         CREATE INDEX ix_container_deleted_name ON container (deleted, name);
@@ -71,6 +75,40 @@ EXTRA = {
     'account': ['', ", metadata TEXT DEFAULT ''"],
 }
 NAMES = {'container': 'object', 'account': 'container'}
+# What releases before 1.3 made instead.
+FIRST = {
+    'container': [('name TEXT,', 'name TEXT UNIQUE,'),
+                  ('CREATE INDEX ix_object_deleted_name ON object (deleted, name)',
+                   'CREATE INDEX ix_object_deleted ON object (deleted)')],
+    'account': [('name TEXT,', 'name TEXT UNIQUE,'),
+                ('CREATE INDEX ix_container_deleted_name ON container (deleted, name)',
+                 'CREATE INDEX ix_container_deleted ON container (deleted);'
+                 ' CREATE INDEX ix_container_name ON container (name)')],
+}
+# What account databases of 2.0 and 2.1 have beside that.
+POLICIES = '''
+    ALTER TABLE container ADD COLUMN storage_policy_index INTEGER DEFAULT 0;
+    CREATE TABLE policy_stat (storage_policy_index INTEGER PRIMARY KEY, object_count INTEGER DEFAULT 0,
+        bytes_used INTEGER DEFAULT 0);
+    INSERT OR IGNORE INTO policy_stat (storage_policy_index, object_count, bytes_used)
+        SELECT 0, object_count, bytes_used FROM account_stat WHERE container_count > 0;
+    CREATE TRIGGER container_insert_ps AFTER INSERT ON container BEGIN
+        INSERT OR IGNORE INTO policy_stat (storage_policy_index, object_count, bytes_used)
+            VALUES (new.storage_policy_index, 0, 0);
+        UPDATE policy_stat SET object_count = object_count + new.object_count,
+            bytes_used = bytes_used + new.bytes_used WHERE storage_policy_index = new.storage_policy_index; END;
+    CREATE TRIGGER container_delete_ps AFTER DELETE ON container BEGIN
+        UPDATE policy_stat SET object_count = object_count - old.object_count,
+            bytes_used = bytes_used - old.bytes_used WHERE storage_policy_index = old.storage_policy_index; END;
+'''
+# What sharding had before two columns were added.
+SHARDS = '''
+    CREATE TABLE shard_range (ROWID INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, timestamp TEXT, lower TEXT,
+        upper TEXT, object_count INTEGER DEFAULT 0, bytes_used INTEGER DEFAULT 0, meta_timestamp TEXT,
+        deleted INTEGER DEFAULT 0, state INTEGER, state_timestamp TEXT, epoch TEXT);
+    CREATE TRIGGER shard_range_update BEFORE UPDATE ON shard_range BEGIN
+        SELECT RAISE(FAIL, 'UPDATE not allowed; DELETE and INSERT'); END;
+'''
 
 
 def broker(request):
@@ -91,7 +129,11 @@ def create_old(request):
     connection = sqlite3.connect(path)
     connection.create_function('chexor', 3, utils.chexor if hasattr(utils, 'chexor') else __import__(
         'swift.common.db', fromlist=['chexor']).chexor)
-    connection.executescript(OLD[kind] % EXTRA[kind][request['extra']])
+    schema = SYNCS + OLD[kind] % EXTRA[kind][request['extra']]
+    for now, first in FIRST[kind] if request.get('first') else ():
+        assert now in schema
+        schema = schema.replace(now, first)
+    connection.executescript(schema)
     for i in range(5):
         if kind == 'account':
             connection.execute('INSERT INTO container (name, put_timestamp, delete_timestamp, object_count,'
@@ -101,6 +143,7 @@ def create_old(request):
             connection.execute('INSERT INTO object (name, created_at, size, content_type, etag, deleted)'
                                ' VALUES (?, ?, ?, ?, ?, ?)',
                                ('old%d' % i, '170000000%d.00000' % i, i, 't', 'e', int(i == 4)))
+    connection.executescript({'policies': POLICIES, 'shards': SHARDS}.get(request.get('more'), ''))
     connection.commit()
     connection.close()
 
@@ -112,6 +155,22 @@ def apply(request):
             target.get_info()
         else:
             getattr(target, name)(*arguments)
+    target.get_info()
+
+
+def migrate(request):
+    """Uses the database, so that OpenStack's broker adds what it misses."""
+    target = broker(request)
+    if request['kind'] == 'account':
+        target.put_container('new', '1700000009.00000', '0', 1, 2, 0)
+        target.get_policy_stats(do_migrations=True)
+    else:
+        target.put_object('new', '1700000009.00000', 1, 't', 'e')
+        if request.get('shards'):
+            ranges = [ShardRange('.shards_a/c-1', '1700000009.00000', lower='a', upper='m')]
+            target.merge_shard_ranges(ranges)
+        target.set_x_container_sync_points(1, 2)
+    target.update_metadata({'X-Meta': ['v', '1700000009.00000']})
     target.get_info()
 
 
@@ -147,7 +206,7 @@ def listing(request):
     return answers
 
 
-COMMANDS = {'create': create, 'create_old': create_old, 'apply': apply, 'dump': dump, 'list': listing}
+COMMANDS = {'create': create, 'migrate': migrate, 'create_old': create_old, 'apply': apply, 'dump': dump, 'list': listing}
 
 if __name__ == '__main__':
     for line in sys.stdin:
