@@ -15,6 +15,7 @@ use crate::files::{Disk, FileIdentity};
 use crate::image::Image;
 use crate::known_schemas::{self, SchemaStanding};
 use crate::{Kind, Location, chexor, migrate};
+use durable_fs::Health;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -22,6 +23,7 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use world::files::Kind as FileKind;
 
@@ -131,7 +133,8 @@ impl Database {
                 (connection, Some(image))
             }
         };
-        let prepared = guard(&mut connection).and_then(|deadline| prepare(&connection).map(|()| deadline));
+        let prepared =
+            guard(&mut connection, disk.health()).and_then(|deadline| prepare(&connection).map(|()| deadline));
         let deadline = prepared.map_err(|error| failure(disk, "open", &path, error))?;
         Ok(Self {
             connection,
@@ -344,13 +347,13 @@ fn unsynced(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Keeps a schema that came from elsewhere from doing harm, and work from going on without end.
-pub(crate) fn guard(connection: &mut Connection) -> rusqlite::Result<Deadline> {
+pub(crate) fn guard(connection: &mut Connection, health: Option<Arc<Health>>) -> rusqlite::Result<Deadline> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     for (limit, most) in SQLITE_LIMITS {
         connection.set_limit(*limit, *most)?;
     }
-    Deadline::watch(connection, WorkLimits::default())
+    Deadline::watch(connection, WorkLimits::default(), health)
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {

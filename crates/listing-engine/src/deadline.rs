@@ -2,9 +2,11 @@
 //!
 //! Legitimate work ends in time; what does not is the work of a drive that hardly answers, or of a database that should
 //! never have been opened. Either must not keep a worker of its drive for good.
+//! What gets on says so to the health of its drive: long work is not a hung drive.
 //! Always holds: work that is short costs no look at the clock, for SQLite counts its steps and asks only after
 //! [`STEPS`]; the time of a piece of work begins when it is first asked about.
 
+use durable_fs::Health;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,13 +50,18 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Begins to watch.
-    pub(crate) fn watch(connection: &mut Connection, limits: WorkLimits) -> rusqlite::Result<Self> {
+    /// Begins to watch; tells `health` of the steps.
+    pub(crate) fn watch(
+        connection: &mut Connection,
+        limits: WorkLimits,
+        health: Option<Arc<Health>>,
+    ) -> rusqlite::Result<Self> {
         let work = Arc::new(AtomicU64::new(0));
         // SQLite works in real time, also where a simulation has another.
         let (current, clock) = (work.clone(), RealClock::new());
         let (mut seen, mut until) = (u64::MAX, Duration::ZERO);
         let is_over = move || {
+            health.iter().for_each(|health| health.progressed());
             let now = clock.elapsed();
             let work = current.load(Ordering::Relaxed);
             if work != seen {
@@ -79,6 +86,7 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use durable_fs::health::HUNG;
 
     const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     const LONG: &str =
@@ -96,7 +104,7 @@ mod tests {
             request: Duration::ZERO,
             ..WorkLimits::default()
         };
-        let deadline = Deadline::watch(&mut connection, limits).unwrap();
+        let deadline = Deadline::watch(&mut connection, limits, None).unwrap();
         let stopped = Err(Some(rusqlite::ErrorCode::OperationInterrupted));
         for _ in 0..2 {
             deadline.begin(Patience::Request);
@@ -109,13 +117,27 @@ mod tests {
     }
 
     #[test]
+    fn long_work_is_not_a_hung_drive() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let health = Health::new("/srv/sda");
+        let deadline = Deadline::watch(&mut connection, WorkLimits::default(), Some(health.clone())).unwrap();
+        let _job = health.enter();
+        deadline.begin(Patience::Job);
+        for _ in 0..HUNG + 5 {
+            run(&connection, LONG).unwrap();
+            health.tick();
+        }
+        assert!(health.check().is_ok());
+    }
+
+    #[test]
     fn each_piece_of_work_has_its_time() {
         let mut connection = Connection::open_in_memory().unwrap();
         let limits = WorkLimits {
             request: Duration::from_millis(50),
             job: Duration::ZERO,
         };
-        let deadline = Deadline::watch(&mut connection, limits).unwrap();
+        let deadline = Deadline::watch(&mut connection, limits, None).unwrap();
         let stopped = Err(Some(rusqlite::ErrorCode::OperationInterrupted));
         deadline.begin(Patience::Request);
         let began = RealClock::new();

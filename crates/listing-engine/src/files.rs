@@ -54,6 +54,11 @@ impl Disk {
         }
     }
 
+    /// The health of the drive, where it is judged.
+    pub(crate) fn health(&self) -> Option<Arc<Health>> {
+        self.health.clone()
+    }
+
     /// Reports a failed write that was not a sync: the drive is tried out soon. A quota that is used up looks the
     /// same to SQLite, so that this alone stops no other write.
     pub(crate) fn suspect(&self) {

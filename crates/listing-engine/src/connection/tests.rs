@@ -33,7 +33,7 @@ fn what_takes_too_long_is_undone_and_costs_neither_database_nor_drive() {
         request: Duration::ZERO,
         ..WorkLimits::default()
     };
-    database.deadline = Deadline::watch(&mut database.connection, limits).unwrap();
+    database.deadline = Deadline::watch(&mut database.connection, limits, None).unwrap();
     let stopped = database.write("write", |transaction| {
         transaction.execute("UPDATE container_info SET account = 'other'", [])?;
         transaction.query_row(ENDLESS, [], |_| Ok(()))

@@ -72,10 +72,10 @@ impl Excerpt<'_> {
 
     fn copy(&self, mut from: Connection) -> rusqlite::Result<(Vec<u8>, bool)> {
         from.busy_timeout(PATIENCE)?;
-        let _deadline = guard(&mut from)?;
+        let _deadline = guard(&mut from, None)?;
         let from = from.transaction()?;
         let mut to = Connection::open_in_memory()?;
-        let _deadline = guard(&mut to)?;
+        let _deadline = guard(&mut to, None)?;
         chexor::register(&to)?;
         let schema = schema(&from)?;
         let mut room = LARGEST;
