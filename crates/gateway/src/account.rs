@@ -10,6 +10,7 @@ use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
 use crate::read;
 use crate::shared::{Shared, VERBS, method_not_allowed};
+use crate::write_clock::WriteTime;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use peer::message::header_names::X_PUT_TIMESTAMP;
@@ -161,21 +162,35 @@ pub(crate) fn translate_removals(from: &HeaderMap, to: &mut HeaderMap, entity: E
     }
 }
 
-async fn send(shared: &Arc<Shared>, question: Question, account: &str) -> Response {
+async fn send(shared: &Arc<Shared>, question: Question, mut time: WriteTime, account: &str) -> Response {
     let route = shared.rings.account_route(account);
     let (method, at) = (question.message.method(), route.clone());
-    let make_call: MakeCall = Arc::new(move |_, node| question.call(&at, node));
-    let work = {
-        let (shared, route, account) = (shared.clone(), route.clone(), account.to_owned());
-        async move {
-            let replies = fan_out::write(&shared, &route, make_call).await;
-            shared.cache.forget(&account, None).await;
-            replies
+    let mut make_call: MakeCall = Arc::new(move |_, node| question.call(&at, node));
+    loop {
+        let work = {
+            let (shared, route, account) = (shared.clone(), route.clone(), account.to_owned());
+            let make_call = make_call.clone();
+            async move {
+                let replies = fan_out::write(&shared, &route, make_call).await;
+                shared.cache.forget(&account, None).await;
+                replies
+            }
+        };
+        // A client that hangs up must not leave what was true before in the caches.
+        let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
+        let answered = (replies.len(), route.replicas());
+        match time.is_final(&shared.write_clock, &EntityPath::account(account), &replies, answered) {
+            Ok(true) => {
+                let replies = match method {
+                    Method::DELETE => time.as_one_deletion(replies),
+                    _ => replies,
+                };
+                return read::agreed(&method, replies, quorum::size(route.replicas()));
+            }
+            Ok(false) => make_call = fan_out::retimed(make_call, time.timestamp),
+            Err(refusal) => return refusal,
         }
-    };
-    // A client that hangs up must not leave what was true before in the caches.
-    let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
-    read::agreed(&method, replies, quorum::size(route.replicas()))
+    }
 }
 
 /// Brings an account into being that does not exist yet, with the system metadata that the request for whose sake
@@ -188,12 +203,13 @@ pub(crate) async fn autocreate(shared: &Arc<Shared>, request: &ClientRequest, ac
             headers.insert(name.clone(), value.clone());
         }
     }
+    let time = shared.new_write_time();
     let message = PutAccount {
-        timestamp: shared.new_timestamp().into(),
+        timestamp: time.timestamp.into(),
         headers: Arc::new(headers),
         ..PutAccount::new(account_target(account))
     };
-    let response = send(shared, Question::new(own_context(trans_id), message), account).await;
+    let response = send(shared, Question::new(own_context(trans_id), message), time, account).await;
     if !response.status().is_success() {
         tracing::warn!(trans_id, account, status = %response.status(), "could not create the account");
     }
@@ -223,17 +239,17 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) ->
         return refusal;
     }
     drop_owners_headers(shared, &mut request);
-    let timestamp = match shared.timestamp_of(&request) {
-        Ok(timestamp) => timestamp,
+    let time = match shared.write_time_of(&request) {
+        Ok(time) => time,
         Err(refusal) => return refusal,
     };
     let mut headers = kept_headers(&request);
     let context = context_of(&request, &mut headers);
     let message = PutAccount {
-        timestamp: timestamp.into(),
+        timestamp: time.timestamp.into(),
         ..PutAccount::decode(account_target(account), headers)
     };
-    tidy(send(shared, Question::new(context, message), account).await)
+    tidy(send(shared, Question::new(context, message), time, account).await)
 }
 
 async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
@@ -241,23 +257,23 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -
         return refusal;
     }
     drop_owners_headers(shared, &mut request);
-    let timestamp = match shared.timestamp_of(&request) {
-        Ok(timestamp) => timestamp,
+    let time = match shared.write_time_of(&request) {
+        Ok(time) => time,
         Err(refusal) => return refusal,
     };
     let mut headers = kept_headers(&request);
     let context = context_of(&request, &mut headers);
     let message = PostAccount {
-        timestamp: timestamp.into(),
+        timestamp: time.timestamp.into(),
         ..PostAccount::decode(account_target(account), headers)
     };
     let question = Question::new(context, message);
-    let response = send(shared, question.clone(), account).await;
+    let response = send(shared, question.clone(), time, account).await;
     if response.status() != StatusCode::NOT_FOUND || !shared.options.account_autocreate {
         return tidy(response);
     }
     match autocreate(shared, &request, account).await {
-        true => tidy(send(shared, question, account).await),
+        true => tidy(send(shared, question, time, account).await),
         false => reply::status(503),
     }
 }
@@ -268,11 +284,12 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str) ->
     }
     let mut headers = features_headers(request);
     let context = context_of(request, &mut headers);
+    let time = shared.new_write_time();
     let message = DeleteAccount {
-        timestamp: shared.new_timestamp().into(),
+        timestamp: time.timestamp.into(),
         ..DeleteAccount::decode(account_target(account), headers)
     };
-    let response = tidy(send(shared, Question::new(context, message), account).await);
+    let response = tidy(send(shared, Question::new(context, message), time, account).await);
     match response.status() {
         StatusCode::NOT_FOUND if !response.headers().contains_key("x-account-status") => {
             reply::html(404, String::new())
@@ -288,6 +305,8 @@ pub(crate) fn tidy(response: Response) -> Response {
     let special = response.headers().get("x-account-status").cloned();
     let mut tidy = match code {
         201 | 204 => reply::html(code, String::new()),
+        // This gateway's own words.
+        503 => return response,
         // What the servers refuse they refuse in words of their own: metadata limits, for instance.
         400..=499 if special.is_some() || matches!(code, 400) => {
             let mut kept = Response::new(Body::empty());

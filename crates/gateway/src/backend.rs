@@ -19,7 +19,7 @@ pub(crate) use request_pipeline::constraints::joined;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
-use vocabulary::{EntityPath, Partition, Timestamp};
+use vocabulary::{EntityPath, Partition};
 
 /// Bytes of an answer to a write that are kept; those are error pages.
 const MAX_REPLY: u64 = 64 * 1024;
@@ -79,6 +79,7 @@ impl Shared {
         let span = tracing::debug_span!("sub-request", %method, device = %node.device);
         match self.peers.send(ip, port, call, timeouts).instrument(span).await {
             Ok(response) => {
+                self.write_clock.see(response.headers());
                 if let Some(began) = began {
                     self.timings
                         .note(node, self.world.clock.elapsed().saturating_sub(began));
@@ -175,11 +176,6 @@ pub(crate) fn text(value: &str) -> HeaderValue {
 /// A header's text.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     std::str::from_utf8(headers.get(name)?.as_bytes()).ok()
-}
-
-/// A header as a timestamp; `None` when it is absent or none.
-pub(crate) fn header_timestamp(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
-    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 /// Copies the headers that `wanted` names.

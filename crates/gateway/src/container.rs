@@ -5,16 +5,20 @@
 
 use crate::account::{self, MAX_LISTING, tidy, translate_removals};
 use crate::authorise::{authorise, drop_owners_headers, hide_from_others};
-use crate::backend::{Question, context_of, copy_headers, features_headers, header, target, text};
+use crate::backend::{Question, Reply, context_of, copy_headers, features_headers, header, own_context, target, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
 use crate::read;
 use crate::route::Route;
 use crate::shared::{Shared, VERBS, method_not_allowed};
+use crate::write_clock::{WriteTime, header_timestamp};
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
-use peer::message::header_names::{X_ALLOW_PRIVATE_METHODS, X_POLICY_INDEX, X_PUT_TIMESTAMP};
+use peer::message::header_names::{
+    X_ALLOW_PRIVATE_METHODS, X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_POLICY_INDEX,
+    X_PUT_TIMESTAMP,
+};
 use peer::message::{
     DeleteContainer, Message, PostContainer, PutContainer, ReadContainer, RequestContext, RowChange, UpdateContainer,
 };
@@ -22,7 +26,7 @@ use peer::{Body, Target};
 use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
-use vocabulary::{EntityPath, PolicyIndex};
+use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
 /// Headers besides metadata that containers keep.
 const KEPT: [&str; 4] = [
@@ -77,7 +81,7 @@ async fn update(shared: &Arc<Shared>, mut request: ClientRequest, account: &str,
     let context = context_of(&request, &mut headers);
     let message = UpdateContainer {
         change: RowChange::Batch,
-        timestamp: shared.new_timestamp().into(),
+        timestamp: shared.write_clock.next().into(),
         ..UpdateContainer::decode(container_target(account, container), headers)
     };
     let route = shared.rings.container_route(account, container);
@@ -155,19 +159,22 @@ fn kept_headers(request: &ClientRequest) -> HeaderMap {
     headers
 }
 
-/// Sends a write to all servers of the container, each with the account servers that it is to inform.
+/// Sends a write to all servers of the container, each with the account servers that it is to inform; answers with what
+/// they agree on.
 async fn send(
     shared: &Arc<Shared>,
     question: Question,
+    mut time: WriteTime,
     account: &str,
     container: &str,
-) -> (Route, Vec<crate::backend::Reply>) {
+) -> Response {
     let route = shared.rings.container_route(account, container);
     let accounts = shared.rings.account_route(account);
-    let (at, replicas) = (route.clone(), route.replicas());
+    let (method, at, replicas) = (question.message.method(), route.clone(), route.replicas());
+    let path = EntityPath::account(account).with_container(container);
     // Accounts are sent rows over the clients' network in any case, as by OpenStack's servers.
     let clients_network = RequestContext::default();
-    let make_call: MakeCall = Arc::new(move |replica, node| {
+    let mut make_call: MakeCall = Arc::new(move |replica, node| {
         let mut call = question.call(&at, node);
         let targets = || accounts.update_targets(replica, replicas, &clients_network);
         match &mut call.message {
@@ -177,18 +184,73 @@ async fn send(
         }
         call
     });
-    let work = {
-        let (shared, route) = (shared.clone(), route.clone());
-        let (account, container) = (account.to_owned(), container.to_owned());
-        async move {
-            let replies = fan_out::write(&shared, &route, make_call).await;
-            shared.cache.forget(&account, Some(&container)).await;
-            replies
+    loop {
+        let work = {
+            let (shared, route, make_call) = (shared.clone(), route.clone(), make_call.clone());
+            let (account, container) = (account.to_owned(), container.to_owned());
+            async move {
+                let replies = fan_out::write(&shared, &route, make_call).await;
+                shared.cache.forget(&account, Some(&container)).await;
+                replies
+            }
+        };
+        // A client that hangs up must not leave an old ACL in the caches.
+        let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
+        let answered = (replies.len(), replicas);
+        let done = match time.is_first() && is_unexplained(&replies) {
+            true => match written_at(shared, &path, &route).await {
+                Some(newer) if newer >= time.timestamp => time.pass(&shared.write_clock, &path, newer, answered),
+                _ => Ok(true),
+            },
+            false => time.is_final(&shared.write_clock, &path, &replies, answered),
+        };
+        match done {
+            Ok(true) => {
+                let replies = match method {
+                    Method::DELETE => time.as_one_deletion(replies),
+                    _ => replies,
+                };
+                return read::agreed(&method, replies, quorum::size(replicas));
+            }
+            Ok(false) => make_call = fan_out::retimed(make_call, time.timestamp),
+            Err(refusal) => return refusal,
         }
+    }
+}
+
+/// Whether the servers conflict with a write and do not say why: OpenStack's name no time where something newer is in
+/// the way, and none can where objects are. (A policy that is in the way is named.)
+fn is_unexplained(replies: &[Reply]) -> bool {
+    let is_conflict = |reply: &&Reply| reply.status == 409;
+    let is_explained = |reply: &Reply| {
+        [X_POLICY_INDEX, X_BACKEND_TIMESTAMP]
+            .iter()
+            .any(|name| reply.headers.contains_key(name))
     };
-    // A client that hangs up must not leave an old ACL in the caches.
-    let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
-    (route, replies)
+    let mut conflicts = replies.iter().filter(is_conflict).peekable();
+    conflicts.peek().is_some() && !conflicts.any(is_explained)
+}
+
+/// When the container came or went last, as all its servers know; `None` where that does not matter, because it has
+/// objects.
+async fn written_at(shared: &Arc<Shared>, path: &EntityPath, route: &Route) -> Option<Timestamp> {
+    let message = ReadContainer {
+        head_only: true,
+        timestamp: shared.world.clock.now().into(),
+        ..ReadContainer::new(target(Arc::new(path.clone())))
+    };
+    let (question, at) = (Question::new(own_context("clock"), message), route.clone());
+    let make_call: MakeCall = Arc::new(move |_, node| question.call(&at, node));
+    let replies = fan_out::write(shared, route, make_call).await;
+    let count = |reply: &Reply| header(&reply.headers, "x-container-object-count").is_some_and(|count| count != "0");
+    if replies.iter().any(count) {
+        return None;
+    }
+    let times = |reply: &Reply| {
+        let time = |name| header_timestamp(&reply.headers, name).unwrap_or_default();
+        time(&X_BACKEND_PUT_TIMESTAMP).max(time(&X_BACKEND_DELETE_TIMESTAMP))
+    };
+    replies.iter().map(times).max()
 }
 
 async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, container: &str) -> Response {
@@ -222,20 +284,19 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, co
     {
         return reply::html(403, format!("Reached container limit of {most}"));
     }
-    let timestamp = match shared.timestamp_of(&request) {
-        Ok(timestamp) => timestamp,
+    let time = match shared.write_time_of(&request) {
+        Ok(time) => time,
         Err(refusal) => return refusal,
     };
     let mut headers = kept_headers(&request);
     let context = context_of(&request, &mut headers);
     let mut message = PutContainer::decode(container_target(account, container), headers);
-    message.timestamp = timestamp.into();
+    message.timestamp = time.timestamp.into();
     match policy {
         Some(index) => message.policy = index.into(),
         None => message.default_policy = shared.rings.policies.default_policy().index.into(),
     }
-    let (route, replies) = send(shared, Question::new(context, message), account, container).await;
-    tidy(read::agreed(&Method::PUT, replies, quorum::size(route.replicas())))
+    tidy(send(shared, Question::new(context, message), time, account, container).await)
 }
 
 /// The policy a client asks for by name; `None` when it leaves the choice to us.
@@ -258,18 +319,17 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, c
     if !shared.account(account).await.exists() {
         return reply::status(404);
     }
-    let timestamp = match shared.timestamp_of(&request) {
-        Ok(timestamp) => timestamp,
+    let time = match shared.write_time_of(&request) {
+        Ok(time) => time,
         Err(refusal) => return refusal,
     };
     let mut headers = kept_headers(&request);
     let context = context_of(&request, &mut headers);
     let message = PostContainer {
-        timestamp: timestamp.into(),
+        timestamp: time.timestamp.into(),
         ..PostContainer::decode(container_target(account, container), headers)
     };
-    let (route, replies) = send(shared, Question::new(context, message), account, container).await;
-    tidy(read::agreed(&Method::POST, replies, quorum::size(route.replicas())))
+    tidy(send(shared, Question::new(context, message), time, account, container).await)
 }
 
 async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str, container: &str) -> Response {
@@ -278,12 +338,12 @@ async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str, co
     }
     let mut headers = features_headers(request);
     let context = context_of(request, &mut headers);
+    let time = shared.new_write_time();
     let message = DeleteContainer {
-        timestamp: shared.new_timestamp().into(),
+        timestamp: time.timestamp.into(),
         ..DeleteContainer::decode(container_target(account, container), headers)
     };
-    let (route, replies) = send(shared, Question::new(context, message), account, container).await;
-    let response = read::agreed(&Method::DELETE, replies, quorum::size(route.replicas()));
+    let response = send(shared, Question::new(context, message), time, account, container).await;
     // The servers agree that it was deleted before.
     if response.status() == http::StatusCode::ACCEPTED {
         reply::status(404)

@@ -14,13 +14,37 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use peer::Call;
+use peer::message::Message;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::oneshot;
+use vocabulary::Timestamp;
 use world::BoxFuture;
 
 /// Makes the call for replica number `n` to a node.
 pub(crate) type MakeCall = Arc<dyn Fn(usize, &Node) -> Call + Send + Sync>;
+
+/// The calls of the same write at another time.
+pub(crate) fn retimed(make_call: MakeCall, timestamp: Timestamp) -> MakeCall {
+    Arc::new(move |replica, node| {
+        let mut call = make_call(replica, node);
+        let field = match &mut call.message {
+            Message::PutObject(put) => &mut put.timestamp,
+            Message::PostObject(post) => &mut post.timestamp,
+            Message::DeleteObject(delete) => &mut delete.timestamp,
+            Message::PutContainer(put) => &mut put.timestamp,
+            Message::PostContainer(post) => &mut post.timestamp,
+            Message::DeleteContainer(delete) => &mut delete.timestamp,
+            Message::PutAccount(put) => &mut put.timestamp,
+            Message::PostAccount(post) => &mut post.timestamp,
+            Message::DeleteAccount(delete) => &mut delete.timestamp,
+            // No write of a client's.
+            _ => return call,
+        };
+        *field = timestamp.into();
+        call
+    })
+}
 
 /// The handoffs of one write, shared by its replicas.
 pub(crate) struct Spares {

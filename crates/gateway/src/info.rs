@@ -13,7 +13,7 @@ use peer::message::{Message, ReadAccount, ReadContainer};
 use request_pipeline::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
-use vocabulary::{EntityPath, Policies, Policy, PolicyIndex};
+use vocabulary::{EntityPath, Policies, Policy, PolicyIndex, Timestamp};
 
 #[async_trait::async_trait]
 impl InfoSource for Shared {
@@ -41,6 +41,10 @@ impl InfoSource for Shared {
             partition: route.partition,
             places: route.primaries.iter().map(place).collect(),
         }
+    }
+
+    fn write_time(&self) -> Option<Timestamp> {
+        Some(self.write_clock.next())
     }
 
     async fn container(&self, account: &str, container: &str) -> Arc<ContainerInfo> {

@@ -13,6 +13,7 @@
 //! | who may | `authorise.rs` |
 //! | which nodes, in which order | `rings.rs`, `route.rs`, `routing.rs`, `candidates.rs`, `suppression.rs` |
 //! | what do all requests share | `shared.rs` |
+//! | which time does a write get, and what if storage has a newer one | `write_clock.rs`, `write_order.rs` |
 //! | how is one node asked | `backend.rs` |
 //! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `fan.rs` |
 //! | reads from one of them | `read.rs`, `resume.rs`, `multi_range.rs` |
@@ -49,6 +50,8 @@ mod routing;
 mod shared;
 mod suppression;
 mod timings;
+mod write_clock;
+mod write_order;
 
 pub use gateway::{CoreVerbs, Gateway};
 pub use options::GatewayOptions;

@@ -149,10 +149,10 @@ async fn write(
     object: &LocatedObject,
     deletion: Option<u64>,
 ) -> Result<Vec<Reply>, Response> {
-    let timestamp = shared.timestamp_of(request)?.into();
+    let mut time = shared.write_time_of(request)?;
     let mut headers = forwarded_headers(request);
     let context = context_of(request, &mut headers);
-    let (policy, target) = (object.policy.into(), target(object.path.clone()));
+    let (timestamp, policy, target) = (time.timestamp.into(), object.policy.into(), target(object.path.clone()));
     let message: Message = match request.method {
         Method::POST => PostObject {
             timestamp,
@@ -169,13 +169,23 @@ async fn write(
     };
     let (question, at) = (Question::new(context, message), object.route.clone());
     let updates = Updates::of(shared, object, deletion);
-    let make_call: MakeCall = Arc::new(move |replica, node| {
+    let mut make_call: MakeCall = Arc::new(move |replica, node| {
         let mut call = question.call(&at, node);
         updates.add_to(&mut call.message, replica, &call.context);
         call
     });
-    Ok(match request.method {
-        Method::POST => fan_out::change(shared, &object.route, make_call).await,
-        _ => fan_out::write(shared, &object.route, make_call).await,
-    })
+    loop {
+        let replies = match request.method {
+            Method::POST => fan_out::change(shared, &object.route, make_call.clone()).await,
+            _ => fan_out::write(shared, &object.route, make_call.clone()).await,
+        };
+        let answered = (replies.len(), object.route.replicas());
+        if time.is_final(&shared.write_clock, &object.path, &replies, answered)? {
+            return Ok(match request.method {
+                Method::DELETE => time.as_one_deletion(replies),
+                _ => replies,
+            });
+        }
+        make_call = fan_out::retimed(make_call, time.timestamp);
+    }
 }

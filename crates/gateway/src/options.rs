@@ -19,6 +19,8 @@ pub struct GatewayOptions {
     pub conn_timeout: Duration,
     pub client_timeout: Duration,
     pub post_quorum_timeout: Duration,
+    /// How far stored timestamps may move the clock of writes ahead of the machine's.
+    pub max_clock_skew: Duration,
     pub recheck_account_existence: Duration,
     pub recheck_container_existence: Duration,
     pub error_suppression_interval: Duration,
@@ -62,6 +64,7 @@ impl Default for GatewayOptions {
             conn_timeout: Duration::from_millis(500),
             client_timeout: Duration::from_secs(60),
             post_quorum_timeout: Duration::from_millis(500),
+            max_clock_skew: Duration::from_secs(60),
             recheck_account_existence: Duration::from_secs(60),
             recheck_container_existence: Duration::from_secs(60),
             error_suppression_interval: Duration::from_secs(60),

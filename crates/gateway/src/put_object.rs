@@ -7,6 +7,7 @@
 //! The body's MD5 is computed once, here; services of this process use it ([`peer::Digest`]).
 //! Features may have more to say once the body has been read ([`request_pipeline::Footers`]): a small body's
 //! message simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
+//! What is newer than the PUT and ahead of this gateway's clock is passed before any body flows (`write_order.rs`).
 //! Always holds: fewer than a quorum of whole replicas is no success; a body that ends early, or does not match
 //! the client's ETag, becomes no object on any replica.
 
@@ -20,6 +21,7 @@ use crate::located::{LocatedObject, Updates, check_name, forwarded_headers, refu
 use crate::nodes::Node;
 use crate::route::Route;
 use crate::shared::Shared;
+use crate::write_clock::WriteTime;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -31,8 +33,8 @@ use request_pipeline::{ClientRequest, Footers, Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use vocabulary::conditional::bare_etag;
+use vocabulary::hex;
 use vocabulary::metadata::Entity;
-use vocabulary::{Timestamp, hex};
 
 /// Bodies up to this size are read before the first replica is asked.
 const SMALL: u64 = 64 * 1024;
@@ -114,7 +116,7 @@ impl PutCalls {
 struct Upload {
     shared: Arc<Shared>,
     calls: PutCalls,
-    timestamp: Timestamp,
+    time: WriteTime,
     /// What the client says the MD5 is.
     promised: Option<String>,
     length: Option<u64>,
@@ -139,12 +141,12 @@ impl Upload {
         if let Some(at) = deletion {
             request.notes.remark(format!("x-delete-at:{at}"));
         }
-        let timestamp = shared.timestamp_of(&request)?;
+        let time = shared.write_time_of(&request)?;
         let updates = Arc::new(Updates::of(shared, &object, deletion));
         let mut headers = forwarded_headers(&request);
         let context = context_of(&request, &mut headers);
         let message = PutObject {
-            timestamp: timestamp.into(),
+            timestamp: time.timestamp.into(),
             policy: object.policy.into(),
             ..PutObject::decode(target(object.path), headers)
         };
@@ -156,7 +158,7 @@ impl Upload {
                 route: object.route,
                 updates,
             },
-            timestamp,
+            time,
             promised: promised_etag(&request.headers),
             length,
             footers: request.footers,
@@ -177,12 +179,24 @@ impl Upload {
         let md5 = hex::encode(Md5::digest(&bytes));
         self.check_promised(self.promised.as_deref(), &md5)?;
         let (calls, digest) = (self.calls.clone(), Digest::known(md5.as_str()));
-        let make_call: MakeCall = Arc::new(move |replica, node| {
+        let mut make_call: MakeCall = Arc::new(move |replica, node| {
             let body = Body::whole(bytes.clone()).with_digest(digest.clone());
             calls.call(replica, node).with_body(body)
         });
-        let replies = fan_out::write(&self.shared, &self.calls.route, make_call).await;
-        Ok(Written { replies, md5 })
+        loop {
+            let replies = fan_out::write(&self.shared, &self.calls.route, make_call.clone()).await;
+            if self.is_final(&replies, replies.len())? {
+                return Ok(Written { replies, md5 });
+            }
+            make_call = fan_out::retimed(make_call, self.time.timestamp);
+        }
+    }
+
+    /// Whether what `answered` replicas have said stands; else it is to be asked again.
+    fn is_final(&mut self, replies: &[Reply], answered: usize) -> Result<bool, Response> {
+        let (path, replicas) = (&self.calls.message.target.path, self.calls.route.replicas());
+        self.time
+            .is_final(&self.shared.write_clock, path, replies, (answered, replicas))
     }
 
     /// A small body.
@@ -220,7 +234,7 @@ impl Upload {
         let mut response = reply::status(422);
         response
             .headers_mut()
-            .insert("last-modified", text(&self.timestamp.last_modified()));
+            .insert("last-modified", text(&self.time.timestamp.last_modified()));
         response
     }
 
@@ -235,10 +249,10 @@ impl Upload {
                 response.headers_mut().insert("etag", text(&md5));
                 response
                     .headers_mut()
-                    .insert("last-modified", text(&self.timestamp.last_modified()));
+                    .insert("last-modified", text(&self.time.timestamp.last_modified()));
                 response
             }
-            // Something newer is there: the client's write came first and has been overtaken.
+            // Something newer came while this was under way: the client's write was first and has been overtaken.
             409 => reply::status(202),
             422 => self.mismatch(),
             _ => refusal_of(replies[index].clone()),
@@ -251,7 +265,7 @@ impl Upload {
             digest: Digest::default(),
             footer: footers.is_some().then(Footer::default),
         };
-        let (replicas, early) = self.open_all(&end).await;
+        let (replicas, early) = self.open_in_order(&end).await?;
         // A replica that is sent nothing may have stored the object before it was seen to wait for more.
         let stored = early.iter().filter(|reply| reply.status == 201).count();
         let quorum = quorum::size(self.calls.route.replicas()).saturating_sub(stored);
@@ -293,6 +307,30 @@ impl Upload {
             footer.set(headers);
         }
         Ok(md5)
+    }
+
+    /// Asks all replicas to take the body. Those that have something newer say so before the body has begun: if it is
+    /// ahead of this gateway's clock, all are asked again. What they get meanwhile was written while the body came.
+    async fn open_in_order(&mut self, end: &BodyEnd) -> Result<(Vec<OpenReplica>, Vec<Reply>), Response> {
+        loop {
+            let (replicas, early) = self.open_all(end).await;
+            let again = match self.is_final(&early, early.len() + replicas.len()) {
+                Ok(true) => return Ok((replicas, early)),
+                // Nothing waits for a body that has none: a condition would now find what this PUT has stored.
+                Ok(false) if early.iter().any(|reply| reply.status == 201) => Err(reply::status(503)),
+                again => again,
+            };
+            let (shared, quorum) = (&*self.shared, 0);
+            Fan {
+                shared,
+                replicas,
+                quorum,
+            }
+            .abort()
+            .await;
+            again?;
+            self.calls.message.timestamp = self.time.timestamp.into();
+        }
     }
 
     /// Not enough replicas would take the body: what they said, if they agree.

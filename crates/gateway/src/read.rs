@@ -6,10 +6,11 @@
 //! handoffs too while one of those is silent, and takes the newest.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
 
-use crate::backend::{Question, header_timestamp, response_of, text};
+use crate::backend::{Question, response_of, text};
 use crate::candidates::{Candidate, Candidates};
 use crate::nodes::Node;
 use crate::shared::Shared;
+use crate::write_clock::header_timestamp;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderMap, Method};

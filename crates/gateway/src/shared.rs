@@ -1,19 +1,16 @@
 //! What all requests share: [`Shared`].
-//!
-//! Always holds: timestamps this gateway gives to writes are unique and never go back.
 
 use crate::info_cache::InfoCache;
 use crate::options::GatewayOptions;
 use crate::rings::Rings;
 use crate::suppression::Suppression;
 use crate::timings::Timings;
+use crate::write_clock::{WriteClock, WriteTime};
 use http::HeaderValue;
 use peer::Peers;
 use request_pipeline::{ClientRequest, Response, SharedCache, reply};
 use settings::SortingMethod;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use vocabulary::Timestamp;
 use world::World;
 
 /// What all requests share.
@@ -27,7 +24,7 @@ pub struct Shared {
     /// Whether any policy asks by timing.
     pub(crate) measures: bool,
     pub(crate) cache: InfoCache,
-    last_timestamp: AtomicU64,
+    pub(crate) write_clock: WriteClock,
 }
 
 impl Shared {
@@ -44,6 +41,7 @@ impl Shared {
         let timings = Timings::new(world.clone(), options.timing_expiry);
         let measures = options.routing.any(SortingMethod::Timing);
         let cache = InfoCache::new(world.clone(), memcached, &options);
+        let write_clock = WriteClock::new(world.clock.clone(), options.max_clock_skew, options.statsd.clone());
         Arc::new(Self {
             world,
             options,
@@ -53,18 +51,24 @@ impl Shared {
             timings,
             measures,
             cache,
-            last_timestamp: AtomicU64::new(0),
+            write_clock,
         })
     }
 
-    /// The timestamp of a write: the one that a feature has set, else a new one. (Clients' own are set aside
-    /// by the gatekeeper.)
-    pub(crate) fn timestamp_of(&self, request: &ClientRequest) -> Result<Timestamp, Response> {
+    /// The time of a write: the one that a feature has set, else a new one. (Clients' own are set aside by the
+    /// gatekeeper.)
+    pub(crate) fn write_time_of(&self, request: &ClientRequest) -> Result<WriteTime, Response> {
         let Some(wanted) = request.header("x-timestamp") else {
-            return Ok(self.new_timestamp());
+            return Ok(self.new_write_time());
         };
         let text = format!("X-Timestamp should be a UNIX timestamp float value; was '{wanted}'");
-        wanted.parse().map_err(|_| reply::plain(400, text))
+        let given = wanted.parse().map_err(|_| reply::plain(400, text))?;
+        Ok(WriteTime::given(given))
+    }
+
+    /// A new time for a write.
+    pub(crate) fn new_write_time(&self) -> WriteTime {
+        WriteTime::own(self.write_clock.next())
     }
 
     /// The answer to a client that went away while it sent an object.
@@ -77,20 +81,6 @@ impl Shared {
     pub(crate) fn client_stalled(&self) -> Response {
         self.options.statsd.increment("object.client_timeouts");
         reply::status(408)
-    }
-
-    /// A timestamp for a write, later than all before.
-    pub(crate) fn new_timestamp(&self) -> Timestamp {
-        let now = self.world.clock.now();
-        let next = |last: u64| Some(now.ticks().max(last + 1));
-        // The closure never answers `None`, so both arms hold the value before.
-        let last = match self
-            .last_timestamp
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-        {
-            Ok(last) | Err(last) => last,
-        };
-        Timestamp::from_ticks(now.ticks().max(last + 1)).unwrap_or(now)
     }
 }
 

@@ -40,15 +40,16 @@ pub(crate) async fn put(state: &Arc<ListingServerState>, request: Arc<ListingReq
             }
             broker.update_put_timestamp(timestamp).map_err(refuse)?;
             if broker.is_deleted().map_err(refuse)? {
-                return Err(Refusal::conflict(None));
+                return Err(Refusal::conflict(Some(info.delete_timestamp)));
             }
         }
-        set_metadata(job, &broker, timestamp)?;
-        Ok(page(if created {
+        let newer = set_metadata(job, &broker, timestamp)?;
+        let status = if created {
             StatusCode::CREATED
         } else {
             StatusCode::ACCEPTED
-        }))
+        };
+        Ok(metadata::say_newer(newer, page(status)))
     };
     state.run(&request, job).await
 }
@@ -57,13 +58,17 @@ fn is_marked_deleted(info: &Info) -> bool {
     info.status == "DELETED"
 }
 
-fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) -> Result<(), Refusal> {
+/// Answers with the time of what was set later and stays.
+fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) -> Result<Option<Timestamp>, Refusal> {
     let updates = metadata::from_request(Kind::Account, job.request, timestamp)?;
     let limits = &job.state.options.limits;
     let check = |merged: &Metadata| metadata::check(Kind::Account, merged, limits);
-    broker
-        .update_metadata_checked(&updates, check)
-        .map_err(|error| job.refuse(&error))?
+    let refuse = |error: Error| job.refuse(&error);
+    broker.update_metadata_checked(&updates, check).map_err(refuse)??;
+    match updates.is_empty() {
+        true => Ok(None),
+        false => Ok(metadata::newer_than(&updates, &broker.metadata().map_err(refuse)?)),
+    }
 }
 
 /// The row of a container, as its server reports it.
@@ -124,8 +129,8 @@ pub(crate) async fn post(state: &Arc<ListingServerState>, request: Arc<ListingRe
     let job = move |job: &DatabaseJob<'_>| {
         job.check_room()?;
         let (broker, _) = living(job)?;
-        set_metadata(job, &broker, timestamp)?;
-        Ok(page(StatusCode::NO_CONTENT))
+        let newer = set_metadata(job, &broker, timestamp)?;
+        Ok(metadata::say_newer(newer, page(StatusCode::NO_CONTENT)))
     };
     state.run(&request, job).await
 }
@@ -138,7 +143,10 @@ pub(crate) async fn delete(state: &Arc<ListingServerState>, request: Arc<Listing
         broker.delete(timestamp).map_err(|error| job.refuse(&error))?;
         let mut response = whole(StatusCode::NO_CONTENT, EMPTY_TYPE, "");
         put_header(&mut response, X_ACCOUNT_STATUS, "Deleted");
-        Ok(response)
+        let after = broker.info().map_err(|error| job.refuse(&error))?;
+        // Created later than this DELETE was sent: it stays.
+        let newer = Some(after.put_timestamp).filter(|at| *at > timestamp);
+        Ok(metadata::say_newer(newer, response))
     };
     state.run(&request, job).await
 }

@@ -49,10 +49,10 @@ pub(crate) async fn put(
                 ..
             } = message;
             let job = move |job: &DatabaseJob<'_>| put_on_disk(job, timestamp, &policy, &default_policy);
-            let (status, figures) = state.run(&request, job).await?;
+            let (status, newer, figures) = state.run(&request, job).await?;
             let update = AccountUpdate::new(accounts, is_overriding(&overrides_deleted))?;
             update.send(&state, &request, &figures).await?;
-            let mut response = page(status);
+            let mut response = metadata::say_newer(newer, page(status));
             put_number(&mut response, X_POLICY_INDEX, u64::from(figures.policy.0));
             Ok(response)
         }
@@ -65,7 +65,7 @@ fn put_on_disk(
     timestamp: Timestamp,
     policy: &HeaderField<PolicyIndex>,
     default_policy: &HeaderField<PolicyIndex>,
-) -> Result<(StatusCode, ContainerFigures), Refusal> {
+) -> Result<(StatusCode, Option<Timestamp>, ContainerFigures), Refusal> {
     let options = &job.state.options;
     job.check_room()?;
     let asked = known_policy(policy, options)?;
@@ -77,13 +77,13 @@ fn put_on_disk(
     let (broker, created) = job.find_or_create(timestamp, new_policy)?;
     let refuse = |error: Error| job.refuse(&error);
     let fresh = created || touch(job, &broker, timestamp, asked, new_policy)?;
-    set_metadata(job, &broker, timestamp)?;
+    let newer = set_metadata(job, &broker, timestamp)?;
     let status = if fresh {
         StatusCode::CREATED
     } else {
         StatusCode::ACCEPTED
     };
-    Ok((status, ContainerFigures::of(&broker.info().map_err(refuse)?)))
+    Ok((status, newer, ContainerFigures::of(&broker.info().map_err(refuse)?)))
 }
 
 /// A PUT of what exists already; `true` when it was deleted and lives again.
@@ -105,7 +105,7 @@ fn touch(
     broker.update_put_timestamp(timestamp).map_err(refuse)?;
     if broker.is_deleted().map_err(refuse)? {
         // Deleted later than this PUT was sent.
-        return Err(Refusal::conflict(None));
+        return Err(Refusal::conflict(Some(before.delete_timestamp)));
     }
     if recreated {
         broker.update_status_changed_at(timestamp).map_err(refuse)?;
@@ -119,10 +119,11 @@ fn policy_conflict(policy: PolicyIndex) -> Refusal {
     Refusal::Whole(Box::new(response))
 }
 
-fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) -> Result<(), Refusal> {
+/// Answers with the time of what was set later and stays.
+fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) -> Result<Option<Timestamp>, Refusal> {
     let updates = metadata::from_request(Kind::Container, job.request, timestamp)?;
     if updates.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let refuse = |error: Error| job.refuse(&error);
     if let Some(target) = updates.get(SYNC_TO) {
@@ -137,7 +138,7 @@ fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) ->
     if updates.get(SYNC_TO).is_some() || updates.get(SYNC_KEY).is_some() {
         job.keep_sync_link(broker);
     }
-    Ok(())
+    Ok(metadata::newer_than(&updates, &broker.metadata().map_err(refuse)?))
 }
 
 fn check_sync_to(state: &ListingServerState, request: &ListingRequest) -> Result<(), Refusal> {
@@ -166,8 +167,8 @@ pub(crate) async fn post(
         }
         set_metadata(job, &broker, timestamp)
     };
-    state.run(&request, job).await?;
-    Ok(page(StatusCode::NO_CONTENT))
+    let newer = state.run(&request, job).await?;
+    Ok(metadata::say_newer(newer, page(StatusCode::NO_CONTENT)))
 }
 
 /// Deletes an empty container.
@@ -206,7 +207,7 @@ fn delete_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(bool, 
     match after.is_deleted() {
         true => Ok((existed, ContainerFigures::of(&after))),
         // Created later than this DELETE was sent.
-        false => Err(Refusal::conflict(None)),
+        false => Err(Refusal::conflict(Some(after.put_timestamp))),
     }
 }
 

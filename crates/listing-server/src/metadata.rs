@@ -4,9 +4,10 @@
 //! HTTP libraries refuse travel encoded (`vocabulary::header_name`) and are text in the database.
 
 use crate::request::ListingRequest;
-use listing_engine::{Kind, Metadata};
+use listing_engine::{Kind, Metadata, MetadataItem};
 use peer::Response;
-use storage_shell::{Refusal, put_named};
+use peer::message::header_names::X_BACKEND_TIMESTAMP;
+use storage_shell::{Refusal, put_named, put_time};
 use vocabulary::header_name;
 use vocabulary::metadata::Entity;
 use vocabulary::{Limits, Timestamp};
@@ -72,6 +73,24 @@ pub(crate) fn check(kind: Kind, metadata: &Metadata, limits: &Limits) -> Result<
         return Err(Refusal::bad_request(text));
     }
     Ok(())
+}
+
+/// When something of what the request sets was set to something else that stays, because that was later. Gateways of
+/// ours send such a request again, with a later time; OpenStack's servers drop it without a word.
+pub(crate) fn newer_than(updates: &Metadata, stored: &Metadata) -> Option<Timestamp> {
+    let newer = |(name, item): (&str, &MetadataItem)| {
+        let stored = stored.get(name)?;
+        (stored.timestamp > item.timestamp).then_some(stored.timestamp)
+    };
+    updates.iter().filter_map(newer).max()
+}
+
+/// The answer, saying that something newer stays.
+pub(crate) fn say_newer(newer: Option<Timestamp>, mut response: Response) -> Response {
+    if let Some(newer) = newer {
+        put_time(&mut response, X_BACKEND_TIMESTAMP, newer);
+    }
+    response
 }
 
 /// Sets the stored metadata as headers of the answer, removed items left out.

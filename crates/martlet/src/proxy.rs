@@ -120,6 +120,7 @@ fn options(conf: &ProxyConf, swift: &SwiftConf, statsd: Statsd) -> GatewayOption
         conn_timeout: proxy.conn_timeout,
         client_timeout: proxy.client_timeout,
         post_quorum_timeout: proxy.post_quorum_timeout,
+        max_clock_skew: proxy.max_clock_skew,
         recheck_account_existence: proxy.recheck_account_existence,
         recheck_container_existence: proxy.recheck_container_existence,
         error_suppression_interval: proxy.error_suppression_interval,

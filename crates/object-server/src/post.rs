@@ -11,9 +11,9 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use object_engine::{EngineError, Found, Metadata, MetadataUpdate, OpenOptions};
 use peer::Response;
 use peer::message::RowChange;
-use peer::message::header_names::X_BACKEND_CONTENT_TYPE;
+use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP};
 use std::sync::Arc;
-use storage_shell::{Refusal, page};
+use storage_shell::{Refusal, page, put_time};
 use vocabulary::Timestamp;
 use vocabulary::metadata::Entity;
 
@@ -44,6 +44,8 @@ struct PostChange {
 }
 
 struct PostOutcome {
+    /// What its answer says is newer: the posted metadata stay out, and its content type alone is taken.
+    newer: Option<Timestamp>,
     timestamp: Timestamp,
     found: Found,
     posted: Metadata,
@@ -118,6 +120,7 @@ impl PostChange {
             content_type_timestamp: set_since.then_some(content_type_timestamp),
         };
         let done = PostOutcome {
+            newer: (newest > self.timestamp).then_some(newest),
             timestamp,
             found,
             posted: self.metadata,
@@ -167,6 +170,9 @@ impl PostOutcome {
 
     fn into_response(self) -> Response {
         let mut response = page(StatusCode::ACCEPTED);
+        if let Some(newer) = self.newer {
+            put_time(&mut response, X_BACKEND_TIMESTAMP, newer);
+        }
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_bytes(&self.content_type) {
             headers.insert(X_BACKEND_CONTENT_TYPE, value);

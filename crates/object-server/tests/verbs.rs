@@ -103,6 +103,40 @@ fn fed(bytes: Bytes, length: Option<u64>, end: Option<BodyError>) -> Body {
     body
 }
 
+/// An older POST may bring a newer content type. That its metadata stay out is said beside the 202: a gateway of ours
+/// sends it again then, with a later time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_whose_metadata_come_too_late_is_answered_with_the_newer_time() {
+    let place = tempfile::tempdir().unwrap();
+    for server in [on_files(place.path()), in_memory()] {
+        let times = Times::new();
+        let post = |seconds, headers: &[(&'static str, &str)]| {
+            let mut all = vec![
+                ("x-timestamp", times.at(seconds)),
+                ("x-object-meta-colour", "red".into()),
+            ];
+            all.extend(headers.iter().map(|(name, value)| (*name, (*value).to_owned())));
+            server.call(call("POST", "sda", &all).into())
+        };
+        assert_eq!(
+            server.call(put(5.0, Body::whole("it")).into()).await.status(),
+            StatusCode::CREATED
+        );
+        for (seconds, headers, status, newer) in [
+            (10.0, &[][..], 202, None),
+            (8.0, &[("content-type", "a/b")][..], 202, Some(10.0)),
+            (9.0, &[], 409, Some(10.0)),
+            (11.0, &[("content-type", "c/d")], 202, None),
+        ] {
+            let answer = post(seconds, headers).await;
+            let given = answer.headers().get("x-backend-timestamp");
+            let given = given.map(|value| value.to_str().unwrap().to_owned());
+            let expected = (status, newer.map(|newer| times.at(newer)));
+            assert_eq!((answer.status().as_u16(), given), expected, "{seconds}");
+        }
+    }
+}
+
 /// The expirer's time is that of the expiry. What was written before it, on servers that this one could not hear, is newer than
 /// what is deleted here.
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@
 //! whose metadata it is.
 
 use std::collections::BTreeMap;
-use vocabulary::{EntityPath, Partition, PolicyIndex};
+use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
 
 /// An account, as its servers or a cache described it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,6 +97,10 @@ pub trait InfoSource: Send + Sync {
     /// Where something lives, an object of `policy`; nowhere, unless this is a gateway.
     fn location(&self, _entity: &EntityPath, _policy: PolicyIndex) -> EntityLocation {
         EntityLocation::default()
+    }
+    /// A time for a write, later than all that storage has shown; absent, unless this is a gateway.
+    fn write_time(&self) -> Option<Timestamp> {
+        None
     }
     /// Of a container; `status` says whether it exists.
     async fn container(&self, account: &str, container: &str) -> std::sync::Arc<ContainerInfo>;

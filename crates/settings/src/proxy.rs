@@ -53,6 +53,9 @@ options! {
         conn_timeout: Duration = "0.5",
         /// Seconds to wait for the remaining servers once a quorum has answered.
         post_quorum_timeout: Duration = "0.5",
+        /// Seconds by which stored timestamps may be ahead of this machine's clock and still be passed by new writes;
+        /// what is further ahead is logged, and writes to it are answered with 503.
+        max_clock_skew: Duration = "60",
         /// Seconds without an error after which a server's errors are forgotten; 0 never counts them.
         error_suppression_interval: Duration = "60.0",
         /// Errors after which a server is left alone for a while.

@@ -58,10 +58,12 @@ struct Shown {
 }
 
 impl ObjectVersioning {
-    /// The moment of a write, later than all before in this process.
-    fn moment(&self, request: &ClientRequest) -> Timestamp {
+    /// The moment of a write, later than all before in this process, and than the link that has been looked at: of a
+    /// link that is newer, the new one would be thrown away.
+    fn moment(&self, request: &ClientRequest, next: &Next) -> Timestamp {
         let wanted = request.header("x-timestamp").and_then(|text| text.parse().ok());
-        wanted.unwrap_or_else(|| self.unique.after(self.clock.now()))
+        let now = || next.info().write_time().unwrap_or_else(|| self.clock.now());
+        wanted.unwrap_or_else(|| self.unique.after(now()))
     }
 
     /// A new version.
@@ -82,7 +84,7 @@ impl ObjectVersioning {
         if there && request.headers.contains_key(IF_NONE_MATCH) {
             return reply::status_for(&request.method, 412);
         }
-        let moment = self.moment(&request);
+        let moment = self.moment(&request, &next);
         let id = VersionId::At(moment);
         let link = request.without_body();
         let (data, counted) = data_request(asked, request, id);
@@ -134,7 +136,7 @@ impl ObjectVersioning {
             return refusal;
         }
         let shown = shown_by(id, found.headers());
-        let moment = self.moment(&request);
+        let moment = self.moment(&request, &next);
         if let Err(refusal) = put_link(asked, &request.without_body(), moment, &shown, &next).await {
             return refusal;
         }
@@ -162,7 +164,7 @@ impl ObjectVersioning {
         if let Err(refusal) = keep_unversioned(asked, &request, &next).await {
             return refusal;
         }
-        let moment = self.moment(&request);
+        let moment = self.moment(&request, &next);
         let id = VersionId::At(moment);
         let mut marker = request.subrequest(Method::PUT, asked.at(id), SOURCE).preauthorised();
         allow_hidden(&mut marker);
