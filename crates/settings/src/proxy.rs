@@ -35,6 +35,9 @@ options! {
         client_timeout: Duration = "60.0",
         /// Seconds to wait for the next request on a connection; client_timeout when empty.
         keepalive_timeout: Option<Duration> = "",
+        /// Bytes a second that a client has to send or take while it is waited for, on average over a little more than
+        /// client_timeout; a slower one is answered with 408, or its connection is closed. 0 for any rate.
+        min_transfer_rate: u64 = "500",
         /// Log requests that had to go to handoff nodes.
         log_handoffs: bool = "true",
         /// Seconds to remember that an account exists; a tenth of it that one does not.
