@@ -100,6 +100,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
         max_headers: swift.limits.max_header_count(),
         max_head_size: 16 * swift.limits.max_header_size,
         idle_timeout: conf.proxy.keepalive_timeout(),
+        max_requests_per_account: conf.proxy.max_requests_per_account,
         min_transfer_rate: conf.proxy.min_transfer_rate,
         write_timeout: conf.proxy.client_timeout,
         arrival: Arrival {

@@ -9,6 +9,7 @@
 
 use crate::activity::{Activity, Phase, Ticks};
 use crate::refusals::{RefusalLog, ServerRefusal, ServerRefusals};
+use crate::shares::{AccountShare, AccountShares};
 use crate::watch::{ConnectionVerdict, Watch, WatchLimits};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -39,6 +40,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) connections: usize,
     /// 0 for any number.
     pub(crate) per_address: usize,
+    /// Requests; 0 for any number.
+    pub(crate) per_account: usize,
     /// How long a request may wait for a seat.
     pub(crate) patience: Duration,
     pub(crate) watch: WatchLimits,
@@ -55,6 +58,7 @@ pub(crate) struct Connections {
     /// Notified of each of them.
     pressed: Arc<Notify>,
     table: Mutex<Table>,
+    accounts: Arc<AccountShares>,
     refusals: ServerRefusals,
 }
 
@@ -85,6 +89,7 @@ impl Connections {
         let connections = Arc::new(Self {
             clock: world.clock.clone(),
             seats: Arc::new(Semaphore::new(limits.seats.clamp(1, Semaphore::MAX_PERMITS))),
+            accounts: AccountShares::new(limits.per_account),
             limits,
             ticks: Ticks::default(),
             waiting: AtomicUsize::new(0),
@@ -152,6 +157,15 @@ impl Connections {
         }
         table.ending += idle.len();
         !idle.is_empty()
+    }
+
+    /// For a request with this path; `Err` when its account has as many as it may.
+    pub(crate) fn share(&self, path: &str) -> Result<Option<AccountShare>, ()> {
+        let share = self.accounts.take(path);
+        if share.is_err() {
+            self.refusals.add(ServerRefusal::Account);
+        }
+        share
     }
 
     /// A seat for a request; `None` when there is none in time.

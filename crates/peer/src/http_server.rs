@@ -41,6 +41,8 @@ pub struct ServerOptions {
     pub max_connections: usize,
     /// Connections from one address at a time; 0 for any number.
     pub max_connections_per_address: usize,
+    /// Requests of one account at a time; 0 for any number.
+    pub max_requests_per_account: usize,
     /// How long a request may wait for others to end.
     pub seat_timeout: Duration,
     /// Headers per request.
@@ -116,6 +118,7 @@ impl ServerOptions {
             seats: self.max_clients,
             connections: self.max_connections.max(1),
             per_address: self.max_connections_per_address,
+            per_account: self.max_requests_per_account,
             patience: self.seat_timeout,
             watch: WatchLimits {
                 head: self.head_timeout,
@@ -134,6 +137,7 @@ impl Default for ServerOptions {
             max_clients: 1024,
             max_connections: 8192,
             max_connections_per_address: 0,
+            max_requests_per_account: 0,
             seat_timeout: Duration::from_secs(10),
             max_headers: 256,
             max_head_size: 64 * 1024,

@@ -18,6 +18,7 @@
 //! | connections that are kept | `http_client.rs` |
 //! | accepting connections | `http_server.rs` |
 //! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
+//! | how many requests an account may have | `shares.rs` |
 //! | what refused clients hear, and the log of them | `busy.rs`, `refusals.rs` |
 //! | one connection's requests | `requests.rs` |
 //! | TLS, PROXY preambles | `arrival.rs`, `tls.rs`, `proxied.rs` |
@@ -47,6 +48,7 @@ pub mod peers;
 mod proxied;
 pub mod refusals;
 mod requests;
+mod shares;
 pub mod ssync;
 pub mod tls;
 mod watch;

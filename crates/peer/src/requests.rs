@@ -12,6 +12,7 @@ use crate::connections::Connections;
 use crate::http_service::HttpService;
 use crate::interim::Interim;
 use crate::names::Names;
+use crate::shares::AccountShare;
 use bytes::Bytes;
 use http::StatusCode;
 use std::net::SocketAddr;
@@ -37,7 +38,10 @@ pub(crate) struct ConnectionRequests {
 impl ConnectionRequests {
     pub(crate) async fn answer(&self, request: http::Request<hyper::body::Incoming>) -> http::Response<Answer> {
         self.activity.begin();
-        let end = RequestEnd(self.activity.clone());
+        let mut end = RequestEnd {
+            activity: self.activity.clone(),
+            _share: None,
+        };
         let expects = request.headers().contains_key(http::header::EXPECT);
         let stays = asks_to_stay(request.headers());
         let unread = Unread::default();
@@ -47,7 +51,7 @@ impl ConnectionRequests {
         if self.https {
             request.extensions_mut().insert(Https);
         }
-        let mut response = self.serve(request).await;
+        let mut response = self.serve(request, &mut end).await;
         if !unread.finish(expects, &*self.clock).await || *self.leaving.borrow() {
             let close = http::HeaderValue::from_static("close");
             response.headers_mut().insert(http::header::CONNECTION, close);
@@ -66,8 +70,12 @@ impl ConnectionRequests {
     }
 
     /// With a seat, where one is needed.
-    async fn serve(&self, request: http::Request<Body>) -> Response {
+    async fn serve(&self, request: http::Request<Body>, end: &mut RequestEnd) -> Response {
         if !self.service.is_for_monitors(&request, self.from) {
+            let Ok(share) = self.connections.share(request.uri().path()) else {
+                return busy();
+            };
+            end._share = share;
             let Some(seat) = self.connections.seat().await else {
                 return busy();
             };
@@ -78,11 +86,14 @@ impl ConnectionRequests {
 }
 
 /// Ends a request when it is dropped.
-struct RequestEnd(Arc<Activity>);
+struct RequestEnd {
+    activity: Arc<Activity>,
+    _share: Option<AccountShare>,
+}
 
 impl Drop for RequestEnd {
     fn drop(&mut self) {
-        self.0.finish();
+        self.activity.finish();
     }
 }
 

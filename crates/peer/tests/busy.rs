@@ -335,6 +335,24 @@ async fn an_address_has_its_share() {
 }
 
 #[tokio::test]
+async fn an_account_has_its_share() {
+    let server = Server::start(ServerOptions {
+        max_requests_per_account: 1,
+        ..few()
+    });
+    let mut upload = server
+        .send("PUT /v1/a/c/o HTTP/1.1\r\nContent-Length: 1\r\nConnection: close\r\n\r\n")
+        .await;
+    server.until_begun(1).await;
+    assert!(server.ask("/v1/a").await.starts_with("HTTP/1.1 503"));
+    assert!(server.ask("/v1/b").await.starts_with("HTTP/1.1 200"));
+    upload.write_all(b"x").await.unwrap();
+    assert!(rest(&mut upload).await.starts_with("HTTP/1.1 200"));
+    until(|| server.options.open.count() == 0).await;
+    assert!(server.ask("/v1/a").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
 async fn a_shutdown_finishes_what_runs_and_nothing_else() {
     let server = Server::start(few());
     let mut idle = server.connect().await;
