@@ -468,6 +468,12 @@ impl Feed {
         self.sender.send(Item::Chunk(chunk)).await.is_ok()
     }
 
+    /// Waits until a chunk can be handed over at once; `false` if the consumer has gone. A chunk that is made only then
+    /// is not held for a slow consumer beside the one that it has not taken.
+    pub async fn ready(&self) -> bool {
+        self.sender.reserve().await.is_ok()
+    }
+
     /// The body is whole. `false` if the consumer has gone.
     pub async fn finish(self) -> bool {
         self.sender.send(Item::End).await.is_ok()
