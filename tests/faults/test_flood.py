@@ -5,20 +5,13 @@ import time
 
 from harness.client import Client
 from harness.cluster import healthy
-from harness.flood import Clients, connects, idle, ordinary, slow
+from harness.flood import Clients, connects, idle, message, ordinary, slow
 from harness.layout import ROLES
 
 SEATS = 32  # max_clients
 CONNECTIONS = 1000  # max_connections
 SECONDS = 4  # of the flood
 LARGE = b"x" * 2**22  # more than sockets hold
-
-
-def message(verb, path, token, *, length=None, stay=False):
-    lines = [f"{verb} {path} HTTP/1.1", "Host: x", f"X-Auth-Token: {token}"]
-    lines += [] if length is None else [f"Content-Length: {length}"]
-    lines += [] if stay else ["Connection: close"]
-    return "\r\n".join([*lines, "", ""]).encode()
 
 
 def start(make_system, kind):

@@ -153,6 +153,14 @@ class Clients:
         self.process.join()
 
 
+def message(verb, path, token, *, length=None, stay=False):
+    """The head of a request."""
+    lines = [f"{verb} {path} HTTP/1.1", "Host: x", f"X-Auth-Token: {token}"]
+    lines += [] if length is None else [f"Content-Length: {length}"]
+    lines += [] if stay else ["Connection: close"]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
 def percentile(seconds, share):
     """The value below which `share` of them are."""
     ordered = sorted(seconds)
