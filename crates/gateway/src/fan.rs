@@ -99,8 +99,8 @@ impl Fan<'_> {
         {
             Ok(None) => Ok(None),
             Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
+            Err(_) | Ok(Some(Err(BodyError::TimedOut))) => Err(self.shared.client_stalled()),
             Ok(Some(Err(_))) => Err(self.shared.client_left()),
-            Err(_) => Err(self.shared.client_stalled()),
         }
     }
 

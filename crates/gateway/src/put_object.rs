@@ -28,7 +28,7 @@ use futures_util::stream::FuturesUnordered;
 use http::header::{ETAG, HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use peer::message::{Message, PutObject, RequestContext};
-use peer::{Body, Call, Digest, Footer, Target};
+use peer::{Body, BodyError, Call, Digest, Footer, Target};
 use request_pipeline::{ClientRequest, Footers, Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -204,8 +204,8 @@ impl Upload {
         let limit = self.shared.options.client_timeout;
         match self.shared.world.timeout(limit, body.collect(length)).await {
             Ok(Ok(bytes)) if bytes.len() as u64 == length => Ok(bytes),
+            Err(_) | Ok(Err(BodyError::TimedOut)) => Err(self.shared.client_stalled()),
             Ok(Ok(_) | Err(_)) => Err(self.shared.client_left()),
-            Err(_) => Err(self.shared.client_stalled()),
         }
     }
 

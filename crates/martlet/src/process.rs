@@ -104,6 +104,19 @@ fn raise_file_limit() {
     }
 }
 
+/// Connections that a server may have open: as configured, or half of the files that it may have open. The others are
+/// for devices and for connections to other servers.
+pub fn connections(configured: usize) -> usize {
+    const MOST: u64 = 32_768;
+    const LEAST: u64 = 64;
+    if configured > 0 {
+        return configured;
+    }
+    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
+    // Fits: it is bounded.
+    (files / 2).clamp(LEAST, MOST) as usize
+}
+
 /// Becomes `user` when started by root; anybody else stays who he is.
 pub fn drop_privileges(user: Option<&str>) -> Result<(), CommandFailure> {
     let Some(name) = user.filter(|_| Uid::effective().is_root()) else {

@@ -4,13 +4,14 @@
 //! in a warning by `settings`.
 
 use crate::failure::CommandFailure;
+use crate::process;
 use features::context::FeatureContext;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
-use peer::http_server::{Linger, Open};
 use peer::{Arrival, Peers, ServerOptions};
 use request_pipeline::{Feature, SharedCache};
 use serde_json::Value;
+use settings::server::ServerCommon;
 use settings::{CacheSettings, ProxyConf, SettingsError, SwiftConf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,17 +97,28 @@ fn make(
 /// Bounds on clients' connections.
 pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
     ServerOptions {
-        max_clients: conf.common.max_clients.0,
         max_headers: swift.limits.max_header_count(),
         max_head_size: 16 * swift.limits.max_header_size,
-        head_timeout: conf.proxy.keepalive_timeout(),
+        idle_timeout: conf.proxy.keepalive_timeout(),
+        max_requests_per_account: conf.proxy.max_requests_per_account,
+        min_transfer_rate: conf.proxy.min_transfer_rate,
         write_timeout: conf.proxy.client_timeout,
         arrival: Arrival {
             tls: None,
             require_proxy_protocol: conf.proxy.require_proxy_protocol,
         },
-        linger: Linger::default(),
-        open: Open::default(),
+        ..storage_options(&conf.common)
+    }
+}
+
+/// Bounds on connections of any server.
+pub fn storage_options(common: &ServerCommon) -> ServerOptions {
+    ServerOptions {
+        max_clients: common.max_clients.0,
+        max_connections: process::connections(common.max_connections),
+        max_connections_per_address: common.max_connections_per_address,
+        head_timeout: common.client_header_timeout,
+        ..ServerOptions::default()
     }
 }
 

@@ -21,4 +21,9 @@ impl HttpService for ReconDoor {
             _ => self.storage.serve(request, from).await,
         }
     }
+
+    fn is_for_monitors(&self, request: &http::Request<Body>, from: SocketAddr) -> bool {
+        let is_recon = unquote(request.uri().path()).is_ok_and(|path| Recon::is_for(&path));
+        is_recon || self.storage.is_for_monitors(request, from)
+    }
 }

@@ -166,13 +166,9 @@ fn run_storage<S>(
         let made = make(Storage { world, swift, drives })?.measured(&metrics, role);
         watch_drives(world, drives, &conf.storage, cache);
         let service = made.connect(Arc::new(Peers::new(world.clone())));
-        let options = ServerOptions {
-            max_clients: common.max_clients.0,
-            ..ServerOptions::default()
-        };
         Ok(Ready {
             service: door(world, swift, conf.recon.as_ref(), StorageDoor(service))?,
-            options,
+            options: proxy::storage_options(common),
             ports: ports(world, swift)?,
             role,
             who: MetricsAccess::Anybody,
@@ -236,7 +232,8 @@ fn run(
         metrics.add(Arc::new(ConnectionMetrics {
             role,
             open: options.open.clone(),
-            limit: options.max_clients,
+            limit: options.max_connections,
+            refusals: options.refusals.clone(),
         }));
         let page = metrics.ready();
         own_port(&world, common, &page, shutdown.watch());

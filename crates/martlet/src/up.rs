@@ -224,7 +224,8 @@ fn tell(metrics: MetricsSetup, cluster: &Cluster, etc: &Path, options: &ServerOp
     metrics.add(Arc::new(ConnectionMetrics {
         role: Role::Proxy,
         open: options.open.clone(),
-        limit: options.max_clients,
+        limit: options.max_connections,
+        refusals: options.refusals.clone(),
     }));
     metrics.add(Arc::new(ReconFigures {
         world: metrics.world.clone(),

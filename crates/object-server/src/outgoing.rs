@@ -180,6 +180,9 @@ impl Pump {
             BodyPiece::Rest(length) => (None, length),
         };
         while left > 0 {
+            if !feed.ready().await {
+                return Ok(false);
+            }
             let want = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
             let chunk = self.read(offset, want).await?;
             let length = chunk.len() as u64;

@@ -7,6 +7,8 @@
 //! leaves [`BodyError::Abandoned`]. A channel never holds more than its capacity of chunks.
 
 use crate::Footer;
+use crate::activity::Activity;
+use crate::digest::Digest;
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
@@ -14,7 +16,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use sync_wrapper::SyncWrapper;
@@ -42,31 +44,6 @@ pub enum BodyError {
     /// More bytes than the receiver is willing to take.
     #[error("the body is larger than {0} bytes")]
     TooLarge(u64),
-}
-
-/// The MD5 of a body, known at its end, shared by everyone who receives the same bytes in this
-/// process: one pass per byte and node.
-#[derive(Clone, Default)]
-pub struct Digest(Arc<OnceLock<String>>);
-
-impl Digest {
-    /// A digest that is known already.
-    pub fn known(hex: impl Into<String>) -> Self {
-        let digest = Self::default();
-        digest.set(hex.into());
-        digest
-    }
-
-    /// Says what it is; the first word counts.
-    pub fn set(&self, hex: String) {
-        // Setting it twice can only repeat the same value: there is one producer per body.
-        let _ = self.0.set(hex);
-    }
-
-    /// Lower-case hexadecimal; `None` before the end of the body.
-    pub fn get(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
-    }
 }
 
 type Chunk = Result<Bytes, BodyError>;
@@ -138,6 +115,7 @@ impl Body {
             source: Source::Wire(Wire {
                 incoming: Some(incoming),
                 unread: None,
+                activity: None,
             }),
             length,
             digest: None,
@@ -146,12 +124,13 @@ impl Body {
         }
     }
 
-    /// The body of a request: what its service leaves unread goes to `unread`.
-    pub(crate) fn wire_of_request(incoming: hyper::body::Incoming, unread: Unread) -> Self {
+    /// The body of a request: what its service leaves unread goes to `unread`; it fails when its client is too slow.
+    pub(crate) fn wire_of_request(incoming: hyper::body::Incoming, unread: Unread, activity: Arc<Activity>) -> Self {
         let length = http_body::Body::size_hint(&incoming).exact();
         let wire = Wire {
             incoming: Some(incoming),
             unread: Some(unread),
+            activity: Some(activity),
         };
         Self {
             source: Source::Wire(wire),
@@ -361,6 +340,7 @@ struct Wire {
     /// Taken only when dropped.
     incoming: Option<hyper::body::Incoming>,
     unread: Option<Unread>,
+    activity: Option<Arc<Activity>>,
 }
 
 impl Wire {
@@ -368,12 +348,23 @@ impl Wire {
         let Some(incoming) = &mut self.incoming else {
             return Poll::Ready(None);
         };
-        poll_incoming(incoming, context)
+        let Some(activity) = &self.activity else {
+            return poll_incoming(incoming, context);
+        };
+        let polled = poll_incoming(incoming, context);
+        activity.wants_bytes(polled.is_pending(), context.waker());
+        match polled.is_pending() && activity.is_too_slow() {
+            true => Poll::Ready(Some(Err(BodyError::TimedOut))),
+            false => polled,
+        }
     }
 }
 
 impl Drop for Wire {
     fn drop(&mut self) {
+        if let Some(activity) = &self.activity {
+            activity.wants_no_bytes();
+        }
         if let (Some(incoming), Some(unread)) = (self.incoming.take(), &self.unread) {
             *unread.0.lock() = Some(incoming);
         }
@@ -475,6 +466,12 @@ impl Feed {
     /// Hands over a chunk, waiting for room; `false` if the consumer has gone.
     pub async fn send(&self, chunk: Bytes) -> bool {
         self.sender.send(Item::Chunk(chunk)).await.is_ok()
+    }
+
+    /// Waits until a chunk can be handed over at once; `false` if the consumer has gone. A chunk that is made only then
+    /// is not held for a slow consumer beside the one that it has not taken.
+    pub async fn ready(&self) -> bool {
+        self.sender.reserve().await.is_ok()
     }
 
     /// The body is whole. `false` if the consumer has gone.

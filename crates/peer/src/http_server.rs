@@ -1,48 +1,61 @@
 //! Accepting connections: the door of storage servers and of the gateway.
 //!
 //! Each connection is a task; requests on it come one after the other. What is not HTTP/1.x gets
-//! hyper's own 400. [`StorageDoor`] turns requests into [`Call`]s for a [`Service`].
-//! Always holds: at most `max_clients` connections are open (further ones wait in the backlog); heads
-//! are bounded in count and size; after [`Shutdown::begin`] no new connection is taken, requests that
-//! run are finished, idle connections are closed: at once, or after [`Linger`], within which a further
+//! hyper's own 400. [`StorageDoor`] turns requests into [`Call`]s for a [`Service`]. Which connections there may be and
+//! which have to end: `connections.rs`.
+//! Always holds: at most `max_connections` connections are open, and at most `max_clients` requests are worked at;
+//! further ones are refused with 503, after a wait; what monitors ask ([`HttpService::is_for_monitors`]) waits for
+//! nothing; heads are bounded in count, size and time; after [`Shutdown::begin`] no new connection is taken, requests
+//! that run are finished, idle connections are closed: at once, or after [`Linger`], within which a further
 //! request is answered, with the notice that it was the last one on its connection.
 
-use crate::arrival::{Arrival, Arrived, Https};
-use crate::body::Unread;
+use crate::arrival::{Arrival, Arrived};
+use crate::busy::{Refusing, turn_away};
+use crate::connections::{Admitted, ConnectionLimits, Connections};
+pub use crate::http_service::{HttpService, plain};
 use crate::interim::InterimStream;
 use crate::names::Mark;
+use crate::refusals::ServerRefusals;
+use crate::requests::ConnectionRequests;
+use crate::watch::WatchLimits;
 use crate::{Address, Body, Interim, RawCall, Response, Service};
 use http::{Method, StatusCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use world::{Clock, Listener, Stream, World};
-
-/// Answers HTTP requests.
-#[async_trait::async_trait]
-pub trait HttpService: Send + Sync {
-    /// Answers one request of a client at `from`.
-    async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response;
-}
 
 /// Bounds on what clients may do.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Connections at a time.
+    /// ConnectionRequests at a time.
     pub max_clients: usize,
+    /// Connections at a time.
+    pub max_connections: usize,
+    /// Connections from one address at a time; 0 for any number.
+    pub max_connections_per_address: usize,
+    /// Requests of one account at a time; 0 for any number.
+    pub max_requests_per_account: usize,
+    /// How long a request may wait for others to end.
+    pub seat_timeout: Duration,
     /// Headers per request.
     pub max_headers: usize,
     /// Bytes of a request's head.
     pub max_head_size: usize,
-    /// How long the head of a request may take, and how long an idle connection is kept.
+    /// How long the head of a request may take from its first byte on.
     pub head_timeout: Duration,
+    /// How long an idle connection is kept.
+    pub idle_timeout: Duration,
+    /// Bytes a second that a client has to send or take while it is waited for, on average over a little more than
+    /// `write_timeout`; 0 for any.
+    pub min_transfer_rate: u64,
     /// How long a client may take no byte of an answer.
     pub write_timeout: Duration,
     /// What comes before the first request; as long as a head may take.
@@ -51,6 +64,8 @@ pub struct ServerOptions {
     pub linger: Linger,
     /// Counts connections.
     pub open: Open,
+    /// Counts what is refused.
+    pub refusals: ServerRefusals,
 }
 
 /// How many connections are open; clones count together.
@@ -97,17 +112,43 @@ impl Linger {
     }
 }
 
+impl ServerOptions {
+    fn limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            seats: self.max_clients,
+            connections: self.max_connections.max(1),
+            per_address: self.max_connections_per_address,
+            per_account: self.max_requests_per_account,
+            patience: self.seat_timeout,
+            watch: WatchLimits {
+                head: self.head_timeout,
+                idle: self.idle_timeout,
+                min_rate: self.min_transfer_rate,
+                // A client that sends or takes nothing is the service's to end, or the connection's.
+                window: self.write_timeout + self.write_timeout / 12,
+            },
+        }
+    }
+}
+
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             max_clients: 1024,
+            max_connections: 8192,
+            max_connections_per_address: 0,
+            max_requests_per_account: 0,
+            seat_timeout: Duration::from_secs(10),
             max_headers: 256,
             max_head_size: 64 * 1024,
-            head_timeout: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            min_transfer_rate: 0,
             write_timeout: Duration::from_secs(60),
             arrival: Arrival::default(),
             linger: Linger::default(),
             open: Open::default(),
+            refusals: ServerRefusals::default(),
         }
     }
 }
@@ -164,37 +205,41 @@ pub async fn serve(
     options: ServerOptions,
     mut shutdown: watch::Receiver<bool>,
 ) {
-    let room = Arc::new(Semaphore::new(options.max_clients.max(1)));
+    let connections = Connections::start(&world, options.limits(), options.refusals.clone());
     let mark = Mark::new(&*world.random);
+    let mut refusing = Refusing::default();
     loop {
-        let Ok(seat) = room.clone().acquire_owned().await else {
-            return;
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = begun(&mut shutdown) => return,
         };
-        match accepted {
-            Ok((stream, from)) => {
-                let connection = Connection {
-                    clock: world.clock.clone(),
-                    service: service.clone(),
-                    options: options.clone(),
-                    mark: mark.clone(),
-                };
-                let connection = connection.receive(stream, from, shutdown.clone());
-                let counted = options.open.one_more();
-                world.spawn(async move {
-                    connection.await;
-                    drop((seat, counted));
-                });
-            }
+        let (stream, from) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, or the client vanished: a moment's rest beats spinning.
                 tracing::warn!("cannot accept a connection: {error}");
+                connections.make_room();
                 world.clock.sleep(Duration::from_millis(50)).await;
+                continue;
             }
-        }
+        };
+        let Ok(admitted) = connections.admit() else {
+            refusing.refuse(&world, stream, &options.arrival);
+            continue;
+        };
+        let connection = Connection {
+            clock: world.clock.clone(),
+            service: service.clone(),
+            options: options.clone(),
+            mark: mark.clone(),
+            admitted,
+        };
+        let connection = connection.receive(stream, from, shutdown.clone());
+        let counted = options.open.one_more();
+        world.spawn(async move {
+            connection.await;
+            drop(counted);
+        });
     }
 }
 
@@ -204,6 +249,7 @@ struct Connection {
     service: Arc<dyn HttpService>,
     options: ServerOptions,
     mark: Mark,
+    admitted: Admitted,
 }
 
 impl Connection {
@@ -211,18 +257,28 @@ impl Connection {
     async fn receive(self, stream: Box<dyn Stream>, from: SocketAddr, mut shutdown: watch::Receiver<bool>) {
         if self.options.arrival.is_plain() {
             let https = false;
-            return self.serve(Arrived { stream, from, https }, shutdown).await;
+            return self.begin(Arrived { stream, from, https }, shutdown).await;
         }
         let receiving = self.options.arrival.receive(stream, from);
+        let activity = self.admitted.activity().clone();
         let received = tokio::select! {
             received = world::clock::timeout(&*self.clock, self.options.head_timeout, receiving) => received,
+            () = activity.ended() => return,
             () = over(&mut shutdown, &self.options.linger, &*self.clock) => return,
         };
         match received {
-            Ok(Ok(arrived)) => self.serve(arrived, shutdown).await,
+            Ok(Ok(arrived)) => self.begin(arrived, shutdown).await,
             Ok(Err(error)) => tracing::debug!("connection from {from} was not begun: {error}"),
             Err(late) => tracing::debug!("connection from {from} was not begun: {late}"),
         }
+    }
+
+    /// Serves, unless its address has as many connections as it may.
+    async fn begin(mut self, arrived: Arrived, shutdown: watch::Receiver<bool>) {
+        if self.admitted.comes_from(arrived.from.ip()) {
+            return self.serve(arrived, shutdown).await;
+        }
+        turn_away(arrived.stream, &*self.clock).await;
     }
 
     async fn serve(self, arrived: Arrived, mut shutdown: watch::Receiver<bool>) {
@@ -232,54 +288,46 @@ impl Connection {
             service,
             options,
             mark,
+            admitted,
         } = self;
-        let (stream, interim, names) = InterimStream::of_server(stream, mark, clock.clone(), options.write_timeout);
+        let activity = admitted.activity().clone();
+        let (stream, interim, names) =
+            InterimStream::of_server(stream, mark, clock.clone(), options.write_timeout, activity.clone());
         let (leaving, ending_clock) = (shutdown.clone(), clock.clone());
+        let requests = Arc::new(ConnectionRequests {
+            service,
+            connections: admitted.connections().clone(),
+            activity: activity.clone(),
+            interim,
+            names,
+            clock,
+            leaving,
+            from,
+            https,
+        });
         let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-            let (service, interim, clock, names) = (service.clone(), interim.clone(), clock.clone(), names.clone());
-            let leaving = leaving.clone();
-            async move {
-                let expects = request.headers().contains_key(http::header::EXPECT);
-                let stays = asks_to_stay(request.headers());
-                let unread = Unread::default();
-                let mut request = request.map(|incoming| Body::wire_of_request(incoming, unread.clone()));
-                request.extensions_mut().insert(interim);
-                if https {
-                    request.extensions_mut().insert(Https);
-                }
-                let mut response = service.serve(request, from).await;
-                if !unread.finish(expects, &*clock).await || *leaving.borrow() {
-                    let close = http::HeaderValue::from_static("close");
-                    response.headers_mut().insert(http::header::CONNECTION, close);
-                } else if stays {
-                    let keep = http::HeaderValue::from_static("keep-alive");
-                    response.headers_mut().entry(http::header::CONNECTION).or_insert(keep);
-                }
-                // hyper leaves the length out of a 204, whatever the service says.
-                let says_empty = response.status() == StatusCode::NO_CONTENT
-                    && response.headers_mut().remove(http::header::CONTENT_LENGTH).is_some();
-                match says_empty {
-                    true => names.announce_empty(response.headers_mut()),
-                    false => names.announce(response.headers_mut()),
-                }
-                Ok::<_, Infallible>(response)
-            }
+            let requests = requests.clone();
+            async move { Ok::<_, Infallible>(requests.answer(request).await) }
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(options.head_timeout)
             .max_headers(options.max_headers)
             .max_buf_size(options.max_head_size.max(8192))
             .title_case_headers(true)
             .half_close(false)
             .serve_connection(TokioIo::new(stream), handler);
         let mut connection = pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = over(&mut shutdown, &options.linger, &*ending_clock) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let serving = async {
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = over(&mut shutdown, &options.linger, &*ending_clock) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
             }
+        };
+        let ended = tokio::select! {
+            ended = serving => ended,
+            () = activity.ended() => Ok(()),
         };
         if let Err(error) = ended {
             // Clients vanish all the time; what a request lost by it is logged where the request is.
@@ -291,12 +339,6 @@ impl Connection {
             }
         }
     }
-}
-
-/// Whether the client said that it would like its connection kept; OpenStack's servers then say so, too.
-fn asks_to_stay(headers: &http::HeaderMap) -> bool {
-    let connection = headers.get(http::header::CONNECTION);
-    connection.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
 }
 
 /// A storage service behind HTTP.
@@ -328,14 +370,4 @@ impl HttpService for StorageDoor {
         };
         self.0.call(call.into()).await
     }
-}
-
-/// A short text answer.
-pub fn plain(status: StatusCode, text: &str) -> Response {
-    let mut response = Response::new(Body::whole(text.to_owned()));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("text/plain"));
-    response
 }

@@ -10,6 +10,7 @@
 //! Always holds: bytes from the outbox only go out while hyper has nothing half-written (it reads
 //! the body then), so the two never mix.
 
+use crate::activity::Activity;
 use crate::heads::{Heads, Side};
 use crate::names::{Decoder, Mark, Names, Written};
 use http::HeaderMap;
@@ -82,6 +83,7 @@ pub struct InterimStream {
 
 /// How long the other side may take no byte of what we write.
 struct Watch {
+    activity: Arc<Activity>,
     clock: Arc<dyn Clock>,
     patience: Duration,
     /// Runs while it does not.
@@ -106,8 +108,10 @@ impl InterimStream {
         mark: Mark,
         clock: Arc<dyn Clock>,
         patience: Duration,
+        activity: Arc<Activity>,
     ) -> (Self, Interim, Names) {
         let watch = Watch {
+            activity,
             clock,
             patience,
             stalled: None,
@@ -144,10 +148,12 @@ impl InterimStream {
         let Some(watch) = &mut self.watch else {
             return written;
         };
-        if written.is_ready() {
+        if let Poll::Ready(sent) = &written {
+            watch.activity.sent(sent.as_ref().ok().copied().or(Some(0)));
             watch.stalled = None;
             return written;
         }
+        watch.activity.sent(None);
         let stalled = watch.stalled.get_or_insert_with(|| watch.clock.sleep(watch.patience));
         std::task::ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -199,6 +205,9 @@ impl InterimStream {
             self.heads.begin();
         }
         let read = buffer.filled().get(before..).unwrap_or_default();
+        if let Some(watch) = &self.watch {
+            watch.activity.received(read.len());
+        }
         if let Some(encoded) = self.heads.pass(read) {
             buffer.set_filled(before);
             self.held.extend(encoded);

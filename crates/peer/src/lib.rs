@@ -17,35 +17,50 @@
 //! | local or remote | `peers.rs` |
 //! | connections that are kept | `http_client.rs` |
 //! | accepting connections | `http_server.rs` |
+//! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
+//! | how many requests an account may have | `shares.rs` |
+//! | what refused clients hear, and the log of them | `busy.rs`, `refusals.rs` |
+//! | one connection's requests | `requests.rs` |
 //! | TLS, PROXY preambles | `arrival.rs`, `tls.rs`, `proxied.rs` |
 //! | `100 Continue` with headers, in the middle of a request | `interim.rs` |
 //! | the words of SSYNC | `ssync.rs` |
 //! | many DELETE requests in one call | `deletes.rs` |
 //! | header names that HTTP libraries refuse | `heads.rs` (in), `names.rs` (out) |
 
+mod activity;
 pub mod address;
 pub mod arrival;
 pub mod body;
+mod busy;
 pub mod call;
+mod connections;
 pub mod deletes;
+mod digest;
 pub mod footer;
 mod heads;
 pub mod http_client;
 pub mod http_server;
+mod http_service;
 pub mod interim;
 pub mod message;
 mod names;
 pub mod peers;
 mod proxied;
+pub mod refusals;
+mod requests;
+mod shares;
 pub mod ssync;
 pub mod tls;
+mod watch;
 
 pub use address::{Address, PartitionTarget, Target};
 pub use arrival::{Arrival, Https};
-pub use body::{Body, BodyError, Digest, Feed, Meter};
+pub use body::{Body, BodyError, Feed, Meter};
 pub use call::{Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, RawCall, Response, Service};
+pub use digest::Digest;
 pub use footer::Footer;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;
 pub use peers::{PeerError, Peers, Timeouts};
+pub use refusals::{ServerRefusal, ServerRefusals};
 pub use tls::{Tls, TlsError};

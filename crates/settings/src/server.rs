@@ -31,8 +31,17 @@ options! {
         user: Option<String> = "",
         /// Threads that serve requests, or auto for one per processor.
         workers: WorkerCount = "auto",
-        /// Requests that may be served at the same time, per worker.
+        /// Requests that may be served at the same time, per worker. Requests that wait for slow clients do not count
+        /// while others wait for their place. A request that waits in vain for 10 seconds is answered with 503.
         max_clients: AtLeastOne = "1024",
+        /// Connections that may be open at the same time; 0 for half as many as the process may have files open, at
+        /// most 32768. Beyond that those that are idle longest are closed.
+        max_connections: usize = "0",
+        /// Connections that may be open at the same time from one address; 0 for any number. Behind a load balancer
+        /// that does not speak the PROXY protocol all clients have one address.
+        max_connections_per_address: usize = "0",
+        /// Seconds from the first byte of a request to the end of its headers, and for a TLS handshake.
+        client_header_timeout: Duration = "10",
         /// Name on every log line.
         log_name: String = "swift",
         /// Least level that is logged.

@@ -11,6 +11,10 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+/// Bytes that the system takes of an answer before the client is ready for them. Without a limit it takes up to 4 MiB:
+/// as much is read from devices, and held, for a client that takes nothing.
+const MOST_UNSENT: u32 = 256 * 1024;
+
 /// A byte stream both ways.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -54,6 +58,8 @@ impl RealNetwork {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
+        // Connections inherit it.
+        socket.set_tcp_notsent_lowat(MOST_UNSENT)?;
         socket.bind(&address.into())?;
         socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
         Ok(socket.into())

@@ -58,11 +58,22 @@ pub struct MetricsDoor {
 #[async_trait::async_trait]
 impl HttpService for MetricsDoor {
     async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
-        let asked = request.uri().path() == PATH && matches!(*request.method(), Method::GET | Method::HEAD);
-        match asked && self.who.may_see(&request, from) {
+        match self.is_answered(&request, from) {
             true => answer(&self.page, format(request.headers())).await,
             false => self.service.serve(request, from).await,
         }
+    }
+
+    fn is_for_monitors(&self, request: &http::Request<Body>, from: SocketAddr) -> bool {
+        self.is_answered(request, from) || self.service.is_for_monitors(request, from)
+    }
+}
+
+impl MetricsDoor {
+    /// Whether the page is what is asked for, by a client that may see it.
+    fn is_answered(&self, request: &http::Request<Body>, from: SocketAddr) -> bool {
+        let asked = request.uri().path() == PATH && matches!(*request.method(), Method::GET | Method::HEAD);
+        asked && self.who.may_see(request, from)
     }
 }
 
@@ -117,6 +128,7 @@ pub fn own_port(world: &World, common: &ServerCommon, page: &Arc<ProcessMetricsP
         };
         let options = ServerOptions {
             max_clients: CLIENTS,
+            max_connections: 4 * CLIENTS,
             ..ServerOptions::default()
         };
         serve(its, listener, door, options, shutdown).await;

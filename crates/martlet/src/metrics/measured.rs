@@ -74,6 +74,10 @@ impl HttpService for MeasuredGateway {
         let request = request.map(|body| body.metered(&self.counter.received));
         self.counter.count(&method, self.gateway.serve(request, from)).await
     }
+
+    fn is_for_monitors(&self, request: &http::Request<Body>, from: SocketAddr) -> bool {
+        self.gateway.is_for_monitors(request, from)
+    }
 }
 
 /// A storage service whose requests are counted, whether they come over a connection or not.

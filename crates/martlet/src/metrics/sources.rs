@@ -3,14 +3,15 @@
 //! Always holds: no two rows of a metric have the same labels.
 
 use peer::http_server::Open;
+use peer::{ServerRefusal, ServerRefusals};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use telemetry::metrics::catalogue::{
     ASYNC_PENDING, ASYNC_PENDING_AGE, CONNECTIONS, CONNECTIONS_LIMIT, EXPIRED_AGE, POOL_LIMIT, POOL_RUNNING,
-    POOL_WAITING, RECON_AGE, RECON_SECONDS, UPKEEP_DONE, UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES, UPKEEP_SECONDS,
-    UPKEEP_UNDER_WAY,
+    POOL_WAITING, RECON_AGE, RECON_SECONDS, REFUSED, UPKEEP_DONE, UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES,
+    UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
 };
 use telemetry::metrics::{MetricsPage, MetricsSource, Role};
 use upkeep::{Daemon, DaemonStatus};
@@ -52,12 +53,21 @@ pub struct ConnectionMetrics {
     pub open: Open,
     /// How many there may be.
     pub limit: usize,
+    /// What was not served.
+    pub refusals: ServerRefusals,
 }
 
 impl MetricsSource for ConnectionMetrics {
     fn report(&self, page: &mut MetricsPage) {
         page.whole(&CONNECTIONS, &[self.role.word()], self.open.count());
         page.whole(&CONNECTIONS_LIMIT, &[self.role.word()], self.limit as u64);
+        for refusal in ServerRefusal::ALL {
+            page.whole(
+                &REFUSED,
+                &[self.role.word(), refusal.word()],
+                self.refusals.count(refusal),
+            );
+        }
     }
 }
 

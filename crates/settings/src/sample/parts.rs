@@ -127,6 +127,9 @@ const LISTENING: &[&str] = &[
     "key_file",
     "workers",
     "max_clients",
+    "max_connections",
+    "max_connections_per_address",
+    "client_header_timeout",
     "stale_worker_timeout",
 ];
 

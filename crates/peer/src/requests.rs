@@ -1,0 +1,130 @@
+//! The requests of one connection of a server: each gets a seat, an answer, and an end.
+//!
+//! Always holds: the [`Activity`] of the connection knows of a request from its head to the last byte of its answer;
+//! the connection goes on only when the next request can be found on it.
+
+use crate::activity::Activity;
+use crate::arrival::Https;
+use crate::body::{Body, BodyError, Unread};
+use crate::busy::busy;
+use crate::call::Response;
+use crate::connections::Connections;
+use crate::http_service::HttpService;
+use crate::interim::Interim;
+use crate::names::Names;
+use crate::shares::AccountShare;
+use bytes::Bytes;
+use http::StatusCode;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::watch;
+use world::Clock;
+
+/// The requests of one connection.
+pub(crate) struct ConnectionRequests {
+    pub(crate) service: Arc<dyn HttpService>,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) interim: Interim,
+    pub(crate) names: Names,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) leaving: watch::Receiver<bool>,
+    pub(crate) from: SocketAddr,
+    pub(crate) https: bool,
+}
+
+impl ConnectionRequests {
+    pub(crate) async fn answer(&self, request: http::Request<hyper::body::Incoming>) -> http::Response<Answer> {
+        self.activity.begin();
+        let mut end = RequestEnd {
+            activity: self.activity.clone(),
+            _share: None,
+        };
+        let expects = request.headers().contains_key(http::header::EXPECT);
+        let stays = asks_to_stay(request.headers());
+        let unread = Unread::default();
+        let mut request =
+            request.map(|incoming| Body::wire_of_request(incoming, unread.clone(), self.activity.clone()));
+        request.extensions_mut().insert(self.interim.clone());
+        if self.https {
+            request.extensions_mut().insert(Https);
+        }
+        let mut response = self.serve(request, &mut end).await;
+        if !unread.finish(expects, &*self.clock).await || *self.leaving.borrow() {
+            let close = http::HeaderValue::from_static("close");
+            response.headers_mut().insert(http::header::CONNECTION, close);
+        } else if stays {
+            let keep = http::HeaderValue::from_static("keep-alive");
+            response.headers_mut().entry(http::header::CONNECTION).or_insert(keep);
+        }
+        // hyper leaves the length out of a 204, whatever the service says.
+        let says_empty = response.status() == StatusCode::NO_CONTENT
+            && response.headers_mut().remove(http::header::CONTENT_LENGTH).is_some();
+        match says_empty {
+            true => self.names.announce_empty(response.headers_mut()),
+            false => self.names.announce(response.headers_mut()),
+        }
+        response.map(|body| Answer { body, _end: end })
+    }
+
+    /// With a seat, where one is needed.
+    async fn serve(&self, request: http::Request<Body>, end: &mut RequestEnd) -> Response {
+        if !self.service.is_for_monitors(&request, self.from) {
+            let Ok(share) = self.connections.share(request.uri().path()) else {
+                return busy();
+            };
+            end._share = share;
+            let Some(seat) = self.connections.seat().await else {
+                return busy();
+            };
+            self.activity.sit_down(seat);
+        }
+        self.service.serve(request, self.from).await
+    }
+}
+
+/// Ends a request when it is dropped.
+struct RequestEnd {
+    activity: Arc<Activity>,
+    _share: Option<AccountShare>,
+}
+
+impl Drop for RequestEnd {
+    fn drop(&mut self) {
+        self.activity.finish();
+    }
+}
+
+/// The body of an answer; when it has been written, the request is over.
+pub(crate) struct Answer {
+    body: Body,
+    _end: RequestEnd,
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Whether the client said that it would like its connection kept; OpenStack's servers then say so, too.
+fn asks_to_stay(headers: &http::HeaderMap) -> bool {
+    let connection = headers.get(http::header::CONNECTION);
+    connection.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
+}

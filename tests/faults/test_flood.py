@@ -1,0 +1,64 @@
+"""Connections that do nothing and clients that crawl take nothing from those that work (`make flood` has the large numbers)."""
+
+import contextlib
+import time
+
+from harness.client import Client
+from harness.cluster import healthy
+from harness.flood import Clients, connects, idle, message, ordinary, slow
+from harness.layout import ROLES
+
+SEATS = 32  # max_clients
+CONNECTIONS = 1000  # max_connections
+SECONDS = 4  # of the flood
+LARGE = b"x" * 2**22  # more than sockets hold
+
+
+def start(make_system, kind):
+    options = {"DEFAULT": {"max_clients": SEATS, "max_connections": CONNECTIONS}}
+    return make_system(kind, overrides={role: options for role in ("proxy", *ROLES)}).start()
+
+
+def test_ordinary_clients_do_not_notice(make_system):
+    system = start(make_system, "up")
+    client = Client(system.auth_url, timeout=120)
+    client.put("flood")
+    client.put("flood", "small", body=b"small")
+    client.put("flood", "large", body=LARGE)
+    large, small = client.path("flood", "large"), client.path("flood", "small")
+    write = message("PUT", client.path("flood", "slow"), client.token, length=2**20, stay=True)
+    read = message("GET", large, client.token, stay=True)
+    requests = [
+        ("healthcheck", message("GET", "/healthcheck", "")),
+        ("get", message("GET", small, client.token)),
+        ("put", message("PUT", client.path("flood", "other"), client.token, length=4) + b"body"),
+    ]
+    with contextlib.ExitStack() as flood:
+        for clients in [
+            Clients(idle, system.port, CONNECTIONS + 500),
+            Clients(slow, system.port, write, SEATS + 16),
+            Clients(slow, system.port, read, SEATS + 16, receive_buffer=4096),
+            Clients(connects, system.port, 100),
+        ]:
+            flood.enter_context(clients)
+        with Clients(ordinary, system.port, requests, 20) as asked:
+            time.sleep(SECONDS)
+            answers = asked.finish()
+    for name, seen in answers.items():
+        assert {status for _, status in seen} == {201 if name == "put" else 200}, name
+    assert Client(system.auth_url).get("flood", "small") == b"small"
+    warnings = [line for line in system.log().splitlines() if "connections closed to make room" in line]
+    assert 1 <= len(warnings) <= 5, warnings
+
+
+def test_storage_servers_do_not_notice(make_system):
+    system = start(make_system, "separate")
+    client = Client(system.auth_url, timeout=120)
+    client.put("flood")
+    with contextlib.ExitStack() as flood:
+        for port in system.layout.ports.values():
+            flood.enter_context(Clients(idle, port, SEATS + 16))
+        client.put("flood", "object", body=b"body")
+        assert client.get("flood", "object") == b"body"
+        for port in system.layout.ports.values():
+            assert healthy(port), port
