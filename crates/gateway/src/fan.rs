@@ -15,6 +15,7 @@ use md5::{Digest as _, Md5};
 use peer::{Body, BodyError, Digest, Feed, Footer};
 use request_pipeline::{Response, reply};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use vocabulary::hex;
 use world::BoxFuture;
@@ -23,6 +24,8 @@ use world::BoxFuture;
 pub(crate) const CHUNKS_AHEAD: usize = 8;
 /// Chunks of a large body are gathered to this size before they go out.
 const CHUNK: usize = 64 * 1024;
+/// … but what has come is sent on after this time.
+const GATHERING: Duration = Duration::from_secs(1);
 
 /// What becomes known at a body's end.
 pub(crate) struct BodyEnd {
@@ -83,25 +86,31 @@ impl Fan<'_> {
         }
         let mut gathered = BytesMut::with_capacity(CHUNK);
         gathered.extend_from_slice(&first);
+        let clock = &self.shared.world.clock;
+        let began = clock.elapsed();
         while gathered.len() < CHUNK {
-            let Some(more) = self.read(body).await? else { break };
+            let left = GATHERING.saturating_sub(clock.elapsed().saturating_sub(began));
+            // Servers wait for a body for a limited time, too: a slow client's bytes go out a few at a time.
+            let Ok(next) = self.shared.world.timeout(left, body.next()).await else {
+                break;
+            };
+            let Some(more) = self.received(next)? else { break };
             gathered.extend_from_slice(&more);
         }
         Ok(Some(gathered.freeze()))
     }
 
     async fn read(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
-        match self
-            .shared
-            .world
-            .timeout(self.shared.options.client_timeout, body.next())
-            .await
-        {
-            Ok(None) => Ok(None),
-            Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
-            Err(_) | Ok(Some(Err(BodyError::TimedOut))) => Err(self.shared.client_stalled()),
-            Ok(Some(Err(_))) => Err(self.shared.client_left()),
-        }
+        let patience = self.shared.options.client_timeout;
+        let next = self.shared.world.timeout(patience, body.next()).await;
+        next.map_or_else(|_| Err(self.shared.client_stalled()), |next| self.received(next))
+    }
+
+    fn received(&self, next: Option<Result<Bytes, BodyError>>) -> Result<Option<Bytes>, Response> {
+        next.transpose().map_err(|error| match error {
+            BodyError::TimedOut => self.shared.client_stalled(),
+            _ => self.shared.client_left(),
+        })
     }
 
     async fn send(&mut self, chunk: Bytes) -> Result<(), Response> {
