@@ -260,7 +260,7 @@ FOREIGN = {
     "view": f"ALTER TABLE container_info RENAME TO stored; CREATE VIEW container_info AS SELECT * FROM stored WHERE (SELECT count(*) FROM {ENDLESS})",
     "dropping": "CREATE TRIGGER mild AFTER INSERT ON object BEGIN DELETE FROM object WHERE ROWID = new.ROWID; END",
     "table": "CREATE TABLE more (x)",
-    "index": "CREATE INDEX more ON object (etag)",
+    "index": "CREATE INDEX more ON object (abs(size))",
 }
 
 

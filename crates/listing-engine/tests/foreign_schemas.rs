@@ -58,7 +58,7 @@ fn foreign() -> Vec<(&'static str, Kind, String)> {
         (
             "another index",
             Kind::Account,
-            "CREATE INDEX more ON container (name);".into(),
+            "CREATE INDEX more ON container (abs(bytes_used));".into(),
         ),
         (
             "another column",

@@ -42,6 +42,11 @@ fn the_releases_are_known_and_go_together() {
         (container, CONTAINER.to_owned() + "ANALYZE;", SchemaStanding::Current),
         (
             container,
+            CONTAINER.to_owned() + "create index by_size on object (size, name);",
+            SchemaStanding::Current,
+        ),
+        (
+            container,
             only(CONTAINER_1_2, &[]) + &only(CONTAINER, &unique),
             SchemaStanding::Older,
         ),
@@ -103,7 +108,13 @@ fn all_else_is_foreign() {
         assert_ne!(changed, CONTAINER, "{from}");
         changed
     };
+    let with_index = |index: &str| format!("{CONTAINER}CREATE {index};");
     let foreign = [
+        with_index("UNIQUE INDEX i ON object (name)"),
+        with_index("INDEX i ON object (name) WHERE deleted = 0"),
+        with_index("INDEX i ON object (name || size)"),
+        with_index("INDEX i ON object (abs(size))"),
+        with_index("INDEX i ON object (name COLLATE NOCASE)"),
         String::new(),
         ACCOUNT.to_owned(),
         only(CONTAINER, &["object_delete_policy_stat"]),
