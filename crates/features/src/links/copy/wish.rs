@@ -122,7 +122,7 @@ fn object_name(
             .with_object(object)),
         _ => {
             let text = format!("{shown} header must be of the form <container name>/<object name>");
-            Err(Box::new(reply::html(412, text)))
+            Err(Box::new(reply::page(412, text)))
         }
     }
 }

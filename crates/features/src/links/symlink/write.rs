@@ -157,7 +157,7 @@ fn wanted(request: &ClientRequest, own: &EntityPath) -> Result<(Link, Option<Ent
     let parts = path.split_once('/');
     let (container, object) = parts
         .filter(|(c, o)| !c.is_empty() && !o.is_empty())
-        .ok_or_else(|| html(form))?;
+        .ok_or_else(|| Box::new(reply::page(412, form.into())))?;
     let account = match request.header(TARGET_ACCOUNT).map(requote) {
         Some(account) if account.is_empty() => return Err(html("Account name cannot be empty")),
         Some(account) if account.contains('/') => return Err(html("Account name cannot contain slashes")),
