@@ -229,6 +229,9 @@ impl KnownSchemas {
             if sql.is_empty() && class == "index" && name.starts_with("sqlite_autoindex_") {
                 continue;
             }
+            if class == "index" && !self.names_index(name) && is_plain_index(sql) {
+                continue;
+            }
             let exactly = self.verbatim.get(sql);
             is_verbatim &= exactly.is_some();
             let by_meaning = || self.normal.get(&without_later_columns(name, normalised(sql)));
@@ -238,11 +241,16 @@ impl KnownSchemas {
             });
             match number {
                 Some(number) => found |= 1 << number,
-                None if class == "index" && is_plain_index(sql) => {}
                 None => return Ok(SchemaStanding::Foreign(self.not_known(class, name))),
             }
         }
         Ok(self.standing(found, is_verbatim))
+    }
+
+    /// Whether some release makes an index of this name.
+    fn names_index(&self, name: &str) -> bool {
+        let makes = |statement: &Statement| statement.class == "index" && statement.name == name;
+        self.statements.iter().any(makes)
     }
 
     fn standing(&self, found: Set, is_verbatim: bool) -> SchemaStanding {

@@ -110,18 +110,12 @@ fn all_else_is_foreign() {
     };
     let with_index = |index: &str| format!("{CONTAINER}CREATE {index};");
     let foreign = [
-        with_index("UNIQUE INDEX i ON object (name)"),
-        with_index("INDEX i ON object (name) WHERE deleted = 0"),
-        with_index("INDEX i ON object (name || size)"),
-        with_index("INDEX i ON object (abs(size))"),
-        with_index("INDEX i ON object (name COLLATE NOCASE)"),
         String::new(),
         ACCOUNT.to_owned(),
         only(CONTAINER, &["object_delete_policy_stat"]),
         only(CONTAINER, &["shard_range_update"]),
         only(CONTAINER, &["ix_object_deleted_name"]),
         format!("{CONTAINER}CREATE TABLE more (x);"),
-        format!("{CONTAINER}CREATE INDEX more ON object (name);"),
         format!("{CONTAINER}CREATE VIEW more AS SELECT 1;"),
         format!("{CONTAINER}CREATE TRIGGER more AFTER INSERT ON object BEGIN SELECT 1; END;"),
         format!("{CONTAINER}ALTER TABLE container_info ADD COLUMN more TEXT;"),
@@ -140,6 +134,11 @@ fn all_else_is_foreign() {
             "hash = chexor(hash, new.name, new.created_at);
             DELETE FROM object WHERE name = 'victim';",
         ),
+        with_index("UNIQUE INDEX i ON object (name)"),
+        with_index("INDEX i ON object (name) WHERE deleted = 0"),
+        with_index("INDEX i ON object (name || size)"),
+        with_index("INDEX i ON object (abs(size))"),
+        with_index("INDEX i ON object (name COLLATE NOCASE)"),
     ];
     for sql in &foreign {
         assert!(
@@ -147,7 +146,7 @@ fn all_else_is_foreign() {
             "{sql}"
         );
     }
-    let foreign = standing(Kind::Container, &foreign[8]);
+    let foreign = standing(Kind::Container, &foreign[7]);
     assert!(
         matches!(&foreign, SchemaStanding::Foreign(why) if why.contains("trigger \"more\"")),
         "{foreign:?}"
