@@ -28,7 +28,7 @@ fn foreign() -> Vec<String> {
          BEGIN DELETE FROM object WHERE ROWID = new.ROWID; END;"
             .into(),
         "CREATE TABLE more (x);".into(),
-        "CREATE INDEX more ON object (etag);".into(),
+        "CREATE INDEX more ON object (abs(size));".into(),
     ]
 }
 
