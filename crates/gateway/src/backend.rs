@@ -9,7 +9,7 @@ use crate::nodes::Node;
 use crate::route::Route;
 use crate::shared::Shared;
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
 use peer::message::header_names::BACKEND_PREFIX;
 use peer::message::{Message, RequestContext};
@@ -84,7 +84,7 @@ impl Shared {
                     self.timings
                         .note(node, self.world.clock.elapsed().saturating_sub(began));
                 }
-                self.judge(node, &method, response.status());
+                self.judge(node, &method, &response);
                 Some(response)
             }
             // A client that breaks off its uploads must not take healthy nodes out of service.
@@ -99,7 +99,8 @@ impl Shared {
         }
     }
 
-    fn judge(&self, node: &Node, method: &Method, status: StatusCode) {
+    fn judge(&self, node: &Node, method: &Method, response: &Response) {
+        let status = response.status();
         match status.as_u16() {
             // No room for this body says nothing about what the device already has; a device that is
             // gone says so to its next reader.
@@ -114,6 +115,8 @@ impl Shared {
             507 => self.suppression.out_of_service(node),
             // 529 is a storage server's own rate limit: it is well, only busy.
             529 => {}
+            // So is one that asks to be tried again soon: to leave it alone for a minute would make the others as busy.
+            503 if response.headers().contains_key(RETRY_AFTER) => {}
             500.. => self.suppression.error(node, &format!("answered {status}")),
             _ => {}
         }

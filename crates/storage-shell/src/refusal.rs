@@ -5,7 +5,8 @@
 
 use crate::devices::DeviceFault;
 use crate::reply::{HTML, empty, page, put_time, whole};
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
 use peer::Response;
 use peer::message::header_names::X_BACKEND_TIMESTAMP;
 use std::borrow::Cow;
@@ -98,14 +99,21 @@ impl Refusal {
 impl From<DeviceFault> for Refusal {
     fn from(DeviceFault { device, fault }: DeviceFault) -> Self {
         match fault.kind {
-            FaultKind::Contention => Self::Text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("device {device} has more requests than it can take; try another"),
-            ),
+            FaultKind::Contention => Self::Whole(Box::new(busy(&device))),
             FaultKind::Caller => Self::internal(),
             _ => Self::Device(device),
         }
     }
+}
+
+/// 503 with `Retry-After`, by which gateways know a busy device from a bad one.
+fn busy(device: &str) -> Response {
+    let text = format!("device {device} has more requests than it can take; try another");
+    let mut response = whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, text);
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 fn dated(mut response: Response, timestamp: Option<Timestamp>) -> Response {
@@ -129,6 +137,8 @@ mod tests {
                 .as_u16()
         };
         assert_eq!(status(Fault::new(FaultKind::Contention, "full")), 503);
+        let busy = Refusal::from(DeviceFault::new("sda", Fault::new(FaultKind::Contention, "full")));
+        assert!(busy.into_response().headers().contains_key(RETRY_AFTER));
         assert_eq!(status(Fault::caller("panicked")), 500);
         assert_eq!(status(Fault::device("gone")), 507);
         assert_eq!(status(Fault::new(FaultKind::NoSpace, "full")), 507);
