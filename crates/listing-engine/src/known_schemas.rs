@@ -32,6 +32,15 @@ const CONTAINER_1_13: &str = include_str!("schema/container_1_13.sql");
 const ACCOUNT_1_2: &str = include_str!("schema/account_1_2.sql");
 const ACCOUNT_2_1: &str = include_str!("schema/account_2_1.sql");
 
+/// What makes a container's figures by policies, in the order in which it is made.
+pub(crate) const CONTAINER_POLICIES: &[&str] = &[
+    "object_insert_policy_stat",
+    "object_delete_policy_stat",
+    "policy_stat",
+    "container_info",
+    "container_stat",
+    "container_stat_update",
+];
 const SYNC_POINTS: &[&str] = &[
     "outgoing_sync",
     "incoming_sync",
@@ -127,17 +136,7 @@ impl KnownSchemas {
         let rows = known.named(CONTAINER, &["object", "ix_object_deleted_name", "object_update"]);
         let old_rows =
             known.named(CONTAINER_1_2, &["object", "ix_object_deleted"]) | known.named(CONTAINER, &["object_update"]);
-        let policies = known.named(
-            CONTAINER,
-            &[
-                "object_insert_policy_stat",
-                "object_delete_policy_stat",
-                "policy_stat",
-                "container_info",
-                "container_stat",
-                "container_stat_update",
-            ],
-        );
+        let policies = known.named(CONTAINER, CONTAINER_POLICIES);
         let one_table = known.named(CONTAINER_1_13, &["container_stat", "object_insert", "object_delete"]);
         let shard_ranges = known.named(CONTAINER, SHARD_RANGES);
         known.groups = vec![

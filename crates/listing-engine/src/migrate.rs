@@ -16,7 +16,7 @@
 
 use crate::Kind;
 use crate::connection::{Database, DatabaseFailure};
-use crate::known_schemas::{ACCOUNT, CONTAINER};
+use crate::known_schemas::{ACCOUNT, CONTAINER, CONTAINER_POLICIES};
 use rusqlite::Connection;
 
 /// Brings the database to the current schema.
@@ -96,17 +96,10 @@ fn container(connection: &Connection) -> rusqlite::Result<Vec<Step>> {
 
 /// The old table's row goes to the two new tables; its triggers go with it.
 fn split_container_stat() -> String {
-    let fresh: String = [
-        "object_insert_policy_stat",
-        "object_delete_policy_stat",
-        "policy_stat",
-        "container_info",
-        "container_stat",
-        "container_stat_update",
-    ]
-    .iter()
-    .map(|name| statement(CONTAINER, name))
-    .collect();
+    let fresh: String = CONTAINER_POLICIES
+        .iter()
+        .map(|name| statement(CONTAINER, name))
+        .collect();
     format!(
         "DROP TRIGGER IF EXISTS object_insert; DROP TRIGGER IF EXISTS object_delete;
          ALTER TABLE container_stat RENAME TO old_container_stat;

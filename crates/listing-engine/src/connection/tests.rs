@@ -1,4 +1,4 @@
-//! What an open database does not put up with, and what opening costs.
+//! What an open database does not put up with.
 
 use super::*;
 use crate::{Broker, NewDatabase};
@@ -72,24 +72,4 @@ fn a_schema_may_neither_be_written_to_nor_call_what_is_not_innocuous() {
     }
     let long = "SELECT length(zeroblob(100000000))";
     assert!(database.read("ask", |c| c.query_row(long, [], |_| Ok(()))).is_err());
-}
-
-/// `cargo test -p listing-engine --lib opening -- --ignored --nocapture`.
-#[test]
-#[ignore = "this is a measurement"]
-fn opening_costs_so_much() {
-    const TIMES: u32 = 2_000;
-    let device = tempfile::tempdir().unwrap();
-    let location = made(device.path());
-    let measure = |what: &str, work: &dyn Fn()| {
-        let began = std::time::Instant::now();
-        (0..TIMES).for_each(|_| work());
-        println!("{what}: {:?}", began.elapsed() / TIMES);
-    };
-    let database = opened(&location);
-    measure("open", &|| drop(opened(&location)));
-    measure("examine", &|| {
-        let standing = database.read("examine", |c| known_schemas::examine(Kind::Container, c));
-        assert!(standing.is_ok_and(|standing| standing == SchemaStanding::Current));
-    });
 }
