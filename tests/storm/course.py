@@ -86,7 +86,7 @@ class Storm:
             if kind == "rings" and not self.whole:
                 return []  # nothing would move with them
             return [each for each in faults.HIDING[kind] if not self.only or each in self.only]
-        lanes = {name: lane(name) for name in (*self.layout.addresses, "memcached", "rings")}
+        lanes = {name: lane(name) for name in (*self.layout.addresses, "memcached", "rings", "hostile")}
         losses = [each for each in faults.LOSSES if self.whole and (not self.only or each in self.only)]
         return plan.draw(self.seed, self.rounds, self.seconds, lanes, losses, faults.lasts)
 

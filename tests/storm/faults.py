@@ -4,17 +4,19 @@ HIDING keeps data from view, and nothing acknowledged may be lost by it, on howe
 one node holds. Each gets the storm, where to strike, and dice of its own.
 """
 
+import itertools
 import os
 import shutil
 import signal
+import threading
 import time
 from contextlib import suppress
 
 from harness.client import Client
-from storm import upkeep
+from storm import hostile, upkeep
 from storm.nodes import SERVERS
 
-HIDING = {"node": {}, "gateway": {}, "memcached": {}, "rings": {}}
+HIDING = {"node": {}, "gateway": {}, "memcached": {}, "rings": {}, "hostile": {}}
 LOSSES = {}
 LONGER_THAN_EVERY_TIMEOUT = 10.0
 
@@ -136,6 +138,30 @@ def drive_hangs(storm, node, dice):
 
 
 @hiding("node")
+def drive_slow(storm, node, dice):
+    """Most of the time every writer of the drive waits: up to 1.5 s, then it goes on for a moment."""
+    device, over = dice.choice(storm.devices[node]), threading.Event()
+    waits = [dice.uniform(0.2, 1.5) for _ in range(8)]
+
+    def stall():
+        for wait in itertools.cycle(waits):
+            if over.is_set():
+                return
+            device.freeze()
+            try:
+                over.wait(wait)
+            finally:
+                device.thaw()
+            over.wait(0.05)
+
+    thread = threading.Thread(target=stall)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+@hiding("node")
 def clock_skew(storm, node, dice):
     """The clock jumps, at times backwards, under running programs, and jumps again."""
     storm.nodes.set_clock(node, dice.choice([-3600, -60, -2, 2, 60, 3600]))
@@ -164,6 +190,14 @@ def kill_gateway(storm, gateway, dice):
     storm.nodes.launch(gateway, "proxy-server")
 
 
+@hiding("gateway")
+def gateway_clock_skew(storm, gateway, dice):
+    """The clock of a gateway jumps by up to a minute under running requests, and jumps back: its writes are stamped with it."""
+    storm.nodes.set_clock(gateway, dice.choice([-55, -20, -2, -0.5, 0.5, 2, 20, 55]))
+    yield
+    storm.nodes.set_clock(gateway, 0)
+
+
 @hiding("memcached")
 def memcached_dead(storm, _, dice):
     storm.nodes.kill("memcached", "memcached")
@@ -190,6 +224,29 @@ def rings_changed(storm, _, dice):
     yield
     for holder in holders[-2:]:
         storm.layout.roll_out(holder)
+
+
+# On the storage network: a peer that means harm (hostile.py).
+
+def attack(name):
+    def fault(storm, _, dice):
+        over = threading.Event()
+
+        def run():
+            try:
+                hostile.ATTACKS[name](storm, dice, over)
+            except Exception as error:  # the attack itself does not work
+                storm.broken.append(f"{name}: {error!r}")
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield
+        over.set()
+        thread.join()
+    return fault
+
+
+HIDING["hostile"] |= {f"hostile peer: {name}": attack(name) for name in hostile.ATTACKS}
 
 
 # What one node holds.

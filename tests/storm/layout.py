@@ -57,8 +57,8 @@ class Layout:
     def write(self):
         for holder in ("builders", *self.addresses):
             self.etc(holder).mkdir(parents=True)
-        for node in self.nodes:
-            (self.root / "run" / node).mkdir(parents=True)
+        for holder in self.addresses:
+            (self.root / "run" / holder).mkdir(parents=True)
         for name in self.ring_names:
             self._first_ring(name)
         policies = {f"storage-policy:{index}": {"name": name, **({"default": "yes"} if index == 0 else {})} for index, name in self.policies.items()}

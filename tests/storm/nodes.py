@@ -46,14 +46,14 @@ class Nodes:
         self.clocks = {}
         library = layout.root / "clock.so"
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, Path(__file__).with_name("clock.c"), "-ldl"], check=True)
-        for node in layout.nodes:
-            self.clocks[node] = layout.root / "run" / node / "clock"
-            self.set_clock(node, 0)
+        for holder in layout.addresses:
+            self.clocks[holder] = layout.root / "run" / holder / "clock"
+            self.set_clock(holder, 0)
         self.preload = {"LD_PRELOAD": str(library)}
 
-    def set_clock(self, node, seconds):
-        """Put a node's clock wrong; programs that run notice at once."""
-        with open(self.clocks[node], "r+b" if self.clocks[node].exists() else "wb") as clock:
+    def set_clock(self, holder, seconds):
+        """Put the clock of a node or a gateway wrong; programs that run notice at once."""
+        with open(self.clocks[holder], "r+b" if self.clocks[holder].exists() else "wb") as clock:
             clock.write(struct.pack("q", int(seconds * 10**9)))
 
     def programs_of(self, holder):

@@ -1,4 +1,4 @@
-"""What storms leave behind: a line each, and docs/reliability.md."""
+"""What storms leave behind: a line each on the terminal, and docs/reliability.md as a summary."""
 
 from collections import Counter
 
@@ -15,15 +15,15 @@ nothing changes, and all of this must hold:
 - no data that was never stored, no stray file, no pending update, no handoff, no quarantine where nothing was damaged;
 - no program ended by itself, none failed to end on SIGTERM, no pass hung.
 
-`.venv/bin/python tests/storm/run.py --seed N{more}` replays a storm.
-
 ## Storms
 
-{count} seeds, {rounds} rounds of {seconds:g} s of load each: {held} held, {acknowledged} changes acknowledged, {reads} reads.
+    {command}
 
-| seed | result | acknowledged | uncertain | reads | seconds |
-|---:|---|---:|---:|---:|---:|
-{lines}
+| seeds | rounds | s of load each | held | did not hold | changes acknowledged | uncertain | reads | faults |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
+| {first} to {last} | {rounds} | {seconds:g} | {held} | {failed} | {acknowledged:,} | {uncertain:,} | {reads:,} | {faults:,} |
+
+{failures}`.venv/bin/python tests/storm/run.py --seed N{more}` replays one.
 
 ## Faults
 
@@ -49,16 +49,21 @@ def write(path, options, reports):
     met = Counter()
     for report in reports:
         met.update(report.get("met", {}))
-    lines = []
-    for report in reports:
-        if "error" in report:
-            lines.append(f"| {report['seed']} | the storm itself failed | | | | |")
-            continue
-        outcome = "held" if not report["violations"] else f"**{len(report['violations'])} violations**: " + report["violations"][0].replace("|", "\\|")[:160]
-        lines.append(f"| {report['seed']} | {outcome} | {report['acknowledged']} | {report['uncertain']} | {report['reads']} | {report['seconds']} |")
     ran = [report for report in reports if "error" not in report]
+    held = [report for report in ran if not report["violations"]]
+    failures = [failure(report) for report in reports if report not in held]
+    more = f" --rounds {options.rounds} --seconds {options.seconds:g}" + (f" --fill {options.fill}" if options.fill else "")
+    first, last = reports[0]["seed"], reports[-1]["seed"]
     path.write_text(PAGE.format(
-        more=f" --rounds {options.rounds} --seconds {options.seconds:g}" + (f" --fill {options.fill}" if options.fill else ""),
-        count=len(reports), rounds=options.rounds, seconds=options.seconds, held=sum(not report["violations"] for report in ran),
-        acknowledged=sum(report["acknowledged"] for report in ran), reads=sum(report["reads"] for report in ran),
-        lines="\n".join(lines), met="\n".join(f"| {name} | {times} |" for name, times in met.most_common())))
+        command=f".venv/bin/python tests/storm/run.py --seeds {first}-{last}{more} --record", more=more,
+        first=first, last=last, rounds=options.rounds, seconds=options.seconds, held=len(held), failed=len(failures),
+        **{name: sum(report[name] for report in ran) for name in ("acknowledged", "uncertain", "reads")}, faults=sum(met.values()),
+        failures="Did not hold:\n\n" + "\n".join(failures) + "\n\n" if failures else "",
+        met="\n".join(f"| {name} | {times} |" for name, times in met.most_common())))
+
+
+def failure(report):
+    """A storm that did not hold, as an item of a list."""
+    if "error" in report:
+        return f"- seed {report['seed']}: the storm itself failed"
+    return f"- seed {report['seed']}: {len(report['violations'])} violations: {report['violations'][0][:160]}"

@@ -72,11 +72,11 @@ class Recorder(Load):
             size, md5 = fingerprint(body)
             self.stored.setdefault(name, set()).add((size, md5))
             note = f"put-{self.count}"
-            headers = {"Etag": md5, "X-Object-Meta-Note": note, **({"X-Delete-After": str(EXPIRES)} if expires else {})}
+            headers = {"Etag": md5, "X-Object-Meta-Note": note, **({"X-Delete-At": str(int(time.time()) + EXPIRES)} if expires else {})}
             try:
                 self._ask(client, name, before, (None if expires else (size, md5, note),), (201,), "PUT", body=body, headers=headers)
             finally:
-                if expires:  # the gateway began to count before it answered
+                if expires:
                     self.expired_by = time.time() + EXPIRES
 
     def _describe(self, client, name):
