@@ -33,7 +33,7 @@ pub struct RsyncOptions {
 }
 
 /// Calls it, a few at a time.
-pub(crate) struct Rsync {
+pub(crate) struct DatabaseRsync {
     world: World,
     options: RsyncOptions,
     parallel: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Rsync {
     threads: OnceLock<Option<Arc<Workers>>>,
 }
 
-impl Rsync {
+impl DatabaseRsync {
     /// At most `parallel` at a time.
     pub(crate) fn new(world: World, options: RsyncOptions, parallel: usize) -> Self {
         Self {
@@ -118,14 +118,14 @@ pub(crate) fn module(template: &str, node: &Device) -> String {
 mod tests {
     use super::*;
 
-    fn rsync(module: &str, compress: bool) -> Rsync {
+    fn rsync(module: &str, compress: bool) -> DatabaseRsync {
         let options = RsyncOptions {
             module: module.into(),
             compress,
             connect: Duration::from_millis(500),
             stall: Duration::from_secs(10),
         };
-        Rsync::new(World::real(), options, 1)
+        DatabaseRsync::new(World::real(), options, 1)
     }
 
     /// The command lines are those of OpenStack Swift's replicator.
@@ -137,7 +137,7 @@ mod tests {
             device: "sdb4".into(),
             ..Device::default()
         };
-        let line = |rsync: &Rsync, node: &Device, far| {
+        let line = |rsync: &DatabaseRsync, node: &Device, far| {
             let words = rsync.arguments(Path::new("/srv/sda/tmp/x.db"), node, "id-sda", far);
             words
                 .iter()

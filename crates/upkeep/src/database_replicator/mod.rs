@@ -13,6 +13,7 @@
 //! Deliberately absent: acting on shard ranges.
 //! Tests: `tests/database_replicator.rs`, and `tests/interop` with OpenStack's replicators on either side.
 
+mod context;
 mod database;
 mod figures;
 mod misplaced;
@@ -22,10 +23,11 @@ mod replica_client;
 use crate::local_server::is_primary;
 use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
-use crate::rsync::Rsync;
+use crate::rsync::DatabaseRsync;
 use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
 use crate::{Disks, LocalServer, PassProgress, ReconFile, RsyncOptions, UpkeepJob, UpkeepStep};
-use database::{Context, DatabaseOutcome, LevelDatabase, ReplicatedDevice};
+use context::Context;
+use database::{DatabaseOutcome, LevelDatabase, ReplicatedDevice};
 use figures::Figures;
 use listing_engine::{Kind, Location, sweep, sweep_copies, sweep_forgotten};
 use serde_json::Value;
@@ -100,7 +102,7 @@ impl DatabaseReplicator {
             kind,
             world: disks.world().clone(),
             ring_client,
-            rsync: Rsync::new(disks.world().clone(), options.rsync.clone(), options.concurrency),
+            rsync: DatabaseRsync::new(disks.world().clone(), options.rsync.clone(), options.concurrency),
             options,
         };
         Self {

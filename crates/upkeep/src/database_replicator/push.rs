@@ -9,7 +9,7 @@
 //!
 //! Always holds: success means that all we had when the pass came to this database is there.
 
-use super::database::{Context, FoundDatabase};
+use super::context::{Context, FoundDatabase};
 use super::figures::Figures;
 use super::replica_client::{ReplicaClient, ReplicaResponse};
 use crate::open_device::OpenDevice;

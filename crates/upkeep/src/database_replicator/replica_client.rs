@@ -2,7 +2,7 @@
 //!
 //! Always holds: an answer is read up to a limit and for a limited time.
 
-use super::database::Context;
+use super::context::Context;
 use crate::faults::ToFault;
 use crate::open_device::OpenDevice;
 use crate::ring_client::{context_of, json_body, place};

@@ -14,11 +14,13 @@
 //! | which partitions, in which order | `tasks.rs` |
 //! | a partition that belongs here | `compare.rs` |
 //! | one that does not | `revert.rs` |
+//! | what object servers are asked | `backend.rs` |
 //! | how objects travel | `ssync.rs` (`offers.rs`, `requests.rs`) or `rsync.rs` |
 //! | what is counted | `tally.rs` |
 //!
 //! Tests: `tests/object_replicator.rs`; beside OpenStack's in `tests/interop/test_object_replication.py`.
 
+mod backend;
 mod compare;
 mod local;
 mod offers;
@@ -41,7 +43,7 @@ use local::Locals;
 use object_engine::Notice;
 use peer::Peers;
 use placement::Ring;
-use rsync::Rsync;
+use rsync::ObjectRsync;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -135,7 +137,7 @@ struct Shared {
     world: World,
     ring_client: ObjectRingClient,
     options: ObjectReplicatorOptions,
-    rsync: Option<Rsync>,
+    rsync: Option<ObjectRsync>,
     tally: Tally,
     /// Whether in this pass a handoff could not be brought home.
     handoffs_left: AtomicBool,
@@ -162,7 +164,7 @@ impl ObjectReplicator {
     ) -> Self {
         let world = disks.world().clone();
         let rsync = match &options.method {
-            SyncMethod::Rsync(rsync) => Some(Rsync::new(&world, rsync.clone(), options.at_once(MOST_DISKS))),
+            SyncMethod::Rsync(rsync) => Some(ObjectRsync::new(&world, rsync.clone(), options.at_once(MOST_DISKS))),
             SyncMethod::Ssync => None,
         };
         let selected = disks.is_selection() || !options.partitions.is_empty() || !options.policies.is_empty();

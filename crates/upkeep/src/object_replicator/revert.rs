@@ -7,6 +7,7 @@
 //! on this disk what it was then.
 
 use super::offers::Objects;
+use super::ssync::TOGETHER;
 use super::tasks::PartitionTask;
 use super::{Fate, NAME, Shared};
 use object_engine::{PartitionLock, Rehash};
@@ -19,8 +20,6 @@ use vocabulary::{Fault, PathHash};
 
 /// As long as OpenStack's replicator waits for a partition that another works on.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
-/// Suffixes that are sent together.
-const TOGETHER: usize = 256;
 
 impl Shared {
     /// Sends everything to all primaries and forgets it.

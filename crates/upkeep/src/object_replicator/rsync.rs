@@ -44,13 +44,13 @@ pub struct ObjectRsyncOptions {
 }
 
 /// Calls it, a few at a time.
-pub(super) struct Rsync {
+pub(super) struct ObjectRsync {
     options: ObjectRsyncOptions,
     clock: Arc<dyn Clock>,
     threads: Option<Workers>,
 }
 
-impl Rsync {
+impl ObjectRsync {
     pub(super) fn new(world: &World, options: ObjectRsyncOptions, parallel: usize) -> Self {
         let threads = world.workers("rsync", parallel.max(1), QUEUE);
         Self {
@@ -99,7 +99,7 @@ impl Shared {
     /// Has rsync bring suffixes to `node`, and tells it.
     pub(super) async fn by_rsync(
         &self,
-        rsync: &Rsync,
+        rsync: &ObjectRsync,
         task: &PartitionTask,
         node: &Device,
         suffixes: &[String],
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use vocabulary::PolicyIndex;
 
-    fn rsync(module: &str) -> Rsync {
+    fn rsync(module: &str) -> ObjectRsync {
         let options = ObjectRsyncOptions {
             module: module.into(),
             timeout: Duration::from_secs(5),
@@ -153,7 +153,7 @@ mod tests {
             error_line: 20,
             log_transfers: true,
         };
-        Rsync::new(&World::real(), options, 1)
+        ObjectRsync::new(&World::real(), options, 1)
     }
 
     /// Recorded from OpenStack Swift 2.38.3's replicator.
@@ -169,7 +169,7 @@ mod tests {
             policy: PolicyIndex(0),
             partition: vocabulary::Partition(5),
         };
-        let line = |rsync: Rsync, far| {
+        let line = |rsync: ObjectRsync, far| {
             let words = rsync.arguments(Path::new("/srv/sda"), key, &node, &["abc".into(), "def".into()], far);
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             words.join(" ")

@@ -4,17 +4,15 @@
 //! of it is missing; a receiver that wishes for what was not offered, or for more, is not believed; it has
 //! `http_timeout` for whatever it is to say next, for all its wishes, and for each piece that it takes.
 
-use super::compare::partition_target;
 use super::offers::{Objects, offer};
 use super::tasks::PartitionTask;
 use super::{NAME, Shared};
 use crate::faults::ToFault;
-use crate::ring_client::{context_of, place};
+use crate::ring_client::place;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use peer::message::Ssync;
 use peer::ssync::{ERROR, Lines, MISSING_END, MISSING_START, UPDATES_END, UPDATES_START, Wish};
-use peer::{Body, Call, Feed, Timeouts};
+use peer::{Body, Feed};
 use placement::Device;
 use std::sync::Arc;
 use vocabulary::{Fault, PathHash, Timestamp};
@@ -81,18 +79,7 @@ impl Shared {
     /// The objects that were wished for in vain.
     async fn by_ssync(&self, task: &PartitionTask, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, Fault> {
         let (feed, body) = Body::channel(PIECES, None);
-        let ssync = Ssync {
-            policy: task.key.policy.into(),
-            ..Ssync::new(partition_target(task.key, node, ""))
-        };
-        let call = Call::new(context_of(NAME), ssync).with_body(body);
-        let timeouts = Timeouts {
-            connect: self.options.conn_timeout,
-            response: self.options.node_timeout,
-        };
-        let (ip, port) = (&node.replication_ip, node.replication_port);
-        let sent = self.ring_client.peers.send(ip, port, call, timeouts).await;
-        let response = sent.map_err(|error| error.to_fault())?;
+        let response = self.ssync(task.key, node, body).await?;
         if response.status() != StatusCode::OK {
             let status = response.status();
             return Err(Fault::peer(format!("SSYNC was answered with {status}")));

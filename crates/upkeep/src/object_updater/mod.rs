@@ -27,7 +27,7 @@ use object_engine::{PendingRecord, PendingUpdate};
 use oldest::OldestPending;
 use parking_lot::Mutex;
 use peer::message::UpdateContainer;
-use request::{batch_update, destination, redirect, refuses_batches, row_update};
+use request::{destination, redirect, refuses_batches, row_update};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -176,7 +176,7 @@ impl ObjectUpdater {
         let (body, began) = (batch.body(), self.disks.world().clock.elapsed());
         let responses = {
             let place = (partition, batch.container.clone());
-            let update = |_, target| batch_update(&batch, target);
+            let update = |_, target| batch.update(target);
             let context = context_of(NAME);
             self.containers
                 .send(&context, &primaries, place, body.into(), update)
