@@ -13,21 +13,20 @@
 //! Deliberately absent: sharded containers and shards, whose figures are the sharder's to report.
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
-use crate::database_stamp::DatabaseStamp;
-use crate::open_device::{OpenDevice, databases_in};
+use crate::database_stamp::{DatabaseStamp, KnownDatabases};
+use crate::open_device::OpenDevice;
 use crate::ring_client::{NodeResponse, RingClient, context_of};
-use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
-use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
+use crate::{Disks, PassProgress, ReconFile};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-use listing_engine::{Broker, Error, Info, Kind, Location};
+use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, Location};
 use peer::Target;
 use peer::message::header_names::X_ACCOUNT_STATUS;
 use peer::message::{ReadAccount, UpdateAccount};
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::Duration;
-use telemetry::Statsd;
 use vocabulary::{EntityPath, Partition, PathHash};
 use world::World;
 
@@ -37,20 +36,15 @@ const SHARDS: &str = ".shards_";
 
 /// Goes over the container databases of all devices.
 pub struct ContainerUpdater {
-    disks: Disks,
     accounts: RingClient,
     concurrency: usize,
     suppression: Duration,
     again: Duration,
     /// Until when accounts are left in peace.
     suppressed: HashMap<String, Duration>,
-    /// Per device: the stamp under which a database was last found settled.
-    settled: HashMap<String, HashMap<PathHash, u64>>,
-    /// Becomes the entry in `settled` of the device that is walked over.
-    seen: HashMap<PathHash, u64>,
-    /// `None` between passes.
-    walk: Option<DeviceWalk<Self>>,
-    statsd: Statsd,
+    /// The stamp under which a database had last nothing to report.
+    unchanged: KnownDatabases<u64>,
+    state: WalkState<Self>,
 }
 
 /// What was found in a database.
@@ -100,32 +94,25 @@ impl ContainerUpdater {
     /// peace for `suppression`. What changed within the time `again` is told in every pass.
     pub fn new(disks: Disks, accounts: RingClient, concurrency: usize, suppression: Duration, again: Duration) -> Self {
         Self {
-            disks,
             accounts,
             concurrency: concurrency.max(1),
             suppression,
             again,
             suppressed: HashMap::new(),
-            settled: HashMap::new(),
-            seen: HashMap::new(),
-            walk: None,
-            statsd: Statsd::default(),
+            unchanged: KnownDatabases::default(),
+            state: WalkState::over(disks),
         }
     }
 
     fn is_suppressed(&self, account: &str) -> bool {
-        let now = self.disks.world().clock.elapsed();
+        let now = self.state.world().clock.elapsed();
         self.suppressed.get(account).is_some_and(|until| *until > now)
     }
 
     async fn attend(&self, device: &OpenDevice, location: Location) -> ContainerReport {
         let hash = location.hash();
-        let known = self
-            .settled
-            .get(&device.name)
-            .and_then(|stamps| stamps.get(&hash))
-            .copied();
-        let (world, again) = (self.disks.world().clone(), self.again);
+        let known = self.unchanged.of(&device.name, hash);
+        let (world, again) = (self.state.world().clone(), self.again);
         match device.run(move || look(&world, location, known, again)).await {
             None => ContainerReport::of(hash, (0, 1)),
             Some(Look::Unchanged(stamp)) => self.settled(hash, Some(stamp)),
@@ -133,7 +120,7 @@ impl ContainerUpdater {
             Some(Look::Repeat(info)) if self.is_suppressed(&info.account) => ContainerReport::of(hash, (0, 0)),
             Some(Look::Repeat(info)) => {
                 let is_taken = matches!(self.send(&info).await, Reply::Taken);
-                self.statsd.increment("no_changes");
+                self.state.statsd.increment("no_changes");
                 ContainerReport {
                     refusing: (!is_taken).then_some(info.account),
                     ..ContainerReport::of(hash, (0, 0))
@@ -142,12 +129,14 @@ impl ContainerUpdater {
             Some(Look::Report(found)) if self.is_suppressed(&found.1.account) => ContainerReport::of(hash, (0, 1)),
             Some(Look::Report(found)) => {
                 let (broker, info) = *found;
-                let clock = &self.disks.world().clock;
+                let clock = &self.state.world().clock;
                 let began = clock.elapsed();
                 let outcome = self.report(device, hash, broker, info).await;
-                self.statsd
+                self.state
+                    .statsd
                     .increment(if outcome.failed > 0 { "failures" } else { "successes" });
-                self.statsd
+                self.state
+                    .statsd
                     .timing(format_args!("timing"), clock.elapsed().saturating_sub(began));
                 outcome
             }
@@ -155,7 +144,7 @@ impl ContainerUpdater {
     }
 
     fn settled(&self, hash: PathHash, stamp: Option<u64>) -> ContainerReport {
-        self.statsd.increment("no_changes");
+        self.state.statsd.increment("no_changes");
         ContainerReport {
             stamp,
             ..ContainerReport::of(hash, (0, 0))
@@ -250,30 +239,22 @@ impl WalkJob for ContainerUpdater {
     type Item = Location;
     type Outcome = ContainerReport;
 
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-        &mut self.walk
+    fn daemon(&self) -> &'static str {
+        NAME
     }
 
-    async fn begin(&mut self) -> Vec<String> {
-        self.disks.names().await
+    fn state(&mut self) -> &mut WalkState<Self> {
+        &mut self.state
     }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
-        let Some(device) = OpenDevice::open(&mut self.disks, NAME, name) else {
-            return OpenedDevice::LeftOut;
-        };
-        let root = device.root.clone();
-        let partitions = device.run(move || Location::partitions(&root, Kind::Container)).await;
-        OpenedDevice::Here(device, partitions.unwrap_or_default())
+        let partitions = |root: &DeviceRoot| Location::partitions(root, Kind::Container);
+        OpenDevice::open_with(&mut self.state.disks, NAME, name, partitions).await
     }
 
-    async fn list(
-        &mut self,
-        device: &OpenDevice,
-        partitions: Vec<Partition>,
-        _: &VecDeque<Partition>,
-    ) -> DirectoryContents<Self> {
-        DirectoryContents::Items(databases_in(device, Kind::Container, partitions).await)
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<Partition>) -> DirectoryContents<Self> {
+        let in_partition = |root: &DeviceRoot, partition| Location::in_partition(root, Kind::Container, partition);
+        DirectoryContents::Items(device.databases_in(partitions, in_partition).await)
     }
 
     fn items_at_once(&self) -> usize {
@@ -286,35 +267,19 @@ impl WalkJob for ContainerUpdater {
     }
 
     fn count(&mut self, _: &OpenDevice, report: ContainerReport) -> ItemCount {
-        self.seen.extend(report.stamp.map(|stamp| (report.hash, stamp)));
-        let now = self.disks.world().clock.elapsed();
+        self.unchanged.learn(report.stamp.map(|stamp| (report.hash, stamp)));
+        let now = self.state.world().clock.elapsed();
         let until = now.saturating_add(self.suppression);
         self.suppressed.retain(|_, until| *until > now);
         self.suppressed.extend(report.refusing.map(|account| (account, until)));
         ItemCount::of(report.done, report.failed)
     }
 
-    /// What this pass has learnt about the device is kept, and nothing about databases that are gone.
     fn close(&mut self, device: OpenDevice) {
-        self.settled.insert(device.name, std::mem::take(&mut self.seen));
-    }
-}
-
-#[async_trait::async_trait]
-impl UpkeepJob for ContainerUpdater {
-    fn name(&self) -> &'static str {
-        NAME
+        self.unchanged.keep(device.name);
     }
 
-    async fn step(&mut self) -> UpkeepStep {
-        walk::step(self).await
-    }
-
-    fn set_statsd(&mut self, statsd: Statsd) {
-        self.statsd = statsd;
-    }
-
-    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
+    fn pass_figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         Some((
             ReconFile::Container,
             json!({ "container_updater_sweep": pass.seconds() }),

@@ -11,6 +11,7 @@
 
 use crate::faults::ToFault;
 use durable_fs::write_file_atomically;
+use listing_engine::Kind;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::io;
@@ -44,6 +45,14 @@ pub enum ReconFile {
 }
 
 impl ReconFile {
+    /// The figures of the databases of a kind.
+    pub(crate) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Account => Self::Account,
+            Kind::Container => Self::Container,
+        }
+    }
+
     /// The name of its file.
     pub fn file(self) -> &'static str {
         match self {

@@ -53,7 +53,7 @@ pub(super) async fn audit(
     device: &AuditedDevice,
     item: ObjectItem,
 ) -> WorkedItem<ObjectAuditor> {
-    let clock = &auditor.disks.world().clock;
+    let clock = &auditor.state.world().clock;
     let (scan, chunk) = (auditor.options.scan, auditor.options.chunk);
     let ObjectItem { place, reading } = item;
     let (read, began) = match reading {
