@@ -4,8 +4,8 @@
 //! timestamps differ from those last reported is reported to the account's primaries; when a majority
 //! has it, the database remembers.
 //! Always holds: a database is marked as reported with exactly the figures that were sent; one that has
-//! not changed since it was last found settled is not opened again; an account that could not be told
-//! is left in peace for a while; figures are told again for a while after the last change, for an
+//! not changed since it had last nothing to report is not opened again; an account that could not be updated
+//! is left in peace for a while; figures are sent again for a while after the last change, for an
 //! account's replicas overwrite each other's figures in whatever order they arrive: an old one that
 //! replication brings late would stay for good; a container is quarantined only when every primary of its
 //! account answers that it knows of no such account and of none that was deleted, for the reaper still wants
@@ -49,10 +49,10 @@ pub struct ContainerUpdater {
 
 /// What was found in a database.
 enum Look {
-    /// As it was when it was found settled.
+    /// As it was when there was nothing to report.
     Unchanged(u64),
     /// Nothing to report; the stamp to remember, if it can be trusted.
-    Settled(Option<u64>),
+    Reported(Option<u64>),
     /// Reported, but not long ago.
     Repeat(Box<Info>),
     Report(Box<(Broker, Info)>),
@@ -90,8 +90,8 @@ impl ContainerReport {
 }
 
 impl ContainerUpdater {
-    /// Looks at up to `concurrency` databases at a time; an account that could not be told is left in
-    /// peace for `suppression`. What changed within the time `again` is told in every pass.
+    /// Looks at up to `concurrency` databases at a time; an account that could not be updated is left
+    /// in peace for `suppression`. What changed within the time `again` is sent in every pass.
     pub fn new(disks: Disks, accounts: RingClient, concurrency: usize, suppression: Duration, again: Duration) -> Self {
         Self {
             accounts,
@@ -115,8 +115,8 @@ impl ContainerUpdater {
         let (world, again) = (self.state.world().clone(), self.again);
         match device.run(move || look(&world, location, known, again)).await {
             None => ContainerReport::of(hash, (0, 1)),
-            Some(Look::Unchanged(stamp)) => self.settled(hash, Some(stamp)),
-            Some(Look::Settled(stamp)) => self.settled(hash, stamp),
+            Some(Look::Unchanged(stamp)) => self.nothing_new(hash, Some(stamp)),
+            Some(Look::Reported(stamp)) => self.nothing_new(hash, stamp),
             Some(Look::Repeat(info)) if self.is_suppressed(&info.account) => ContainerReport::of(hash, (0, 0)),
             Some(Look::Repeat(info)) => {
                 let is_taken = matches!(self.send(&info).await, Reply::Taken);
@@ -143,7 +143,7 @@ impl ContainerUpdater {
         }
     }
 
-    fn settled(&self, hash: PathHash, stamp: Option<u64>) -> ContainerReport {
+    fn nothing_new(&self, hash: PathHash, stamp: Option<u64>) -> ContainerReport {
         self.state.statsd.increment("no_changes");
         ContainerReport {
             stamp,
@@ -287,7 +287,7 @@ impl WalkJob for ContainerUpdater {
     }
 }
 
-/// Opens the database, unless it is as it was when it was found settled.
+/// Opens the database, unless it is as it was when there was nothing to report.
 fn look(world: &World, location: Location, known: Option<u64>, again: Duration) -> Result<Look, Error> {
     let stamp = DatabaseStamp::of(world, &location);
     if let (Some(stamp), Some(known)) = (stamp, known)
@@ -299,17 +299,17 @@ fn look(world: &World, location: Location, known: Option<u64>, again: Duration) 
     let is_recent = stamp.is_some_and(|stamp| stamp.age < again.as_secs());
     let broker = match Broker::open(location) {
         // Removed, or a directory that has no database (yet).
-        Err(Error::NotFound { .. }) => return Ok(Look::Settled(None)),
+        Err(Error::NotFound { .. }) => return Ok(Look::Reported(None)),
         other => other?,
     };
     let info = broker.info()?;
     if info.account.starts_with(SHARDS) || broker.sharding_state()? != "unsharded" {
-        return Ok(Look::Settled(trusted));
+        return Ok(Look::Reported(trusted));
     }
     match differs(&info) {
         true => Ok(Look::Report(Box::new((broker, info)))),
         false if is_recent => Ok(Look::Repeat(Box::new(info))),
-        false => Ok(Look::Settled(trusted)),
+        false => Ok(Look::Reported(trusted)),
     }
 }
 

@@ -37,7 +37,7 @@ impl OpenDevice {
         })
     }
 
-    /// The device `name` of `disks`, to be walked over from the partitions that `list` finds there. What fails is logged.
+    /// The device `name` of `disks`, to be walked over from the partitions that `list` finds. What fails is logged.
     pub(crate) async fn open_with<J: WalkJob<Device = Self, Directory = Partition>>(
         disks: &mut Disks,
         daemon: &'static str,

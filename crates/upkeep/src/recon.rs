@@ -1,4 +1,4 @@
-//! Recon figures: what upkeep tells whoever watches the cluster.
+//! Recon figures: what upkeep reports for monitoring.
 //!
 //! OpenStack's daemons keep their figures as JSON in `recon_cache_path`: `object.recon`,
 //! `container.recon` and `account.recon`; `swift-recon` and the recon filter read them. [`ReconWriter::note`]
@@ -6,7 +6,7 @@
 //! has that name, anything else takes the place of what was there.
 //! Always holds: a reader sees a whole file, the old or the new one; OpenStack's daemons may write the
 //! same file at the same time (their lock is taken); whatever goes wrong costs one line in the log until
-//! it works again, never the work that was to be told of.
+//! it works again, never the work that the figures are about.
 //! Deliberately absent: reading for answers.
 
 use crate::faults::ToFault;
@@ -77,7 +77,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     thread: Option<Arc<Workers>>,
-    /// The log has been told that figures cannot be written.
+    /// The log has a line that figures cannot be written.
     troubled: bool,
 }
 

@@ -1,13 +1,13 @@
 //! The walk over this server's devices: device → partition → suffix → item.
 //!
-//! A [`WalkJob`] says what there is (devices, the directories on one, the items in a directory) and what is done with an
-//! item; [`WalkState`] knows the order and what is left of a pass. A step of a job opens one device, lists some
+//! A [`WalkJob`] says what there is (devices, the directories on one, the items in a directory) and what is done with
+//! an item; [`WalkState`] knows the order and what is left of a pass. A step of a job opens one device, lists some
 //! directories of one level, or works on some items at the same time. Every [`WalkJob`] is an [`UpkeepJob`].
-//! Always holds: devices come one after the other, and directories depth first, so that what is listed but not worked on
-//! is one directory per level; a walk may be stopped between any two steps and goes on there; an item that is not
+//! Always holds: devices come one after the other, and directories depth first, so that what is listed but not worked
+//! on is one directory per level; a walk may be stopped between any two steps and goes on there; an item that is not
 //! finished is the next that is worked on; a directory that cannot be listed costs its content, not the pass.
-//! Deliberately absent: pace (`frame.rs`), positions that outlive the process (`object_auditor/position.rs`). Two jobs go
-//! another way: the object-updater has one batch from all devices in work while it reads the next, and the
+//! Deliberately absent: pace (`frame.rs`), positions that outlive the process (`object_auditor/position.rs`). Two jobs
+//! go another way: the object-updater has one batch from all devices in work while it reads the next, and the
 //! object-replicator takes partitions of all devices in turns.
 
 use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};

@@ -90,7 +90,7 @@ impl DeviceSource for NoDevices {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_server_is_not_held_by_half_a_lot_of_deletions() {
+async fn an_object_server_is_not_held_by_half_a_batch_of_deletions() {
     let options = ObjectServerOptions {
         client_timeout: PATIENCE,
         ..ObjectServerOptions::new(HashPrefix::new("a", "b").unwrap(), Arc::new(Policies::default()))

@@ -1,7 +1,7 @@
 //! Account-reaper: what accounts leave behind that were deleted.
 //!
 //! A deleted account is only marked so. After a while the servers of its primaries delete what it has:
-//! each takes some of its containers, told by a hash, deletes their objects and then the container, and
+//! each takes some of its containers, chosen by a hash, deletes their objects and then the container, and
 //! goes on although something cannot be deleted. When all has gone, replication reclaims the database.
 //! Always holds: an account is reaped only while its database says DELETED, and only by its primaries; a
 //! container is deleted only after all that it lists; whatever is left is tried again in the next pass.
@@ -36,7 +36,7 @@ const DELETED: &str = "DELETED";
 pub struct ReaperOptions {
     /// How long after its deletion an account is left as it is.
     pub delay: Duration,
-    /// How long after that the log is told of what could not be deleted.
+    /// How long after that the log names what could not be deleted.
     pub warn_after: Duration,
     /// Objects that are deleted at the same time.
     pub concurrency: usize,

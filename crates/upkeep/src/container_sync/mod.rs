@@ -25,7 +25,7 @@ use peer::Timeouts;
 use row::Carrier;
 use std::sync::Arc;
 use std::time::Duration;
-use target::Target;
+use target::SyncTarget;
 pub use target::{HttpProxy, SyncPeers, SyncRealm};
 use telemetry::Statsd;
 use vocabulary::{EntityPath, Partition};
@@ -43,7 +43,7 @@ pub struct SyncOptions {
     pub container_time: Duration,
     /// Rows at the same time.
     pub concurrency: usize,
-    /// Says whom containers may be synced to; asked for each container, since that may change.
+    /// The peers that containers may be synced to; asked for each container, since they may change.
     pub peers: Arc<dyn Fn() -> SyncPeers + Send + Sync>,
     /// HTTP proxies on the way to the other side, each request through one of them; none for the straight way.
     pub proxies: Vec<HttpProxy>,
@@ -72,7 +72,7 @@ pub(crate) struct SyncTask {
     broker: Arc<Broker>,
     info: Info,
     path: EntityPath,
-    target: Target,
+    target: SyncTarget,
     /// What falls to this one of the container's servers.
     share: WorkShare,
     began: Duration,
@@ -208,15 +208,15 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
         other => other?,
     };
     let metadata = broker.metadata()?;
-    let said = |name: &str| {
+    let value_of = |name: &str| {
         let item = metadata.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?.1;
         (!item.value.is_empty()).then(|| item.value.clone())
     };
-    let (Some(to), Some(key)) = (said(SYNC_TO), said(SYNC_KEY)) else {
+    let (Some(to), Some(key)) = (value_of(SYNC_TO), value_of(SYNC_KEY)) else {
         return Ok(None);
     };
     let info = broker.info()?;
-    if said(VERSIONS).is_some() {
+    if value_of(VERSIONS).is_some() {
         let container = info.container.as_deref().unwrap_or_default();
         tracing::warn!(
             "{NAME}: Skipping container {}/{container} with object versioning configured",

@@ -1,11 +1,11 @@
 //! One row of a synced container, carried to the other side.
 //!
 //! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever
-//! the order; what the other side has already, or something newer, is not sent again; a body takes as long as it moves, and
-//! no longer; who thanks for an object before he has taken all of it is not believed.
+//! the order; what the other side has already, or something newer, is not sent again; a body takes as long as it moves,
+//! and no longer; a server that thanks for an object before it has taken all of it is not believed.
 
 use super::NAME;
-use super::target::{HttpProxy, Target};
+use super::target::{HttpProxy, SyncTarget};
 use crate::faults::ToFault;
 use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
@@ -22,7 +22,7 @@ use world::World;
 
 /// No object takes longer, however slowly it moves.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Bytes read of answers nobody looks at.
+/// Bytes read of answers that are ignored.
 const MAX_IGNORED: u64 = 64 << 10;
 
 /// The way from one side to the other.
@@ -40,7 +40,7 @@ impl Carrier {
     /// Whether the other side has it now.
     pub(super) async fn carry(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         container: &EntityPath,
         policy: PolicyIndex,
         row: &ObjectRow,
@@ -67,7 +67,7 @@ impl Carrier {
             .is_ok()
     }
 
-    async fn delete(&self, target: &Target, row: &ObjectRow) -> Result<(), Fault> {
+    async fn delete(&self, target: &SyncTarget, row: &ObjectRow) -> Result<(), Fault> {
         let headers = HeaderMap::new();
         let response = self
             .send(target, Method::DELETE, &row.name, row.timestamp, headers, Body::empty())
@@ -82,7 +82,7 @@ impl Carrier {
     /// What was done, if anything had to be.
     async fn put(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         container: &EntityPath,
         policy: PolicyIndex,
         row: &ObjectRow,
@@ -125,7 +125,7 @@ impl Carrier {
         }
     }
 
-    async fn is_there(&self, target: &Target, row: &ObjectRow, time: Timestamp) -> bool {
+    async fn is_there(&self, target: &SyncTarget, row: &ObjectRow, time: Timestamp) -> bool {
         let response = self
             .ask(target, Method::HEAD, &row.name, time, HeaderMap::new(), Body::empty())
             .await;
@@ -135,7 +135,7 @@ impl Carrier {
     /// The status of the answer, and how much of the body was taken before it.
     async fn send(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         method: Method,
         name: &str,
         time: Timestamp,
@@ -154,7 +154,7 @@ impl Carrier {
 
     async fn ask(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         method: Method,
         name: &str,
         time: Timestamp,

@@ -103,7 +103,7 @@ impl Context {
         }
     }
 
-    /// Of a database that cannot be read: nobody has been brought anything of it.
+    /// Of a database that cannot be read: no replica has been brought anything of it.
     fn unreadable(&self, partition: Partition) -> Figures {
         let ring = self.ring_client.ring.load_full();
         let mut figures = Figures {
@@ -232,7 +232,7 @@ fn look(location: Location, (before, silent): (Timestamp, Timestamp)) -> Result<
     let forgotten = info.is_deleted() && info.delete_timestamp < before && found.broker.is_empty()?;
     match forgotten && found.state == "unsharded" {
         true if is_reported && found.broker.remove_if_unchanged(&found.info.summary)? => Ok(Look::Removed),
-        // Its account must know first; nobody else needs to.
+        // Its account must know first; no other server needs to.
         true => Ok(Look::Nothing),
         false => Ok(Look::Found(Box::new(found))),
     }

@@ -2,13 +2,13 @@
 //!
 //! Every database of this server's devices is compared with its other replicas, which get what they lack
 //! (`push.rs`); each replica does the same, so changes spread from wherever they happened. A database that
-//! does not belong on its device goes to all who should have it and is then removed. Both kinds are one
+//! does not belong on its device goes to all devices that should have it and is then removed. Both kinds are one
 //! replicator; containers differ in two duties: `misplaced.rs`, and shard ranges are carried along.
 //! Always holds: what is removed here is unchanged since all primaries (or `handoff_delete` of them) have
 //! said that they have it; a database that cannot be read is quarantined and comes back from another
-//! replica; what nobody needs to remember any more is forgotten only after `reclaim_age`.
-//! Each pass removes temporary files of the device whose writers are gone: of Martlet's databases at once, copies that
-//! nobody claimed after an hour, anybody's after `reclaim_age`.
+//! replica; deleted things are forgotten only after `reclaim_age`.
+//! Each pass removes temporary files of the device whose writers are gone: of Martlet's databases at once, unclaimed
+//! copies after an hour, any others after `reclaim_age`.
 //! Synced containers are linked as such (`listing_engine`, `sync_links.rs`) when their metadata came from elsewhere.
 //! Deliberately absent: acting on shard ranges.
 //! Tests: `tests/database_replicator.rs`, and `tests/interop` with OpenStack's replicators on either side.

@@ -19,7 +19,7 @@ pub use dark_data::{DarkData, DarkDataAction};
 use crate::logged_paths::LoggedPaths;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
 use crate::{Disks, ReconWriter};
-use figures::{ScanFigures, Verdict};
+use figures::{AuditVerdict, ScanFigures};
 use object::{ObjectItem, ObjectOutcome};
 use object_engine::{AuditListing, EngineError, FilesConfig, ObjectAudit, PartitionKey};
 use std::collections::VecDeque;
@@ -250,7 +250,7 @@ impl ObjectAuditor {
             Err(error) => {
                 tracing::error!("{NAME}: {error}");
                 if let Some(pass) = &mut self.pass {
-                    pass.figures.add(Verdict::Unknown);
+                    pass.figures.add(AuditVerdict::Unknown);
                 }
                 match error.is_device_gone() {
                     true => DirectoryContents::DeviceGone,
@@ -401,14 +401,14 @@ impl WalkJob for ObjectAuditor {
         };
         pass.figures.add(verdict);
         match verdict {
-            Verdict::Fine => {}
-            Verdict::Quarantined => self.state.statsd.increment("quarantines"),
-            Verdict::Unknown => self.state.statsd.increment("errors"),
+            AuditVerdict::Fine => {}
+            AuditVerdict::Quarantined => self.state.statsd.increment("quarantines"),
+            AuditVerdict::Unknown => self.state.statsd.increment("errors"),
         }
         self.state.statsd.timing(format_args!("timing"), took);
         let counted = match verdict {
-            Verdict::Unknown => ItemCount::FAILED,
-            Verdict::Fine | Verdict::Quarantined => ItemCount::DONE,
+            AuditVerdict::Unknown => ItemCount::FAILED,
+            AuditVerdict::Fine | AuditVerdict::Quarantined => ItemCount::DONE,
         };
         ItemCount {
             device_gone: outcome.device_gone,

@@ -61,7 +61,7 @@ impl Shared {
             }
             let here = match answer {
                 Ok(Theirs::Out) => Fate::Left,
-                Ok(Theirs::Hashes(theirs)) => self.settle(task, node, &mut ours, &theirs).await,
+                Ok(Theirs::Hashes(theirs)) => self.bring(task, node, &mut ours, &theirs).await,
                 Err(error) => self.failed(task, Some(node), &error),
             };
             whole += usize::from(here != Fate::Left);
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Sends `node` what it lacks.
-    async fn settle(
+    async fn bring(
         self: &Arc<Self>,
         task: &PartitionTask,
         node: &Device,
@@ -86,7 +86,7 @@ impl Shared {
         let (mut doubtful, mut sent) = (vec![], 0);
         for suffixes in differing(&ours.hashes, theirs).chunks(TOGETHER) {
             match self
-                .settle_some(task, node, suffixes, (&*ours, theirs), (&mut doubtful, &mut sent))
+                .bring_some(task, node, suffixes, (&*ours, theirs), (&mut doubtful, &mut sent))
                 .await
             {
                 Ok(()) => {}
@@ -105,9 +105,9 @@ impl Shared {
         }
     }
 
-    /// Sends what is under these suffixes, and notes those of which we have recorded something else than is there: something else
-    /// than requests may have been at work. Those sent are added to `sent`.
-    async fn settle_some(
+    /// Sends what is under these suffixes, and notes those of which we have recorded something else than is there:
+    /// something else than requests may have been at work. Those sent are added to `sent`.
+    async fn bring_some(
         self: &Arc<Self>,
         task: &PartitionTask,
         node: &Device,

@@ -41,7 +41,7 @@ pub(super) struct Locals {
     reclaim_age: Duration,
     /// Of each device.
     threads: usize,
-    /// Who is told of objects that go to quarantine.
+    /// Counts objects that go to quarantine.
     pub(super) quarantined: Notice,
     open: HashMap<String, Local>,
 }

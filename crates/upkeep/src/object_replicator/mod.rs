@@ -4,7 +4,7 @@
 //! other primaries; what differs is sent to them (they send what we lack). A partition that does not
 //! belong here is sent to all primaries and then removed.
 //! Always holds: nothing is removed here unless every primary (or `handoff_delete` of them) has said that
-//! it has it, and it is still what they were told of; a partition that has not changed costs a look at
+//! it has it, and it is still what they were offered; a partition that has not changed costs a look at
 //! its recorded hashes on each side, no object file is opened; a peer that stalls, lies or sends too much
 //! costs one bounded time-out.
 //! Deliberately absent: erasure-coded policies (the reconstructor's), several processes.
@@ -58,7 +58,7 @@ use world::World;
 const NAME: &str = "object-replicator";
 /// A server has no more devices, as far as threads are made before they are counted.
 const MOST_DISKS: usize = 64;
-/// Every so many passes a partition is listed again, for suffixes that nobody announced.
+/// Every so many passes a partition is listed again, for suffixes that no request announced.
 const LISTED_EVERY: u32 = 10;
 /// Partitions of a step for each that is worked on at the same time, so that one that takes long does not hold up
 /// the others.
@@ -274,7 +274,7 @@ impl UpkeepJob for ObjectReplicator {
             statsd if statsd.is_wanted() => Notice::to(move || statsd.increment("quarantines")),
             _ => Notice::default(),
         };
-        // Nobody else has it before the first step.
+        // No task has it before the first step.
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.tally.statsd = statsd;
         }

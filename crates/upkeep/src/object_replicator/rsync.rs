@@ -1,7 +1,7 @@
 //! The program rsync, as OpenStack Swift's object-replicator calls it: whole suffix directories into a
 //! peer's module, then a REPLICATE that names them.
 //!
-//! Always holds: it runs on threads of its own and is ended after `rsync_timeout`; what it says is kept
+//! Always holds: it runs on threads of its own and is ended after `rsync_timeout`; its output is kept
 //! only in part.
 
 use super::tasks::PartitionTask;
@@ -116,10 +116,13 @@ impl Shared {
                 tracing::debug!("{NAME}: to {}: {line}", place(node));
             }
         }
-        let told = self.replicate(task.key, node, &suffixes.join("-")).await?;
-        match told.status().is_success() {
+        let response = self.replicate(task.key, node, &suffixes.join("-")).await?;
+        match response.status().is_success() {
             true => Ok(()),
-            false => Err(Fault::peer(format!("REPLICATE was answered with {}", told.status()))),
+            false => Err(Fault::peer(format!(
+                "REPLICATE was answered with {}",
+                response.status()
+            ))),
         }
     }
 }
@@ -128,7 +131,7 @@ impl Shared {
 fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock) -> Result<Vec<String>, Fault> {
     let ran = run("rsync", arguments, options.timeout, clock)?;
     let Some((status, line)) = ran.failure() else {
-        return Ok(ran.said);
+        return Ok(ran.output);
     };
     let kept = match options.error_line {
         0 => usize::MAX,

@@ -1,4 +1,4 @@
-//! SSYNC, the sending side; the words are `peer::ssync`'s.
+//! SSYNC, the sending side; the lines are `peer::ssync`'s.
 //!
 //! Always holds: what is given back as taken was offered, and the receiver said at the end that nothing
 //! of it is missing; a receiver that wishes for what was not offered, or for more, is not believed; it has
@@ -53,7 +53,8 @@ impl Shared {
         Ok(taken)
     }
 
-    /// Brings `node` these objects, which are all that is under these suffixes, no more than [`TOGETHER`]; what it has then.
+    /// Brings `node` these objects, which are all that is under these suffixes, no more than [`TOGETHER`]; what it has
+    /// then.
     pub(super) async fn transfer(
         &self,
         task: &PartitionTask,
@@ -242,7 +243,7 @@ impl Shared {
     }
 }
 
-/// The next line that says anything. Who says nothing in many lines says nothing.
+/// The next line that is not empty. A peer that sends too many empty lines is not listened to any longer.
 async fn heard(lines: &mut Lines) -> Result<String, Fault> {
     for _ in 0..EMPTY_LINES {
         let line = lines.next().await.map_err(|error| Fault::peer(error.to_string()))?;

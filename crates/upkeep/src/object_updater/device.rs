@@ -1,7 +1,7 @@
 //! One device's records: found and read before they are sent, removed or written back after that.
 //!
-//! Always holds: what blocks runs on the device's own threads; several of them remove records at the same time, for each
-//! removal may have to wait for a log that somebody else has just filled; a device that does not answer for
+//! Always holds: what blocks runs on the device's own threads; several of them remove records at the same time, for
+//! each removal may have to wait for a log that other writers have just filled; a device that does not answer for
 //! [`PATIENCE`] leaves the pass, and the others go on.
 //! Deliberately absent: sending.
 
