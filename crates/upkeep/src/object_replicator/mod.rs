@@ -18,7 +18,7 @@
 //! | how objects travel | `ssync.rs` (`offers.rs`, `requests.rs`) or `rsync.rs` |
 //! | what is counted | `tally.rs` |
 //!
-//! Tests: `tests/object_replicator.rs`; beside OpenStack's in `tests/interop/test_object_replication.py`.
+//! Tests: `tests/object_replicator/`; beside OpenStack's in `tests/interop/test_object_replication.py`.
 
 mod backend;
 mod compare;
