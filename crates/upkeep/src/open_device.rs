@@ -1,7 +1,7 @@
 //! A device that is being worked on: its name, and the thread that does it.
 
 use crate::Disks;
-use crate::faults::ToFault;
+use crate::faults::{ToFault, run_on};
 use crate::walk::{OpenedDevice, WalkJob};
 use listing_engine::{DeviceRoot, Location};
 use std::io;
@@ -57,10 +57,7 @@ impl OpenDevice {
         &self,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, Fault> {
-        match self.thread.run(work).await {
-            Ok(done) => done.map_err(|error| error.to_fault()),
-            Err(error) => Err(error.to_fault()),
-        }
+        run_on(&self.thread, work).await
     }
 
     /// Runs `work` on the device's thread. What fails is logged.

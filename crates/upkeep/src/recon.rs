@@ -9,7 +9,7 @@
 //! it works again, never the work that the figures are about.
 //! Deliberately absent: reading for answers.
 
-use crate::faults::ToFault;
+use crate::faults::{ToFault, run_on};
 use durable_fs::write_file_atomically;
 use listing_engine::Kind;
 use parking_lot::Mutex;
@@ -96,13 +96,13 @@ impl ReconWriter {
         let Value::Object(figures) = figures else {
             return tracing::error!("figures for {} that are no dictionary: dropped", cache.file());
         };
+        self.0.judge(cache, self.write(cache, figures).await);
+    }
+
+    async fn write(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), Fault> {
+        let thread = self.thread().map_err(|error| error.to_fault())?;
         let shared = self.0.clone();
-        let written = match self.thread() {
-            Ok(thread) => thread.run(move || shared.write(cache, figures)).await,
-            Err(error) => Ok(Err(error.to_fault())),
-        };
-        self.0
-            .judge(cache, written.unwrap_or_else(|error| Err(error.to_fault())));
+        run_on(&thread, move || shared.write(cache, figures)).await
     }
 
     fn thread(&self) -> io::Result<Arc<Workers>> {

@@ -3,7 +3,7 @@
 //! Always holds: it runs on threads of its own, so that a peer that stalls holds up no disk; it is
 //! ended by its own time-outs, which are always given, or else when it takes longer than any transfer should.
 
-use crate::faults::ToFault;
+use crate::faults::run_on;
 use crate::program::run;
 use placement::Device;
 use std::ffi::OsString;
@@ -61,8 +61,7 @@ impl DatabaseRsync {
         let length = self.world.files.info(file).map_or(0, |info| info.size);
         let limit = self.options.connect + self.options.stall + Duration::from_secs(length / SLOWEST);
         let clock = self.world.clock.clone();
-        let done = threads.run(move || call(&arguments, limit, &*clock)).await;
-        done.unwrap_or_else(|error| Err(error.to_fault()))
+        run_on(threads, move || call(&arguments, limit, &*clock)).await
     }
 
     fn arguments(&self, file: &Path, node: &Device, name: &str, other_region: bool) -> Vec<OsString> {

@@ -11,7 +11,8 @@ use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
 use peer::message::header_names::{X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
-use peer::{Address, Body, Meter, PeerError, Peers, RawCall, Response, Timeouts};
+use peer::message::{Message, RawRequest, RequestContext};
+use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -169,20 +170,16 @@ impl Carrier {
             Some(_) => target.whole(&path),
             None => path,
         };
-        let call = RawCall {
+        // What a client sends to a gateway, not a message between servers of one cluster.
+        let request = Message::Raw(RawRequest {
             method,
             address: Address::Plain(address),
             query: String::new(),
             headers,
-            body,
-            interim: None,
-        };
+        });
         let (host, port) = via.map_or((&target.host, target.port), |via| (&via.host, via.port));
         let sent = Arc::new(Passed::default());
-        let call = RawCall {
-            body: call.body.metered(&sent),
-            ..call
-        };
+        let call = Call::new(RequestContext::default(), request).with_body(body.metered(&sent));
         let timeouts = Timeouts {
             response: LONGEST,
             ..self.timeouts
@@ -258,7 +255,7 @@ mod tests {
     use super::*;
     use crate::container_sync::SyncPeers;
     use bytes::Bytes;
-    use peer::{Call, HttpService, Service};
+    use peer::{HttpService, Service};
     use std::future::pending;
     use std::net::SocketAddr;
 
@@ -290,9 +287,9 @@ mod tests {
     #[async_trait::async_trait]
     impl Service for OtherSide {
         async fn call(&self, call: Call) -> Response {
-            let call = call.into_raw();
             let mut response = Response::new(Body::empty());
-            let status = if call.method == Method::HEAD { 404 } else { self.status };
+            let is_head = call.message.method() == Method::HEAD;
+            let status = if is_head { 404 } else { self.status };
             *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
             if self.reads {
                 call.body.collect(100).await.unwrap();

@@ -6,7 +6,7 @@
 
 use super::tasks::PartitionTask;
 use super::{NAME, Shared};
-use crate::faults::ToFault;
+use crate::faults::run_on;
 use crate::program::run;
 use crate::ring_client::place;
 use crate::rsync::module;
@@ -109,8 +109,7 @@ impl Shared {
         let (options, clock) = (rsync.options.clone(), rsync.clock.clone());
         let threads = rsync.threads.as_ref();
         let threads = threads.ok_or_else(|| Fault::caller("no threads for rsync"))?;
-        let called = threads.run(move || call(&arguments, &options, &*clock)).await;
-        let transferred = called.unwrap_or_else(|error| Err(error.to_fault()))?;
+        let transferred = run_on(threads, move || call(&arguments, &options, &*clock)).await?;
         if rsync.options.log_transfers {
             for line in transferred {
                 tracing::debug!("{NAME}: to {}: {line}", place(node));
