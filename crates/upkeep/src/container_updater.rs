@@ -16,7 +16,7 @@
 use crate::database_stamp::{DatabaseStamp, KnownDatabases};
 use crate::open_device::OpenDevice;
 use crate::ring_client::{NodeResponse, RingClient, context_of};
-use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::{Disks, PassProgress, ReconFile};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
@@ -100,7 +100,7 @@ impl ContainerUpdater {
             again,
             suppressed: HashMap::new(),
             unchanged: KnownDatabases::default(),
-            state: WalkState::over(disks),
+            state: WalkState::new(NAME, disks),
         }
     }
 
@@ -231,6 +231,8 @@ fn says_deleted(response: &NodeResponse) -> bool {
     (response.response.as_ref()).is_ok_and(|response| response.headers().contains_key(X_ACCOUNT_STATUS))
 }
 
+keeps_walk!(ContainerUpdater);
+
 #[async_trait::async_trait]
 impl WalkJob for ContainerUpdater {
     type Device = OpenDevice;
@@ -238,14 +240,6 @@ impl WalkJob for ContainerUpdater {
     type Directory = Partition;
     type Item = Location;
     type Outcome = ContainerReport;
-
-    fn daemon(&self) -> &'static str {
-        NAME
-    }
-
-    fn state(&mut self) -> &mut WalkState<Self> {
-        &mut self.state
-    }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
         let partitions = |root: &DeviceRoot| Location::partitions(root, Kind::Container);

@@ -8,7 +8,7 @@
 
 use crate::logged_paths::LoggedPaths;
 use crate::open_device::OpenDevice;
-use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::{Disks, PassProgress, ReconFile};
 use listing_engine::{Audit, Broker, Error, Info, Kind, Location};
 use serde_json::{Value, json};
@@ -29,12 +29,16 @@ impl DatabaseAuditor {
     /// Audits the databases of `kind` on `disks`.
     pub fn new(disks: Disks, kind: Kind, secrets: HashPrefix) -> Self {
         let began = disks.world().clock.now();
+        let daemon = match kind {
+            Kind::Account => "account-auditor",
+            Kind::Container => "container-auditor",
+        };
         Self {
             kind,
             secrets,
             logged: LoggedPaths::default(),
             began,
-            state: WalkState::over(disks),
+            state: WalkState::new(daemon, disks),
         }
     }
 
@@ -76,6 +80,8 @@ pub(crate) struct AuditedDatabase {
     took: Duration,
 }
 
+keeps_walk!(DatabaseAuditor);
+
 #[async_trait::async_trait]
 impl WalkJob for DatabaseAuditor {
     type Device = OpenDevice;
@@ -84,24 +90,13 @@ impl WalkJob for DatabaseAuditor {
     type Item = Location;
     type Outcome = AuditedDatabase;
 
-    fn daemon(&self) -> &'static str {
-        match self.kind {
-            Kind::Account => "account-auditor",
-            Kind::Container => "container-auditor",
-        }
-    }
-
-    fn state(&mut self) -> &mut WalkState<Self> {
-        &mut self.state
-    }
-
     async fn begin(&mut self) -> Vec<String> {
         self.began = self.state.world().clock.now();
         self.state.disks.names().await
     }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
-        let (daemon, kind) = (self.daemon(), self.kind);
+        let (daemon, kind) = (self.state.daemon, self.kind);
         let Some(device) = OpenDevice::open(&mut self.state.disks, daemon, name) else {
             return OpenedDevice::Failed;
         };

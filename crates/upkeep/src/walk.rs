@@ -20,7 +20,7 @@ use world::World;
 
 /// A job that walks over devices.
 #[async_trait::async_trait]
-pub(crate) trait WalkJob: Send + Sync + Sized + 'static {
+pub(crate) trait WalkJob: KeepsWalk + Send + Sync + Sized + 'static {
     /// An open device; cheap to clone.
     type Device: Clone + Send + Sync;
     /// A directory that is listed before what is in it comes: a partition, or a suffix.
@@ -30,15 +30,9 @@ pub(crate) trait WalkJob: Send + Sync + Sized + 'static {
     /// What came of working on an item.
     type Outcome: Send;
 
-    /// As in `[object-auditor]`.
-    fn daemon(&self) -> &'static str;
-
-    /// Where the walk is kept between steps.
-    fn state(&mut self) -> &mut WalkState<Self>;
-
     /// Begins a pass: the names of its devices, in order.
     async fn begin(&mut self) -> Vec<String> {
-        self.state().disks.names().await
+        self.state_mut().disks.names().await
     }
 
     /// Opens a device, if it is this job's. What goes wrong is logged here.
@@ -76,7 +70,7 @@ pub(crate) trait WalkJob: Send + Sync + Sized + 'static {
 
     /// Takes the job's metrics from now on.
     fn send_metrics_to(&mut self, statsd: Statsd) {
-        self.state().statsd = statsd;
+        self.state_mut().statsd = statsd;
     }
 
     /// See [`UpkeepJob::figures`].
@@ -144,8 +138,39 @@ impl ItemCount {
 
 const FAILED: UpkeepStep = UpkeepStep::Did { done: 0, failed: 1 };
 
+/// Has a walk, in its field `state`: see [`keeps_walk`].
+pub(crate) trait KeepsWalk: Sized {
+    /// What is kept between steps.
+    fn state(&self) -> &WalkState<Self>
+    where
+        Self: WalkJob;
+
+    /// The same, to be changed.
+    fn state_mut(&mut self) -> &mut WalkState<Self>
+    where
+        Self: WalkJob;
+}
+
+/// Implements [`KeepsWalk`] for jobs.
+macro_rules! keeps_walk {
+    ($job:ty) => {
+        impl crate::walk::KeepsWalk for $job {
+            fn state(&self) -> &crate::walk::WalkState<Self> {
+                &self.state
+            }
+
+            fn state_mut(&mut self) -> &mut crate::walk::WalkState<Self> {
+                &mut self.state
+            }
+        }
+    };
+}
+pub(crate) use keeps_walk;
+
 /// What every walk has.
 pub(crate) struct WalkState<J: WalkJob> {
+    /// The daemon, as in `[object-auditor]`.
+    pub(crate) daemon: &'static str,
     /// The devices that are walked over.
     pub(crate) disks: Disks,
     /// Takes the job's metrics.
@@ -155,9 +180,10 @@ pub(crate) struct WalkState<J: WalkJob> {
 }
 
 impl<J: WalkJob> WalkState<J> {
-    /// Over the devices of `disks`, from the beginning.
-    pub(crate) fn over(disks: Disks) -> Self {
+    /// Of `daemon`, over the devices of `disks`, from the beginning.
+    pub(crate) fn new(daemon: &'static str, disks: Disks) -> Self {
         Self {
+            daemon,
             disks,
             statsd: Statsd::default(),
             walk: None,
@@ -182,20 +208,20 @@ struct DeviceWalk<J: WalkJob> {
 #[async_trait::async_trait]
 impl<J: WalkJob> UpkeepJob for J {
     fn name(&self) -> &'static str {
-        self.daemon()
+        self.state().daemon
     }
 
     async fn step(&mut self) -> UpkeepStep {
         let clock = self.state().world().clock.clone();
         let began = clock.elapsed();
-        let mut walk = match self.state().walk.take() {
+        let mut walk = match self.state_mut().walk.take() {
             Some(walk) => walk,
             None => DeviceWalk::over(self.begin().await),
         };
         let step = walk.advance(self).await;
         let is_last = step == UpkeepStep::PassOver;
         if !is_last {
-            self.state().walk = Some(walk);
+            self.state_mut().walk = Some(walk);
         }
         self.stepped(clock.elapsed().saturating_sub(began), is_last).await;
         step
@@ -309,20 +335,14 @@ mod tests {
         log: Vec<String>,
     }
 
+    keeps_walk!(Recording);
+
     #[async_trait::async_trait]
     impl WalkJob for Recording {
         type Device = String;
         type Directory = String;
         type Item = (String, bool);
         type Outcome = String;
-
-        fn daemon(&self) -> &'static str {
-            "recording"
-        }
-
-        fn state(&mut self) -> &mut WalkState<Self> {
-            &mut self.state
-        }
 
         async fn begin(&mut self) -> Vec<String> {
             ["sda", "not-mine", "gone", "broken"].map(String::from).to_vec()
@@ -369,7 +389,7 @@ mod tests {
     #[tokio::test]
     async fn directories_come_depth_first_and_an_unfinished_item_goes_on() {
         let mut job = Recording {
-            state: WalkState::over(Disks::new(World::real(), "/nowhere", false)),
+            state: WalkState::new("recording", Disks::new(World::real(), "/nowhere", false)),
             log: vec![],
         };
         let (mut done, mut failed) = (0, 0);

@@ -14,7 +14,7 @@ use crate::Disks;
 use crate::local_server::LocalServer;
 use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
-use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -99,7 +99,7 @@ impl AccountReaper {
             accounts,
             below,
             options,
-            state: WalkState::over(disks),
+            state: WalkState::new(NAME, disks),
         }
     }
 
@@ -291,6 +291,8 @@ impl AccountReaper {
     }
 }
 
+keeps_walk!(AccountReaper);
+
 #[async_trait::async_trait]
 impl WalkJob for AccountReaper {
     type Device = OpenDevice;
@@ -298,14 +300,6 @@ impl WalkJob for AccountReaper {
     type Directory = Partition;
     type Item = ReaperItem;
     type Outcome = ItemCount;
-
-    fn daemon(&self) -> &'static str {
-        NAME
-    }
-
-    fn state(&mut self) -> &mut WalkState<Self> {
-        &mut self.state
-    }
 
     async fn begin(&mut self) -> Vec<String> {
         let WalkState { disks, statsd, .. } = &mut self.state;

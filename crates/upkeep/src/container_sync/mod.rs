@@ -17,7 +17,7 @@ use crate::internal_client::InternalClient;
 use crate::local_server::LocalServer;
 use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
-use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
@@ -101,7 +101,7 @@ impl ContainerSyncDaemon {
             containers,
             carrier,
             options,
-            state: WalkState::over(disks),
+            state: WalkState::new(NAME, disks),
         }
     }
 
@@ -230,6 +230,8 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
     }
 }
 
+keeps_walk!(ContainerSyncDaemon);
+
 #[async_trait::async_trait]
 impl WalkJob for ContainerSyncDaemon {
     type Device = OpenDevice;
@@ -237,14 +239,6 @@ impl WalkJob for ContainerSyncDaemon {
     type Directory = Partition;
     type Item = SyncItem;
     type Outcome = ItemCount;
-
-    fn daemon(&self) -> &'static str {
-        NAME
-    }
-
-    fn state(&mut self) -> &mut WalkState<Self> {
-        &mut self.state
-    }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
         OpenDevice::open_with(&mut self.state.disks, NAME, name, Location::synced_partitions).await

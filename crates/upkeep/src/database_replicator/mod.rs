@@ -25,7 +25,7 @@ use crate::local_server::is_primary;
 use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
 use crate::rsync::DatabaseRsync;
-use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::{Disks, LocalServer, PassProgress, ReconFile, RsyncOptions};
 use context::Context;
 use database::{DatabaseOutcome, LevelDatabase, ReplicatedDevice};
@@ -103,7 +103,7 @@ impl DatabaseReplicator {
         Self {
             context: Arc::new(context),
             server,
-            state: WalkState::over(disks),
+            state: WalkState::new(name, disks),
             met: false,
             figures: Figures::default(),
             began: Timestamp::ZERO,
@@ -119,6 +119,8 @@ impl DatabaseReplicator {
     }
 }
 
+keeps_walk!(DatabaseReplicator);
+
 #[async_trait::async_trait]
 impl WalkJob for DatabaseReplicator {
     type Device = ReplicatedDevice;
@@ -126,14 +128,6 @@ impl WalkJob for DatabaseReplicator {
     type Directory = Partition;
     type Item = Location;
     type Outcome = DatabaseOutcome;
-
-    fn daemon(&self) -> &'static str {
-        self.context.name
-    }
-
-    fn state(&mut self) -> &mut WalkState<Self> {
-        &mut self.state
-    }
 
     async fn begin(&mut self) -> Vec<String> {
         self.figures = Figures::default();

@@ -17,7 +17,7 @@ mod position;
 pub use dark_data::{DarkData, DarkDataAction};
 
 use crate::logged_paths::LoggedPaths;
-use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::{Disks, ReconWriter};
 use figures::{AuditVerdict, ScanFigures};
 use object::{ObjectItem, ObjectOutcome};
@@ -180,7 +180,7 @@ impl ObjectAuditor {
             recon,
             logged: LoggedPaths::default(),
             unpaid: 0,
-            state: WalkState::over(disks),
+            state: WalkState::new(NAME, disks),
             pass: None,
         }
     }
@@ -311,20 +311,14 @@ impl ObjectAuditor {
     }
 }
 
+keeps_walk!(ObjectAuditor);
+
 #[async_trait::async_trait]
 impl WalkJob for ObjectAuditor {
     type Device = AuditedDevice;
     type Directory = AuditedDirectory;
     type Item = ObjectItem;
     type Outcome = ObjectOutcome;
-
-    fn daemon(&self) -> &'static str {
-        NAME
-    }
-
-    fn state(&mut self) -> &mut WalkState<Self> {
-        &mut self.state
-    }
 
     async fn begin(&mut self) -> Vec<String> {
         let mut names = self.state.disks.names().await;
