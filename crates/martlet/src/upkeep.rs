@@ -6,11 +6,18 @@
 mod auditors;
 mod database_replicators;
 mod object_replicator;
+mod reaper;
+mod sync;
+mod through_gateway;
 
 pub use auditors::{account_auditor, container_auditor, object_auditor};
 pub use database_replicators::database_replicator;
 pub use object_replicator::object_replicator;
+pub use reaper::account_reaper;
+pub use sync::container_sync;
+pub use through_gateway::{container_reconciler, object_expirer};
 
+use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::CommandFailure;
 use crate::metrics::{self, Daemons};
@@ -19,29 +26,24 @@ use crate::rings::WatchedRings;
 use crate::service_manager::{READY, tell_service_manager};
 use crate::{logging, priority, process};
 use durable_fs::Drives;
-use gateway::{Gateway, Rings};
+use gateway::{Gateway, LiveRing, Rings};
 use peer::http_server::Shutdown;
 use peer::{Peers, Timeouts};
 use settings::declare::Options;
-use settings::server::StorageCommon;
+use settings::server::{ServerCommon, StorageCommon};
 use settings::{ContainerUpdaterSettings, DaemonConf, ObjectUpdaterSettings, StatsdSettings, SwiftConf, UpkeepConf};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
 use tokio::sync::watch;
 use upkeep::{
-    ContainerUpdater, Daemon, Disks, DriveWatch, ObjectUpdater, ReconFile, ReconWriter, RingClient, UpkeepPace,
+    ContainerUpdater, Daemon, Disks, DriveWatch, LocalServer, ObjectUpdater, ReconFile, ReconWriter, RingClient,
+    UpkeepJob, UpkeepPace,
 };
+use vocabulary::{PolicyIndex, PolicyKind};
 use world::World;
-
-mod reaper;
-mod sync;
-mod through_gateway;
-
-pub use reaper::account_reaper;
-pub use sync::container_sync;
-pub use through_gateway::{container_reconciler, object_expirer};
 
 const OBJECT_UPDATER: &str = "object-updater";
 const CONTAINER_UPDATER: &str = "container-updater";
@@ -106,19 +108,15 @@ pub fn start_all(
 ) -> Result<Daemons, CommandFailure> {
     let etc = inner.etc;
     let mut object = load::<ObjectUpdaterSettings>(etc, "object-server.conf", OBJECT_UPDATER)?;
-    if !object.says("interval") {
-        object.settings.interval = UP_INTERVAL;
-    }
-    if !object.says("objects_per_second") {
-        object.settings.objects_per_second = UP_PER_SECOND;
-    }
+    preset(&mut object, "interval", |own| own.interval = UP_INTERVAL);
+    preset(&mut object, "objects_per_second", |own| {
+        own.objects_per_second = UP_PER_SECOND
+    });
     let mut container = load::<ContainerUpdaterSettings>(etc, "container-server.conf", CONTAINER_UPDATER)?;
-    if !container.says("interval") {
-        container.settings.interval = UP_INTERVAL;
-    }
-    if !container.says("containers_per_second") {
-        container.settings.containers_per_second = UP_PER_SECOND;
-    }
+    preset(&mut container, "interval", |own| own.interval = UP_INTERVAL);
+    preset(&mut container, "containers_per_second", |own| {
+        own.containers_per_second = UP_PER_SECOND
+    });
     let context = UpkeepContext {
         world,
         swift: inner.swift,
@@ -156,25 +154,28 @@ fn load<S: Options>(etc: &Path, file: &str, section: &str) -> Result<UpkeepConf<
     Ok(conf)
 }
 
+/// Sets an option that the file does not set.
+fn preset<S: Options>(conf: &mut UpkeepConf<S>, option: &str, set: impl FnOnce(&mut S)) {
+    if !conf.says(option) {
+        set(&mut conf.settings);
+    }
+}
+
+/// The time between passes of a replicator, whose older name is `run_pause`.
+fn pause<S: Options>(conf: &UpkeepConf<S>, run_pause: Option<Duration>, interval: Duration) -> Duration {
+    run_pause.filter(|_| !conf.says("interval")).unwrap_or(interval)
+}
+
 /// One kind of upkeep that speaks to others.
 fn run(
     beginning: DaemonConf<'_>,
     once: bool,
     make: impl FnOnce(&UpkeepContext) -> Daemon,
 ) -> Result<(), CommandFailure> {
-    run_all(beginning, once, |context| vec![make(context)])
+    run_over(beginning, once, |context| Ok(vec![make(context)]))
 }
 
-/// The same with several that work side by side.
-fn run_all(
-    beginning: DaemonConf<'_>,
-    once: bool,
-    make: impl FnOnce(&UpkeepContext) -> Vec<Daemon>,
-) -> Result<(), CommandFailure> {
-    run_over(beginning, once, |context| Ok(make(context)))
-}
-
-/// The same with what may be refused.
+/// The same with several that work side by side, and that may be refused.
 fn run_over(
     beginning: DaemonConf<'_>,
     once: bool,
@@ -247,42 +248,38 @@ async fn work(mut daemon: Daemon, once: bool, shutdown: watch::Receiver<bool>) {
 impl UpkeepContext<'_> {
     fn object_updater(&self, conf: &UpkeepConf<ObjectUpdaterSettings>) -> Daemon {
         let settings = &conf.settings;
-        let containers = RingClient {
-            ring: self.rings.container.clone(),
-            ..self.ring_client(settings.conn_timeout, settings.node_timeout)
-        };
-        let policies = self.rings.policies.clone();
-        let at_once = records_at_once(settings.objects_per_second, settings.concurrency);
         let job = ObjectUpdater::new(
-            self.disks(&conf.storage),
-            containers,
-            policies,
+            self.disks(&conf.storage, &[]),
+            self.container_servers(settings.conn_timeout, settings.node_timeout),
+            self.rings.policies.clone(),
             settings.concurrency,
-            at_once,
+            records_at_once(settings.objects_per_second, settings.concurrency),
         );
-        let pace = UpkeepPace {
-            per_second: settings.objects_per_second,
-            interval: settings.interval,
-        };
-        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-            .with_recon(self.recon(&conf.storage))
+        self.daemon(conf, job, settings.objects_per_second, settings.interval)
     }
 
     fn container_updater(&self, conf: &UpkeepConf<ContainerUpdaterSettings>) -> Daemon {
         let settings = &conf.settings;
         let job = ContainerUpdater::new(
-            self.disks(&conf.storage),
-            self.ring_client(settings.conn_timeout, settings.node_timeout),
+            self.disks(&conf.storage, &[]),
+            self.account_servers(settings.conn_timeout, settings.node_timeout),
             settings.concurrency,
             settings.account_suppression_time,
             FIGURES_INTERVAL,
         );
-        let pace = UpkeepPace {
-            per_second: settings.containers_per_second,
-            interval: settings.interval,
-        };
-        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-            .with_recon(self.recon(&conf.storage))
+        self.daemon(conf, job, settings.containers_per_second, settings.interval)
+    }
+
+    /// A daemon with this job, at most so fast, whose figures and metrics go where its file says.
+    fn daemon<S>(
+        &self,
+        conf: &UpkeepConf<S>,
+        job: impl UpkeepJob + 'static,
+        per_second: f64,
+        interval: Duration,
+    ) -> Daemon {
+        let pace = UpkeepPace { per_second, interval };
+        daemon(self.world, &conf.statsd, job, pace).with_recon(self.recon(&conf.storage))
     }
 
     /// Where its figures go.
@@ -290,19 +287,52 @@ impl UpkeepContext<'_> {
         recon(self.world, storage, self.recon.as_deref())
     }
 
-    fn disks(&self, storage: &StorageCommon) -> Disks {
-        Disks::new(self.world.clone(), &storage.devices, storage.mount_check).watched(self.drives.clone())
+    /// These devices of the server, or all when none is named.
+    fn disks(&self, storage: &StorageCommon, only: &[String]) -> Disks {
+        disks(self.world, storage, only, self.drives.clone())
     }
 
-    /// Those who hold accounts.
-    fn ring_client(&self, connect: Duration, response: Duration) -> RingClient {
+    /// The servers of accounts.
+    fn account_servers(&self, connect: Duration, response: Duration) -> RingClient {
+        self.servers_of(&self.rings.account, connect, response)
+    }
+
+    /// The servers of containers.
+    fn container_servers(&self, connect: Duration, response: Duration) -> RingClient {
+        self.servers_of(&self.rings.container, connect, response)
+    }
+
+    fn servers_of(&self, ring: &LiveRing, connect: Duration, response: Duration) -> RingClient {
         RingClient {
-            ring: self.rings.account.clone(),
+            ring: ring.clone(),
             hash: self.rings.hash.clone(),
             peers: self.peers.clone(),
             timeouts: Timeouts { connect, response },
         }
     }
+
+    /// The rings of policies whose objects have replicas.
+    fn replicated_rings(&self) -> BTreeMap<PolicyIndex, LiveRing> {
+        let policies = self.rings.policies.iter();
+        let replicated = policies.filter(|policy| policy.kind == PolicyKind::Replication);
+        let rings =
+            replicated.filter_map(|policy| Some((policy.index, self.rings.objects.get(&policy.index)?.clone())));
+        rings.collect()
+    }
+}
+
+/// How rings name this server: by `ring_ip`, or by the address that it listens on when that is empty.
+fn local_server(common: &ServerCommon, ring_ip: &str) -> LocalServer {
+    let host = if ring_ip.is_empty() { &common.bind_ip } else { ring_ip };
+    LocalServer {
+        addresses: addresses::of(host),
+        port: common.bind_port,
+    }
+}
+
+fn disks(world: &World, storage: &StorageCommon, only: &[String], drives: Arc<Drives>) -> Disks {
+    let disks = Disks::new(world.clone(), &storage.devices, storage.mount_check);
+    disks.only(only).watched(drives)
 }
 
 /// A step of the object-updater is no more than a second's worth of records, so that its pace stays even.
@@ -335,8 +365,9 @@ fn drive_watch(
     Daemon::new(world.clone(), job, DriveWatch::pace())
 }
 
-/// A daemon that tells who takes metrics what it does.
-fn measured(world: &World, settings: &StatsdSettings, daemon: Daemon) -> Daemon {
+/// A daemon that sends its metrics.
+fn daemon(world: &World, settings: &StatsdSettings, job: impl UpkeepJob + 'static, pace: UpkeepPace) -> Daemon {
+    let daemon = Daemon::new(world.clone(), job, pace);
     let statsd = Statsd::open(settings, daemon.name(), world);
     daemon.with_statsd(statsd)
 }

@@ -4,8 +4,8 @@
 //! timestamps differ from those last reported is reported to the account's primaries; when a majority
 //! has it, the database remembers.
 //! Always holds: a database is marked as reported with exactly the figures that were sent; one that has
-//! not changed since it was last found settled is not opened again; an account that could not be told
-//! is left in peace for a while; figures are told again for a while after the last change, for an
+//! not changed since it had last nothing to report is not opened again; an account that could not be updated
+//! is left in peace for a while; figures are sent again for a while after the last change, for an
 //! account's replicas overwrite each other's figures in whatever order they arrive: an old one that
 //! replication brings late would stay for good; a container is quarantined only when every primary of its
 //! account answers that it knows of no such account and of none that was deleted, for the reaper still wants
@@ -13,21 +13,20 @@
 //! Deliberately absent: sharded containers and shards, whose figures are the sharder's to report.
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
-use crate::database_stamp::DatabaseStamp;
-use crate::open_device::{OpenDevice, databases_in};
+use crate::database_stamp::{DatabaseStamp, KnownDatabases};
+use crate::open_device::OpenDevice;
 use crate::ring_client::{NodeResponse, RingClient, context_of};
-use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
-use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
+use crate::{Disks, PassProgress, ReconFile};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-use listing_engine::{Broker, Error, Info, Kind, Location};
+use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, Location};
 use peer::Target;
 use peer::message::header_names::X_ACCOUNT_STATUS;
 use peer::message::{ReadAccount, UpdateAccount};
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::Duration;
-use telemetry::Statsd;
 use vocabulary::{EntityPath, Partition, PathHash};
 use world::World;
 
@@ -37,28 +36,23 @@ const SHARDS: &str = ".shards_";
 
 /// Goes over the container databases of all devices.
 pub struct ContainerUpdater {
-    disks: Disks,
     accounts: RingClient,
     concurrency: usize,
     suppression: Duration,
     again: Duration,
     /// Until when accounts are left in peace.
     suppressed: HashMap<String, Duration>,
-    /// Per device: the stamp under which a database was last found settled.
-    settled: HashMap<String, HashMap<PathHash, u64>>,
-    /// Becomes the entry in `settled` of the device that is walked over.
-    seen: HashMap<PathHash, u64>,
-    /// `None` between passes.
-    walk: Option<DeviceWalk<Self>>,
-    statsd: Statsd,
+    /// The stamp under which a database had last nothing to report.
+    unchanged: KnownDatabases<u64>,
+    state: WalkState<Self>,
 }
 
 /// What was found in a database.
 enum Look {
-    /// As it was when it was found settled.
+    /// As it was when there was nothing to report.
     Unchanged(u64),
     /// Nothing to report; the stamp to remember, if it can be trusted.
-    Settled(Option<u64>),
+    Reported(Option<u64>),
     /// Reported, but not long ago.
     Repeat(Box<Info>),
     Report(Box<(Broker, Info)>),
@@ -96,44 +90,37 @@ impl ContainerReport {
 }
 
 impl ContainerUpdater {
-    /// Looks at up to `concurrency` databases at a time; an account that could not be told is left in
-    /// peace for `suppression`. What changed within the time `again` is told in every pass.
+    /// Looks at up to `concurrency` databases at a time; an account that could not be updated is left
+    /// in peace for `suppression`. What changed within the time `again` is sent in every pass.
     pub fn new(disks: Disks, accounts: RingClient, concurrency: usize, suppression: Duration, again: Duration) -> Self {
         Self {
-            disks,
             accounts,
             concurrency: concurrency.max(1),
             suppression,
             again,
             suppressed: HashMap::new(),
-            settled: HashMap::new(),
-            seen: HashMap::new(),
-            walk: None,
-            statsd: Statsd::default(),
+            unchanged: KnownDatabases::default(),
+            state: WalkState::new(NAME, disks),
         }
     }
 
     fn is_suppressed(&self, account: &str) -> bool {
-        let now = self.disks.world().clock.elapsed();
+        let now = self.state.world().clock.elapsed();
         self.suppressed.get(account).is_some_and(|until| *until > now)
     }
 
     async fn attend(&self, device: &OpenDevice, location: Location) -> ContainerReport {
         let hash = location.hash();
-        let known = self
-            .settled
-            .get(&device.name)
-            .and_then(|stamps| stamps.get(&hash))
-            .copied();
-        let (world, again) = (self.disks.world().clone(), self.again);
+        let known = self.unchanged.of(&device.name, hash);
+        let (world, again) = (self.state.world().clone(), self.again);
         match device.run(move || look(&world, location, known, again)).await {
             None => ContainerReport::of(hash, (0, 1)),
-            Some(Look::Unchanged(stamp)) => self.settled(hash, Some(stamp)),
-            Some(Look::Settled(stamp)) => self.settled(hash, stamp),
+            Some(Look::Unchanged(stamp)) => self.nothing_new(hash, Some(stamp)),
+            Some(Look::Reported(stamp)) => self.nothing_new(hash, stamp),
             Some(Look::Repeat(info)) if self.is_suppressed(&info.account) => ContainerReport::of(hash, (0, 0)),
             Some(Look::Repeat(info)) => {
                 let is_taken = matches!(self.send(&info).await, Reply::Taken);
-                self.statsd.increment("no_changes");
+                self.state.statsd.increment("no_changes");
                 ContainerReport {
                     refusing: (!is_taken).then_some(info.account),
                     ..ContainerReport::of(hash, (0, 0))
@@ -142,20 +129,22 @@ impl ContainerUpdater {
             Some(Look::Report(found)) if self.is_suppressed(&found.1.account) => ContainerReport::of(hash, (0, 1)),
             Some(Look::Report(found)) => {
                 let (broker, info) = *found;
-                let clock = &self.disks.world().clock;
+                let clock = &self.state.world().clock;
                 let began = clock.elapsed();
                 let outcome = self.report(device, hash, broker, info).await;
-                self.statsd
+                self.state
+                    .statsd
                     .increment(if outcome.failed > 0 { "failures" } else { "successes" });
-                self.statsd
+                self.state
+                    .statsd
                     .timing(format_args!("timing"), clock.elapsed().saturating_sub(began));
                 outcome
             }
         }
     }
 
-    fn settled(&self, hash: PathHash, stamp: Option<u64>) -> ContainerReport {
-        self.statsd.increment("no_changes");
+    fn nothing_new(&self, hash: PathHash, stamp: Option<u64>) -> ContainerReport {
+        self.state.statsd.increment("no_changes");
         ContainerReport {
             stamp,
             ..ContainerReport::of(hash, (0, 0))
@@ -242,6 +231,8 @@ fn says_deleted(response: &NodeResponse) -> bool {
     (response.response.as_ref()).is_ok_and(|response| response.headers().contains_key(X_ACCOUNT_STATUS))
 }
 
+keeps_walk!(ContainerUpdater);
+
 #[async_trait::async_trait]
 impl WalkJob for ContainerUpdater {
     type Device = OpenDevice;
@@ -250,30 +241,14 @@ impl WalkJob for ContainerUpdater {
     type Item = Location;
     type Outcome = ContainerReport;
 
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-        &mut self.walk
-    }
-
-    async fn begin(&mut self) -> Vec<String> {
-        self.disks.names().await
-    }
-
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
-        let Some(device) = OpenDevice::open(&mut self.disks, NAME, name) else {
-            return OpenedDevice::LeftOut;
-        };
-        let root = device.root.clone();
-        let partitions = device.run(move || Location::partitions(&root, Kind::Container)).await;
-        OpenedDevice::Here(device, partitions.unwrap_or_default())
+        let partitions = |root: &DeviceRoot| Location::partitions(root, Kind::Container);
+        OpenDevice::open_with(&mut self.state.disks, NAME, name, partitions).await
     }
 
-    async fn list(
-        &mut self,
-        device: &OpenDevice,
-        partitions: Vec<Partition>,
-        _: &VecDeque<Partition>,
-    ) -> DirectoryContents<Self> {
-        DirectoryContents::Items(databases_in(device, Kind::Container, partitions).await)
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<Partition>) -> DirectoryContents<Self> {
+        let in_partition = |root: &DeviceRoot, partition| Location::in_partition(root, Kind::Container, partition);
+        DirectoryContents::Items(device.databases_in(partitions, in_partition).await)
     }
 
     fn items_at_once(&self) -> usize {
@@ -286,35 +261,19 @@ impl WalkJob for ContainerUpdater {
     }
 
     fn count(&mut self, _: &OpenDevice, report: ContainerReport) -> ItemCount {
-        self.seen.extend(report.stamp.map(|stamp| (report.hash, stamp)));
-        let now = self.disks.world().clock.elapsed();
+        self.unchanged.learn(report.stamp.map(|stamp| (report.hash, stamp)));
+        let now = self.state.world().clock.elapsed();
         let until = now.saturating_add(self.suppression);
         self.suppressed.retain(|_, until| *until > now);
         self.suppressed.extend(report.refusing.map(|account| (account, until)));
         ItemCount::of(report.done, report.failed)
     }
 
-    /// What this pass has learnt about the device is kept, and nothing about databases that are gone.
     fn close(&mut self, device: OpenDevice) {
-        self.settled.insert(device.name, std::mem::take(&mut self.seen));
-    }
-}
-
-#[async_trait::async_trait]
-impl UpkeepJob for ContainerUpdater {
-    fn name(&self) -> &'static str {
-        NAME
+        self.unchanged.keep(device.name);
     }
 
-    async fn step(&mut self) -> UpkeepStep {
-        walk::step(self).await
-    }
-
-    fn set_statsd(&mut self, statsd: Statsd) {
-        self.statsd = statsd;
-    }
-
-    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
+    fn pass_figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         Some((
             ReconFile::Container,
             json!({ "container_updater_sweep": pass.seconds() }),
@@ -322,7 +281,7 @@ impl UpkeepJob for ContainerUpdater {
     }
 }
 
-/// Opens the database, unless it is as it was when it was found settled.
+/// Opens the database, unless it is as it was when there was nothing to report.
 fn look(world: &World, location: Location, known: Option<u64>, again: Duration) -> Result<Look, Error> {
     let stamp = DatabaseStamp::of(world, &location);
     if let (Some(stamp), Some(known)) = (stamp, known)
@@ -334,17 +293,17 @@ fn look(world: &World, location: Location, known: Option<u64>, again: Duration) 
     let is_recent = stamp.is_some_and(|stamp| stamp.age < again.as_secs());
     let broker = match Broker::open(location) {
         // Removed, or a directory that has no database (yet).
-        Err(Error::NotFound { .. }) => return Ok(Look::Settled(None)),
+        Err(Error::NotFound { .. }) => return Ok(Look::Reported(None)),
         other => other?,
     };
     let info = broker.info()?;
     if info.account.starts_with(SHARDS) || broker.sharding_state()? != "unsharded" {
-        return Ok(Look::Settled(trusted));
+        return Ok(Look::Reported(trusted));
     }
     match differs(&info) {
         true => Ok(Look::Report(Box::new((broker, info)))),
         false if is_recent => Ok(Look::Repeat(Box::new(info))),
-        false => Ok(Look::Settled(trusted)),
+        false => Ok(Look::Reported(trusted)),
     }
 }
 

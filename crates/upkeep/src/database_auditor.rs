@@ -8,40 +8,37 @@
 
 use crate::logged_paths::LoggedPaths;
 use crate::open_device::OpenDevice;
-use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
-use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
+use crate::{Disks, PassProgress, ReconFile};
 use listing_engine::{Audit, Broker, Error, Info, Kind, Location};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
-use telemetry::Statsd;
 use vocabulary::{Fault, HashPrefix, Partition, PathHash, Timestamp};
 
 /// Goes over the databases of one kind on all devices.
 pub struct DatabaseAuditor {
-    disks: Disks,
     kind: Kind,
     secrets: HashPrefix,
     logged: LoggedPaths,
-    /// `None` between passes.
-    walk: Option<DeviceWalk<Self>>,
     began: Timestamp,
-    statsd: Statsd,
+    state: WalkState<Self>,
 }
 
 impl DatabaseAuditor {
     /// Audits the databases of `kind` on `disks`.
     pub fn new(disks: Disks, kind: Kind, secrets: HashPrefix) -> Self {
         let began = disks.world().clock.now();
+        let daemon = match kind {
+            Kind::Account => "account-auditor",
+            Kind::Container => "container-auditor",
+        };
         Self {
-            disks,
             kind,
             secrets,
             logged: LoggedPaths::default(),
-            walk: None,
             began,
-            statsd: Statsd::default(),
+            state: WalkState::new(daemon, disks),
         }
     }
 
@@ -83,6 +80,8 @@ pub(crate) struct AuditedDatabase {
     took: Duration,
 }
 
+keeps_walk!(DatabaseAuditor);
+
 #[async_trait::async_trait]
 impl WalkJob for DatabaseAuditor {
     type Device = OpenDevice;
@@ -91,18 +90,14 @@ impl WalkJob for DatabaseAuditor {
     type Item = Location;
     type Outcome = AuditedDatabase;
 
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-        &mut self.walk
-    }
-
     async fn begin(&mut self) -> Vec<String> {
-        self.began = self.disks.world().clock.now();
-        self.disks.names().await
+        self.began = self.state.world().clock.now();
+        self.state.disks.names().await
     }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
-        let (daemon, kind) = (self.name(), self.kind);
-        let Some(device) = OpenDevice::open(&mut self.disks, daemon, name) else {
+        let (daemon, kind) = (self.state.daemon, self.kind);
+        let Some(device) = OpenDevice::open(&mut self.state.disks, daemon, name) else {
             return OpenedDevice::Failed;
         };
         let root = device.root.clone();
@@ -113,12 +108,7 @@ impl WalkJob for DatabaseAuditor {
         }
     }
 
-    async fn list(
-        &mut self,
-        device: &OpenDevice,
-        partitions: Vec<Partition>,
-        _: &VecDeque<Partition>,
-    ) -> DirectoryContents<Self> {
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<Partition>) -> DirectoryContents<Self> {
         let (root, kind) = (device.root.clone(), self.kind);
         let mut found = vec![];
         for partition in partitions {
@@ -133,7 +123,7 @@ impl WalkJob for DatabaseAuditor {
     }
 
     async fn work(&self, device: &OpenDevice, location: Location) -> WorkedItem<Self> {
-        let clock = &self.disks.world().clock;
+        let clock = &self.state.world().clock;
         let (began, place) = (clock.elapsed(), location.clone());
         let audited = device.try_run(move || look(place)).await;
         let outcome = AuditedDatabase {
@@ -172,36 +162,15 @@ impl WalkJob for DatabaseAuditor {
             }
         };
         if counted != ItemCount::default() {
-            self.statsd
+            self.state
+                .statsd
                 .increment(if counted.failed > 0 { "failures" } else { "passes" });
         }
-        self.statsd.timing(format_args!("timing"), took);
+        self.state.statsd.timing(format_args!("timing"), took);
         counted
     }
-}
 
-#[async_trait::async_trait]
-impl UpkeepJob for DatabaseAuditor {
-    fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Account => "account-auditor",
-            Kind::Container => "container-auditor",
-        }
-    }
-
-    async fn step(&mut self) -> UpkeepStep {
-        walk::step(self).await
-    }
-
-    fn set_statsd(&mut self, statsd: Statsd) {
-        self.statsd = statsd;
-    }
-
-    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
-        let cache = match self.kind {
-            Kind::Account => ReconFile::Account,
-            Kind::Container => ReconFile::Container,
-        };
+    fn pass_figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         let kind = self.kind.word();
         let figures = json!({
             format!("{kind}_auditor_pass_completed"): pass.seconds(),
@@ -209,6 +178,6 @@ impl UpkeepJob for DatabaseAuditor {
             format!("{kind}_audits_passed"): pass.done,
             format!("{kind}_audits_failed"): pass.failed,
         });
-        Some((cache, figures))
+        Some((ReconFile::of(self.kind), figures))
     }
 }

@@ -1,7 +1,9 @@
-//! Whether a database has changed, without opening it.
+//! Whether a database has changed, without opening it, and what earlier passes learnt about those that have not.
 
 use listing_engine::Location;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use vocabulary::PathHash;
 use world::World;
 
 /// Younger files may change again without their times showing it.
@@ -38,5 +40,38 @@ impl DatabaseStamp {
     /// The value, unless the next change might leave it as it is.
     pub(crate) fn trusted(self) -> Option<u64> {
         (self.age > TIME_GRAIN).then_some(self.value)
+    }
+}
+
+/// What is known of databases, device by device.
+pub(crate) struct KnownDatabases<T> {
+    devices: HashMap<String, HashMap<PathHash, T>>,
+    /// Becomes the entry of the device that is walked over.
+    learnt: HashMap<PathHash, T>,
+}
+
+impl<T> Default for KnownDatabases<T> {
+    fn default() -> Self {
+        Self {
+            devices: HashMap::new(),
+            learnt: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Copy> KnownDatabases<T> {
+    /// What the last pass over the device learnt of a database.
+    pub(crate) fn of(&self, device: &str, hash: PathHash) -> Option<T> {
+        self.devices.get(device)?.get(&hash).copied()
+    }
+
+    /// Adds what this pass learns of a database of the device that is walked over.
+    pub(crate) fn learn(&mut self, learnt: Option<(PathHash, T)>) {
+        self.learnt.extend(learnt);
+    }
+
+    /// Keeps what this pass has learnt about the device, and nothing about databases that are gone.
+    pub(crate) fn keep(&mut self, device: String) {
+        self.devices.insert(device, std::mem::take(&mut self.learnt));
     }
 }

@@ -3,13 +3,14 @@
 //! Always holds: a device that is not mounted although it must be is left out, with one line when that
 //! begins; a hung device blocks its own threads only.
 
-use crate::faults::ToFault;
+use crate::faults::{ToFault, run_on};
 use durable_fs::{Drives, Health};
 use listing_engine::DeviceRoot;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vocabulary::Fault;
 use world::files::Kind;
 use world::{Workers, World};
 
@@ -24,7 +25,7 @@ pub struct Disks {
     /// Empty for all.
     only: HashSet<String>,
     drives: Arc<Drives>,
-    listing: Option<Arc<Workers>>,
+    listing: Option<Workers>,
     workers: HashMap<String, Arc<Workers>>,
     missing: HashSet<String>,
 }
@@ -98,13 +99,7 @@ impl Disks {
 
     /// The names of the devices that can be worked on now; in no particular order.
     pub(crate) async fn names(&mut self) -> Vec<String> {
-        let (world, root, must) = (self.world.clone(), self.root.clone(), self.must_be_mounted);
-        let listed = match self.listing_thread() {
-            Ok(thread) => thread.run(move || look(&world, &root, must)).await,
-            Err(error) => Ok(Err(error)),
-        };
-        let listed = listed.map_err(|error| error.to_fault());
-        let found = match listed.and_then(|listed| listed.map_err(|error| error.to_fault())) {
+        let found = match self.list().await {
             Ok(found) => found,
             Err(fault) => {
                 tracing::error!("cannot list the devices in {}: {fault}", self.root.display());
@@ -133,13 +128,17 @@ impl Disks {
         names
     }
 
-    fn listing_thread(&mut self) -> io::Result<Arc<Workers>> {
-        if let Some(thread) = &self.listing {
-            return Ok(thread.clone());
-        }
-        let thread = Arc::new(self.world.workers("devices", 1, QUEUE)?);
-        self.listing = Some(thread.clone());
-        Ok(thread)
+    /// Directories, and whether each may be worked on.
+    async fn list(&mut self) -> Result<Vec<(String, bool)>, Fault> {
+        let thread = match self.listing.take() {
+            Some(thread) => thread,
+            None => self
+                .world
+                .workers("devices", 1, QUEUE)
+                .map_err(|error| error.to_fault())?,
+        };
+        let (world, root, must) = (self.world.clone(), self.root.clone(), self.must_be_mounted);
+        run_on(self.listing.insert(thread), move || look(&world, &root, must)).await
     }
 
     /// The thread of a device.

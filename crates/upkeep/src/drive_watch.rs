@@ -1,9 +1,9 @@
-//! Drive watch: who looks every second whether the drives still serve, and tries out those that may not.
+//! Drive watch: looks every second whether the drives still serve, and tries out those that may not.
 //!
 //! What a drive is judged by, and when it leaves service and comes back, is [`durable_fs::health`]; this
 //! gives it its seconds, runs trials where they may hang, and tells recon of every change.
 //! Always holds: a trial hangs a thread of its own, one per drive; nothing here waits for a drive.
-//! Deliberately absent: devices that nobody in this process has worked on.
+//! Deliberately absent: devices that this process has not worked on.
 //! Tests: `tests/drive_watch.rs`.
 
 use crate::{ReconFile, ReconWriter, UpkeepJob, UpkeepPace, UpkeepStep};
@@ -22,7 +22,7 @@ pub struct DriveWatch {
     must_be_mounted: bool,
     recon: Vec<(ReconWriter, ReconFile)>,
     threads: HashMap<PathBuf, Arc<Workers>>,
-    told: HashMap<PathBuf, DriveService>,
+    reported: HashMap<PathBuf, DriveService>,
 }
 
 impl DriveWatch {
@@ -34,7 +34,7 @@ impl DriveWatch {
             must_be_mounted,
             recon,
             threads: HashMap::new(),
-            told: HashMap::new(),
+            reported: HashMap::new(),
         }
     }
 
@@ -69,13 +69,13 @@ impl DriveWatch {
         Ok(thread)
     }
 
-    /// What has changed since it was last told.
+    /// What has changed since the last report.
     fn changes(&mut self, drives: &[Arc<Health>]) -> Option<Value> {
         let mut changed = Map::new();
         for health in drives {
             let (service, why) = health.service();
             let before = self
-                .told
+                .reported
                 .insert(health.root().to_owned(), service)
                 .unwrap_or(DriveService::Full);
             if before != service {

@@ -5,7 +5,7 @@ use object_engine::EngineError;
 use peer::{BodyError, PeerError};
 use std::io;
 use vocabulary::{Fault, FaultKind};
-use world::{Elapsed, WorkerError};
+use world::{Elapsed, WorkerError, Workers};
 
 /// A failure whose kind is known.
 pub(crate) trait ToFault {
@@ -42,6 +42,21 @@ kind_of!(WorkerError, |error| match error {
 });
 kind_of!(EngineError, EngineError::kind);
 kind_of!(DatabaseError, DatabaseError::kind);
+
+impl ToFault for Fault {
+    fn to_fault(&self) -> Fault {
+        self.clone()
+    }
+}
+
+/// Runs `work` on one of these threads. That no thread takes it is a fault, too.
+pub(crate) async fn run_on<T: Send + 'static, E: ToFault + Send + 'static>(
+    threads: &Workers,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, Fault> {
+    let done = threads.run(work).await.map_err(|error| error.to_fault())?;
+    done.map_err(|error| error.to_fault())
+}
 
 fn io_kind(error: &io::Error) -> FaultKind {
     match error.kind() {

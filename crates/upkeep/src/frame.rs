@@ -2,7 +2,7 @@
 //!
 //! An [`UpkeepJob`] goes over everything it is responsible for, step by step; the step that finds nothing
 //! more ends the pass. [`Daemon`] repeats passes. A test calls [`UpkeepJob::step`] itself.
-//! Those that start together need not work together: [`Daemon::scattered`].
+//! Daemons that start together need not work together: [`Daemon::scattered`].
 //! Always holds: a shutdown is heeded between two steps and ends any waiting at once, a step itself is
 //! never cut off; time comes from the world's clock alone.
 
@@ -56,10 +56,10 @@ pub trait UpkeepJob: Send + Sync {
         None
     }
 
-    /// From now on `statsd` is told, too, what OpenStack's daemon of that name would tell it.
+    /// From now on `statsd` is sent, too, what OpenStack's daemon of that name would send it.
     fn set_statsd(&mut self, _statsd: Statsd) {}
 
-    /// What whoever watches the cluster is told after a pass (see [`ReconWriter::note`]), if anything.
+    /// The recon figures of a pass (see [`ReconWriter::note`]), if there are any.
     fn figures(&self, _pass: &PassProgress) -> Option<(ReconFile, Value)> {
         None
     }
@@ -153,8 +153,8 @@ impl Daemon {
         }
     }
 
-    /// With a first pass that begins at a random moment of the first interval, half a minute from now at most: all upkeep
-    /// of a machine is often started at once, and its passes would fall together from then on. Concerns
+    /// With a first pass that begins at a random moment of the first interval, half a minute from now at most: all
+    /// upkeep of a machine is often started at once, and its passes would fall together from then on. Concerns
     /// [`Daemon::run_forever`] only.
     #[must_use]
     pub fn scattered(self) -> Self {
@@ -172,7 +172,7 @@ impl Daemon {
         }
     }
 
-    /// With what it does told to `statsd`.
+    /// With metrics sent to `statsd`.
     pub fn with_statsd(mut self, statsd: Statsd) -> Self {
         self.job.set_statsd(statsd);
         self
@@ -194,7 +194,7 @@ impl Daemon {
         self.status.progress()
     }
 
-    /// Passes until `shutdown` begins. Whoever waits for all receivers to be dropped waits for the step
+    /// Passes until `shutdown` begins. A caller that waits for all receivers to be dropped waits for the step
     /// under way.
     pub async fn run_forever(mut self, mut shutdown: watch::Receiver<bool>) {
         let wait = if self.scattered { self.scatter() } else { Duration::ZERO };

@@ -1,7 +1,7 @@
 //! Upkeep's own way into the cluster: requests through a gateway that no client reaches.
 //!
-//! The gateway is handed in as the HTTP service it is; a test hands in another. Nobody authorises these
-//! requests, backend headers and reserved names are theirs to use.
+//! The gateway is handed in as the HTTP service it is; a test hands in another. These requests
+//! need no authorisation; backend headers and reserved names are theirs to use.
 //! Always holds: an answer that says "server error" is asked for again, ever more patiently, before it
 //! counts; a body that cannot be sent twice is sent once.
 //! Deliberately absent: how the gateway is made and configured (the binary's), what the answers mean.
@@ -25,7 +25,7 @@ use world::World;
 const VERSION: &str = "/v1";
 /// The most bytes of a listing: ten thousand of the longest names, every letter escaped.
 const MAX_LISTING: u64 = 128 << 20;
-/// Bytes read of answers whose bodies nobody looks at.
+/// Bytes read of answers whose bodies are ignored.
 const MAX_IGNORED: u64 = 64 << 10;
 /// The pause before the second try; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
@@ -86,8 +86,8 @@ pub struct UnexpectedStatus {
     pub trans_id: String,
 }
 
-/// A line of a listing, as far as upkeep looks at it. What is missing in it, or is no text, is empty: servers list what their
-/// databases hold, sizes below zero and nulls too, and one such line is no reason to read no other.
+/// A line of a listing, as far as upkeep looks at it. What is missing in it, or is no text, is empty: servers list what
+/// their databases hold, sizes below zero and nulls too, and one such line is no reason to read no other.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ListedItem {
@@ -175,7 +175,7 @@ impl InternalClient {
         }
     }
 
-    /// As [`Self::ask`]; nobody looks at the body of the answer.
+    /// As [`Self::ask`]; the body of the answer is ignored.
     pub async fn tell(&self, ask: &InternalRequest, hoped: &[u16]) -> Result<u16, UnexpectedStatus> {
         let response = self.ask(ask, hoped).await?;
         let status = response.status().as_u16();
@@ -203,7 +203,8 @@ impl InternalClient {
         }
     }
 
-    /// All names of the containers of a queue's account. Where a page cannot be had, `who` says so and goes on with what there is.
+    /// All names of the containers of a queue's account. Where a page cannot be had, the log says so in the name of
+    /// `who`, and the names so far are returned.
     pub async fn queue(&self, account: &str, who: &str) -> Vec<String> {
         let account = EntityPath::account(account);
         let (mut containers, mut marker) = (Vec::new(), String::new());
@@ -221,8 +222,8 @@ impl InternalClient {
         }
     }
 
-    /// The page of a listing behind `marker`, of `limit` rows or as many as servers give; empty when there is no more, or
-    /// nothing to list.
+    /// The page of a listing behind `marker`, of `limit` rows or as many as servers give; empty when there is no more,
+    /// or nothing to list.
     pub async fn page(
         &self,
         path: &EntityPath,
@@ -318,7 +319,8 @@ mod tests {
 
     /// OpenStack's servers list what their databases hold.
     const LISTING: &str = r#"[{"name": "b", "bytes": 3, "hash": "e"},
-        {"name": "b1", "bytes": -7, "hash": null, "content_type": null}, {"subdir": "b/"}, {"name": "b2", "count": -1.5}]"#;
+        {"name": "b1", "bytes": -7, "hash": null, "content_type": null},
+            {"subdir": "b/"}, {"name": "b2", "count": -1.5}]"#;
 
     /// Answers with these statuses, one after the other, and keeps what it was asked.
     struct Scripted(Mutex<Vec<u16>>, Mutex<Vec<String>>);
@@ -354,8 +356,8 @@ mod tests {
             (&[409], Ok(409)),
         ] {
             let (client, scripted) = client(statuses);
-            let told = client.tell(&ask, &[2, 409]).await.map_err(|error| error.status);
-            assert_eq!(told, expected);
+            let response = client.tell(&ask, &[2, 409]).await.map_err(|error| error.status);
+            assert_eq!(response, expected);
             assert_eq!(*scripted.1.lock(), vec!["DELETE /v1/a/c%00"; statuses.len()]);
         }
     }

@@ -1,10 +1,10 @@
-//! Upkeep: what goes on without anyone asking.
+//! Upkeep: background work that no request asks for.
 //!
 //! Comes in: devices, rings, peers, a pace. Goes out: requests to storage services, and devices with
 //! less left to do. Every kind of upkeep is an [`UpkeepJob`] in one frame, [`Daemon`]: the frame knows when
 //! and how fast, the job knows what.
 //! Always holds: a job does one bounded step at a time and may be stopped between any two; nothing is
-//! forgotten until those who must know it have it; one damaged thing costs one line in the log, never
+//! forgotten until every server that must have it has it; one damaged thing costs one line in the log, never
 //! the pass; disks are worked on by threads of their own, one per device.
 //! Deliberately absent: where the configuration is, process handling, formats on disk.
 //!
@@ -15,8 +15,8 @@
 //! | databases that are damaged | `database_auditor.rs` |
 //! | drives that fail | `drive_watch.rs` |
 //! | bytes that rot | `object_auditor/` |
-//! | figures for whoever watches | `recon.rs` |
-//! | to whom, and with what patience | `ring_client.rs` |
+//! | figures for monitoring | `recon.rs` |
+//! | which servers are asked, and how long they are waited for | `ring_client.rs` |
 //! | requests through a gateway of upkeep's own | `internal_client.rs` |
 //! | rows that no container server took at once | `object_updater/` |
 //! | every primary has what the others have | `object_replicator/` |

@@ -4,8 +4,9 @@
 
 use crate::work_share::WorkShare;
 use placement::{Device, Ring};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use vocabulary::Partition;
+use world::network::addresses_of;
 
 /// How other nodes reach this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,9 +49,9 @@ impl LocalServer {
         (self.port == 0 || port == self.port)
             && match host.parse::<IpAddr>() {
                 Ok(address) => self.addresses.contains(&address),
-                Err(_) => (host, self.port)
-                    .to_socket_addrs()
-                    .is_ok_and(|mut found| found.any(|found| self.addresses.contains(&found.ip()))),
+                Err(_) => {
+                    addresses_of(host).is_ok_and(|found| found.iter().any(|found| self.addresses.contains(found)))
+                }
             }
     }
 }

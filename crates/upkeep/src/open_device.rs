@@ -1,8 +1,10 @@
 //! A device that is being worked on: its name, and the thread that does it.
 
 use crate::Disks;
-use crate::faults::ToFault;
-use listing_engine::{DeviceRoot, Kind, Location};
+use crate::faults::{ToFault, run_on};
+use crate::walk::{OpenedDevice, WalkJob};
+use listing_engine::{DeviceRoot, Location};
+use std::io;
 use std::sync::Arc;
 use vocabulary::{Fault, Partition};
 use world::Workers;
@@ -35,15 +37,27 @@ impl OpenDevice {
         })
     }
 
+    /// The device `name` of `disks`, to be walked over from the partitions that `list` finds. What fails is logged.
+    pub(crate) async fn open_with<J: WalkJob<Device = Self, Directory = Partition>>(
+        disks: &mut Disks,
+        daemon: &'static str,
+        name: String,
+        list: impl FnOnce(&DeviceRoot) -> io::Result<Vec<Partition>> + Send + 'static,
+    ) -> OpenedDevice<J> {
+        let Some(device) = Self::open(disks, daemon, name) else {
+            return OpenedDevice::LeftOut;
+        };
+        let root = device.root.clone();
+        let partitions = device.run(move || list(&root)).await;
+        OpenedDevice::Here(device, partitions.unwrap_or_default())
+    }
+
     /// Runs `work` on the device's thread.
     pub(crate) async fn try_run<T: Send + 'static, E: ToFault + Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, Fault> {
-        match self.thread.run(work).await {
-            Ok(done) => done.map_err(|error| error.to_fault()),
-            Err(error) => Err(error.to_fault()),
-        }
+        run_on(&self.thread, work).await
     }
 
     /// Runs `work` on the device's thread. What fails is logged.
@@ -55,15 +69,19 @@ impl OpenDevice {
         done.inspect_err(|fault| tracing::error!("{}: device {}: {fault}", self.daemon, self.name))
             .ok()
     }
-}
 
-/// The databases in these partitions. What cannot be listed is logged.
-pub(crate) async fn databases_in(device: &OpenDevice, kind: Kind, partitions: Vec<Partition>) -> Vec<Location> {
-    let mut databases = vec![];
-    for partition in partitions {
-        let root = device.root.clone();
-        let found = device.run(move || Location::in_partition(&root, kind, partition)).await;
-        databases.extend(found.unwrap_or_default());
+    /// The databases that `list` finds in these partitions. What cannot be listed is logged.
+    pub(crate) async fn databases_in(
+        &self,
+        partitions: impl IntoIterator<Item = Partition>,
+        list: impl Fn(&DeviceRoot, Partition) -> io::Result<Vec<Location>> + Copy + Send + 'static,
+    ) -> Vec<Location> {
+        let mut databases = vec![];
+        for partition in partitions {
+            let root = self.root.clone();
+            let found = self.run(move || list(&root, partition)).await;
+            databases.extend(found.unwrap_or_default());
+        }
+        databases
     }
-    databases
 }

@@ -1,8 +1,8 @@
 //! Another program, run to its end: rsync.
 //!
 //! Always holds: it is ended, with all of its process group, when its time is over, or when this process ends by
-//! [`end_all`]; of what it says a part is kept, however much that is; it is listened to a moment longer than it lives, whoever
-//! else holds its output open.
+//! [`end_all`]; of its output a part is kept, however much that is; its output is read a moment longer than it lives,
+//! even if another process holds it open.
 
 use parking_lot::Mutex;
 use rustix::fd::AsFd;
@@ -18,10 +18,10 @@ use world::Clock;
 
 /// How often a running program is looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long what it has said is still read when it has ended: something that it started and that left its group may hold
-/// its output open for ever.
+/// How long its output is still read when it has ended: a process that it started and that left its group may hold the
+/// output open for ever.
 const LINGER: Duration = Duration::from_secs(3);
-/// Lines of its words that are kept.
+/// Lines of an output that are kept.
 const KEPT: usize = 64;
 /// Bytes of a line that are kept.
 const LINE: usize = 4096;
@@ -34,11 +34,11 @@ static RUNNING: Mutex<Option<Vec<Pid>>> = Mutex::new(Some(Vec::new()));
 /// Ends all programs that this process runs, and lets it start no more: without it, they would go on using drives
 /// that are about to be unmounted.
 pub fn end_all() {
-    // Whoever is starting one just now may hang in it.
+    // A thread that is starting one just now may hang in it.
     let Some(mut running) = RUNNING.try_lock_for(LINGER) else {
         return;
     };
-    // Held meanwhile: nobody waits for them, so that their numbers stay theirs.
+    // Held meanwhile: no thread waits for them, so that their numbers stay theirs.
     for group in running.take().unwrap_or_default() {
         let _ = kill_process_group(group, Signal::KILL);
     }
@@ -46,9 +46,9 @@ pub fn end_all() {
 
 /// What came of it.
 pub(crate) struct Ran {
-    /// What it said, at most [`KEPT`] lines.
-    pub(crate) said: Vec<String>,
-    /// What it complained of, likewise.
+    /// Its output, at most [`KEPT`] lines.
+    pub(crate) output: Vec<String>,
+    /// What it complained of, at most as many lines.
     complaints: Vec<String>,
     status: ExitStatus,
 }
@@ -64,18 +64,18 @@ impl Ran {
 /// Runs a program; blocks.
 pub(crate) fn run(program: &str, arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<Ran, Fault> {
     let (mut child, group) = start(program, arguments)?;
-    let mut words = Words {
-        said: Ear::on(child.stdout.take()),
-        complaints: Ear::on(child.stderr.take()),
+    let mut outputs = Outputs {
+        output: OutputReader::on(child.stdout.take()),
+        complaints: OutputReader::on(child.stderr.take()),
     };
-    let status = wait(program, (&mut child, group), limit, clock, &mut words)?;
+    let status = wait(program, (&mut child, group), limit, clock, &mut outputs)?;
     let ended = clock.elapsed();
-    while !words.are_over() && clock.elapsed().saturating_sub(ended) < LINGER {
-        words.hear();
+    while !outputs.are_over() && clock.elapsed().saturating_sub(ended) < LINGER {
+        outputs.read(clock);
     }
     Ok(Ran {
-        said: words.said.into_lines(),
-        complaints: words.complaints.into_lines(),
+        output: outputs.output.into_lines(),
+        complaints: outputs.complaints.into_lines(),
         status,
     })
 }
@@ -107,7 +107,7 @@ fn wait(
     (child, group): (&mut Child, Pid),
     limit: Duration,
     clock: &dyn Clock,
-    words: &mut Words,
+    outputs: &mut Outputs,
 ) -> Result<ExitStatus, Fault> {
     let has_ended = || {
         waitid(
@@ -118,12 +118,12 @@ fn wait(
     let began = clock.elapsed();
     let in_time = loop {
         match has_ended() {
-            Ok(None) if clock.elapsed().saturating_sub(began) < limit => words.hear(),
+            Ok(None) if clock.elapsed().saturating_sub(began) < limit => outputs.read(clock),
             Ok(None) => break false,
             Ok(Some(_)) | Err(_) => break true,
         }
     };
-    // Its number is nobody else's before it has been waited for.
+    // Its number is that of no other process before it has been waited for.
     let _ = kill_process_group(group, Signal::KILL);
     if let Some(running) = RUNNING.lock().as_mut() {
         running.retain(|other| *other != group);
@@ -137,54 +137,54 @@ fn wait(
     }
 }
 
-/// What a program says, as far as it is kept.
-struct Words {
-    said: Ear<ChildStdout>,
-    complaints: Ear<ChildStderr>,
+/// The outputs of a program, as far as they are kept.
+struct Outputs {
+    output: OutputReader<ChildStdout>,
+    complaints: OutputReader<ChildStderr>,
 }
 
-impl Words {
+impl Outputs {
     /// Takes what there is, or waits a moment for more.
-    fn hear(&mut self) {
-        // Both, lest one that is full holds the program up.
-        let heard = self.said.hear() | self.complaints.hear();
-        if !heard {
-            std::thread::sleep(LOOK);
+    fn read(&mut self, clock: &dyn Clock) {
+        // Both, so that one that is full does not hold the program up.
+        let is_more = self.output.read() | self.complaints.read();
+        if !is_more {
+            clock.block(LOOK);
         }
     }
 
     fn are_over(&self) -> bool {
-        self.said.output.is_none() && self.complaints.output.is_none()
+        self.output.source.is_none() && self.complaints.source.is_none()
     }
 }
 
 /// One of its outputs.
-struct Ear<R> {
+struct OutputReader<R> {
     /// Until its end.
-    output: Option<R>,
+    source: Option<R>,
     /// The line that has not ended.
     line: Vec<u8>,
     kept: Vec<String>,
 }
 
-impl<R: Read + AsFd> Ear<R> {
+impl<R: Read + AsFd> OutputReader<R> {
     /// On an output, which is never waited for.
-    fn on(output: Option<R>) -> Self {
+    fn on(source: Option<R>) -> Self {
         Self {
-            output: output.filter(|output| ioctl_fionbio(output, true).is_ok()),
+            source: source.filter(|source| ioctl_fionbio(source, true).is_ok()),
             line: vec![],
             kept: vec![],
         }
     }
 
     /// Takes a piece; whether there was any.
-    fn hear(&mut self) -> bool {
+    fn read(&mut self) -> bool {
         let mut piece = [0; PIECE];
-        match self.output.as_mut().map(|output| output.read(&mut piece)) {
+        match self.source.as_mut().map(|source| source.read(&mut piece)) {
             Some(Ok(length @ 1..)) => self.take(&piece[..length]),
             Some(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
             Some(Err(error)) if error.kind() == ErrorKind::WouldBlock => return false,
-            Some(Ok(0) | Err(_)) => self.output = None,
+            Some(Ok(0) | Err(_)) => self.source = None,
             None => return false,
         }
         true
@@ -236,7 +236,7 @@ mod tests {
         // It has ended; what it left behind holds its output open.
         let ran = sh("echo done; sleep 60 &", Duration::from_secs(50)).unwrap();
         assert_eq!(
-            (ran.said, began.elapsed() < Duration::from_secs(30)),
+            (ran.output, began.elapsed() < Duration::from_secs(30)),
             (vec!["done".into()], true)
         );
     }
@@ -248,7 +248,7 @@ mod tests {
         let ran = sh(left, Duration::from_secs(50)).unwrap();
         assert!(began.elapsed() < Duration::from_secs(30));
         assert!(ran.failure().is_none() && ran.complaints == ["half"]);
-        let pid = ran.said[0].parse().ok().and_then(Pid::from_raw).unwrap();
+        let pid = ran.output[0].parse().ok().and_then(Pid::from_raw).unwrap();
         rustix::process::kill_process(pid, Signal::KILL).unwrap();
     }
 
@@ -260,7 +260,7 @@ mod tests {
         );
         let ran = ran.unwrap();
         assert_eq!(
-            (ran.said.len(), ran.said[0].len(), ran.said[1].as_str()),
+            (ran.output.len(), ran.output[0].len(), ran.output[1].as_str()),
             (KEPT, LINE, "1")
         );
         let (status, why) = ran.failure().unwrap();

@@ -1,4 +1,4 @@
-//! Recon figures: what upkeep tells whoever watches the cluster.
+//! Recon figures: what upkeep reports for monitoring.
 //!
 //! OpenStack's daemons keep their figures as JSON in `recon_cache_path`: `object.recon`,
 //! `container.recon` and `account.recon`; `swift-recon` and the recon filter read them. [`ReconWriter::note`]
@@ -6,11 +6,12 @@
 //! has that name, anything else takes the place of what was there.
 //! Always holds: a reader sees a whole file, the old or the new one; OpenStack's daemons may write the
 //! same file at the same time (their lock is taken); whatever goes wrong costs one line in the log until
-//! it works again, never the work that was to be told of.
+//! it works again, never the work that the figures are about.
 //! Deliberately absent: reading for answers.
 
-use crate::faults::ToFault;
+use crate::faults::{ToFault, run_on};
 use durable_fs::write_file_atomically;
+use listing_engine::Kind;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::io;
@@ -44,6 +45,14 @@ pub enum ReconFile {
 }
 
 impl ReconFile {
+    /// The figures of the databases of a kind.
+    pub(crate) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Account => Self::Account,
+            Kind::Container => Self::Container,
+        }
+    }
+
     /// The name of its file.
     pub fn file(self) -> &'static str {
         match self {
@@ -68,7 +77,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     thread: Option<Arc<Workers>>,
-    /// The log has been told that figures cannot be written.
+    /// The log has a line that figures cannot be written.
     troubled: bool,
 }
 
@@ -87,13 +96,13 @@ impl ReconWriter {
         let Value::Object(figures) = figures else {
             return tracing::error!("figures for {} that are no dictionary: dropped", cache.file());
         };
+        self.0.judge(cache, self.write(cache, figures).await);
+    }
+
+    async fn write(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), Fault> {
+        let thread = self.thread().map_err(|error| error.to_fault())?;
         let shared = self.0.clone();
-        let written = match self.thread() {
-            Ok(thread) => thread.run(move || shared.write(cache, figures)).await,
-            Err(error) => Ok(Err(error.to_fault())),
-        };
-        self.0
-            .judge(cache, written.unwrap_or_else(|error| Err(error.to_fault())));
+        run_on(&thread, move || shared.write(cache, figures)).await
     }
 
     fn thread(&self) -> io::Result<Arc<Workers>> {

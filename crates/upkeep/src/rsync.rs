@@ -3,7 +3,7 @@
 //! Always holds: it runs on threads of its own, so that a peer that stalls holds up no disk; it is
 //! ended by its own time-outs, which are always given, or else when it takes longer than any transfer should.
 
-use crate::faults::ToFault;
+use crate::faults::run_on;
 use crate::program::run;
 use placement::Device;
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub struct RsyncOptions {
 }
 
 /// Calls it, a few at a time.
-pub(crate) struct Rsync {
+pub(crate) struct DatabaseRsync {
     world: World,
     options: RsyncOptions,
     parallel: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Rsync {
     threads: OnceLock<Option<Arc<Workers>>>,
 }
 
-impl Rsync {
+impl DatabaseRsync {
     /// At most `parallel` at a time.
     pub(crate) fn new(world: World, options: RsyncOptions, parallel: usize) -> Self {
         Self {
@@ -61,8 +61,7 @@ impl Rsync {
         let length = self.world.files.info(file).map_or(0, |info| info.size);
         let limit = self.options.connect + self.options.stall + Duration::from_secs(length / SLOWEST);
         let clock = self.world.clock.clone();
-        let done = threads.run(move || call(&arguments, limit, &*clock)).await;
-        done.unwrap_or_else(|error| Err(error.to_fault()))
+        run_on(threads, move || call(&arguments, limit, &*clock)).await
     }
 
     fn arguments(&self, file: &Path, node: &Device, name: &str, other_region: bool) -> Vec<OsString> {
@@ -118,14 +117,14 @@ pub(crate) fn module(template: &str, node: &Device) -> String {
 mod tests {
     use super::*;
 
-    fn rsync(module: &str, compress: bool) -> Rsync {
+    fn rsync(module: &str, compress: bool) -> DatabaseRsync {
         let options = RsyncOptions {
             module: module.into(),
             compress,
             connect: Duration::from_millis(500),
             stall: Duration::from_secs(10),
         };
-        Rsync::new(World::real(), options, 1)
+        DatabaseRsync::new(World::real(), options, 1)
     }
 
     /// The command lines are those of OpenStack Swift's replicator.
@@ -137,7 +136,7 @@ mod tests {
             device: "sdb4".into(),
             ..Device::default()
         };
-        let line = |rsync: &Rsync, node: &Device, far| {
+        let line = |rsync: &DatabaseRsync, node: &Device, far| {
             let words = rsync.arguments(Path::new("/srv/sda/tmp/x.db"), node, "id-sda", far);
             words
                 .iter()

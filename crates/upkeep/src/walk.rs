@@ -1,22 +1,26 @@
 //! The walk over this server's devices: device → partition → suffix → item.
 //!
-//! A [`WalkJob`] says what there is (devices, the directories on one, the items in a directory) and what is done with an
-//! item; [`DeviceWalk`] knows the order and what is left of a pass. A step of a job opens one device, lists some
-//! directories of one level, or works on some items at the same time.
-//! Always holds: devices come one after the other, and directories depth first, so that what is listed but not worked on
-//! is one directory per level; a walk may be stopped between any two steps and goes on there; an item that is not
+//! A [`WalkJob`] says what there is (devices, the directories on one, the items in a directory) and what is done with
+//! an item; [`WalkState`] knows the order and what is left of a pass. A step of a job opens one device, lists some
+//! directories of one level, or works on some items at the same time. Every [`WalkJob`] is an [`UpkeepJob`].
+//! Always holds: devices come one after the other, and directories depth first, so that what is listed but not worked
+//! on is one directory per level; a walk may be stopped between any two steps and goes on there; an item that is not
 //! finished is the next that is worked on; a directory that cannot be listed costs its content, not the pass.
-//! Deliberately absent: pace (`frame.rs`), positions that outlive the process (`object_auditor/position.rs`). Two jobs go
-//! another way: the object-updater has one batch from all devices in work while it reads the next, and the
+//! Deliberately absent: pace (`frame.rs`), positions that outlive the process (`object_auditor/position.rs`). Two jobs
+//! go another way: the object-updater has one batch from all devices in work while it reads the next, and the
 //! object-replicator takes partitions of all devices in turns.
 
-use crate::UpkeepStep;
+use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use futures_util::future::join_all;
+use serde_json::Value;
 use std::collections::VecDeque;
+use std::time::Duration;
+use telemetry::Statsd;
+use world::World;
 
 /// A job that walks over devices.
 #[async_trait::async_trait]
-pub(crate) trait WalkJob: Send + Sync + Sized {
+pub(crate) trait WalkJob: KeepsWalk + Send + Sync + Sized + 'static {
     /// An open device; cheap to clone.
     type Device: Clone + Send + Sync;
     /// A directory that is listed before what is in it comes: a partition, or a suffix.
@@ -26,11 +30,10 @@ pub(crate) trait WalkJob: Send + Sync + Sized {
     /// What came of working on an item.
     type Outcome: Send;
 
-    /// Where the walk is kept between steps.
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>>;
-
     /// Begins a pass: the names of its devices, in order.
-    async fn begin(&mut self) -> Vec<String>;
+    async fn begin(&mut self) -> Vec<String> {
+        self.state_mut().disks.names().await
+    }
 
     /// Opens a device, if it is this job's. What goes wrong is logged here.
     async fn open(&mut self, name: String) -> OpenedDevice<Self>;
@@ -40,13 +43,8 @@ pub(crate) trait WalkJob: Send + Sync + Sized {
         1
     }
 
-    /// What is in these directories; `left` are those of the same level that come after them.
-    async fn list(
-        &mut self,
-        device: &Self::Device,
-        directories: Vec<Self::Directory>,
-        left: &VecDeque<Self::Directory>,
-    ) -> DirectoryContents<Self>;
+    /// What is in these directories.
+    async fn list(&mut self, device: &Self::Device, directories: Vec<Self::Directory>) -> DirectoryContents<Self>;
 
     /// Items that are worked on at the same time.
     fn items_at_once(&self) -> usize {
@@ -62,8 +60,23 @@ pub(crate) trait WalkJob: Send + Sync + Sized {
     /// All of the device has been worked on.
     fn close(&mut self, _device: Self::Device) {}
 
-    /// All devices have been worked on.
-    async fn end(&mut self) {}
+    /// A step took so long; after the last one of a pass, all devices have been worked on.
+    async fn stepped(&mut self, _took: Duration, _is_last: bool) {}
+
+    /// See [`UpkeepJob::due`].
+    fn due_for_items(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Takes the job's metrics from now on.
+    fn send_metrics_to(&mut self, statsd: Statsd) {
+        self.state_mut().statsd = statsd;
+    }
+
+    /// See [`UpkeepJob::figures`].
+    fn pass_figures(&self, _pass: &PassProgress) -> Option<(ReconFile, Value)> {
+        None
+    }
 }
 
 /// What opening a device gave.
@@ -125,8 +138,66 @@ impl ItemCount {
 
 const FAILED: UpkeepStep = UpkeepStep::Did { done: 0, failed: 1 };
 
+/// Has a walk, in its field `state`: see [`keeps_walk`].
+pub(crate) trait KeepsWalk: Sized {
+    /// What is kept between steps.
+    fn state(&self) -> &WalkState<Self>
+    where
+        Self: WalkJob;
+
+    /// The same, to be changed.
+    fn state_mut(&mut self) -> &mut WalkState<Self>
+    where
+        Self: WalkJob;
+}
+
+/// Implements [`KeepsWalk`] for jobs.
+macro_rules! keeps_walk {
+    ($job:ty) => {
+        impl crate::walk::KeepsWalk for $job {
+            fn state(&self) -> &crate::walk::WalkState<Self> {
+                &self.state
+            }
+
+            fn state_mut(&mut self) -> &mut crate::walk::WalkState<Self> {
+                &mut self.state
+            }
+        }
+    };
+}
+pub(crate) use keeps_walk;
+
+/// What every walk has.
+pub(crate) struct WalkState<J: WalkJob> {
+    /// The daemon, as in `[object-auditor]`.
+    pub(crate) daemon: &'static str,
+    /// The devices that are walked over.
+    pub(crate) disks: Disks,
+    /// Takes the job's metrics.
+    pub(crate) statsd: Statsd,
+    /// `None` between passes.
+    walk: Option<DeviceWalk<J>>,
+}
+
+impl<J: WalkJob> WalkState<J> {
+    /// Of `daemon`, over the devices of `disks`, from the beginning.
+    pub(crate) fn new(daemon: &'static str, disks: Disks) -> Self {
+        Self {
+            daemon,
+            disks,
+            statsd: Statsd::default(),
+            walk: None,
+        }
+    }
+
+    /// The outside that the devices are part of.
+    pub(crate) fn world(&self) -> &World {
+        self.disks.world()
+    }
+}
+
 /// What is left of a pass.
-pub(crate) struct DeviceWalk<J: WalkJob> {
+struct DeviceWalk<J: WalkJob> {
     devices: VecDeque<String>,
     device: Option<J::Device>,
     /// Directories that are not listed yet, the deepest level last.
@@ -134,18 +205,39 @@ pub(crate) struct DeviceWalk<J: WalkJob> {
     items: VecDeque<J::Item>,
 }
 
-/// The next step of a job's walk.
-pub(crate) async fn step<J: WalkJob>(job: &mut J) -> UpkeepStep {
-    let mut walk = match job.walk().take() {
-        Some(walk) => walk,
-        None => DeviceWalk::over(job.begin().await),
-    };
-    let step = walk.advance(job).await;
-    match step {
-        UpkeepStep::PassOver => job.end().await,
-        UpkeepStep::Did { .. } => *job.walk() = Some(walk),
+#[async_trait::async_trait]
+impl<J: WalkJob> UpkeepJob for J {
+    fn name(&self) -> &'static str {
+        self.state().daemon
     }
-    step
+
+    async fn step(&mut self) -> UpkeepStep {
+        let clock = self.state().world().clock.clone();
+        let began = clock.elapsed();
+        let mut walk = match self.state_mut().walk.take() {
+            Some(walk) => walk,
+            None => DeviceWalk::over(self.begin().await),
+        };
+        let step = walk.advance(self).await;
+        let is_last = step == UpkeepStep::PassOver;
+        if !is_last {
+            self.state_mut().walk = Some(walk);
+        }
+        self.stepped(clock.elapsed().saturating_sub(began), is_last).await;
+        step
+    }
+
+    fn due(&mut self) -> Duration {
+        self.due_for_items()
+    }
+
+    fn set_statsd(&mut self, statsd: Statsd) {
+        self.send_metrics_to(statsd);
+    }
+
+    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
+        self.pass_figures(pass)
+    }
 }
 
 impl<J: WalkJob> DeviceWalk<J> {
@@ -173,7 +265,7 @@ impl<J: WalkJob> DeviceWalk<J> {
         };
         let count = job.listed_at_once().clamp(1, level.len());
         let directories = level.drain(..count).collect();
-        match job.list(&device, directories, level).await {
+        match job.list(&device, directories).await {
             DirectoryContents::Directories(found) => self.levels.push(found.into()),
             DirectoryContents::Items(found) => self.items = found.into(),
             DirectoryContents::Failed => return FAILED,
@@ -238,11 +330,12 @@ mod tests {
 
     /// Two devices with two partitions of two suffixes, which have an item each; the items of the first partition need
     /// two steps. Device `gone` loses its second partition.
-    #[derive(Default)]
     struct Recording {
-        walk: Option<DeviceWalk<Self>>,
+        state: WalkState<Self>,
         log: Vec<String>,
     }
+
+    keeps_walk!(Recording);
 
     #[async_trait::async_trait]
     impl WalkJob for Recording {
@@ -250,10 +343,6 @@ mod tests {
         type Directory = String;
         type Item = (String, bool);
         type Outcome = String;
-
-        fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-            &mut self.walk
-        }
 
         async fn begin(&mut self) -> Vec<String> {
             ["sda", "not-mine", "gone", "broken"].map(String::from).to_vec()
@@ -267,14 +356,9 @@ mod tests {
             }
         }
 
-        async fn list(
-            &mut self,
-            device: &String,
-            directories: Vec<String>,
-            left: &VecDeque<String>,
-        ) -> DirectoryContents<Self> {
+        async fn list(&mut self, device: &String, directories: Vec<String>) -> DirectoryContents<Self> {
             let directory = directories.concat();
-            self.log.push(format!("{device}/{directory}+{}", left.len()));
+            self.log.push(format!("{device}/{directory}"));
             match (device.as_str(), directory.as_str()) {
                 ("gone", "1") => DirectoryContents::DeviceGone,
                 ("sda", "1") => DirectoryContents::Failed,
@@ -304,15 +388,18 @@ mod tests {
 
     #[tokio::test]
     async fn directories_come_depth_first_and_an_unfinished_item_goes_on() {
-        let mut job = Recording::default();
+        let mut job = Recording {
+            state: WalkState::new("recording", Disks::new(World::real(), "/nowhere", false)),
+            log: vec![],
+        };
         let (mut done, mut failed) = (0, 0);
-        while let UpkeepStep::Did { done: d, failed: f } = step(&mut job).await {
+        while let UpkeepStep::Did { done: d, failed: f } = job.step().await {
             (done, failed) = (done + d, failed + f);
         }
-        let expected = "sda/0+1 sda/0/a+1 0/a 0/a sda/0/b+0 0/b sda/1+0 -sda \
-                        gone/0+1 gone/0/a+1 0/a 0/a gone/0/b+0 0/b gone/1+0 -gone";
+        let expected = "sda/0 sda/0/a 0/a 0/a sda/0/b 0/b sda/1 -sda \
+                        gone/0 gone/0/a 0/a 0/a gone/0/b 0/b gone/1 -gone";
         assert_eq!(job.log.join(" "), expected);
         assert_eq!((done, failed), (6, 3));
-        assert!(job.walk.is_none(), "the next step begins anew");
+        assert!(job.state.walk.is_none(), "the next step begins anew");
     }
 }

@@ -73,7 +73,7 @@ async fn changes_are_reported_once() {
     let broker = container(&site.device(), "AUTH_t", "c");
     add(&broker, "o", 3);
     assert_eq!(pass(&mut site.updater).await, (1, 0));
-    let mut headers: Vec<_> = site.fake.told.lock()[0]
+    let mut headers: Vec<_> = site.fake.received.lock()[0]
         .1
         .iter()
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
@@ -106,7 +106,7 @@ async fn changes_are_reported_once() {
 
 /// An account's replicas may have overwritten each other's figures since.
 #[tokio::test]
-async fn recent_figures_are_told_again() {
+async fn recent_figures_are_sent_again() {
     let mut site = Site::with_recon(Duration::ZERO, Duration::from_secs(4));
     add(&container(&site.device(), "AUTH_t", "c"), "o", 3);
     assert_eq!(pass(&mut site.updater).await, (1, 0));
@@ -119,7 +119,7 @@ async fn recent_figures_are_told_again() {
 
 /// Long enough for the files' times to be trusted: the second pass opens nothing, the third notices.
 #[tokio::test]
-async fn what_is_settled_is_noticed_when_it_changes() {
+async fn what_is_reported_is_noticed_when_it_changes() {
     let mut site = Site::new(Duration::ZERO);
     let broker = container(&site.device(), "AUTH_t", "c");
     assert_eq!(pass(&mut site.updater).await, (1, 0));
@@ -167,7 +167,7 @@ async fn a_container_whose_account_nobody_knows_is_quarantined() {
 }
 
 #[tokio::test]
-async fn an_account_that_cannot_be_told_is_left_in_peace() {
+async fn an_account_that_cannot_be_updated_is_left_in_peace() {
     let mut site = Site::new(Duration::from_secs(60));
     container(&site.device(), "AUTH_t", "c");
     for device in ["sd0", "sd1", "sd2"] {
@@ -180,7 +180,7 @@ async fn an_account_that_cannot_be_told_is_left_in_peace() {
 }
 
 #[tokio::test]
-async fn an_account_that_cannot_be_told_again_is_left_in_peace() {
+async fn an_account_that_cannot_be_updated_again_is_left_in_peace() {
     let mut site = Site::with_recon(Duration::from_secs(60), Duration::from_secs(60));
     container(&site.device(), "AUTH_t", "c");
     assert_eq!(pass(&mut site.updater).await, (1, 0));

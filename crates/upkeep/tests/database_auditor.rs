@@ -74,7 +74,7 @@ async fn damaged_databases_go_to_quarantine() {
         std::fs::write(&bad[1], "").unwrap();
         let whole = std::fs::read(&bad[2]).unwrap();
         std::fs::write(&bad[2], &whole[..whole.len() / 2]).unwrap();
-        // Every page but the first: nobody who only reads the statistics row notices.
+        // Every page but the first: a reader of the statistics row alone does not notice.
         let mut spoilt = std::fs::read(&bad[3]).unwrap();
         let page = 4096;
         let last = spoilt.len() - page;

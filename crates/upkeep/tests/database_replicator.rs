@@ -154,8 +154,8 @@ impl Cluster {
     }
 
     fn hashes(&self) -> Vec<String> {
-        let told = |device: &String| self.open(device).unwrap().replication_info().unwrap().summary.hash;
-        self.places().0.iter().map(told).collect()
+        let hash = |device: &String| self.open(device).unwrap().replication_info().unwrap().summary.hash;
+        self.places().0.iter().map(hash).collect()
     }
 
     fn equal(&self) -> bool {
@@ -256,7 +256,8 @@ async fn a_lost_database_and_one_that_is_far_behind_are_sent_whole() {
         .unwrap();
     let behind = cluster.make(&primaries[1], cluster.partition());
     behind.commit_batch(&rows([500])).unwrap();
-    // The replica that was behind has every row after the first pass, but may have to offer all 201 to the others, 30 in a
+    // The replica that was behind has every row after the first pass, but may have to offer all 201 to the others, 30
+    // in a
     // pass, before it comes to the one that they lack.
     for _ in 0..8 {
         cluster.pass().await;

@@ -100,7 +100,7 @@ fn hash_of(file: &Path) -> String {
 }
 
 #[tokio::test]
-async fn rotten_bytes_go_to_quarantine_and_replication_is_told() {
+async fn rotten_bytes_go_to_quarantine_and_replication_is_notified() {
     let site = Site::new();
     let (good, rotten) = (site.put("good", b"hello"), site.put("rotten", b"hello"));
     std::fs::write(&rotten, b"jello").unwrap();
@@ -232,7 +232,7 @@ async fn a_long_body_is_read_in_pieces_that_are_paid_for() {
     assert_eq!(due, Duration::from_millis(500));
 }
 
-/// Three container servers, each of which answers as told.
+/// Three container servers, each of which answers as configured.
 async fn dark(action: DarkDataAction, grace_age: Duration, rows: [Option<&str>; 3]) -> (Site, PathBuf) {
     let site = Site::new();
     let file = site.put("o", b"hello");

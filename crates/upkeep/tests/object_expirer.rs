@@ -1,5 +1,5 @@
-//! The expirer over a queue that a gateway of this test lists, and container servers that write down what
-//! they are told.
+//! The expirer over a queue that a gateway of this test lists, and container servers that record what
+//! they are sent.
 //!
 //! What is expected here was seen with OpenStack Swift 2.38.3's expirer, given the same queue and answers,
 //! but for the rows: they are taken out with one UPDATE for each container.
@@ -100,7 +100,7 @@ impl Cluster {
     }
 }
 
-/// Object servers that take deletions in lots.
+/// Object servers that take deletions in batches.
 #[derive(Default)]
 struct Servers {
     /// What they answer about an object instead of 204, and on a device.
@@ -109,8 +109,8 @@ struct Servers {
     are_foreign: bool,
     /// They begin to answer, and never end.
     stall: bool,
-    /// Devices and what they were asked, the empty lots left out.
-    told: Mutex<Vec<(String, Vec<OneDelete>)>>,
+    /// Devices and what they were asked, the empty batches left out.
+    received: Mutex<Vec<(String, Vec<OneDelete>)>>,
 }
 
 #[async_trait::async_trait]
@@ -123,8 +123,8 @@ impl Service for Servers {
         };
         let asked = decode(&call.body.collect(1 << 20).await.unwrap()).unwrap();
         let status = |one: &OneDelete| {
-            let told = self.answers.get(&(one.path.object.as_deref().unwrap(), &*device));
-            told.copied().unwrap_or(204)
+            let answer = self.answers.get(&(one.path.object.as_deref().unwrap(), &*device));
+            answer.copied().unwrap_or(204)
         };
         let mut response = Response::new(Body::whole(encode_statuses(
             &asked.iter().map(status).collect::<Vec<_>>(),
@@ -137,7 +137,7 @@ impl Service for Servers {
             response = Response::new(Body::stream(silence, Some(100)));
         }
         if !asked.is_empty() {
-            self.told.lock().push((device.to_string(), asked));
+            self.received.lock().push((device.to_string(), asked));
         }
         response
     }
@@ -246,7 +246,7 @@ async fn a_time_with_a_zero_too_many_hides_no_task_behind_it() {
 
 #[tokio::test]
 async fn what_cannot_be_found_is_looked_for_until_it_is_too_old() {
-    for (status, seconds, settled) in [
+    for (status, seconds, done) in [
         (404, 100, false),
         (412, 100, false),
         (409, 100, true),
@@ -261,14 +261,10 @@ async fn what_cannot_be_found_is_looked_for_until_it_is_too_old() {
             &[("/v1/a/c/o", status)],
             |_| {},
         );
-        let expected = if settled { (1, 0) } else { (0, 1) };
+        let expected = if done { (1, 0) } else { (0, 1) };
         assert_eq!(pass(&mut site.expirer).await, expected, "{status} {seconds}");
-        assert_eq!(
-            site.fake.lines().len(),
-            if settled { 3 } else { 0 },
-            "{status} {seconds}"
-        );
-        let oldest = (!settled).then(|| Timestamp::from_seconds(due));
+        assert_eq!(site.fake.lines().len(), if done { 3 } else { 0 }, "{status} {seconds}");
+        let oldest = (!done).then(|| Timestamp::from_seconds(due));
         assert_eq!(site.expirer.oldest(), oldest, "{status} {seconds}");
     }
     let due = ago(100);
@@ -350,7 +346,7 @@ async fn delayed_objects_stay_and_shares_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn what_all_servers_take_in_lots_does_not_go_through_the_gateway() {
+async fn what_all_servers_take_in_batches_does_not_go_through_the_gateway() {
     let due = ago(100);
     let rows: Vec<(String, &str)> = (0..150)
         .map(|number| (format!("{due}-a/c/{number:03}"), "text/plain"))
@@ -360,16 +356,16 @@ async fn what_all_servers_take_in_lots_does_not_go_through_the_gateway() {
     assert_eq!(pass(&mut site.expirer).await, (150, 0));
     assert!(site.cluster.deleted.lock().is_empty());
     assert_eq!(site.fake.lines().len(), 3);
-    let told = std::mem::take(&mut *servers.told.lock());
+    let received = std::mem::take(&mut *servers.received.lock());
     let mut asked: Vec<(&str, String)> = vec![];
-    for (device, lot) in &told {
-        assert!(lot.len() <= 128);
-        asked.extend(lot.iter().map(|one| (device.as_str(), one.path.path())));
+    for (device, batch) in &received {
+        assert!(batch.len() <= 128);
+        asked.extend(batch.iter().map(|one| (device.as_str(), one.path.path())));
     }
     asked.sort();
     asked.dedup();
-    assert_eq!((asked.len(), told.len()), (450, 6));
-    let headers: BTreeMap<&str, &str> = told[0].1[0].headers.iter().map(|(k, v)| (&**k, &**v)).collect();
+    assert_eq!((asked.len(), received.len()), (450, 6));
+    let headers: BTreeMap<&str, &str> = received[0].1[0].headers.iter().map(|(k, v)| (&**k, &**v)).collect();
     let time = format!("{due}.00000");
     for (name, value) in [
         ("x-timestamp", time.as_str()),
@@ -382,7 +378,7 @@ async fn what_all_servers_take_in_lots_does_not_go_through_the_gateway() {
     assert!(headers["x-container-device"].starts_with("sd") && headers.contains_key("x-container-partition"));
 }
 
-/// The gateway is asked as if nobody had tried, and its word counts.
+/// The gateway is asked as if no batch had been sent, and its word counts.
 #[tokio::test]
 async fn what_is_not_as_usual_is_left_to_the_gateway() {
     let due = ago(100);
@@ -422,7 +418,7 @@ async fn what_is_not_as_usual_is_left_to_the_gateway() {
     let mut all = with_servers(site(&rows, &answers, |_| {}), &foreign);
     assert_eq!(pass(&mut all.expirer).await, (4, 2));
     assert_eq!(through_the_gateway(&all).len(), 6);
-    assert!(foreign.told.lock().is_empty());
+    assert!(foreign.received.lock().is_empty());
 }
 
 /// The whole body of the next request on a connection; `None` when there is no more.
@@ -444,7 +440,7 @@ async fn next_body(connection: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// An object server that hangs up on the first lot that asks for something; how many deletions each that came had.
+/// An object server that hangs up on the first batch that asks for something; how many deletions each that came had.
 async fn hangs_up_once(listener: TcpListener, came: Arc<Mutex<Vec<usize>>>) {
     loop {
         let mut connection = BufReader::new(listener.accept().await.unwrap().0);
@@ -466,7 +462,7 @@ async fn hangs_up_once(listener: TcpListener, came: Arc<Mutex<Vec<usize>>>) {
 }
 
 #[tokio::test]
-async fn a_lot_is_sent_again_when_its_connection_is_hung_up() {
+async fn a_batch_is_sent_again_when_its_connection_is_hung_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut builder = RingBuilder::new(4, 1.0, 1).unwrap();
     let device = Device {
@@ -510,6 +506,6 @@ async fn servers_that_stall_in_their_answer_are_given_up() {
     assert_eq!(pass(&mut site.expirer).await, (1, 0));
     assert!((patience..patience * 2).contains(&began.elapsed()));
     // The gateway did it.
-    assert!(!servers.told.lock().is_empty());
+    assert!(!servers.received.lock().is_empty());
     assert_eq!(site.cluster.deleted.lock().len(), 1);
 }

@@ -79,13 +79,13 @@ async fn a_record_goes_to_all_primaries_and_away() {
     let (put, delete) = (site.place(0), site.place(1));
     assert_eq!(pass(&mut site.updater).await, (2, 0));
     {
-        let told = site.fake.told.lock();
-        let (_, headers) = told.iter().find(|(line, _)| line.ends_with("/a/c/o")).unwrap();
+        let received = site.fake.received.lock();
+        let (_, headers) = received.iter().find(|(line, _)| line.ends_with("/a/c/o")).unwrap();
         let text = |name: &str| headers[name].to_str().unwrap();
         assert_eq!((text("x-size"), text("x-timestamp")), ("3", "1700000000.12345"));
         assert_eq!(text("x-backend-accept-redirect"), "true");
         assert!(text("user-agent").starts_with("object-updater "));
-        let (_, headers) = told.iter().find(|(line, _)| line.starts_with("DELETE")).unwrap();
+        let (_, headers) = received.iter().find(|(line, _)| line.starts_with("DELETE")).unwrap();
         assert_eq!(headers["x-backend-storage-policy-index"], "0");
     }
     // In OpenStack's ring of the same size: the same partitions.
@@ -199,8 +199,8 @@ async fn rows_for_one_container_travel_together() {
     let records = several(&site, 5);
     assert_eq!(pass(&mut site.updater).await, (5, 0));
     {
-        let told = site.fake.told.lock();
-        let (_, headers) = told.first().unwrap();
+        let received = site.fake.received.lock();
+        let (_, headers) = received.first().unwrap();
         assert_eq!(headers["x-timestamp"], "1700000000.12345");
         assert_eq!(headers["x-backend-storage-policy-index"], "0");
     }
@@ -214,7 +214,8 @@ async fn rows_for_one_container_travel_together() {
     assert!(records.iter().all(|record| !record.exists()));
 }
 
-/// As after a time in which no container server could be told: each device with a replica of an object keeps its row.
+/// As after a time in which no container server could be reached: each device with a replica of an object keeps its
+/// row.
 #[tokio::test]
 async fn rows_of_all_devices_travel_together_each_once() {
     let mut site = Site::new();
@@ -275,7 +276,7 @@ async fn a_server_without_update_gets_the_rows_one_by_one() {
     let records = several(&site, 4);
     site.refuse("sd1", 405, None);
     assert_eq!(pass(&mut site.updater).await, (0, 4));
-    // Three were told of the batch, the one that refused of each row.
+    // Three were sent the batch, the one that refused of each row.
     let lines = site.fake.lines();
     assert_eq!(lines.iter().filter(|line| line.starts_with("UPDATE")).count(), 3);
     assert_eq!(

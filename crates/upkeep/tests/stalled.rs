@@ -3,16 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
 use futures_util::StreamExt;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, StatusCode};
 use listing_server::{ListingServer, ListingServerOptions, Reserve};
 use object_engine::{EngineError, ObjectEngine};
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
-use peer::{Address, Body, DATABASE_HEADER, PartitionTarget, RawCall, Service, deletes};
+use peer::message::{DeleteObjects, Message, ReplicateDatabase, RequestContext, RowChange, UpdateContainer};
+use peer::{Body, Call, PartitionTarget, Service, Target};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use vocabulary::{HashPrefix, Partition, Policies};
+use vocabulary::{EntityPath, HashPrefix, Partition, Policies, Timestamp};
 use world::World;
 
 /// How long a storage server waits for the rest of a body.
@@ -25,30 +26,19 @@ fn half(beginning: &'static str) -> Body {
     Body::stream(begun.chain(futures_util::stream::pending()), Some(1000))
 }
 
-fn call(method: &Method, body: Body) -> RawCall {
-    let address = match method.as_str() {
-        "UPDATE" => Address::parse(method, "/sda/0/a/c").unwrap(),
-        _ => Address::Partition(PartitionTarget {
-            device: "sda".into(),
-            partition: Partition(0),
-            rest: HASH.into(),
-        }),
-    };
-    let mut headers = HeaderMap::new();
-    headers.insert("x-timestamp", HeaderValue::from_static("1700000000.00000"));
-    RawCall {
-        method: method.clone(),
-        address,
-        query: String::new(),
-        headers,
-        body,
-        interim: None,
+/// The partition directory or the database that the request is about.
+fn target() -> PartitionTarget {
+    PartitionTarget {
+        device: "sda".into(),
+        partition: Partition(0),
+        rest: HASH.into(),
     }
 }
 
-async fn refuses_in_time(server: &dyn Service, call: RawCall) {
-    let (began, case) = (Instant::now(), call.method.clone());
-    let answer = server.call(call.into()).await;
+async fn refuses_in_time(server: &dyn Service, message: impl Into<Message>, body: Body) {
+    let call = Call::new(RequestContext::default(), message).with_body(body);
+    let (began, case) = (Instant::now(), call.message.method());
+    let answer = server.call(call).await;
     let took = began.elapsed();
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{case}");
     assert!(took >= PATIENCE && took < PATIENCE * 2, "{case}: {took:?}");
@@ -69,14 +59,24 @@ fn listing_server(devices: &Path) -> Arc<ListingServer> {
 async fn a_listing_server_is_not_held_by_half_a_body() {
     let devices = tempfile::tempdir().unwrap();
     let server = listing_server(devices.path());
-    let replicate = Method::from_bytes(b"REPLICATE").unwrap();
-    for method in [&replicate, &Method::from_bytes(b"UPDATE").unwrap()] {
-        refuses_in_time(&*server, call(method, half("[\"sync\", "))).await;
-    }
-    let mut database = call(&replicate, half("SQLite format 3\0"));
+    let update = UpdateContainer {
+        change: RowChange::Batch,
+        timestamp: Timestamp::from_seconds(1_700_000_000).into(),
+        ..UpdateContainer::new(Target {
+            device: "sda".into(),
+            partition: Partition(0),
+            path: Arc::new(EntityPath::account("a").with_container("c")),
+        })
+    };
+    let replicate = ReplicateDatabase::new(target());
+    refuses_in_time(&*server, replicate, half("[\"sync\", ")).await;
+    refuses_in_time(&*server, update, half("[\"sync\", ")).await;
     let name = "9e001ef1-89d2-42a2-9539-f3fe21373ad9-sdb";
-    database.headers.insert(DATABASE_HEADER, HeaderValue::from_static(name));
-    refuses_in_time(&*server, database).await;
+    let database = ReplicateDatabase {
+        database: Some(HeaderValue::from_static(name)),
+        ..ReplicateDatabase::new(target())
+    };
+    refuses_in_time(&*server, database, half("SQLite format 3\0")).await;
     let left: Vec<_> = std::fs::read_dir(devices.path().join("sda/tmp")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -90,11 +90,11 @@ impl DeviceSource for NoDevices {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_server_is_not_held_by_half_a_lot_of_deletions() {
+async fn an_object_server_is_not_held_by_half_a_batch_of_deletions() {
     let options = ObjectServerOptions {
         client_timeout: PATIENCE,
         ..ObjectServerOptions::new(HashPrefix::new("a", "b").unwrap(), Arc::new(Policies::default()))
     };
     let server = ObjectServer::new(World::real(), options, Arc::new(NoDevices)).unwrap();
-    refuses_in_time(&*server, call(&deletes::method(), half("["))).await;
+    refuses_in_time(&*server, DeleteObjects::new(target()), half("[")).await;
 }

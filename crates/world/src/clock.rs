@@ -22,6 +22,10 @@ pub trait Clock: Send + Sync {
     fn elapsed(&self) -> Duration;
     /// Completes `duration` from now.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+    /// Blocks the thread, one of [`crate::Workers`], for `duration`.
+    fn block(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
 }
 
 /// The machine's clocks and tokio's timer.

@@ -6,7 +6,7 @@
 use crate::BoxFuture;
 use socket2::{Domain, Socket, Type};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -37,6 +37,11 @@ pub trait Network: Send + Sync {
     fn local_datagrams(&self, path: &Path) -> io::Result<Box<dyn Datagrams>>;
     /// Connects to `host:port`. Give it a deadline.
     fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+}
+
+/// The addresses that the system knows for a host name. Blocks, perhaps for long.
+pub fn addresses_of(host: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((host, 0).to_socket_addrs()?.map(|found| found.ip()).collect())
 }
 
 /// Single messages that may get lost.

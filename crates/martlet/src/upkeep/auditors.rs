@@ -1,6 +1,6 @@
 //! From configuration to the auditors.
 
-use super::{UpkeepContext, load, measured, recon, run_all, run_alone};
+use super::{UpkeepContext, daemon, disks, load, preset, recon, run_alone, run_over};
 use crate::cli::{ObjectAuditorLine, Upkeep};
 use crate::failure::CommandFailure;
 use crate::{logging, priority};
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
-    Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, ReconWriter,
-    RingClient, Scan, UpkeepPace,
+    Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, ReconWriter, Scan,
+    UpkeepPace,
 };
 use vocabulary::{HashPrefix, Policies};
 use world::{NiceThreads, World};
@@ -41,8 +41,8 @@ pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), CommandFailure> {
     let devices = &line.devices;
     match conf.dark_data {
         // Only this watcher asks others.
-        Some(_) => run_all(conf.own.beginning(), once, |context| {
-            make(&Ground::of(context, devices))
+        Some(_) => run_over(conf.own.beginning(), once, |context| {
+            Ok(make(&Ground::of(context, devices)))
         }),
         None => run_alone(conf.own.beginning(), once, |world, swift| {
             Ok(make(&Ground {
@@ -128,8 +128,7 @@ impl<'a> Ground<'a> {
 
     fn disks(&self, storage: &StorageCommon) -> Disks {
         let drives = self.context.map(|context| context.drives.clone()).unwrap_or_default();
-        let disks = Disks::new(self.world.clone(), &storage.devices, storage.mount_check);
-        disks.only(self.devices).watched(drives)
+        disks(self.world, storage, self.devices, drives)
     }
 
     fn recon(&self, storage: &StorageCommon) -> ReconWriter {
@@ -218,7 +217,7 @@ impl Ground<'_> {
         pace: UpkeepPace,
     ) -> Daemon {
         let job = DatabaseAuditor::new(self.disks(storage), kind, self.hash.clone());
-        measured(self.world, statsd, Daemon::new(self.world.clone(), job, pace)).with_recon(self.recon(storage))
+        daemon(self.world, statsd, job, pace).with_recon(self.recon(storage))
     }
 
     /// The full scans, side by side, and the one that reads no bytes.
@@ -259,16 +258,13 @@ impl Ground<'_> {
             per_second,
             interval: settings.interval,
         };
-        measured(self.world, &conf.own.statsd, Daemon::new(self.world.clone(), job, pace))
+        daemon(self.world, &conf.own.statsd, job, pace)
     }
 }
 
 fn dark_data(context: &UpkeepContext, conf: &DarkDataConf) -> DarkData {
     let settings = &conf.settings;
-    let containers = RingClient {
-        ring: context.rings.container.clone(),
-        ..context.ring_client(settings.conn_timeout, settings.node_timeout)
-    };
+    let containers = context.container_servers(settings.conn_timeout, settings.node_timeout);
     DarkData::new(context.world.clone(), containers, conf.action, settings.grace_age)
 }
 
@@ -276,17 +272,11 @@ fn dark_data(context: &UpkeepContext, conf: &DarkDataConf) -> DarkData {
 pub(super) fn for_up(context: &UpkeepContext, etc: &Path) -> Result<Vec<Daemon>, CommandFailure> {
     let mut objects = ObjectAuditorConf::load(&etc.join("object-server.conf"))?;
     logging::warn_of(&objects.own.warnings)?;
-    if !objects.own.says("interval") {
-        objects.own.settings.interval = UP_INTERVAL;
-    }
+    preset(&mut objects.own, "interval", |own| own.interval = UP_INTERVAL);
     let mut container = load::<ContainerAuditorSettings>(etc, "container-server.conf", CONTAINER_AUDITOR)?;
-    if !container.says("interval") {
-        container.settings.interval = UP_INTERVAL;
-    }
+    preset(&mut container, "interval", |own| own.interval = UP_INTERVAL);
     let mut account = load::<AccountAuditorSettings>(etc, "account-server.conf", ACCOUNT_AUDITOR)?;
-    if !account.says("interval") {
-        account.settings.interval = UP_INTERVAL;
-    }
+    preset(&mut account, "interval", |own| own.interval = UP_INTERVAL);
     let ground = Ground::of(context, &[]);
     let niceness = objects.own.common.nice_priority.unwrap_or(priority::AUDITOR);
     let nice = World {

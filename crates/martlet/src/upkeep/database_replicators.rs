@@ -1,7 +1,6 @@
 //! From configuration to the replicators of account and container databases.
 
-use super::{UpkeepContext, load, measured, run};
-use crate::addresses;
+use super::{UpkeepContext, load, local_server, pause, preset, run};
 use crate::cli::DatabaseReplicatorLine;
 use crate::failure::CommandFailure;
 use listing_server::Kind;
@@ -10,9 +9,7 @@ use settings::UpkeepConf;
 use settings::database_replicators::DatabaseReplicatorSettings;
 use std::path::Path;
 use std::time::Duration;
-use upkeep::{
-    Daemon, DatabaseReplicator, DatabaseReplicatorOptions, Disks, LocalServer, RingClient, RsyncOptions, UpkeepPace,
-};
+use upkeep::{Daemon, DatabaseReplicator, DatabaseReplicatorOptions, RsyncOptions};
 use vocabulary::Partition;
 
 type Conf = UpkeepConf<DatabaseReplicatorSettings>;
@@ -49,9 +46,9 @@ pub(super) fn for_up(context: &UpkeepContext<'_>, etc: &Path) -> Result<Vec<Daem
     };
     let one = |(kind, file): (Kind, &str)| {
         let mut conf: Conf = load(etc, file, section(kind))?;
-        if !conf.says("databases_per_second") {
-            conf.settings.databases_per_second = super::UP_PER_SECOND;
-        }
+        preset(&mut conf, "databases_per_second", |own| {
+            own.databases_per_second = super::UP_PER_SECOND
+        });
         Ok(replicator(context, kind, &conf, &all, UP_TRUST))
     };
     FILES.into_iter().map(one).collect()
@@ -72,51 +69,20 @@ struct Chosen<'c> {
 
 fn replicator(context: &UpkeepContext<'_>, kind: Kind, conf: &Conf, chosen: &Chosen<'_>, trust: Duration) -> Daemon {
     let settings = &conf.settings;
-    let timeouts = Timeouts {
-        connect: settings.conn_timeout,
-        response: settings.node_timeout,
-    };
-    let ring_client = RingClient {
-        ring: match kind {
-            Kind::Account => context.rings.account.clone(),
-            Kind::Container => context.rings.container.clone(),
-        },
-        hash: context.rings.hash.clone(),
-        peers: context.peers.clone(),
-        timeouts,
-    };
-    let disks = Disks::new(context.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(chosen.devices);
-    let disks = disks.watched(context.drives.clone());
-    let host = match settings.ring_ip.as_str() {
-        "" => &conf.common.bind_ip,
-        ring_ip => ring_ip,
-    };
-    let own = LocalServer {
-        addresses: addresses::of(host),
-        port: conf.common.bind_port,
+    let (connect, response) = (settings.conn_timeout, settings.node_timeout);
+    let ring_client = match kind {
+        Kind::Account => context.account_servers(connect, response),
+        Kind::Container => context.container_servers(connect, response),
     };
     let options = DatabaseReplicatorOptions {
         trust,
-        ..options(kind, settings, timeouts, chosen)
+        ..options(kind, settings, ring_client.timeouts, chosen)
     };
+    let disks = context.disks(&conf.storage, chosen.devices);
+    let own = local_server(&conf.common, &settings.ring_ip);
     let job = DatabaseReplicator::new(kind, disks, ring_client, own, options);
-    let pace = UpkeepPace {
-        per_second: settings.databases_per_second,
-        interval: interval(conf),
-    };
-    measured(
-        context.world,
-        &conf.statsd,
-        Daemon::new(context.world.clone(), job, pace),
-    )
-    .with_recon(context.recon(&conf.storage))
-}
-
-fn interval(conf: &Conf) -> Duration {
-    match conf.settings.run_pause {
-        Some(pause) if !conf.says("interval") => pause,
-        _ => conf.settings.interval,
-    }
+    let interval = pause(conf, settings.run_pause, settings.interval);
+    context.daemon(conf, job, settings.databases_per_second, interval)
 }
 
 fn options(

@@ -1,18 +1,15 @@
 //! From configuration to the object-replicator.
 
-use super::{UpkeepContext, load, measured, run};
-use crate::addresses;
+use super::{UpkeepContext, load, local_server, pause, preset, run};
 use crate::cli::ObjectReplicatorLine;
 use crate::failure::CommandFailure;
 use settings::UpkeepConf;
 use settings::object_replicator::ObjectReplicatorSettings;
 use std::path::Path;
-use std::time::Duration;
 use upkeep::{
-    Daemon, Disks, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions,
-    SyncMethod, UpkeepPace,
+    Daemon, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions, SyncMethod,
 };
-use vocabulary::{Partition, PolicyIndex, PolicyKind};
+use vocabulary::{Partition, PolicyIndex};
 
 type Conf = UpkeepConf<ObjectReplicatorSettings>;
 
@@ -33,12 +30,8 @@ pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), CommandFailu
 /// The replicator of a cluster in one process. No rsync daemon is there: objects travel by function calls.
 pub(super) fn for_up(context: &UpkeepContext<'_>, etc: &Path) -> Result<Daemon, CommandFailure> {
     let mut conf: Conf = load(etc, "object-server.conf", SECTION)?;
-    if !conf.says("sync_method") {
-        conf.settings.sync_method = "ssync".into();
-    }
-    if !conf.says("concurrency") {
-        conf.settings.concurrency = UP_CONCURRENCY;
-    }
+    preset(&mut conf, "sync_method", |own| own.sync_method = "ssync".into());
+    preset(&mut conf, "concurrency", |own| own.concurrency = UP_CONCURRENCY);
     method(&conf)?;
     Ok(replicator(context, &conf, Chosen::default()))
 }
@@ -85,31 +78,15 @@ fn method(conf: &Conf) -> Result<SyncMethod, CommandFailure> {
 
 fn replicator(context: &UpkeepContext<'_>, conf: &Conf, chosen: Chosen) -> Daemon {
     let settings = &conf.settings;
-    let replicated = context
-        .rings
-        .policies
-        .iter()
-        .filter(|policy| policy.kind == PolicyKind::Replication);
-    let rings = replicated.filter_map(|policy| Some((policy.index, context.rings.objects.get(&policy.index)?.clone())));
     let ring_client = ObjectRingClient {
-        rings: rings.collect(),
+        rings: context.replicated_rings(),
         hash: context.rings.hash.clone(),
         peers: context.peers.clone(),
     };
-    let disks =
-        Disks::new(context.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(&chosen.devices);
-    let disks = disks.watched(context.drives.clone());
-    let host = match settings.ring_ip.as_str() {
-        "" => &conf.common.bind_ip,
-        ring_ip => ring_ip,
-    };
-    let own = LocalServer {
-        addresses: addresses::of(host),
-        port: if settings.servers_per_port > 0 {
-            0
-        } else {
-            conf.common.bind_port
-        },
+    let named = local_server(&conf.common, &settings.ring_ip);
+    let own = match settings.servers_per_port {
+        0 => named,
+        _ => LocalServer { port: 0, ..named },
     };
     let options = ObjectReplicatorOptions {
         // It was looked at before.
@@ -125,22 +102,7 @@ fn replicator(context: &UpkeepContext<'_>, conf: &Conf, chosen: Chosen) -> Daemo
         partitions: chosen.partitions,
         policies: chosen.policies,
     };
-    let pace = UpkeepPace {
-        per_second: 0.0,
-        interval: interval(conf),
-    };
+    let disks = context.disks(&conf.storage, &chosen.devices);
     let job = ObjectReplicator::new(disks, ring_client, own, options);
-    measured(
-        context.world,
-        &conf.statsd,
-        Daemon::new(context.world.clone(), job, pace),
-    )
-    .with_recon(context.recon(&conf.storage))
-}
-
-fn interval(conf: &Conf) -> Duration {
-    match conf.settings.run_pause {
-        Some(pause) if !conf.says("interval") => pause,
-        _ => conf.settings.interval,
-    }
+    context.daemon(conf, job, 0.0, pause(conf, settings.run_pause, settings.interval))
 }

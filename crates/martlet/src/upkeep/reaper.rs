@@ -1,13 +1,12 @@
 //! From `account-server.conf` to the reaper of deleted accounts.
 
-use super::{UpkeepContext, load, measured, run};
-use crate::addresses;
+use super::{UpkeepContext, load, local_server, preset, run};
 use crate::cli::Upkeep;
 use crate::failure::CommandFailure;
 use settings::{AccountReaperSettings, UpkeepConf};
 use std::path::Path;
 use std::time::Duration;
-use upkeep::{AccountReaper, Daemon, LocalServer, ReaperOptions, ReaperTargets, RingClient, UpkeepPace};
+use upkeep::{AccountReaper, Daemon, ReaperOptions, ReaperTargets};
 
 const ACCOUNT_REAPER: &str = "account-reaper";
 
@@ -23,38 +22,25 @@ pub fn account_reaper(upkeep: &Upkeep) -> Result<(), CommandFailure> {
 /// Within a cluster in one process.
 pub(super) fn for_up(context: &UpkeepContext<'_>, etc: &Path) -> Result<Daemon, CommandFailure> {
     let mut conf = load::<AccountReaperSettings>(etc, "account-server.conf", ACCOUNT_REAPER)?;
-    if !conf.says("interval") {
-        conf.settings.interval = UP_INTERVAL;
-    }
+    preset(&mut conf, "interval", |own| own.interval = UP_INTERVAL);
     Ok(context.account_reaper(&conf))
 }
 
 impl UpkeepContext<'_> {
     fn account_reaper(&self, conf: &UpkeepConf<AccountReaperSettings>) -> Daemon {
         let settings = &conf.settings;
-        let accounts = self.ring_client(settings.conn_timeout, settings.node_timeout);
+        let accounts = self.account_servers(settings.conn_timeout, settings.node_timeout);
         let below = ReaperTargets {
-            containers: RingClient {
-                ring: self.rings.container.clone(),
-                ..accounts.clone()
-            },
+            containers: self.container_servers(settings.conn_timeout, settings.node_timeout),
             objects: self.rings.objects.clone(),
         };
         let options = ReaperOptions {
             delay: settings.delay_reaping,
             warn_after: settings.reap_warn_after,
             concurrency: settings.concurrency,
-            here: LocalServer {
-                addresses: addresses::of(&conf.common.bind_ip),
-                port: conf.common.bind_port,
-            },
+            here: local_server(&conf.common, ""),
         };
-        let job = AccountReaper::new(self.disks(&conf.storage), accounts, below, options);
-        let pace = UpkeepPace {
-            per_second: 0.0,
-            interval: settings.interval,
-        };
-        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-            .with_recon(self.recon(&conf.storage))
+        let job = AccountReaper::new(self.disks(&conf.storage, &[]), accounts, below, options);
+        self.daemon(conf, job, 0.0, settings.interval)
     }
 }

@@ -1,19 +1,16 @@
 //! From `container-server.conf` and the realms to container-sync.
 
-use super::{UpkeepContext, load, measured, run_over};
-use crate::addresses;
+use super::{UpkeepContext, load, local_server, preset, run_over};
 use crate::cli::Upkeep;
 use crate::failure::CommandFailure;
 use features::access::sync_realms::SyncRealms;
-use peer::{HttpService, Timeouts};
+use peer::HttpService;
 use settings::{ContainerSyncDaemonSettings, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{
-    ContainerSyncDaemon, Daemon, HttpProxy, InternalClient, LocalServer, RingClient, SyncOptions, SyncPeers, SyncRealm,
-    UpkeepPace,
-};
+use upkeep::{ContainerSyncDaemon, Daemon, HttpProxy, SyncOptions, SyncPeers, SyncRealm};
+use vocabulary::Fault;
 
 const CONTAINER_SYNC: &str = "container-sync";
 /// The other side may be far away, and busy.
@@ -35,9 +32,7 @@ pub(super) fn for_up(
     gateway: Arc<dyn HttpService>,
 ) -> Result<Daemon, CommandFailure> {
     let mut conf = load::<ContainerSyncDaemonSettings>(etc, "container-server.conf", CONTAINER_SYNC)?;
-    if !conf.says("interval") {
-        conf.settings.interval = super::UP_INTERVAL;
-    }
+    preset(&mut conf, "interval", |own| own.interval = super::UP_INTERVAL);
     context.container_sync(&conf, gateway)
 }
 
@@ -48,42 +43,20 @@ impl UpkeepContext<'_> {
         gateway: Arc<dyn HttpService>,
     ) -> Result<Daemon, CommandFailure> {
         let settings = &conf.settings;
-        let proxies: Result<Vec<HttpProxy>, vocabulary::Fault> =
-            settings.sync_proxy.iter().map(|proxy| proxy.parse()).collect();
+        let proxies: Result<Vec<HttpProxy>, Fault> = settings.sync_proxy.iter().map(|proxy| proxy.parse()).collect();
         let proxies = proxies.map_err(|why| CommandFailure::Usage(format!("sync_proxy in [container-sync]: {why}")))?;
-        let client = InternalClient::new(
-            self.world.clone(),
-            gateway,
-            "Swift Container Sync",
-            settings.request_tries,
-        );
-        let containers = RingClient {
-            ring: self.rings.container.clone(),
-            ..self.ring_client(settings.conn_timeout, RESPONSE_TIMEOUT)
-        };
+        let client = self.internal_client(gateway, "Swift Container Sync", settings.request_tries);
+        let containers = self.container_servers(settings.conn_timeout, RESPONSE_TIMEOUT);
         let options = SyncOptions {
             container_time: settings.container_time,
             concurrency: settings.sync_row_concurrency,
             peers: self.sync_peers(&conf.common.swift_dir, settings),
             proxies,
-            here: LocalServer {
-                addresses: addresses::of(&conf.common.bind_ip),
-                port: conf.common.bind_port,
-            },
-            timeouts: Timeouts {
-                connect: settings.conn_timeout,
-                response: RESPONSE_TIMEOUT,
-            },
+            here: local_server(&conf.common, ""),
+            timeouts: containers.timeouts,
         };
-        let job = ContainerSyncDaemon::new(self.disks(&conf.storage), containers, client, options);
-        let pace = UpkeepPace {
-            per_second: 0.0,
-            interval: settings.interval,
-        };
-        Ok(
-            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-                .with_recon(self.recon(&conf.storage)),
-        )
+        let job = ContainerSyncDaemon::new(self.disks(&conf.storage, &[]), containers, client, options);
+        Ok(self.daemon(conf, job, 0.0, settings.interval))
     }
 
     fn sync_peers(

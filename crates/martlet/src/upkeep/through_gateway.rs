@@ -3,11 +3,11 @@
 //! As a command each reads the gateway's pipeline from where OpenStack's does: its own file or
 //! `internal-client.conf`; within `up` they share one, over what the clients' gateway knows and caches.
 
-use super::{UpCluster, UpkeepContext, load, measured, run_over, sync};
+use super::{UpCluster, UpkeepContext, load, preset, run_over, sync};
 use crate::cli::{Expirer, Upkeep};
 use crate::failure::CommandFailure;
 use crate::proxy;
-use gateway::{Gateway, LiveRing};
+use gateway::Gateway;
 use peer::{HttpService, Timeouts};
 use settings::{ContainerReconcilerSettings, ObjectExpirerSettings, ProxyConf, SettingsError, UpkeepConf};
 use std::path::Path;
@@ -15,9 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
     ContainerReconciler, Daemon, Delays, ExpirerOptions, InternalClient, MISPLACED_OBJECTS, ObjectExpirer,
-    ObjectServers, ReconcilerOptions, RingClient, UpkeepPace,
+    ObjectServers, ReconcilerOptions,
 };
-use vocabulary::PolicyKind;
 
 const OBJECT_EXPIRER: &str = "object-expirer";
 /// The file that describes the gateway where a daemon's own file does not.
@@ -84,15 +83,11 @@ pub(super) fn for_up(context: &UpkeepContext<'_>, inner: &UpCluster<'_>) -> Resu
     };
     let mut expirer = load::<ObjectExpirerSettings>(inner.etc, file, OBJECT_EXPIRER)?;
     expirer.settings.dequeue_from_legacy = true;
-    if !expirer.says("interval") {
-        expirer.settings.interval = super::UP_INTERVAL;
-    }
-    if !expirer.says("concurrency") {
-        expirer.settings.concurrency = UP_EXPIRER_CONCURRENCY;
-    }
-    if !expirer.says("tasks_per_second") {
-        expirer.settings.tasks_per_second = 0.0;
-    }
+    preset(&mut expirer, "interval", |own| own.interval = super::UP_INTERVAL);
+    preset(&mut expirer, "concurrency", |own| {
+        own.concurrency = UP_EXPIRER_CONCURRENCY
+    });
+    preset(&mut expirer, "tasks_per_second", |own| own.tasks_per_second = 0.0);
     let mut daemons = vec![
         context.object_expirer(&expirer, gateway.clone())?,
         sync::for_up(context, inner.etc, gateway)?,
@@ -121,6 +116,11 @@ impl UpkeepContext<'_> {
         Ok(gateway)
     }
 
+    /// Sends requests through a gateway.
+    pub(super) fn internal_client(&self, gateway: Arc<dyn HttpService>, agent: &str, tries: u32) -> InternalClient {
+        InternalClient::new(self.world.clone(), gateway, agent, tries)
+    }
+
     fn container_reconciler(
         &self,
         conf: &UpkeepConf<ContainerReconcilerSettings>,
@@ -136,21 +136,10 @@ impl UpkeepContext<'_> {
             process: settings.process,
             policies: self.swift.policies.clone(),
         };
-        let agent = "Swift Container Reconciler";
-        let client = InternalClient::new(self.world.clone(), gateway, agent, settings.request_tries);
-        let containers = RingClient {
-            ring: self.rings.container.clone(),
-            ..self.ring_client(CONN_TIMEOUT, RESPONSE_TIMEOUT)
-        };
+        let client = self.internal_client(gateway, "Swift Container Reconciler", settings.request_tries);
+        let containers = self.container_servers(CONN_TIMEOUT, RESPONSE_TIMEOUT);
         let job = ContainerReconciler::new(self.world.clone(), client, containers, options);
-        let pace = UpkeepPace {
-            per_second: 0.0,
-            interval: settings.interval,
-        };
-        Ok(
-            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-                .with_recon(self.recon(&conf.storage)),
-        )
+        Ok(self.daemon(conf, job, 0.0, settings.interval))
     }
 
     fn object_expirer(
@@ -176,46 +165,20 @@ impl UpkeepContext<'_> {
         if options.idle {
             tracing::warn!("{OBJECT_EXPIRER}: dequeue_from_legacy is false: there is nothing to do; set it to true");
         }
-        let client = InternalClient::new(
-            self.world.clone(),
-            gateway,
-            "Swift Object Expirer",
-            settings.request_tries,
-        );
-        let containers = RingClient {
-            ring: self.rings.container.clone(),
-            ..self.ring_client(CONN_TIMEOUT, RESPONSE_TIMEOUT)
-        };
-        let objects = self.object_servers(containers.ring.clone());
-        let job = ObjectExpirer::new(self.world.clone(), client, containers, options).in_batches(objects);
-        let pace = UpkeepPace {
-            per_second: settings.tasks_per_second,
-            interval: settings.interval,
-        };
-        Ok(
-            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-                .with_recon(self.recon(&conf.storage)),
-        )
-    }
-}
-
-impl UpkeepContext<'_> {
-    /// Those who hold objects of which there are replicas.
-    fn object_servers(&self, containers: LiveRing) -> ObjectServers {
-        let policies = self.rings.policies.iter();
-        let replicated = policies.filter(|policy| policy.kind == PolicyKind::Replication);
-        let rings =
-            replicated.filter_map(|policy| Some((policy.index, self.rings.objects.get(&policy.index)?.clone())));
-        ObjectServers {
-            rings: rings.collect(),
-            containers,
-            hash: self.rings.hash.clone(),
-            peers: self.peers.clone(),
+        let client = self.internal_client(gateway, "Swift Object Expirer", settings.request_tries);
+        let containers = self.container_servers(CONN_TIMEOUT, RESPONSE_TIMEOUT);
+        let objects = ObjectServers {
+            rings: self.replicated_rings(),
+            containers: containers.ring.clone(),
+            hash: containers.hash.clone(),
+            peers: containers.peers.clone(),
             timeouts: Timeouts {
                 connect: CONN_TIMEOUT,
                 response: BATCH_TIMEOUT,
             },
-        }
+        };
+        let job = ObjectExpirer::new(self.world.clone(), client, containers, options).in_batches(objects);
+        Ok(self.daemon(conf, job, settings.tasks_per_second, settings.interval))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Account-reaper: what accounts leave behind that were deleted.
 //!
 //! A deleted account is only marked so. After a while the servers of its primaries delete what it has:
-//! each takes some of its containers, told by a hash, deletes their objects and then the container, and
+//! each takes some of its containers, chosen by a hash, deletes their objects and then the container, and
 //! goes on although something cannot be deleted. When all has gone, replication reclaims the database.
 //! Always holds: an account is reaped only while its database says DELETED, and only by its primaries; a
 //! container is deleted only after all that it lists; whatever is left is tried again in the next pass.
@@ -10,20 +10,19 @@
 
 mod remove;
 
+use crate::Disks;
 use crate::local_server::LocalServer;
-use crate::open_device::{OpenDevice, databases_in};
+use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
-use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
-use crate::{Disks, UpkeepJob, UpkeepStep};
 use futures_util::StreamExt;
 use futures_util::stream;
-use listing_engine::{Broker, Entry, Error, Kind, ListQuery, Location};
+use listing_engine::{Broker, DeviceRoot, Entry, Error, Kind, ListQuery, Location};
 pub use remove::ReaperTargets;
 use remove::Removal;
 use std::collections::VecDeque;
 use std::time::Duration;
-use telemetry::Statsd;
 use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
 
 const NAME: &str = "account-reaper";
@@ -37,7 +36,7 @@ const DELETED: &str = "DELETED";
 pub struct ReaperOptions {
     /// How long after its deletion an account is left as it is.
     pub delay: Duration,
-    /// How long after that the log is told of what could not be deleted.
+    /// How long after that the log names what could not be deleted.
     pub warn_after: Duration,
     /// Objects that are deleted at the same time.
     pub concurrency: usize,
@@ -47,13 +46,10 @@ pub struct ReaperOptions {
 
 /// Goes over the accounts that this server is a primary of.
 pub struct AccountReaper {
-    disks: Disks,
     accounts: RingClient,
     below: ReaperTargets,
     options: ReaperOptions,
-    statsd: Statsd,
-    /// `None` between passes.
-    walk: Option<DeviceWalk<Self>>,
+    state: WalkState<Self>,
 }
 
 /// What the walk comes to: an account's database, and how far its reaping has got.
@@ -100,12 +96,10 @@ impl AccountReaper {
     /// Reaps what is below the accounts on `disks`.
     pub fn new(disks: Disks, accounts: RingClient, below: ReaperTargets, options: ReaperOptions) -> Self {
         Self {
-            disks,
             accounts,
             below,
             options,
-            statsd: Statsd::default(),
-            walk: None,
+            state: WalkState::new(NAME, disks),
         }
     }
 
@@ -119,7 +113,7 @@ impl AccountReaper {
             })
             .await;
         let info = info.flatten()?;
-        let now = self.disks.world().clock.now().as_f64();
+        let now = self.state.world().clock.now().as_f64();
         let due = info.delete_timestamp.as_f64() + self.options.delay.as_secs_f64();
         if info.status != DELETED || due > now || info.container_count == 0 {
             return None;
@@ -139,7 +133,7 @@ impl AccountReaper {
             containers: VecDeque::new(),
             container: None,
             figures: ReaperFigures::default(),
-            began: self.disks.world().clock.elapsed(),
+            began: self.state.world().clock.elapsed(),
         })))
     }
 
@@ -198,11 +192,14 @@ impl AccountReaper {
         if !container.objects.is_empty() {
             return (self.remove_objects(account, container).await, true);
         }
-        let listed = self.below.page(&container.path, &container.marker, &self.statsd).await;
+        let listed = self
+            .below
+            .page(&container.path, &container.marker, &self.state.statsd)
+            .await;
         let Some(page) = listed else {
             tracing::warn!("{NAME}: nobody lists {}; it stays for now", container.path.path());
             account.figures.containers_left += 1;
-            self.statsd.increment("containers_remaining");
+            self.state.statsd.increment("containers_remaining");
             return (ItemCount::FAILED, false);
         };
         let goes_on = page.names.last().is_some_and(|last| *last > container.marker);
@@ -219,9 +216,9 @@ impl AccountReaper {
         let concurrency = self.options.concurrency.max(1);
         let count = concurrency.saturating_mul(4).min(container.objects.len());
         let names: Vec<String> = container.objects.drain(..count).collect();
-        let world = self.disks.world();
+        let world = self.state.world();
         let (below, parent, policy) = (&self.below, &container.path, container.policy);
-        let statsd = &self.statsd;
+        let statsd = &self.state.statsd;
         let removals = stream::iter(
             names
                 .into_iter()
@@ -242,13 +239,13 @@ impl AccountReaper {
         let accounts = ring.primaries(partition);
         let removal = match container.stuck {
             true => {
-                self.statsd.increment("containers_remaining");
+                self.state.statsd.increment("containers_remaining");
                 Removal::Left
             }
             false => {
-                let world = self.disks.world();
+                let world = self.state.world();
                 let path = container.path.clone();
-                let statsd = &self.statsd;
+                let statsd = &self.state.statsd;
                 self.below
                     .remove_container(world, &accounts, partition, path, statsd)
                     .await
@@ -267,8 +264,8 @@ impl AccountReaper {
     }
 
     async fn finish(&self, device: &OpenDevice, account: &DeletedAccount) {
-        let took = self.disks.world().clock.elapsed().saturating_sub(account.began);
-        self.statsd.timing(format_args!("timing"), took);
+        let took = self.state.world().clock.elapsed().saturating_sub(account.began);
+        self.state.statsd.timing(format_args!("timing"), took);
         let (name, figures) = (&account.path.account, &account.figures);
         let ReaperFigures {
             containers,
@@ -286,13 +283,15 @@ impl AccountReaper {
             .await
             .unwrap_or(true);
         let patience = self.options.delay.saturating_add(self.options.warn_after).as_secs_f64();
-        let age = self.disks.world().clock.now().as_f64() - account.deleted.as_f64();
+        let age = self.state.world().clock.now().as_f64() - account.deleted.as_f64();
         if !empty && age > patience {
             let since = account.deleted.last_modified();
             tracing::warn!("{NAME}: Account {name} has not been reaped since {since}");
         }
     }
 }
+
+keeps_walk!(AccountReaper);
 
 #[async_trait::async_trait]
 impl WalkJob for AccountReaper {
@@ -302,39 +301,28 @@ impl WalkJob for AccountReaper {
     type Item = ReaperItem;
     type Outcome = ItemCount;
 
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-        &mut self.walk
-    }
-
     async fn begin(&mut self) -> Vec<String> {
-        let devices = self.disks.names().await;
-        (0..self.disks.left_out()).for_each(|_| self.statsd.increment("errors"));
+        let WalkState { disks, statsd, .. } = &mut self.state;
+        let devices = disks.names().await;
+        (0..disks.left_out()).for_each(|_| statsd.increment("errors"));
         devices
     }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
-        let Some(device) = OpenDevice::open(&mut self.disks, NAME, name) else {
-            return OpenedDevice::LeftOut;
-        };
-        let root = device.root.clone();
-        let partitions = device.run(move || Location::partitions(&root, Kind::Account)).await;
-        OpenedDevice::Here(device, partitions.unwrap_or_default())
+        let partitions = |root: &DeviceRoot| Location::partitions(root, Kind::Account);
+        OpenDevice::open_with(&mut self.state.disks, NAME, name, partitions).await
     }
 
     /// Only what this device is a primary of.
-    async fn list(
-        &mut self,
-        device: &OpenDevice,
-        partitions: Vec<Partition>,
-        _: &VecDeque<Partition>,
-    ) -> DirectoryContents<Self> {
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<Partition>) -> DirectoryContents<Self> {
         let ring = self.accounts.ring.load_full();
         let mut found = vec![];
         for partition in partitions {
             let Some(share) = self.options.here.share_of(&ring, partition, &device.name) else {
                 continue;
             };
-            let databases = databases_in(device, Kind::Account, vec![partition]).await;
+            let in_partition = |root: &DeviceRoot, partition| Location::in_partition(root, Kind::Account, partition);
+            let databases = device.databases_in([partition], in_partition).await;
             found.extend(databases.into_iter().map(|location| ReaperItem::Found(location, share)));
         }
         DirectoryContents::Items(found)
@@ -353,20 +341,5 @@ impl WalkJob for AccountReaper {
 
     fn count(&mut self, _: &OpenDevice, counted: ItemCount) -> ItemCount {
         counted
-    }
-}
-
-#[async_trait::async_trait]
-impl UpkeepJob for AccountReaper {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn set_statsd(&mut self, statsd: Statsd) {
-        self.statsd = statsd;
-    }
-
-    async fn step(&mut self) -> UpkeepStep {
-        walk::step(self).await
     }
 }

@@ -39,7 +39,7 @@ pub struct ReaperTargets {
 pub(super) enum Removal {
     /// Most servers have deleted it, or did not have it.
     Done,
-    /// Too many could not be told.
+    /// Too many servers did not take the deletion.
     Left,
 }
 
@@ -58,7 +58,7 @@ fn understood(body: &[u8]) -> Result<Vec<ListedItem>, Fault> {
 }
 
 impl ReaperTargets {
-    /// What a container lists behind `marker`; an empty page when it is gone. `None` when nobody could say.
+    /// What a container lists behind `marker`; an empty page when it is gone. `None` when no server could say.
     pub(super) async fn page(&self, container: &EntityPath, marker: &str, statsd: &Statsd) -> Option<Page> {
         let ring_client = &self.containers;
         let ring = ring_client.ring.load_full();
@@ -153,7 +153,7 @@ impl ReaperTargets {
         judge(&path, &responses, &[404, 409], ("objects", statsd))
     }
 
-    /// Deletes an empty container everywhere; its account at `accounts` is told.
+    /// Deletes an empty container everywhere; its account at `accounts` is updated.
     pub(super) async fn remove_container(
         &self,
         world: &World,
@@ -186,7 +186,7 @@ fn count_code(statsd: &Statsd, status: StatusCode) {
     statsd.count(format_args!("return_codes.{}", status.as_u16() / 100), 1);
 }
 
-/// What came of it; `statsd` is told of each answer, and of the things, by their name.
+/// What came of it; each answer, and the things by their name, are counted in `statsd`.
 fn judge(path: &EntityPath, responses: &[NodeResponse], gone: &[u16], (things, statsd): (&str, &Statsd)) -> Removal {
     let is_gone = |response: &&NodeResponse| {
         let status = response.status().map(|status| status.as_u16());

@@ -5,7 +5,7 @@
 //! and removed from the wrong one; then its row is taken out of the queue.
 //! Always holds: what is moved keeps its time but for an offset, so that what clients write later wins;
 //! the object is in the right place before it is removed from the wrong one, and that before its row goes;
-//! whoever dies in between finds the rest still to do.
+//! after a crash in between the rest is still to do.
 //! Deliberately absent: who fills the queue (the container-replicator).
 //! Tests: `record.rs`, `tests/interop/test_container_reconciler.py`.
 
@@ -27,7 +27,7 @@ use peer::message::header_names::{
 };
 use peer::message::{ReadContainer, RowChange, UpdateContainer};
 pub use record::ACCOUNT as MISPLACED_OBJECTS;
-use record::{Found, Move, Record, container_of, judge_destination, judge_source, later};
+use record::{FoundVersion, Move, Record, container_of, judge_destination, judge_source, later};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub struct ReconcilerOptions {
     pub processes: u64,
     /// Which of them this is.
     pub process: u64,
-    /// What this cluster has: nobody is asked for others.
+    /// What this cluster has: no server is asked for others.
     pub policies: Policies,
 }
 
@@ -157,15 +157,15 @@ impl ContainerReconciler {
         let concurrency = self.options.concurrency.max(1);
         let count = concurrency.min(pass.records.len());
         let records: Vec<(String, Record)> = pass.records.drain(..count).collect();
-        let settled = stream::iter(records.into_iter().map(|(container, record)| async move {
-            let settled = self.reconcile(&container, &record).await.is_ok();
-            (record.at, settled)
+        let working = stream::iter(records.into_iter().map(|(container, record)| async move {
+            let is_done = self.reconcile(&container, &record).await.is_ok();
+            (record.at, is_done)
         }));
-        let settled: Vec<(Timestamp, bool)> = settled.buffer_unordered(concurrency).collect().await;
-        let done = settled.iter().filter(|(_, settled)| *settled).count() as u64;
-        let left = settled.iter().filter(|(_, settled)| !settled).map(|(at, _)| *at);
+        let worked: Vec<(Timestamp, bool)> = working.buffer_unordered(concurrency).collect().await;
+        let done = worked.iter().filter(|(_, is_done)| *is_done).count() as u64;
+        let left = worked.iter().filter(|(_, is_done)| !is_done).map(|(at, _)| *at);
         pass.oldest_left = left.chain(pass.oldest_left).min();
-        let failed = settled.len() as u64 - done;
+        let failed = worked.len() as u64 - done;
         UpkeepStep::Did { done, failed }
     }
 
@@ -179,7 +179,7 @@ impl ContainerReconciler {
         };
         if right != record.policy {
             self.check_known(record, right)?;
-            self.settle(record, right).await?;
+            self.move_object(record, right).await?;
         }
         self.take_out(container, record).await
     }
@@ -194,7 +194,7 @@ impl ContainerReconciler {
         Err(Later)
     }
 
-    async fn settle(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
+    async fn move_object(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
         let head = at(InternalRequest::new(Method::HEAD, record.path.clone()), right);
         let there = self.client.ask(&head, &[2, 4]).await?;
         let there = found(there.status(), there.headers());
@@ -312,8 +312,8 @@ fn at(mut ask: InternalRequest, policy: PolicyIndex) -> InternalRequest {
     ask
 }
 
-fn found(status: StatusCode, headers: &HeaderMap) -> Found {
-    Found {
+fn found(status: StatusCode, headers: &HeaderMap) -> FoundVersion {
+    FoundVersion {
         status: status.as_u16(),
         at: time(headers, &X_BACKEND_TIMESTAMP),
     }

@@ -78,7 +78,7 @@ pub(super) fn container_of(now: Timestamp) -> String {
 
 /// What is known of an object under one policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundVersion {
     pub(super) status: u16,
     /// Of the object or its tombstone; zero for neither.
     pub(super) at: Timestamp,
@@ -100,12 +100,12 @@ pub(super) enum Move {
 }
 
 /// Whether the right policy settles it by itself.
-pub(super) fn judge_destination(record: &Record, there: Found) -> Option<Move> {
+pub(super) fn judge_destination(record: &Record, there: FoundVersion) -> Option<Move> {
     (there.at >= record.at).then_some(Move::CleanUp)
 }
 
 /// What to do, by what the wrong policy has.
-pub(super) fn judge_source(record: &Record, here: Found, too_old: bool) -> Move {
+pub(super) fn judge_source(record: &Record, here: FoundVersion, too_old: bool) -> Move {
     let is_whole = (200..300).contains(&here.status) && here.at >= record.at;
     let is_gone = (400..500).contains(&here.status);
     match record.event {
@@ -213,7 +213,7 @@ mod tests {
             (&delete, 200, "98", false, Move::Wait),
             (&delete, 503, "0", false, Move::Wait),
         ] {
-            let here = Found { status, at: time(at) };
+            let here = FoundVersion { status, at: time(at) };
             assert_eq!(judge_source(record, here, too_old), expected, "{record:?} {here:?}");
         }
         for (at, expected) in [
@@ -222,7 +222,7 @@ mod tests {
             ("100", Some(Move::CleanUp)),
             ("101", Some(Move::CleanUp)),
         ] {
-            let there = Found {
+            let there = FoundVersion {
                 status: 200,
                 at: time(at),
             };

@@ -12,21 +12,20 @@
 mod row;
 mod target;
 
+use crate::Disks;
 use crate::internal_client::InternalClient;
 use crate::local_server::LocalServer;
 use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
-use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
-use crate::{Disks, UpkeepJob, UpkeepStep};
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
 use peer::Timeouts;
 use row::Carrier;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use target::Target;
+use target::SyncTarget;
 pub use target::{HttpProxy, SyncPeers, SyncRealm};
 use telemetry::Statsd;
 use vocabulary::{EntityPath, Partition};
@@ -44,7 +43,7 @@ pub struct SyncOptions {
     pub container_time: Duration,
     /// Rows at the same time.
     pub concurrency: usize,
-    /// Says whom containers may be synced to; asked for each container, since that may change.
+    /// The peers that containers may be synced to; asked for each container, since they may change.
     pub peers: Arc<dyn Fn() -> SyncPeers + Send + Sync>,
     /// HTTP proxies on the way to the other side, each request through one of them; none for the straight way.
     pub proxies: Vec<HttpProxy>,
@@ -56,13 +55,10 @@ pub struct SyncOptions {
 
 /// Goes over the synced containers of all devices.
 pub struct ContainerSyncDaemon {
-    disks: Disks,
     containers: RingClient,
     carrier: Carrier,
     options: SyncOptions,
-    statsd: Statsd,
-    /// `None` between passes.
-    walk: Option<DeviceWalk<Self>>,
+    state: WalkState<Self>,
 }
 
 /// What the walk comes to: a synced container, and how far it has got.
@@ -76,7 +72,7 @@ pub(crate) struct SyncTask {
     broker: Arc<Broker>,
     info: Info,
     path: EntityPath,
-    target: Target,
+    target: SyncTarget,
     /// What falls to this one of the container's servers.
     share: WorkShare,
     began: Duration,
@@ -102,19 +98,17 @@ impl ContainerSyncDaemon {
             statsd: Statsd::default(),
         };
         Self {
-            disks,
             containers,
             carrier,
             options,
-            statsd: Statsd::default(),
-            walk: None,
+            state: WalkState::new(NAME, disks),
         }
     }
 
     /// Begins with a container if it is synced, and from here.
     async fn look(&self, device: &OpenDevice, location: Location) -> Option<SyncTask> {
         let Some((broker, info, to, key)) = device.run(move || look_into(location)).await? else {
-            self.statsd.increment("skips");
+            self.state.statsd.increment("skips");
             return None;
         };
         let container = info.container.clone()?;
@@ -126,12 +120,12 @@ impl ContainerSyncDaemon {
         let target = target
             .inspect_err(|why| {
                 tracing::error!("{NAME}: {}: {why}; not synced", path.path());
-                self.statsd.increment("failures");
+                self.state.statsd.increment("failures");
             })
             .ok()?;
         Some(SyncTask {
             share,
-            began: self.disks.world().clock.elapsed(),
+            began: self.state.world().clock.elapsed(),
             second: info.sync_point2,
             failed_behind: None,
             first: info.sync_point1,
@@ -145,7 +139,7 @@ impl ContainerSyncDaemon {
 
     /// Sends some rows; `false` when there are no more, or no time.
     async fn sync(&self, device: &OpenDevice, task: &mut SyncTask) -> (ItemCount, bool) {
-        let used = self.disks.world().clock.elapsed().saturating_sub(task.began);
+        let used = self.state.world().clock.elapsed().saturating_sub(task.began);
         if used >= self.options.container_time {
             return (ItemCount::default(), false);
         }
@@ -214,15 +208,15 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
         other => other?,
     };
     let metadata = broker.metadata()?;
-    let said = |name: &str| {
+    let value_of = |name: &str| {
         let item = metadata.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?.1;
         (!item.value.is_empty()).then(|| item.value.clone())
     };
-    let (Some(to), Some(key)) = (said(SYNC_TO), said(SYNC_KEY)) else {
+    let (Some(to), Some(key)) = (value_of(SYNC_TO), value_of(SYNC_KEY)) else {
         return Ok(None);
     };
     let info = broker.info()?;
-    if said(VERSIONS).is_some() {
+    if value_of(VERSIONS).is_some() {
         let container = info.container.as_deref().unwrap_or_default();
         tracing::warn!(
             "{NAME}: Skipping container {}/{container} with object versioning configured",
@@ -236,6 +230,8 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
     }
 }
 
+keeps_walk!(ContainerSyncDaemon);
+
 #[async_trait::async_trait]
 impl WalkJob for ContainerSyncDaemon {
     type Device = OpenDevice;
@@ -244,38 +240,13 @@ impl WalkJob for ContainerSyncDaemon {
     type Item = SyncItem;
     type Outcome = ItemCount;
 
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-        &mut self.walk
-    }
-
-    async fn begin(&mut self) -> Vec<String> {
-        self.disks.names().await
-    }
-
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
-        let Some(device) = OpenDevice::open(&mut self.disks, NAME, name) else {
-            return OpenedDevice::LeftOut;
-        };
-        let root = device.root.clone();
-        let partitions = device.run(move || Location::synced_partitions(&root)).await;
-        OpenedDevice::Here(device, partitions.unwrap_or_default())
+        OpenDevice::open_with(&mut self.state.disks, NAME, name, Location::synced_partitions).await
     }
 
-    async fn list(
-        &mut self,
-        device: &OpenDevice,
-        partitions: Vec<Partition>,
-        _: &VecDeque<Partition>,
-    ) -> DirectoryContents<Self> {
-        let mut found = vec![];
-        for partition in partitions {
-            let root = device.root.clone();
-            let databases = device
-                .run(move || Location::synced_in_partition(&root, partition))
-                .await;
-            found.extend(databases.unwrap_or_default().into_iter().map(SyncItem::Found));
-        }
-        DirectoryContents::Items(found)
+    async fn list(&mut self, device: &OpenDevice, partitions: Vec<Partition>) -> DirectoryContents<Self> {
+        let found = device.databases_in(partitions, Location::synced_in_partition).await;
+        DirectoryContents::Items(found.into_iter().map(SyncItem::Found).collect())
     }
 
     async fn work(&self, device: &OpenDevice, item: SyncItem) -> WorkedItem<Self> {
@@ -284,7 +255,7 @@ impl WalkJob for ContainerSyncDaemon {
             SyncItem::Syncing(mut task) => {
                 let (counted, more) = self.sync(device, &mut task).await;
                 if !more {
-                    self.statsd.increment("syncs");
+                    self.state.statsd.increment("syncs");
                 }
                 (counted, more.then_some(task))
             }
@@ -298,20 +269,9 @@ impl WalkJob for ContainerSyncDaemon {
     fn count(&mut self, _: &OpenDevice, counted: ItemCount) -> ItemCount {
         counted
     }
-}
 
-#[async_trait::async_trait]
-impl UpkeepJob for ContainerSyncDaemon {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn set_statsd(&mut self, statsd: Statsd) {
+    fn send_metrics_to(&mut self, statsd: Statsd) {
         self.carrier.statsd = statsd.clone();
-        self.statsd = statsd;
-    }
-
-    async fn step(&mut self) -> UpkeepStep {
-        walk::step(self).await
+        self.state.statsd = statsd;
     }
 }

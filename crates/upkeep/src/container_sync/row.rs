@@ -1,17 +1,18 @@
 //! One row of a synced container, carried to the other side.
 //!
 //! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever
-//! the order; what the other side has already, or something newer, is not sent again; a body takes as long as it moves, and
-//! no longer; who thanks for an object before he has taken all of it is not believed.
+//! the order; what the other side has already, or something newer, is not sent again; a body takes as long as it moves,
+//! and no longer; a server that thanks for an object before it has taken all of it is not believed.
 
 use super::NAME;
-use super::target::{HttpProxy, Target};
+use super::target::{HttpProxy, SyncTarget};
 use crate::faults::ToFault;
 use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
 use peer::message::header_names::{X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
-use peer::{Address, Body, Meter, PeerError, Peers, RawCall, Response, Timeouts};
+use peer::message::{Message, RawRequest, RequestContext};
+use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use world::World;
 
 /// No object takes longer, however slowly it moves.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Bytes read of answers nobody looks at.
+/// Bytes read of answers that are ignored.
 const MAX_IGNORED: u64 = 64 << 10;
 
 /// The way from one side to the other.
@@ -40,7 +41,7 @@ impl Carrier {
     /// Whether the other side has it now.
     pub(super) async fn carry(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         container: &EntityPath,
         policy: PolicyIndex,
         row: &ObjectRow,
@@ -67,7 +68,7 @@ impl Carrier {
             .is_ok()
     }
 
-    async fn delete(&self, target: &Target, row: &ObjectRow) -> Result<(), Fault> {
+    async fn delete(&self, target: &SyncTarget, row: &ObjectRow) -> Result<(), Fault> {
         let headers = HeaderMap::new();
         let response = self
             .send(target, Method::DELETE, &row.name, row.timestamp, headers, Body::empty())
@@ -82,7 +83,7 @@ impl Carrier {
     /// What was done, if anything had to be.
     async fn put(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         container: &EntityPath,
         policy: PolicyIndex,
         row: &ObjectRow,
@@ -125,7 +126,7 @@ impl Carrier {
         }
     }
 
-    async fn is_there(&self, target: &Target, row: &ObjectRow, time: Timestamp) -> bool {
+    async fn is_there(&self, target: &SyncTarget, row: &ObjectRow, time: Timestamp) -> bool {
         let response = self
             .ask(target, Method::HEAD, &row.name, time, HeaderMap::new(), Body::empty())
             .await;
@@ -135,7 +136,7 @@ impl Carrier {
     /// The status of the answer, and how much of the body was taken before it.
     async fn send(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         method: Method,
         name: &str,
         time: Timestamp,
@@ -154,7 +155,7 @@ impl Carrier {
 
     async fn ask(
         &self,
-        target: &Target,
+        target: &SyncTarget,
         method: Method,
         name: &str,
         time: Timestamp,
@@ -169,20 +170,16 @@ impl Carrier {
             Some(_) => target.whole(&path),
             None => path,
         };
-        let call = RawCall {
+        // What a client sends to a gateway, not a message between servers of one cluster.
+        let request = Message::Raw(RawRequest {
             method,
             address: Address::Plain(address),
             query: String::new(),
             headers,
-            body,
-            interim: None,
-        };
+        });
         let (host, port) = via.map_or((&target.host, target.port), |via| (&via.host, via.port));
         let sent = Arc::new(Passed::default());
-        let call = RawCall {
-            body: call.body.metered(&sent),
-            ..call
-        };
+        let call = Call::new(RequestContext::default(), request).with_body(body.metered(&sent));
         let timeouts = Timeouts {
             response: LONGEST,
             ..self.timeouts
@@ -258,7 +255,7 @@ mod tests {
     use super::*;
     use crate::container_sync::SyncPeers;
     use bytes::Bytes;
-    use peer::{Call, HttpService, Service};
+    use peer::{HttpService, Service};
     use std::future::pending;
     use std::net::SocketAddr;
 
@@ -290,9 +287,9 @@ mod tests {
     #[async_trait::async_trait]
     impl Service for OtherSide {
         async fn call(&self, call: Call) -> Response {
-            let call = call.into_raw();
             let mut response = Response::new(Body::empty());
-            let status = if call.method == Method::HEAD { 404 } else { self.status };
+            let is_head = call.message.method() == Method::HEAD;
+            let status = if is_head { 404 } else { self.status };
             *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
             if self.reads {
                 call.body.collect(100).await.unwrap();

@@ -57,7 +57,7 @@ impl std::str::FromStr for HttpProxy {
 
 /// A container elsewhere.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct SyncTarget {
     pub(super) host: String,
     pub(super) port: u16,
     /// Encoded, without a slash at its end.
@@ -69,7 +69,7 @@ pub(super) struct Target {
 
 impl SyncPeers {
     /// The container that `to` names. `Err` says what is wrong with it.
-    pub(super) fn resolve(&self, to: &str, key: &str) -> Result<Target, Fault> {
+    pub(super) fn resolve(&self, to: &str, key: &str) -> Result<SyncTarget, Fault> {
         let to = to.trim().trim_end_matches('/');
         let Some(name) = to.strip_prefix("//") else {
             let (host, port, path) = parts(to)?;
@@ -80,7 +80,7 @@ impl SyncPeers {
             if !known {
                 return Err(Fault::caller(format!("Invalid host '{host}' in X-Container-Sync-To")));
             }
-            return Ok(Target {
+            return Ok(SyncTarget {
                 host,
                 port,
                 path,
@@ -101,7 +101,7 @@ impl SyncPeers {
         let endpoint =
             endpoint.ok_or_else(|| Fault::caller(format!("No cluster endpoint for '{realm}' '{cluster}'")))?;
         let (host, port, path) = parts(endpoint.trim_end_matches('/'))?;
-        Ok(Target {
+        Ok(SyncTarget {
             host,
             port,
             path: format!("{path}/{}/{}", quote(account), quote(container)),
@@ -111,7 +111,7 @@ impl SyncPeers {
     }
 }
 
-impl Target {
+impl SyncTarget {
     /// The path of an object there, encoded.
     pub(super) fn path_of(&self, object: &str) -> String {
         format!("{}/{}", self.path, quote(object))

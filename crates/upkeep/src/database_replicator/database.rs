@@ -1,32 +1,20 @@
 //! One database: looked at, brought to its other replicas, and removed where it does not belong.
 
+use super::context::{Context, FoundDatabase};
 use super::figures::Figures;
+use super::misplaced;
 use super::push::{Push, Pushed};
-use super::{DatabaseReplicatorOptions, misplaced};
 use crate::database_stamp::DatabaseStamp;
 use crate::open_device::OpenDevice;
-use crate::ring_client::RingClient;
-use crate::rsync::Rsync;
-use listing_engine::{Broker, Error, Kind, Location, ReplicationInfo};
+use listing_engine::{Broker, Error, Location};
 use placement::{Device, Ring};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{Partition, PathHash, Timestamp};
-use world::World;
 
 /// Devices that stand in for those that are out of service, at most.
 const STAND_INS: usize = 3;
-
-/// What stays the same during all work.
-pub(super) struct Context {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) world: World,
-    pub(super) ring_client: RingClient,
-    pub(super) options: DatabaseReplicatorOptions,
-    pub(super) rsync: Rsync,
-}
 
 /// A device of this server, and what it is in the ring.
 #[derive(Clone)]
@@ -51,14 +39,6 @@ pub(crate) struct DatabaseOutcome {
     pub(super) level: Option<(PathHash, LevelDatabase)>,
 }
 
-/// A database that was found, and what it said of itself.
-#[derive(Clone)]
-pub(super) struct FoundDatabase {
-    pub(super) broker: Arc<Broker>,
-    pub(super) info: ReplicationInfo,
-    pub(super) state: &'static str,
-}
-
 /// What a look at a database showed.
 enum Look {
     /// There is none, or not any more.
@@ -71,16 +51,6 @@ enum Look {
 }
 
 impl Context {
-    fn since(&self, began: Duration) -> Duration {
-        self.world.clock.elapsed().saturating_sub(began)
-    }
-
-    /// So long ago.
-    pub(super) fn before(&self, age: Duration) -> Timestamp {
-        let now = self.world.clock.now().seconds();
-        Timestamp::from_seconds(now.saturating_sub(age.as_secs()))
-    }
-
     pub(super) async fn attend(
         &self,
         device: &ReplicatedDevice,
@@ -133,7 +103,7 @@ impl Context {
         }
     }
 
-    /// Of a database that cannot be read: nobody has been brought anything of it.
+    /// Of a database that cannot be read: no replica has been brought anything of it.
     fn unreadable(&self, partition: Partition) -> Figures {
         let ring = self.ring_client.ring.load_full();
         let mut figures = Figures {
@@ -148,15 +118,6 @@ impl Context {
                 .for_each(|node| figures.lacks(node));
         }
         figures
-    }
-
-    /// Since when deleted things, and replicas that have not been heard of, are remembered.
-    fn ages(&self) -> (Timestamp, Timestamp) {
-        let now = self.world.clock.now();
-        let micros = |age: Duration| u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-        let ago = |age: Duration| Timestamp::from_micros(as_micros(now).saturating_sub(micros(age)));
-        let age = self.options.reclaim_age;
-        (ago(age), ago(age.saturating_mul(2)))
     }
 
     /// Also whether it belongs where it is.
@@ -248,10 +209,6 @@ async fn push_to_all(
     (reached, asked)
 }
 
-fn as_micros(time: Timestamp) -> u64 {
-    time.ticks().saturating_mul(10)
-}
-
 /// Forgets what is old, and says what there is.
 fn look(location: Location, (before, silent): (Timestamp, Timestamp)) -> Result<Look, Error> {
     let found = match open(location.clone(), before, silent) {
@@ -275,7 +232,7 @@ fn look(location: Location, (before, silent): (Timestamp, Timestamp)) -> Result<
     let forgotten = info.is_deleted() && info.delete_timestamp < before && found.broker.is_empty()?;
     match forgotten && found.state == "unsharded" {
         true if is_reported && found.broker.remove_if_unchanged(&found.info.summary)? => Ok(Look::Removed),
-        // Its account must know first; nobody else needs to.
+        // Its account must know first; no other server needs to.
         true => Ok(Look::Nothing),
         false => Ok(Look::Found(Box::new(found))),
     }

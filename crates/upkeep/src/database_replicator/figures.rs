@@ -24,7 +24,8 @@ pub(super) struct Figures {
     pub(super) rsync: u64,
     pub(super) remote_merge: u64,
     pub(super) remove: u64,
-    /// Nodes that do not have all of a database, by address and device; all of its primaries where it could not be read.
+    /// Nodes that do not have all of a database, by address and device; all of its primaries where it could not be
+    /// read.
     pub(super) failures: BTreeMap<(String, String), u64>,
 }
 
@@ -99,7 +100,8 @@ impl Figures {
         json!({
             "replication_stats": {
                 "attempted": self.attempted, "deferred": 0, "diff": self.diff, "diff_capped": self.diff_capped,
-                "empty": 0, "failure": self.failures.values().sum::<u64>(), "failure_nodes": nodes, "hashmatch": self.hashmatch,
+                "empty": 0, "failure": self.failures.values().sum::<u64>(), "failure_nodes": nodes,
+                "hashmatch": self.hashmatch,
                 "no_change": self.no_change, "remote_merge": self.remote_merge, "remove": self.remove,
                 "rsync": self.rsync, "start": start.as_f64(), "success": self.success, "ts_repl": 0,
             },

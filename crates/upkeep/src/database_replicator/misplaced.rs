@@ -5,7 +5,7 @@
 //! Always holds: a container database remembers how far it has queued only when a majority of the
 //! queue's replicas has the rows, and a majority of its own replicas is level with it.
 
-use super::database::{Context, FoundDatabase};
+use super::context::{Context, FoundDatabase};
 use crate::open_device::OpenDevice;
 use crate::ring_client::{context_of, json_body, target};
 use listing_engine::wire::object_json;

@@ -2,38 +2,40 @@
 //!
 //! Every database of this server's devices is compared with its other replicas, which get what they lack
 //! (`push.rs`); each replica does the same, so changes spread from wherever they happened. A database that
-//! does not belong on its device goes to all who should have it and is then removed. Both kinds are one
+//! does not belong on its device goes to all devices that should have it and is then removed. Both kinds are one
 //! replicator; containers differ in two duties: `misplaced.rs`, and shard ranges are carried along.
 //! Always holds: what is removed here is unchanged since all primaries (or `handoff_delete` of them) have
 //! said that they have it; a database that cannot be read is quarantined and comes back from another
-//! replica; what nobody needs to remember any more is forgotten only after `reclaim_age`.
-//! Each pass removes temporary files of the device whose writers are gone: of Martlet's databases at once, copies that
-//! nobody claimed after an hour, anybody's after `reclaim_age`.
+//! replica; deleted things are forgotten only after `reclaim_age`.
+//! Each pass removes temporary files of the device whose writers are gone: of Martlet's databases at once, unclaimed
+//! copies after an hour, any others after `reclaim_age`.
 //! Synced containers are linked as such (`listing_engine`, `sync_links.rs`) when their metadata came from elsewhere.
 //! Deliberately absent: acting on shard ranges.
 //! Tests: `tests/database_replicator.rs`, and `tests/interop` with OpenStack's replicators on either side.
 
+mod context;
 mod database;
 mod figures;
 mod misplaced;
 mod push;
 mod replica_client;
 
+use crate::database_stamp::KnownDatabases;
 use crate::local_server::is_primary;
 use crate::open_device::OpenDevice;
 use crate::ring_client::RingClient;
-use crate::rsync::Rsync;
-use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
-use crate::{Disks, LocalServer, PassProgress, ReconFile, RsyncOptions, UpkeepJob, UpkeepStep};
-use database::{Context, DatabaseOutcome, LevelDatabase, ReplicatedDevice};
+use crate::rsync::DatabaseRsync;
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
+use crate::{Disks, LocalServer, PassProgress, ReconFile, RsyncOptions};
+use context::Context;
+use database::{DatabaseOutcome, LevelDatabase, ReplicatedDevice};
 use figures::Figures;
 use listing_engine::{Kind, Location, sweep, sweep_copies, sweep_forgotten};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::Statsd;
-use vocabulary::{Partition, PathHash, Timestamp};
+use vocabulary::{Partition, Timestamp};
 
 /// Partitions looked into in one step.
 const PARTITIONS_PER_STEP: usize = 64;
@@ -67,19 +69,14 @@ pub struct DatabaseReplicatorOptions {
 /// Goes over the databases of one kind on this server's devices.
 pub struct DatabaseReplicator {
     context: Arc<Context>,
-    disks: Disks,
     server: LocalServer,
-    /// `None` between passes.
-    walk: Option<DeviceWalk<Self>>,
+    state: WalkState<Self>,
     /// This pass has met a device of this server.
     met: bool,
     figures: Figures,
-    statsd: Statsd,
     began: Timestamp,
-    /// Per device: databases that were found level.
-    level: HashMap<String, HashMap<PathHash, LevelDatabase>>,
-    /// Becomes the entry in `level` of the device that is walked over.
-    seen: HashMap<PathHash, LevelDatabase>,
+    /// Databases that were found level.
+    level: KnownDatabases<LevelDatabase>,
 }
 
 impl DatabaseReplicator {
@@ -100,20 +97,17 @@ impl DatabaseReplicator {
             kind,
             world: disks.world().clone(),
             ring_client,
-            rsync: Rsync::new(disks.world().clone(), options.rsync.clone(), options.concurrency),
+            rsync: DatabaseRsync::new(disks.world().clone(), options.rsync.clone(), options.concurrency),
             options,
         };
         Self {
             context: Arc::new(context),
-            disks,
             server,
-            walk: None,
+            state: WalkState::new(name, disks),
             met: false,
             figures: Figures::default(),
-            statsd: Statsd::default(),
             began: Timestamp::ZERO,
-            level: HashMap::new(),
-            seen: HashMap::new(),
+            level: KnownDatabases::default(),
         }
     }
 
@@ -125,6 +119,8 @@ impl DatabaseReplicator {
     }
 }
 
+keeps_walk!(DatabaseReplicator);
+
 #[async_trait::async_trait]
 impl WalkJob for DatabaseReplicator {
     type Device = ReplicatedDevice;
@@ -133,22 +129,18 @@ impl WalkJob for DatabaseReplicator {
     type Item = Location;
     type Outcome = DatabaseOutcome;
 
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-        &mut self.walk
-    }
-
     async fn begin(&mut self) -> Vec<String> {
         self.figures = Figures::default();
         self.began = self.context.world.clock.now();
         self.met = false;
-        let mut devices = self.disks.names().await;
+        let mut devices = self.state.disks.names().await;
         world::random::shuffle(&*self.context.world.random, &mut devices);
         devices
     }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
         let daemon = self.context.name;
-        let Some(open) = OpenDevice::open(&mut self.disks, daemon, name) else {
+        let Some(open) = OpenDevice::open(&mut self.state.disks, daemon, name) else {
             return OpenedDevice::LeftOut;
         };
         let (server, ring, kind) = (
@@ -186,12 +178,7 @@ impl WalkJob for DatabaseReplicator {
     }
 
     /// Also removes what is empty there.
-    async fn list(
-        &mut self,
-        device: &ReplicatedDevice,
-        partitions: Vec<Partition>,
-        _: &VecDeque<Partition>,
-    ) -> DirectoryContents<Self> {
+    async fn list(&mut self, device: &ReplicatedDevice, partitions: Vec<Partition>) -> DirectoryContents<Self> {
         let (root, kind) = (device.open.root.clone(), self.context.kind);
         let listed = device.open.run(move || {
             let mut found = vec![];
@@ -212,16 +199,15 @@ impl WalkJob for DatabaseReplicator {
     }
 
     async fn work(&self, device: &ReplicatedDevice, location: Location) -> WorkedItem<Self> {
-        let level = self.level.get(&device.open.name);
-        let level = level.and_then(|level| level.get(&location.hash())).copied();
+        let level = self.level.of(&device.open.name, location.hash());
         let outcome = self.context.attend(device, location, level).await;
         WorkedItem { outcome, rest: None }
     }
 
     fn count(&mut self, device: &ReplicatedDevice, outcome: DatabaseOutcome) -> ItemCount {
         let DatabaseOutcome { figures, took, level } = outcome;
-        self.seen.extend(level);
-        figures.report(&self.statsd, &device.open.name, took);
+        self.level.learn(level);
+        figures.report(&self.state.statsd, &device.open.name, took);
         let counted = match figures.left {
             0 => ItemCount::of(u64::from(figures != Figures::default()), 0),
             _ => ItemCount::FAILED,
@@ -230,13 +216,12 @@ impl WalkJob for DatabaseReplicator {
         counted
     }
 
-    /// What this pass has learnt about the device is kept, and nothing about databases that are gone.
     fn close(&mut self, device: ReplicatedDevice) {
-        self.level.insert(device.open.name, std::mem::take(&mut self.seen));
+        self.level.keep(device.open.name);
     }
 
-    async fn end(&mut self) {
-        if !self.met {
+    async fn stepped(&mut self, _: Duration, is_last: bool) {
+        if is_last && !self.met {
             let LocalServer { addresses, port } = &self.server;
             tracing::error!(
                 "{}: no device in the ring is at {addresses:?}, port {port}",
@@ -244,27 +229,9 @@ impl WalkJob for DatabaseReplicator {
             );
         }
     }
-}
 
-#[async_trait::async_trait]
-impl UpkeepJob for DatabaseReplicator {
-    fn name(&self) -> &'static str {
-        self.context.name
-    }
-
-    async fn step(&mut self) -> UpkeepStep {
-        walk::step(self).await
-    }
-
-    fn set_statsd(&mut self, statsd: Statsd) {
-        self.statsd = statsd;
-    }
-
-    fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
-        let cache = match self.context.kind {
-            Kind::Account => ReconFile::Account,
-            Kind::Container => ReconFile::Container,
-        };
-        Some((cache, self.figures.to_recon(self.began, pass.seconds())))
+    fn pass_figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
+        let figures = self.figures.to_recon(self.began, pass.seconds());
+        Some((ReconFile::of(self.context.kind), figures))
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! Always holds: success means that all we had when the pass came to this database is there.
 
-use super::database::{Context, FoundDatabase};
+use super::context::{Context, FoundDatabase};
 use super::figures::Figures;
 use super::replica_client::{ReplicaClient, ReplicaResponse};
 use crate::open_device::OpenDevice;
@@ -150,7 +150,8 @@ impl Push<'_> {
         let known = self
             .ours(move |broker| broker.sync_point(&id, Direction::Outgoing))
             .await?;
-        // A point behind our last row is of rows that are not here any more (the file was set back, say), or is made up.
+        // A point behind our last row is of rows that are not here any more (the file was set back, say), or is made
+        // up.
         let points = [known, theirs.point].into_iter().filter(|point| *point <= mine.max_row);
         let point = points.max().unwrap_or(-1);
         if point == mine.max_row {

@@ -2,7 +2,7 @@
 //!
 //! Always holds: an answer is read up to a limit and for a limited time.
 
-use super::database::Context;
+use super::context::Context;
 use crate::faults::ToFault;
 use crate::open_device::OpenDevice;
 use crate::ring_client::{context_of, json_body, place};
@@ -129,7 +129,7 @@ async fn read(world: World, device: OpenDevice, path: PathBuf, length: u64, feed
     let mut offset = 0;
     while offset < length {
         let (world, path) = (world.clone(), path.clone());
-        let piece = device.thread.run(move || {
+        let piece = device.try_run(move || {
             let file = world.files.open(&path, Purpose::Read)?;
             let mut piece = vec![0; PIECE.min(usize::try_from(length - offset).unwrap_or(PIECE))];
             file.read_at(&mut piece, offset).map(|count| {
@@ -138,10 +138,9 @@ async fn read(world: World, device: OpenDevice, path: PathBuf, length: u64, feed
             })
         });
         let piece = match piece.await {
-            Ok(Ok(piece)) if !piece.is_empty() => piece,
-            Ok(Ok(_)) => return feed.fail(BodyError::Broken("the file has become shorter".into())).await,
-            Ok(Err(error)) => return feed.fail(BodyError::Broken(error.to_string())).await,
-            Err(error) => return feed.fail(BodyError::Broken(error.to_string())).await,
+            Ok(piece) if !piece.is_empty() => piece,
+            Ok(_) => return feed.fail(BodyError::Broken("the file has become shorter".into())).await,
+            Err(fault) => return feed.fail(BodyError::Broken(fault.what)).await,
         };
         offset += piece.len() as u64;
         if !feed.send(piece.into()).await {

@@ -41,7 +41,7 @@ impl ScanCounts {
 
 /// What an audit came to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AuditVerdict {
     Fine,
     Quarantined,
     Unknown,
@@ -63,14 +63,14 @@ impl ScanFigures {
         }
     }
 
-    pub(super) fn add(&mut self, verdict: Verdict) {
+    pub(super) fn add(&mut self, verdict: AuditVerdict) {
         match verdict {
-            Verdict::Fine => self.now.files += 1,
-            Verdict::Quarantined => {
+            AuditVerdict::Fine => self.now.files += 1,
+            AuditVerdict::Quarantined => {
                 self.now.files += 1;
                 self.now.quarantined += 1;
             }
-            Verdict::Unknown => self.now.errors += 1,
+            AuditVerdict::Unknown => self.now.errors += 1,
         }
     }
 

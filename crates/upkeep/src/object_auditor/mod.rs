@@ -17,16 +17,15 @@ mod position;
 pub use dark_data::{DarkData, DarkDataAction};
 
 use crate::logged_paths::LoggedPaths;
-use crate::walk::{self, DeviceWalk, DirectoryContents, ItemCount, OpenedDevice, WalkJob, WorkedItem};
-use crate::{Disks, ReconWriter, UpkeepJob, UpkeepStep};
-use figures::{ScanFigures, Verdict};
+use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
+use crate::{Disks, ReconWriter};
+use figures::{AuditVerdict, ScanFigures};
 use object::{ObjectItem, ObjectOutcome};
 use object_engine::{AuditListing, EngineError, FilesConfig, ObjectAudit, PartitionKey};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::Statsd;
 use vocabulary::{HashPrefix, Partition, Policies, PolicyIndex};
 use world::{WorkerError, Workers};
 
@@ -91,18 +90,15 @@ impl Default for ObjectAuditorOptions {
 
 /// Goes over the objects of all devices.
 pub struct ObjectAuditor {
-    disks: Disks,
     secrets: HashPrefix,
     policies: Policies,
     options: ObjectAuditorOptions,
     dark_data: Option<DarkData>,
     recon: ReconWriter,
-    statsd: Statsd,
     logged: LoggedPaths,
     /// Bytes read since the frame asked.
     unpaid: u64,
-    /// `None` between passes.
-    walk: Option<DeviceWalk<Self>>,
+    state: WalkState<Self>,
     /// `None` before the first pass.
     pass: Option<Pass>,
 }
@@ -114,6 +110,8 @@ struct Pass {
     names: Vec<String>,
     /// When the position was last written to the device; zero when it has not been, of this policy.
     position_kept: Duration,
+    /// Partitions of the policy that have not been audited.
+    left: VecDeque<Partition>,
     /// Directories with a position in them.
     positions: Vec<(AuditedDevice, PathBuf)>,
 }
@@ -175,16 +173,14 @@ impl ObjectAuditor {
     ) -> Self {
         let scan = options.scan;
         Self {
-            disks,
             secrets,
             policies,
             options,
             dark_data: dark_data.filter(|_| scan == Scan::All),
             recon,
-            statsd: Statsd::default(),
             logged: LoggedPaths::default(),
             unpaid: 0,
-            walk: None,
+            state: WalkState::new(NAME, disks),
             pass: None,
         }
     }
@@ -193,7 +189,7 @@ impl ObjectAuditor {
     async fn list_policy(&mut self, device: &AuditedDevice, policy: PolicyIndex) -> DirectoryContents<Self> {
         let all: Vec<PolicyIndex> = self.policies.iter().map(|policy| policy.index).collect();
         let is_first = all.first() == Some(&policy);
-        let (world, scan) = (self.disks.world().clone(), self.options.scan);
+        let (world, scan) = (self.state.world().clone(), self.options.scan);
         let listed = device.run(move |audit| {
             let mut listing = audit.partitions(policy)?;
             if is_first {
@@ -205,6 +201,7 @@ impl ObjectAuditor {
         let listed = listed.await;
         if let Some(pass) = &mut self.pass {
             pass.position_kept = Duration::ZERO;
+            pass.left = listed.iter().flat_map(|listing| &listing.found).copied().collect();
         }
         self.listed(listed, |found| {
             let keys = found.into_iter().map(|partition| PartitionKey { policy, partition });
@@ -253,7 +250,7 @@ impl ObjectAuditor {
             Err(error) => {
                 tracing::error!("{NAME}: {error}");
                 if let Some(pass) = &mut self.pass {
-                    pass.figures.add(Verdict::Unknown);
+                    pass.figures.add(AuditVerdict::Unknown);
                 }
                 match error.is_device_gone() {
                     true => DirectoryContents::DeviceGone,
@@ -264,8 +261,8 @@ impl ObjectAuditor {
     }
 
     /// Before a partition: it and those after it are what is left.
-    async fn keep_position(&mut self, device: &AuditedDevice, key: PartitionKey, left: &VecDeque<AuditedDirectory>) {
-        let (now, scan) = (self.disks.world().clock.elapsed(), self.options.scan);
+    async fn keep_position(&mut self, device: &AuditedDevice, key: PartitionKey) {
+        let (now, scan) = (self.state.world().clock.elapsed(), self.options.scan);
         let Some(pass) = &mut self.pass else { return };
         let first = pass.position_kept == Duration::ZERO;
         if !first && now.saturating_sub(pass.position_kept) < KEEP_POSITION {
@@ -276,12 +273,7 @@ impl ObjectAuditor {
         if first {
             pass.positions.push((device.clone(), directory.clone()));
         }
-        let after = left.iter().filter_map(|directory| match directory {
-            AuditedDirectory::Partition(key) => Some(key.partition),
-            _ => None,
-        });
-        let left: Vec<Partition> = std::iter::once(key.partition).chain(after).collect();
-        let world = self.disks.world().clone();
+        let (world, left) = (self.state.world().clone(), pass.left.clone());
         let kept = device.run(move |_| {
             position::save(&world, &directory, scan, left.into_iter());
             Ok(())
@@ -293,12 +285,12 @@ impl ObjectAuditor {
     async fn report(&mut self) {
         let Some(pass) = &mut self.pass else { return };
         let lane = (self.options.lane.1 > 1).then(|| pass.names.concat());
-        let (world, scan) = (self.disks.world(), self.options.scan);
+        let (world, scan) = (self.state.world(), self.options.scan);
         pass.figures.report(world, scan, lane.as_deref(), &self.recon).await;
     }
 
     async fn end_pass(&mut self) {
-        let (world, scan) = (self.disks.world().clone(), self.options.scan);
+        let (world, scan) = (self.state.world().clone(), self.options.scan);
         if let Some(pass) = &self.pass {
             pass.figures.conclude(&world, scan);
         }
@@ -319,6 +311,8 @@ impl ObjectAuditor {
     }
 }
 
+keeps_walk!(ObjectAuditor);
+
 #[async_trait::async_trait]
 impl WalkJob for ObjectAuditor {
     type Device = AuditedDevice;
@@ -326,27 +320,24 @@ impl WalkJob for ObjectAuditor {
     type Item = ObjectItem;
     type Outcome = ObjectOutcome;
 
-    fn walk(&mut self) -> &mut Option<DeviceWalk<Self>> {
-        &mut self.walk
-    }
-
     async fn begin(&mut self) -> Vec<String> {
-        let mut names = self.disks.names().await;
+        let mut names = self.state.disks.names().await;
         names.sort_unstable();
         let (lane, lanes) = self.options.lane;
         let mut at = 0..;
         names.retain(|_| at.next().is_some_and(|at: usize| at % lanes.max(1) == lane));
         self.pass = Some(Pass {
-            figures: ScanFigures::new(self.disks.world(), &self.options.sizes),
+            figures: ScanFigures::new(self.state.world(), &self.options.sizes),
             names: names.clone(),
             position_kept: Duration::ZERO,
+            left: VecDeque::new(),
             positions: vec![],
         });
         names
     }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
-        let thread = match self.disks.thread(&name) {
+        let thread = match self.state.disks.thread(&name) {
             Ok(thread) => thread,
             Err(error) => {
                 tracing::error!("{NAME}: device {name}: no thread: {error}");
@@ -354,11 +345,11 @@ impl WalkJob for ObjectAuditor {
             }
         };
         let config = FilesConfig {
-            mount_check: self.disks.must_be_mounted(),
+            mount_check: self.state.disks.must_be_mounted(),
             reclaim_age: self.options.reclaim_age,
-            ..FilesConfig::new(&name, self.disks.path(&name))
+            ..FilesConfig::new(&name, self.state.disks.path(&name))
         };
-        let world = self.disks.world().clone();
+        let world = self.state.world().clone();
         let audit = ObjectAudit::new(config, self.secrets.clone(), self.options.rsync_patience, world);
         let audit = Arc::new(audit);
         let policies = self
@@ -368,17 +359,15 @@ impl WalkJob for ObjectAuditor {
         OpenedDevice::Here(AuditedDevice { thread, audit }, policies.collect())
     }
 
-    async fn list(
-        &mut self,
-        device: &AuditedDevice,
-        directories: Vec<AuditedDirectory>,
-        left: &VecDeque<AuditedDirectory>,
-    ) -> DirectoryContents<Self> {
+    async fn list(&mut self, device: &AuditedDevice, directories: Vec<AuditedDirectory>) -> DirectoryContents<Self> {
         // One at a time, as `listed_at_once` says.
         match directories.into_iter().next() {
             Some(AuditedDirectory::Policy(policy)) => self.list_policy(device, policy).await,
             Some(AuditedDirectory::Partition(key)) => {
-                self.keep_position(device, key, left).await;
+                self.keep_position(device, key).await;
+                if let Some(pass) = &mut self.pass {
+                    pass.left.pop_front();
+                }
                 self.list_partition(device, key).await
             }
             Some(AuditedDirectory::Suffix(key, suffix)) => self.list_suffix(device, key, suffix).await,
@@ -406,50 +395,35 @@ impl WalkJob for ObjectAuditor {
         };
         pass.figures.add(verdict);
         match verdict {
-            Verdict::Fine => {}
-            Verdict::Quarantined => self.statsd.increment("quarantines"),
-            Verdict::Unknown => self.statsd.increment("errors"),
+            AuditVerdict::Fine => {}
+            AuditVerdict::Quarantined => self.state.statsd.increment("quarantines"),
+            AuditVerdict::Unknown => self.state.statsd.increment("errors"),
         }
-        self.statsd.timing(format_args!("timing"), took);
+        self.state.statsd.timing(format_args!("timing"), took);
         let counted = match verdict {
-            Verdict::Unknown => ItemCount::FAILED,
-            Verdict::Fine | Verdict::Quarantined => ItemCount::DONE,
+            AuditVerdict::Unknown => ItemCount::FAILED,
+            AuditVerdict::Fine | AuditVerdict::Quarantined => ItemCount::DONE,
         };
         ItemCount {
             device_gone: outcome.device_gone,
             ..counted
         }
     }
-}
 
-#[async_trait::async_trait]
-impl UpkeepJob for ObjectAuditor {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    async fn step(&mut self) -> UpkeepStep {
-        let clock = self.disks.world().clock.clone();
-        let began = clock.elapsed();
-        let step = walk::step(self).await;
+    async fn stepped(&mut self, took: Duration, is_last: bool) {
         if let Some(pass) = &mut self.pass {
-            pass.figures.worked(clock.elapsed().saturating_sub(began));
+            pass.figures.worked(took);
         }
-        if step == UpkeepStep::PassOver {
+        if is_last {
             self.end_pass().await;
         } else if let Some(pass) = &self.pass
-            && pass.figures.is_due(self.disks.world(), self.options.log_time)
+            && pass.figures.is_due(self.state.world(), self.options.log_time)
         {
             self.report().await;
         }
-        step
     }
 
-    fn set_statsd(&mut self, statsd: Statsd) {
-        self.statsd = statsd;
-    }
-
-    fn due(&mut self) -> Duration {
+    fn due_for_items(&mut self) -> Duration {
         let bytes = std::mem::take(&mut self.unpaid) as f64;
         match self.options.bytes_per_second > 0.0 {
             true => Duration::try_from_secs_f64(bytes / self.options.bytes_per_second).unwrap_or(Duration::MAX),

@@ -1,7 +1,7 @@
 //! One object: read piece by piece, judged, and shown to the watcher of dark data when it is sound.
 
 use super::dark_data::Listedness;
-use super::figures::Verdict;
+use super::figures::AuditVerdict;
 use super::{AuditError, AuditedDevice, DarkDataAction, NAME, ObjectAuditor, Scan};
 use crate::walk::WorkedItem;
 use object_engine::{AuditPlace, Audited, EngineError, Examined, ObjectAudit};
@@ -35,7 +35,7 @@ pub(crate) struct ObjectOutcome {
     /// What containers say of it, if they were asked.
     pub(super) listed: Option<Listedness>,
     /// What it came to and how long that took; `None` while there is more to read.
-    pub(super) verdict: Option<(Verdict, Duration)>,
+    pub(super) verdict: Option<(AuditVerdict, Duration)>,
     pub(super) device_gone: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn audit(
     device: &AuditedDevice,
     item: ObjectItem,
 ) -> WorkedItem<ObjectAuditor> {
-    let clock = &auditor.disks.world().clock;
+    let clock = &auditor.state.world().clock;
     let (scan, chunk) = (auditor.options.scan, auditor.options.chunk);
     let ObjectItem { place, reading } = item;
     let (read, began) = match reading {
@@ -77,7 +77,7 @@ pub(super) async fn audit(
                 rest: Some(ObjectItem { place, reading }),
             };
         }
-        Ok(ReadProgress::Absent) => Verdict::Fine,
+        Ok(ReadProgress::Absent) => AuditVerdict::Fine,
         Ok(ReadProgress::Whole(object, bytes)) => {
             (outcome.bytes, outcome.size) = (bytes, Some(object.size));
             outcome.foreign.clone_from(&object.foreign);
@@ -87,12 +87,12 @@ pub(super) async fn audit(
         }
         Err(AuditError::Engine(EngineError::Quarantined { why, .. } | EngineError::Corrupt { why, .. })) => {
             tracing::error!("ERROR Object {path} failed audit and was quarantined: {why}");
-            Verdict::Quarantined
+            AuditVerdict::Quarantined
         }
         Err(error) => {
             tracing::error!("ERROR Trying to audit {path}: {error}");
             outcome.device_gone = error.is_device_gone();
-            Verdict::Unknown
+            AuditVerdict::Unknown
         }
     };
     outcome.verdict = Some((verdict, clock.elapsed().saturating_sub(began)));
@@ -105,35 +105,35 @@ async fn watch(
     device: &AuditedDevice,
     place: &AuditPlace,
     object: &Audited,
-) -> (Option<Listedness>, Verdict) {
+) -> (Option<Listedness>, AuditVerdict) {
     let Some(watcher) = &auditor.dark_data else {
-        return (None, Verdict::Fine);
+        return (None, AuditVerdict::Fine);
     };
     let listed = watcher.look(&object.name, object.newest).await;
     if listed != Listedness::Unlisted {
-        return (Some(listed), Verdict::Fine);
+        return (Some(listed), AuditVerdict::Fine);
     }
     let (name, at) = (object.name.clone(), place.clone());
     let (done, verdict) = match watcher.action() {
         DarkDataAction::Log => {
             tracing::info!("reporting dark data {name}");
-            (Ok(()), Verdict::Fine)
+            (Ok(()), AuditVerdict::Fine)
         }
         DarkDataAction::Delete => {
             tracing::info!("deleting dark data {} ({name})", place.directory.display());
-            (device.run(move |audit| audit.remove(&at)).await, Verdict::Fine)
+            (device.run(move |audit| audit.remove(&at)).await, AuditVerdict::Fine)
         }
         DarkDataAction::Quarantine => {
             tracing::info!("quarantining dark data {name}");
             let moved = device.run(move |audit| audit.quarantine(&at, &name, "no container lists it"));
-            (moved.await, Verdict::Quarantined)
+            (moved.await, AuditVerdict::Quarantined)
         }
     };
     let verdict = match done {
         Ok(()) => verdict,
         Err(error) => {
             tracing::error!("{NAME}: {}: {error}", place.directory.display());
-            Verdict::Unknown
+            AuditVerdict::Unknown
         }
     };
     (Some(listed), verdict)

@@ -1,10 +1,10 @@
 //! Objects deleted in batches: what is due on a device goes there in one request (`peer::deletes`), past the gateway.
 //!
-//! Only where all is as usual: the container is known and whole, every primary of the object is a server that takes such
-//! requests, and more than half of them say the same good thing, as the gateway would want it. Everything else is left
-//! to the gateway, which sees it as if nobody had tried.
-//! Always holds: no more than [`BATCH`] objects in a request and no more requests to each of the replicas than told at the same
-//! time; what is remembered of containers and servers (`learnt.rs`) ends with the pass.
+//! Only where all is as usual: the container is known and whole, every primary of the object is a server that takes
+//! such requests, and more than half of them say the same good thing, as the gateway would want it. Everything else is
+//! left to the gateway, which sees it as if no batch had been sent.
+//! Always holds: no more than [`BATCH`] objects in a request and no more requests to each of the replicas at the same
+//! time than configured; what is remembered of containers and servers (`learnt.rs`) ends with the pass.
 //! Deliberately absent: rows of the queue, refusals and what they mean.
 
 use super::learnt::{ExpirerKnowledge, ServerAddress};
@@ -107,9 +107,9 @@ impl ObjectServers {
                 answers[task].push(status);
             }
         }
-        let settled = tasks.iter().zip(&answers).zip(replicas);
-        settled
-            .map(|((task, statuses), replicas)| is_settled(task, statuses, replicas))
+        let answered = tasks.iter().zip(&answers).zip(replicas);
+        answered
+            .map(|((task, statuses), replicas)| is_done(task, statuses, replicas))
             .collect()
     }
 
@@ -197,8 +197,8 @@ impl ObjectServers {
         (batch, statuses.unwrap_or_default())
     }
 
-    /// Sends it. A server may hang up on an idle connection just when this comes (RFC 9112, 9.3.1), so that it is sent again then.
-    /// What had been done nevertheless is refused the second time, and left to the gateway.
+    /// Sends it. A server may hang up on an idle connection just when this comes (RFC 9112, 9.3.1), so that it is sent
+    /// again then. What had been done nevertheless is refused the second time, and left to the gateway.
     async fn sent(&self, batch: &DeleteBatch) -> Result<Response, PeerError> {
         match self.send_once(batch).await {
             Err(PeerError::Broken(_)) => self.send_once(batch).await,
@@ -276,8 +276,8 @@ impl DeleteBatches {
         self.0.entry(key).or_default().push((task, delete));
     }
 
-    /// What is in one partition goes together, for the server takes the lock of a partition once for a batch; the batches of
-    /// one device are not next to each other.
+    /// What is in one partition goes together, for the server takes the lock of a partition once for a batch; the
+    /// batches of one device are not next to each other.
     fn all(self) -> Vec<DeleteBatch> {
         let mut in_turn = vec![];
         for ((server, device, policy), mut deletes) in self.0 {
@@ -346,7 +346,7 @@ async fn policy_of(client: &InternalClient, path: &EntityPath) -> Option<PolicyI
 }
 
 /// Whether more than half of the replicas say the same, and it is good.
-fn is_settled(task: &Task, statuses: &[u16], replicas: usize) -> bool {
+fn is_done(task: &Task, statuses: &[u16], replicas: usize) -> bool {
     let good = |hoped: u16| statuses.iter().filter(|status| is_among(**status, &[hoped])).count();
     let hoped = super::hoped(task);
     replicas > 0 && hoped.iter().any(|hoped| good(*hoped) > replicas / 2)
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lots_are_full_sorted_and_in_turn() {
+    fn batches_are_full_sorted_and_in_turn() {
         let mut batches = DeleteBatches::default();
         let on = |name: &str| Device {
             device: name.into(),
@@ -373,11 +373,11 @@ mod tests {
             batches.add(&on("sdb"), PolicyIndex(0), task, delete(Partition(task as u32)));
         }
         let batches = batches.all();
-        let told: Vec<_> = batches
+        let sizes: Vec<_> = batches
             .iter()
             .map(|batch| (batch.device.as_str(), batch.tasks.len()))
             .collect();
-        assert_eq!(told, [("sda", BATCH), ("sdb", BATCH), ("sda", 1), ("sdb", 1)]);
+        assert_eq!(sizes, [("sda", BATCH), ("sdb", BATCH), ("sda", 1), ("sdb", 1)]);
         assert_eq!((batches[0].tasks[0], batches[2].tasks[0]), (BATCH, 0));
         assert!(batches[0].deletes.is_sorted_by_key(|delete| delete.partition));
     }
@@ -386,7 +386,7 @@ mod tests {
     fn most_replicas_must_say_the_same_good_thing() {
         let task = |kind| Task::read(&"1".into(), "1-a/c/o".into(), kind).unwrap();
         let (own, asked) = (task("text/plain"), task("application/async-deleted"));
-        for (statuses, replicas, settled, settled_if_asked) in [
+        for (statuses, replicas, done, done_if_asked) in [
             (&[204, 204, 204][..], 3, true, true),
             (&[204, 204, 507], 3, true, true),
             (&[204, 204], 3, true, true),
@@ -399,8 +399,8 @@ mod tests {
             (&[], 0, false, false),
             (&[], 3, false, false),
         ] {
-            assert_eq!(is_settled(&own, statuses, replicas), settled, "{statuses:?}");
-            assert_eq!(is_settled(&asked, statuses, replicas), settled_if_asked, "{statuses:?}");
+            assert_eq!(is_done(&own, statuses, replicas), done, "{statuses:?}");
+            assert_eq!(is_done(&asked, statuses, replicas), done_if_asked, "{statuses:?}");
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What the expirer learns in a pass: of containers their policy, of object servers whether they take deletions in batches.
+//! What the expirer learns in a pass: of containers their policy, of object servers whether they take deletions in
+//! batches.
 //!
-//! Always holds: no more than [`MOST_CONTAINERS`] are remembered; a server that did not take a batch is not sent another
-//! for [`ASK_AGAIN`], twice as long each time that it refuses, and then asked by one with an empty batch first.
+//! Always holds: no more than [`MOST_CONTAINERS`] are remembered; a server that did not take a batch is not sent
+//! another for [`ASK_AGAIN`], twice as long each time that it refuses, and then asked by one with an empty batch first.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};

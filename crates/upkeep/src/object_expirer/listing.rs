@@ -1,7 +1,8 @@
 //! What is in the queue: its containers, and page by page the tasks in them.
 //!
-//! What expires at the same time lies in a hundred containers (by default), a share of each listing and drive in each. So they
-//! are gone through side by side, a short page of each in its turn: what is deleted together was mostly written together.
+//! What expires at the same time lies in a hundred containers (by default), a share of each listing and drive in each.
+//! So they are gone through side by side, a short page of each in its turn: what is deleted together was mostly written
+//! together.
 //! Always holds: a few containers are listed at the same time at most, and none while enough
 //! tasks wait; a container that cannot be listed waits for the next pass.
 //! Deliberately absent: what becomes of the tasks.

@@ -1,12 +1,12 @@
 //! Object-expirer: objects whose time is over.
 //!
 //! Every object with an `X-Delete-At` has a task in the queue, a hidden account. What is due is deleted
-//! on the condition that the object still says so, in batches by the object servers (`delete_batches.rs`) or else one by one through
-//! upkeep's own gateway; then the task's row is taken out of the queue, those of a container in one request to each of
-//! its servers.
+//! on the condition that the object still says so, in batches by the object servers (`delete_batches.rs`) or else one
+//! by one through upkeep's own gateway; then the task's row is taken out of the queue, those of a container in one
+//! request to each of its servers.
 //! Always holds: a row goes only after its object has gone, was never there for longer than the reclaim
 //! age, or has something newer in its place; an object is deleted as of its own deletion time, so that
-//! what was written later stays; whoever dies between the two deletes the object once more, in vain.
+//! what was written later stays; after a crash between the two the object is deleted once more, in vain.
 //! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
 //! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
 
@@ -41,8 +41,8 @@ const MAX_WAITING: usize = 20_000;
 /// Tasks of a part of a step at most, and for each deletion at the same time.
 const MOST_OF_PART: usize = 4096;
 const EACH: usize = 512;
-/// Parts of a step at most. More would keep it from ending in the time that is left after SIGTERM, and rows would stay whose objects
-/// have gone.
+/// Parts of a step at most. More would keep it from ending in the time that is left after SIGTERM, and rows would stay
+/// whose objects have gone.
 const PARTS: usize = 2;
 
 /// What an operator can say.
@@ -60,7 +60,7 @@ pub struct ExpirerOptions {
     pub process: u64,
     /// How long an object that cannot be found is looked for again.
     pub reclaim_age: Duration,
-    /// How often the log is told of a pass that takes long.
+    /// How often a pass that takes long is logged.
     pub report_interval: Duration,
     /// Rows of a listing's page at most (`container_listing_limit`).
     pub listing_limit: usize,
@@ -174,8 +174,8 @@ impl ObjectExpirer {
         EntityPath::account(self.options.account.as_str()).with_container(container)
     }
 
-    /// Does some tasks, part after part. Where several deletions may be under way, so may two parts: while the rows of one are
-    /// taken out, and its last servers are waited for, objects of the other are deleted.
+    /// Does some tasks, part after part. Where several deletions may be under way, so may two parts: while the rows of
+    /// one are taken out, and its last servers are waited for, objects of the other are deleted.
     async fn work(&self, pass: &mut Pass) -> UpkeepStep {
         let (step, part) = self.batch();
         let count = step.min(pass.tasks.len());
@@ -260,8 +260,8 @@ impl ObjectExpirer {
         self.statsd.timing(format_args!("timing"), took);
     }
 
-    /// Tasks of a step, no more than a second's, and of its parts: enough to keep everybody busy and to have several rows for
-    /// each container of the queue (there may be a hundred).
+    /// Tasks of a step, no more than a second's, and of its parts: enough to keep all servers busy and to have several
+    /// rows for each container of the queue (there may be a hundred).
     fn batch(&self) -> (usize, usize) {
         let part = self.options.concurrency.saturating_mul(EACH).clamp(1, MOST_OF_PART);
         let step = PARTS * part;

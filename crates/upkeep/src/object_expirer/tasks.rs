@@ -13,7 +13,7 @@ use std::time::Duration;
 use vocabulary::names::unquote;
 use vocabulary::{EntityPath, Timestamp};
 
-/// The content type of a task that somebody has asked for, rather than an object's own expiry.
+/// The content type of a task that a client has asked for, rather than an object's own expiry.
 const ASYNC: &str = "application/async-deleted";
 
 /// One thing to delete.
@@ -58,8 +58,9 @@ pub(super) fn is_due(container: &str, now: Timestamp) -> Option<bool> {
     Some(from <= now.seconds())
 }
 
-/// Tasks of one container after the other become tasks of all containers in turn, so many at a time: the servers of none are
-/// asked for everything at once. Those of a container of the queue stay near each other, for their rows go together.
+/// Tasks of one container after the other become tasks of all containers in turn, so many at a time: the servers of
+/// none are asked for everything at once. Those of a container of the queue stay near each other, for their rows go
+/// together.
 pub(super) fn in_turn(mut tasks: VecDeque<Task>, at_a_time: usize) -> VecDeque<Task> {
     let mut ordered = VecDeque::with_capacity(tasks.len());
     while !tasks.is_empty() {

@@ -8,14 +8,10 @@ use super::ssync::TOGETHER;
 use super::tasks::PartitionTask;
 use super::{Fate, NAME, Shared};
 use crate::faults::ToFault;
-use crate::ring_client::{context_of, place};
+use crate::ring_client::place;
 use futures_util::future::join_all;
 use http::StatusCode;
-use object_engine::{
-    Hashes, PartitionKey, Rehash, SeenVersions, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash,
-};
-use peer::message::ReplicateSuffixes;
-use peer::{Call, PartitionTarget, Response, Timeouts};
+use object_engine::{Hashes, Rehash, SeenVersions, Suffix, SuffixHashes, Versions, decode_hashes, suffix_hash};
 use placement::Device;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +43,7 @@ impl Shared {
         let asked = join_all(
             nodes
                 .into_iter()
-                .map(|node| async move { (node, self.ask(task, node).await) }),
+                .map(|node| async move { (node, self.hashes_at(task, node).await) }),
         )
         .await;
         let mut handoffs = ring.handoffs(task.key.partition);
@@ -61,11 +57,11 @@ impl Shared {
                     break;
                 };
                 node = next;
-                answer = self.ask(task, node).await;
+                answer = self.hashes_at(task, node).await;
             }
             let here = match answer {
                 Ok(Theirs::Out) => Fate::Left,
-                Ok(Theirs::Hashes(theirs)) => self.settle(task, node, &mut ours, &theirs).await,
+                Ok(Theirs::Hashes(theirs)) => self.bring(task, node, &mut ours, &theirs).await,
                 Err(error) => self.failed(task, Some(node), &error),
             };
             whole += usize::from(here != Fate::Left);
@@ -80,7 +76,7 @@ impl Shared {
     }
 
     /// Sends `node` what it lacks.
-    async fn settle(
+    async fn bring(
         self: &Arc<Self>,
         task: &PartitionTask,
         node: &Device,
@@ -90,7 +86,7 @@ impl Shared {
         let (mut doubtful, mut sent) = (vec![], 0);
         for suffixes in differing(&ours.hashes, theirs).chunks(TOGETHER) {
             match self
-                .settle_some(task, node, suffixes, (&*ours, theirs), (&mut doubtful, &mut sent))
+                .bring_some(task, node, suffixes, (&*ours, theirs), (&mut doubtful, &mut sent))
                 .await
             {
                 Ok(()) => {}
@@ -109,9 +105,9 @@ impl Shared {
         }
     }
 
-    /// Sends what is under these suffixes, and notes those of which we have recorded something else than is there: something else
-    /// than requests may have been at work. Those sent are added to `sent`.
-    async fn settle_some(
+    /// Sends what is under these suffixes, and notes those of which we have recorded something else than is there:
+    /// something else than requests may have been at work. Those sent are added to `sent`.
+    async fn bring_some(
         self: &Arc<Self>,
         task: &PartitionTask,
         node: &Device,
@@ -184,7 +180,7 @@ impl Shared {
     }
 
     /// Asks a node for its hashes.
-    async fn ask(&self, task: &PartitionTask, node: &Device) -> Result<Theirs, Fault> {
+    async fn hashes_at(&self, task: &PartitionTask, node: &Device) -> Result<Theirs, Fault> {
         let response = self.replicate(task.key, node, "").await?;
         match response.status() {
             StatusCode::OK => {}
@@ -197,23 +193,6 @@ impl Shared {
             .map_err(|late| late.to_fault())?
             .map_err(|error| error.to_fault())?;
         decode_hashes(&body).map(Theirs::Hashes).map_err(Fault::peer)
-    }
-
-    /// Sends REPLICATE, with the suffixes that have been changed by other means than requests.
-    pub(super) async fn replicate(&self, key: PartitionKey, node: &Device, rest: &str) -> Result<Response, Fault> {
-        let replicate = ReplicateSuffixes {
-            policy: key.policy.into(),
-            ..ReplicateSuffixes::new(partition_target(key, node, rest))
-        };
-        let call = Call::new(context_of(NAME), replicate);
-        // Hashing takes its time.
-        let timeouts = Timeouts {
-            connect: self.options.conn_timeout,
-            response: self.options.node_timeout.max(self.options.http_timeout),
-        };
-        let (ip, port) = (&node.replication_ip, node.replication_port);
-        let sent = self.ring_client.peers.send(ip, port, call, timeouts).await;
-        sent.map_err(|error| error.to_fault())
     }
 
     /// Notes that a partition has to wait for a later pass.
@@ -230,14 +209,6 @@ impl Shared {
             }
         }
         Fate::Left
-    }
-}
-
-pub(super) fn partition_target(key: PartitionKey, node: &Device, rest: &str) -> PartitionTarget {
-    PartitionTarget {
-        device: node.device.as_str().into(),
-        partition: key.partition,
-        rest: rest.to_owned(),
     }
 }
 

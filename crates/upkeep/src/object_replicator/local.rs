@@ -27,11 +27,9 @@ impl Local {
         task: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Fault> {
         let engine = self.engine.clone();
-        match self.threads.run(move || task(&*engine)).await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(error.to_fault()),
-            Err(error) => Err(error.to_fault().within(format_args!("device {}", self.name))),
-        }
+        let done = self.threads.run(move || task(&*engine)).await;
+        let done = done.map_err(|error| error.to_fault().within(format_args!("device {}", self.name)))?;
+        done.map_err(|error| error.to_fault())
     }
 }
 
@@ -41,7 +39,7 @@ pub(super) struct Locals {
     reclaim_age: Duration,
     /// Of each device.
     threads: usize,
-    /// Who is told of objects that go to quarantine.
+    /// Counts objects that go to quarantine.
     pub(super) quarantined: Notice,
     open: HashMap<String, Local>,
 }

@@ -4,7 +4,7 @@
 //! other primaries; what differs is sent to them (they send what we lack). A partition that does not
 //! belong here is sent to all primaries and then removed.
 //! Always holds: nothing is removed here unless every primary (or `handoff_delete` of them) has said that
-//! it has it, and it is still what they were told of; a partition that has not changed costs a look at
+//! it has it, and it is still what they were offered; a partition that has not changed costs a look at
 //! its recorded hashes on each side, no object file is opened; a peer that stalls, lies or sends too much
 //! costs one bounded time-out.
 //! Deliberately absent: erasure-coded policies (the reconstructor's), several processes.
@@ -14,11 +14,13 @@
 //! | which partitions, in which order | `tasks.rs` |
 //! | a partition that belongs here | `compare.rs` |
 //! | one that does not | `revert.rs` |
+//! | what object servers are asked | `backend.rs` |
 //! | how objects travel | `ssync.rs` (`offers.rs`, `requests.rs`) or `rsync.rs` |
 //! | what is counted | `tally.rs` |
 //!
-//! Tests: `tests/object_replicator.rs`; beside OpenStack's in `tests/interop/test_object_replication.py`.
+//! Tests: `tests/object_replicator/`; beside OpenStack's in `tests/interop/test_object_replication.py`.
 
+mod backend;
 mod compare;
 mod local;
 mod offers;
@@ -41,7 +43,7 @@ use local::Locals;
 use object_engine::Notice;
 use peer::Peers;
 use placement::Ring;
-use rsync::Rsync;
+use rsync::ObjectRsync;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +58,7 @@ use world::World;
 const NAME: &str = "object-replicator";
 /// A server has no more devices, as far as threads are made before they are counted.
 const MOST_DISKS: usize = 64;
-/// Every so many passes a partition is listed again, for suffixes that nobody announced.
+/// Every so many passes a partition is listed again, for suffixes that no request announced.
 const LISTED_EVERY: u32 = 10;
 /// Partitions of a step for each that is worked on at the same time, so that one that takes long does not hold up
 /// the others.
@@ -135,7 +137,7 @@ struct Shared {
     world: World,
     ring_client: ObjectRingClient,
     options: ObjectReplicatorOptions,
-    rsync: Option<Rsync>,
+    rsync: Option<ObjectRsync>,
     tally: Tally,
     /// Whether in this pass a handoff could not be brought home.
     handoffs_left: AtomicBool,
@@ -162,7 +164,7 @@ impl ObjectReplicator {
     ) -> Self {
         let world = disks.world().clone();
         let rsync = match &options.method {
-            SyncMethod::Rsync(rsync) => Some(Rsync::new(&world, rsync.clone(), options.at_once(MOST_DISKS))),
+            SyncMethod::Rsync(rsync) => Some(ObjectRsync::new(&world, rsync.clone(), options.at_once(MOST_DISKS))),
             SyncMethod::Ssync => None,
         };
         let selected = disks.is_selection() || !options.partitions.is_empty() || !options.policies.is_empty();
@@ -272,7 +274,7 @@ impl UpkeepJob for ObjectReplicator {
             statsd if statsd.is_wanted() => Notice::to(move || statsd.increment("quarantines")),
             _ => Notice::default(),
         };
-        // Nobody else has it before the first step.
+        // No task has it before the first step.
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.tally.statsd = statsd;
         }

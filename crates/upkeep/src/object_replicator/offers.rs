@@ -1,8 +1,9 @@
 //! What there is of a partition, as it is offered to others.
 //!
-//! POSTs whose body is not here (it was moved away while they came, or lost) are offered as those of a body from the beginning of time: whoever
-//! has a body that they are newer than wishes for them, whoever has something newer wishes for nothing, and who has
-//! nothing wishes in vain. OpenStack's replicator does not offer them, and its handoffs keep them and their partition.
+//! POSTs whose body is not here (it was moved away while they came, or lost) are offered as those of a body from the
+//! beginning of time: a server that has a body older than they are wishes for them, one that has something newer wishes
+//! for nothing, and one that has nothing wishes in vain. OpenStack's replicator does not offer them, and its handoffs
+//! keep them and their partition.
 
 use super::local::Local;
 use object_engine::{EngineError, ObjectEngine, PartitionKey, Versions};

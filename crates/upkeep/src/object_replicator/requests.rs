@@ -1,8 +1,8 @@
 //! What fulfils a wish: PUT, POST or DELETE, with all that is kept of the object.
 //!
 //! An object that has changed since it was offered is sent as it was or as it is now, which is newer; one that has gone
-//! is passed over, and whoever wished for it will be asked again. So will be who was sent a POST without its body: whether it
-//! could be of use there is not said.
+//! is passed over, and the server that wished for it will be offered it again. So will be a server that was sent a POST
+//! without its body: whether it could be of use there is not said.
 
 use super::offers::Objects;
 use super::ssync::Exchange;
@@ -53,16 +53,16 @@ impl From<Found> for Here {
 
 fn posted(found: &Found) -> Metadata {
     let times = &found.timestamps;
-    let mut said = Metadata::new().with("X-Timestamp", times.newest().internal());
+    let mut posted = Metadata::new().with("X-Timestamp", times.newest().internal());
     for (name, value) in found.posted() {
-        said.set(name, value);
+        posted.set(name, value);
     }
     if times.content_type > times.data {
         let content_type = found.metadata.get("Content-Type").unwrap_or_default();
-        said.set("Content-Type", content_type);
-        said.set("Content-Type-Timestamp", times.content_type.internal());
+        posted.set("Content-Type", content_type);
+        posted.set("Content-Type-Timestamp", times.content_type.internal());
     }
-    said
+    posted
 }
 
 /// Whether an object of this name belongs where it was found.
@@ -106,9 +106,9 @@ fn look_at(
         }
         Err(EngineError::NotFound { .. }) => {
             let Some(name) = engine.replica().name_of(key, hash)? else {
-                let said = engine.replica().lone_post(key, hash)?;
-                let lone = said.and_then(|said| Some((its_path(said.text("name").unwrap_or_default())?, said)));
-                return Ok(lone.map_or(State::Gone, |(path, said)| State::Lone(path, said)));
+                let lone = engine.replica().lone_post(key, hash)?;
+                let lone = lone.and_then(|post| Some((its_path(post.text("name").unwrap_or_default())?, post)));
+                return Ok(lone.map_or(State::Gone, |(path, post)| State::Lone(path, post)));
             };
             let versions = engine.replica().versions(key, hash)?;
             let deleted = versions.filter(|versions| versions.deleted);

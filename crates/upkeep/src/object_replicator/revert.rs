@@ -1,12 +1,13 @@
 //! A partition that does not belong here: sent to all its primaries, then removed.
 //!
 //! It goes piece by piece: some suffixes are sent to each primary, and what enough of them have taken is
-//! forgotten before the next. What changed meanwhile stays, and with it the partition, for a later pass. So do POSTs whose body is not here, until
-//! all primaries have them or something newer, or until they are too old to count.
+//! forgotten before the next. What changed meanwhile stays, and with it the partition, for a later pass. So do POSTs
+//! whose body is not here, until all primaries have them or something newer, or until they are too old to count.
 //! Always holds: what is forgotten was offered to a primary before it said that it has everything, and is
 //! on this disk what it was then.
 
 use super::offers::Objects;
+use super::ssync::TOGETHER;
 use super::tasks::PartitionTask;
 use super::{Fate, NAME, Shared};
 use object_engine::{PartitionLock, Rehash};
@@ -19,8 +20,6 @@ use vocabulary::{Fault, PathHash};
 
 /// As long as OpenStack's replicator waits for a partition that another works on.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
-/// Suffixes that are sent together.
-const TOGETHER: usize = 256;
 
 impl Shared {
     /// Sends everything to all primaries and forgets it.
@@ -82,7 +81,7 @@ impl Shared {
                 if replica.forget_partition(key)? {
                     return Ok(true);
                 }
-                // What is left may be past its time: tombstones that nobody needs to be told of.
+                // What is left may be past its time: tombstones that no other server needs.
                 let suffixes = &engine.suffixes(key.policy, key.partition)?;
                 let all = Rehash {
                     suffixes,
@@ -99,7 +98,7 @@ impl Shared {
         Ok(gone)
     }
 
-    /// Whether all that is under these suffixes is gone. Who did not take it is noted in `failed`.
+    /// Whether all that is under these suffixes is gone. Primaries that did not take it are added to `failed`.
     async fn revert_some(
         self: &Arc<Self>,
         task: &PartitionTask,

@@ -1,12 +1,12 @@
 //! The program rsync, as OpenStack Swift's object-replicator calls it: whole suffix directories into a
 //! peer's module, then a REPLICATE that names them.
 //!
-//! Always holds: it runs on threads of its own and is ended after `rsync_timeout`; what it says is kept
+//! Always holds: it runs on threads of its own and is ended after `rsync_timeout`; its output is kept
 //! only in part.
 
 use super::tasks::PartitionTask;
 use super::{NAME, Shared};
-use crate::faults::ToFault;
+use crate::faults::run_on;
 use crate::program::run;
 use crate::ring_client::place;
 use crate::rsync::module;
@@ -44,13 +44,13 @@ pub struct ObjectRsyncOptions {
 }
 
 /// Calls it, a few at a time.
-pub(super) struct Rsync {
+pub(super) struct ObjectRsync {
     options: ObjectRsyncOptions,
     clock: Arc<dyn Clock>,
     threads: Option<Workers>,
 }
 
-impl Rsync {
+impl ObjectRsync {
     pub(super) fn new(world: &World, options: ObjectRsyncOptions, parallel: usize) -> Self {
         let threads = world.workers("rsync", parallel.max(1), QUEUE);
         Self {
@@ -99,7 +99,7 @@ impl Shared {
     /// Has rsync bring suffixes to `node`, and tells it.
     pub(super) async fn by_rsync(
         &self,
-        rsync: &Rsync,
+        rsync: &ObjectRsync,
         task: &PartitionTask,
         node: &Device,
         suffixes: &[String],
@@ -109,17 +109,19 @@ impl Shared {
         let (options, clock) = (rsync.options.clone(), rsync.clock.clone());
         let threads = rsync.threads.as_ref();
         let threads = threads.ok_or_else(|| Fault::caller("no threads for rsync"))?;
-        let called = threads.run(move || call(&arguments, &options, &*clock)).await;
-        let transferred = called.unwrap_or_else(|error| Err(error.to_fault()))?;
+        let transferred = run_on(threads, move || call(&arguments, &options, &*clock)).await?;
         if rsync.options.log_transfers {
             for line in transferred {
                 tracing::debug!("{NAME}: to {}: {line}", place(node));
             }
         }
-        let told = self.replicate(task.key, node, &suffixes.join("-")).await?;
-        match told.status().is_success() {
+        let response = self.replicate(task.key, node, &suffixes.join("-")).await?;
+        match response.status().is_success() {
             true => Ok(()),
-            false => Err(Fault::peer(format!("REPLICATE was answered with {}", told.status()))),
+            false => Err(Fault::peer(format!(
+                "REPLICATE was answered with {}",
+                response.status()
+            ))),
         }
     }
 }
@@ -128,7 +130,7 @@ impl Shared {
 fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock) -> Result<Vec<String>, Fault> {
     let ran = run("rsync", arguments, options.timeout, clock)?;
     let Some((status, line)) = ran.failure() else {
-        return Ok(ran.said);
+        return Ok(ran.output);
     };
     let kept = match options.error_line {
         0 => usize::MAX,
@@ -143,7 +145,7 @@ mod tests {
     use super::*;
     use vocabulary::PolicyIndex;
 
-    fn rsync(module: &str) -> Rsync {
+    fn rsync(module: &str) -> ObjectRsync {
         let options = ObjectRsyncOptions {
             module: module.into(),
             timeout: Duration::from_secs(5),
@@ -153,7 +155,7 @@ mod tests {
             error_line: 20,
             log_transfers: true,
         };
-        Rsync::new(&World::real(), options, 1)
+        ObjectRsync::new(&World::real(), options, 1)
     }
 
     /// Recorded from OpenStack Swift 2.38.3's replicator.
@@ -169,7 +171,7 @@ mod tests {
             policy: PolicyIndex(0),
             partition: vocabulary::Partition(5),
         };
-        let line = |rsync: Rsync, far| {
+        let line = |rsync: ObjectRsync, far| {
             let words = rsync.arguments(Path::new("/srv/sda"), key, &node, &["abc".into(), "def".into()], far);
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             words.join(" ")

@@ -1,20 +1,18 @@
-//! SSYNC, the sending side; the words are `peer::ssync`'s.
+//! SSYNC, the sending side; the lines are `peer::ssync`'s.
 //!
 //! Always holds: what is given back as taken was offered, and the receiver said at the end that nothing
 //! of it is missing; a receiver that wishes for what was not offered, or for more, is not believed; it has
 //! `http_timeout` for whatever it is to say next, for all its wishes, and for each piece that it takes.
 
-use super::compare::partition_target;
 use super::offers::{Objects, offer};
 use super::tasks::PartitionTask;
 use super::{NAME, Shared};
 use crate::faults::ToFault;
-use crate::ring_client::{context_of, place};
+use crate::ring_client::place;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use peer::message::Ssync;
 use peer::ssync::{ERROR, Lines, MISSING_END, MISSING_START, UPDATES_END, UPDATES_START, Wish};
-use peer::{Body, Call, Feed, Timeouts};
+use peer::{Body, Feed};
 use placement::Device;
 use std::sync::Arc;
 use vocabulary::{Fault, PathHash, Timestamp};
@@ -55,7 +53,8 @@ impl Shared {
         Ok(taken)
     }
 
-    /// Brings `node` these objects, which are all that is under these suffixes, no more than [`TOGETHER`]; what it has then.
+    /// Brings `node` these objects, which are all that is under these suffixes, no more than [`TOGETHER`]; what it has
+    /// then.
     pub(super) async fn transfer(
         &self,
         task: &PartitionTask,
@@ -81,18 +80,7 @@ impl Shared {
     /// The objects that were wished for in vain.
     async fn by_ssync(&self, task: &PartitionTask, node: &Device, objects: &Objects) -> Result<Vec<PathHash>, Fault> {
         let (feed, body) = Body::channel(PIECES, None);
-        let ssync = Ssync {
-            policy: task.key.policy.into(),
-            ..Ssync::new(partition_target(task.key, node, ""))
-        };
-        let call = Call::new(context_of(NAME), ssync).with_body(body);
-        let timeouts = Timeouts {
-            connect: self.options.conn_timeout,
-            response: self.options.node_timeout,
-        };
-        let (ip, port) = (&node.replication_ip, node.replication_port);
-        let sent = self.ring_client.peers.send(ip, port, call, timeouts).await;
-        let response = sent.map_err(|error| error.to_fault())?;
+        let response = self.ssync(task.key, node, body).await?;
         if response.status() != StatusCode::OK {
             let status = response.status();
             return Err(Fault::peer(format!("SSYNC was answered with {status}")));
@@ -255,7 +243,7 @@ impl Shared {
     }
 }
 
-/// The next line that says anything. Who says nothing in many lines says nothing.
+/// The next line that is not empty. A peer that sends too many empty lines is not listened to any longer.
 async fn heard(lines: &mut Lines) -> Result<String, Fault> {
     for _ in 0..EMPTY_LINES {
         let line = lines.next().await.map_err(|error| Fault::peer(error.to_string()))?;

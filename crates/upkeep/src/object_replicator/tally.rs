@@ -123,8 +123,8 @@ impl Tally {
     }
 }
 
-/// The figures of a pass once more for each of its devices (`replicator_workers`): those of the worker that had the device, as
-/// OpenStack's are; one worker here has them all.
+/// The figures of a pass once more for each of its devices (`replicator_workers`): those of the worker that had the
+/// device, as OpenStack's are; one worker here has them all.
 pub(super) fn of_each(figures: &mut Value, devices: &[String]) {
     let same = |device: &String| (device.clone(), figures.clone());
     let each: Map<String, Value> = devices.iter().map(same).collect();

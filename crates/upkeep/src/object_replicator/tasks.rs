@@ -1,8 +1,9 @@
 //! Which partitions there are to look at, and in which order.
 //!
-//! Partitions of different devices take turns, so that no device has all the work at a time; handoffs come
-//! first when the operator says so, and nothing else then before they are home. Partitions in which something has changed come before those in which nothing has: what is new
-//! is soon where it belongs, and who has it offers it before others offer what they have instead.
+//! Partitions of different devices take turns, so that no device has all the work at a time; handoffs come first when
+//! the operator says so, and nothing else then before they are home. Partitions in which something has changed come
+//! before those in which nothing has: what is new is soon where it belongs, and the device that has it offers it before
+//! others offer what they have instead.
 
 use super::local::Local;
 use super::{NAME, Shared};

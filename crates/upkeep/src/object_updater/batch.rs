@@ -8,11 +8,13 @@
 
 use super::device::LoadedRecord;
 use super::request::recorded;
+use crate::ring_client::json_body;
 use http::HeaderValue;
 use listing_engine::ObjectRow;
 use listing_engine::wire::object_json;
 use object_engine::PendingUpdate;
-use peer::message::RowChange;
+use peer::Target;
+use peer::message::{RowChange, UpdateContainer};
 use std::collections::HashMap;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
@@ -31,6 +33,17 @@ pub(crate) struct RowBatch {
 }
 
 impl RowBatch {
+    /// The UPDATE that sends the batch to a device.
+    pub(crate) fn update(&self, target: Target) -> UpdateContainer {
+        UpdateContainer {
+            change: RowChange::Batch,
+            timestamp: self.timestamp.into(),
+            policy: self.policy.into(),
+            headers: json_body(),
+            ..UpdateContainer::new(target)
+        }
+    }
+
     /// The body of the UPDATE.
     pub(crate) fn body(&mut self) -> String {
         let mut rows = std::mem::take(&mut self.rows);

@@ -1,18 +1,19 @@
 //! One device's records: found and read before they are sent, removed or written back after that.
 //!
-//! Always holds: what blocks runs on the device's own threads; several of them remove records at the same time, for each
-//! removal may have to wait for a log that somebody else has just filled; a device that does not answer for
+//! Always holds: what blocks runs on the device's own threads; several of them remove records at the same time, for
+//! each removal may have to wait for a log that other writers have just filled; a device that does not answer for
 //! [`PATIENCE`] leaves the pass, and the others go on.
 //! Deliberately absent: sending.
 
 use super::NAME;
 use crate::Disks;
+use crate::faults::ToFault;
 use object_engine::{Notice, PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::Policies;
+use vocabulary::{Fault, Policies};
 use world::{Workers, World};
 
 /// Threads of a device: that many removals at the same time.
@@ -101,13 +102,15 @@ impl UpdaterDevice {
     async fn run<T: Send + 'static>(&self, job: impl FnOnce(&PendingUpdates) -> T + Send + 'static) -> Option<T> {
         let updates = self.updates.clone();
         let ran = self.threads.run(move || job(&updates));
-        let fault = match self.world.timeout(PATIENCE, ran).await {
-            Ok(Ok(done)) => return Some(done),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("nothing was done in {PATIENCE:?}; the rest waits for the next pass"),
+        let late = |_| {
+            Fault::device(format!(
+                "nothing was done in {PATIENCE:?}; the rest waits for the next pass"
+            ))
         };
-        tracing::error!("{NAME}: device {}: {fault}", self.name);
-        None
+        let ran = self.world.timeout(PATIENCE, ran).await.map_err(late);
+        let done = ran.and_then(|done| done.map_err(|error| error.to_fault()));
+        done.inspect_err(|fault| tracing::error!("{NAME}: device {}: {fault}", self.name))
+            .ok()
     }
 
     /// The device's directories of records; `None` when there are none. What servers that are gone left under way is in

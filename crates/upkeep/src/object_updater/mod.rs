@@ -2,9 +2,9 @@
 //!
 //! An object server that cannot tell a container keeps a record on the object's device. Each is sent
 //! to all of the container's primaries; who has taken it is written into the record, and it is removed
-//! when all have. A step takes a batch of records from all devices together; rows for the same container travel together
-//! (`batch.rs`), and while they do the next batch is read. A container server that names a shard instead has the record
-//! redirected to it.
+//! when all have. A step takes a batch of records from all devices together; rows for the same container travel
+//! together (`batch.rs`), and while they do the next batch is read. A container server that names a shard instead has
+//! the record redirected to it.
 //! Always holds: a record is removed only when every primary of today's ring has the row, or a newer
 //! record of the same object is there; a record is never sent to a device that has it already; no more than two batches
 //! are in memory.
@@ -27,7 +27,7 @@ use object_engine::{PendingRecord, PendingUpdate};
 use oldest::OldestPending;
 use parking_lot::Mutex;
 use peer::message::UpdateContainer;
-use request::{batch_update, destination, redirect, refuses_batches, row_update};
+use request::{destination, redirect, refuses_batches, row_update};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -35,8 +35,8 @@ use telemetry::Statsd;
 use vocabulary::{EntityPath, PathHash, Policies};
 
 const NAME: &str = "object-updater";
-/// Records whose end is known before devices hear of it: enough to keep all their threads busy. Sending rests meanwhile,
-/// so that removals wait less for what container servers sync.
+/// Records whose end is known before devices hear of it: enough to keep all their threads busy. Sending rests
+/// meanwhile, so that removals wait less for what container servers sync.
 const ENDS_AT_ONCE: usize = 1_000;
 
 /// Goes over the pending records of all devices.
@@ -176,7 +176,7 @@ impl ObjectUpdater {
         let (body, began) = (batch.body(), self.disks.world().clock.elapsed());
         let responses = {
             let place = (partition, batch.container.clone());
-            let update = |_, target| batch_update(&batch, target);
+            let update = |_, target| batch.update(target);
             let context = context_of(NAME);
             self.containers
                 .send(&context, &primaries, place, body.into(), update)

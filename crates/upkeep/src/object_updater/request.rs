@@ -1,11 +1,10 @@
-//! What container servers are asked for a record or a batch, and what their refusals mean.
+//! What container servers are asked for a record, and what their refusals mean.
 //!
 //! Always holds: the headers of a record are sent as they were recorded; a redirection is followed only to a
 //! container's path.
 
 use super::NAME;
-use super::batch::RowBatch;
-use crate::ring_client::{NodeResponse, json_body, user_agent};
+use crate::ring_client::{NodeResponse, user_agent};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use object_engine::{ListingUpdate, PendingUpdate};
@@ -19,17 +18,6 @@ use vocabulary::{EntityPath, Partition};
 /// Whether a server that says this may yet take the rows one by one.
 pub(super) fn refuses_batches(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::NOT_FOUND || status == StatusCode::NOT_IMPLEMENTED
-}
-
-/// The UPDATE that sends a batch to a device.
-pub(super) fn batch_update(batch: &RowBatch, target: Target) -> UpdateContainer {
-    UpdateContainer {
-        change: RowChange::Batch,
-        timestamp: batch.timestamp.into(),
-        policy: batch.policy.into(),
-        headers: json_body(),
-        ..UpdateContainer::new(target)
-    }
 }
 
 /// The container (or shard) that the row belongs to, and the row's path in it.

@@ -1,4 +1,4 @@
-//! Three storage services in this process that write down what they are told, and a ring of them.
+//! Three storage services in this process that record what they are sent, and a ring of them.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -17,7 +17,7 @@ use world::World;
 #[derive(Default)]
 pub struct Fake {
     /// `(request line, headers)`, in order.
-    pub told: Mutex<Vec<(String, http::HeaderMap)>>,
+    pub received: Mutex<Vec<(String, http::HeaderMap)>>,
     /// What came along with them, where something did.
     pub bodies: Mutex<Vec<String>>,
     /// What a device answers instead of 201.
@@ -34,7 +34,7 @@ impl Service for Fake {
         let Address::Entity(target) = &call.address else {
             panic!("{line}")
         };
-        self.told.lock().push((line, call.headers));
+        self.received.lock().push((line, call.headers));
         let body = call.body.collect(1 << 20).await.unwrap();
         if !body.is_empty() {
             self.bodies.lock().push(String::from_utf8(body.to_vec()).unwrap());
@@ -60,7 +60,7 @@ impl Service for Fake {
 impl Fake {
     /// The request lines since the last call, sorted.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<_> = std::mem::take(&mut *self.told.lock())
+        let mut lines: Vec<_> = std::mem::take(&mut *self.received.lock())
             .into_iter()
             .map(|t| t.0)
             .collect();

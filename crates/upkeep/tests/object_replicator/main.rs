@@ -1,0 +1,11 @@
+//! The object-replicator, among real devices and an object server in this process.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+mod bad_peers;
+#[path = "../common/mod.rs"]
+mod common;
+mod handoffs;
+mod lone_posts;
+mod primaries;
+mod site;
