@@ -2,7 +2,8 @@
 //!
 //! `<device>/async_pending[-N]/<suffix>/<hash>-<timestamp>` holds a pickled dictionary that OpenStack
 //! Swift's object-updater (or ours) sends later. A newer record of the same object and moment
-//! replaces an older one. Reading them back and working through them: `pending_updates.rs`. Golden files: `tests/golden/async.json`.
+//! replaces an older one. Reading them back and working through them: `pending_updates.rs`. Golden files:
+//! `tests/golden/async.json`.
 
 use crate::files::xattrs::latin1_to_utf8;
 use pickle::Value;

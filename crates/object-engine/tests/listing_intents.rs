@@ -5,7 +5,7 @@
 use object_engine::conformance::{at, commit, key};
 use object_engine::rules::{FileName, FilePart};
 use object_engine::{
-    FilesConfig, FilesEngine, IntendedChange, ListingUpdate, Metadata, MetadataUpdate, ObjectEngine, ObjectKey,
+    FilesConfig, FilesEngine, IntendedChange, ListingUpdate, MetadataUpdate, ObjectEngine, ObjectKey, ObjectMetadata,
     PendingUpdates,
 };
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn note(engine: &FilesEngine, key: &ObjectKey, seconds: u64, part: FilePart, op:
     let noted = engine
         .listing_intents()
         .unwrap()
-        .note(&[IntendedChange { key, file, updates }]);
+        .record(&[IntendedChange { key, file, updates }]);
     noted.unwrap()
 }
 
@@ -83,7 +83,7 @@ fn leave_behind(root: &Path) -> Vec<ListingUpdate> {
     engine.put(posted, BODY, commit(at(3), BODY)).unwrap();
     notes.push(note(&engine, posted, 6, FilePart::Meta(None), "PUT"));
     notes.push(note(&engine, posted, 7, FilePart::Meta(None), "PUT"));
-    let metadata = Metadata::new().with("X-Timestamp", at(6).internal());
+    let metadata = ObjectMetadata::new().with("X-Timestamp", at(6).internal());
     let content_type_timestamp = None;
     let post = MetadataUpdate {
         timestamp: at(6),
@@ -96,7 +96,7 @@ fn leave_behind(root: &Path) -> Vec<ListingUpdate> {
     engine.delete(deleted, at(8)).unwrap();
     // Replaced before anybody looks.
     notes.push(note(&engine, deleted, 2, FilePart::Data, "PUT"));
-    // Nobody but its own process takes notes over.
+    // No other process takes the log over while its own lives.
     assert_eq!(pending(root).recover().unwrap(), 0);
     vec![
         update(put, 5, "PUT"),
@@ -181,5 +181,5 @@ fn a_change_without_anybody_to_tell_is_not_noted() {
         updates: vec![],
     };
     let listing_intents = engine.listing_intents().unwrap();
-    assert!(listing_intents.note(&[change]).is_none() && !listing_intents.is_open());
+    assert!(listing_intents.record(&[change]).is_none() && !listing_intents.is_open());
 }

@@ -8,7 +8,7 @@
 
 use md5::{Digest, Md5};
 use object_engine::conformance::{at, commit, key, read_all};
-use object_engine::{FilesConfig, FilesEngine, Metadata, MetadataUpdate, ObjectEngine, OpenOptions};
+use object_engine::{FilesConfig, FilesEngine, MetadataUpdate, ObjectEngine, ObjectMetadata, OpenOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -81,7 +81,7 @@ fn put(engine: &dyn ObjectEngine, name: &str, timestamp: Timestamp, extra: &[(&s
 }
 
 fn post(engine: &dyn ObjectEngine, name: &str, timestamp: Timestamp, color: &str, typed: Option<&str>) {
-    let mut metadata = Metadata::new()
+    let mut metadata = ObjectMetadata::new()
         .with("X-Timestamp", timestamp.internal())
         .with("X-Object-Meta-Color", color);
     if let Some(typed) = typed {

@@ -8,7 +8,7 @@ use crate::request::{ObjectRequest, PostHead};
 use crate::state::ObjectServerState;
 use crate::updates::{ListingRow, NotedRows};
 use http::{HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, Found, Metadata, MetadataUpdate, OpenOptions};
+use object_engine::{EngineError, FoundObject, MetadataUpdate, ObjectMetadata, OpenOptions};
 use peer::Response;
 use peer::message::RowChange;
 use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP};
@@ -38,7 +38,7 @@ struct PostChange {
     timestamp: Timestamp,
     opens_expired: bool,
     /// `X-Timestamp` and what stays of the headers.
-    metadata: Metadata,
+    metadata: ObjectMetadata,
     /// With the time it was set, which is earlier than the POST when that is made up for here.
     content_type: Option<(Vec<u8>, Timestamp)>,
 }
@@ -47,15 +47,15 @@ struct PostOutcome {
     /// What its answer says is newer: the posted metadata stay out, and its content type alone is taken.
     newer: Option<Timestamp>,
     timestamp: Timestamp,
-    found: Found,
-    posted: Metadata,
+    found: FoundObject,
+    posted: ObjectMetadata,
     content_type: Vec<u8>,
     content_type_timestamp: Timestamp,
 }
 
 impl PostChange {
     fn of(request: &ObjectRequest, head: &PostHead, timestamp: Timestamp, allowed: &[String]) -> Result<Self, Refusal> {
-        let mut metadata = Metadata::new().with("X-Timestamp", timestamp.internal());
+        let mut metadata = ObjectMetadata::new().with("X-Timestamp", timestamp.internal());
         kept::keep_for_post(
             &mut metadata,
             &request.headers,
@@ -135,8 +135,8 @@ impl PostChange {
 }
 
 /// What the newest POST said, its content type aside.
-fn posted(found: &Found) -> Metadata {
-    let mut metadata = Metadata::new().with("X-Timestamp", found.timestamps.newest().internal());
+fn posted(found: &FoundObject) -> ObjectMetadata {
+    let mut metadata = ObjectMetadata::new().with("X-Timestamp", found.timestamps.newest().internal());
     for (name, value) in found.posted() {
         metadata.set(name, value);
     }

@@ -20,7 +20,7 @@ use http::header::ETAG;
 use http::{HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
 use object_engine::rules::{FileName, FilePart};
-use object_engine::{Commit, EngineError, Found, Metadata, ObjectKey, OpenOptions};
+use object_engine::{Commit, EngineError, FoundObject, ObjectKey, ObjectMetadata, OpenOptions};
 use peer::message::RowChange;
 use peer::{Body, Digest, Response};
 use std::sync::Arc;
@@ -124,7 +124,11 @@ fn data_file(commit: &Commit) -> FileName {
 }
 
 impl WholeUpload {
-    fn publication(&self, found: Result<Found, EngineError>, device: &ObjectDevice) -> Result<Publication, Refusal> {
+    fn publication(
+        &self,
+        found: Result<FoundObject, EngineError>,
+        device: &ObjectDevice,
+    ) -> Result<Publication, Refusal> {
         let upload = &self.upload;
         let prior = upload.plan.judge(found, device)?;
         let etag = match &self.md5 {
@@ -250,7 +254,7 @@ impl Upload {
     }
 
     /// The rows that listings are to get.
-    fn rows(&self, prior: &PriorObject, metadata: &Metadata, etag: &str, size: u64) -> Vec<ListingRow> {
+    fn rows(&self, prior: &PriorObject, metadata: &ObjectMetadata, etag: &str, size: u64) -> Vec<ListingRow> {
         let timestamp = self.plan.timestamp;
         let change = ExpiryChange {
             old: prior.delete_at,

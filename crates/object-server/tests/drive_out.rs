@@ -7,8 +7,8 @@ use durable_fs::health::{HUNG, MANY_ERRORS};
 use durable_fs::{Health, TrialOutcome};
 use http::{HeaderMap, Method, StatusCode};
 use object_engine::{
-    Commit, EngineError, Found, ListingUpdate, MemoryEngine, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter,
-    OpenOptions, Replica,
+    Commit, EngineError, FoundObject, ListingUpdate, MemoryEngine, MetadataUpdate, ObjectEngine, ObjectKey,
+    ObjectWriter, OpenOptions, Replica,
 };
 use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use parking_lot::RwLock;
@@ -30,7 +30,7 @@ impl ObjectEngine for Hanging {
         self.engine.replica()
     }
 
-    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<FoundObject, EngineError> {
         let _wait = self.hang.read();
         self.engine.open(key, options)
     }

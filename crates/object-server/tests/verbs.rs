@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use object_engine::{
-    Commit, EngineError, FilesConfig, FilesEngine, Found, ListingUpdate, MemoryEngine, MetadataUpdate, ObjectEngine,
-    ObjectKey, ObjectWriter, OpenOptions,
+    Commit, EngineError, FilesConfig, FilesEngine, FoundObject, ListingUpdate, MemoryEngine, MetadataUpdate,
+    ObjectEngine, ObjectKey, ObjectWriter, OpenOptions,
 };
 use object_server::{DeviceSource, ObjectServer};
 use parking_lot::Mutex;
@@ -454,11 +454,11 @@ async fn what_was_read_lately_needs_no_worker() {
             &self.0
         }
 
-        fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+        fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<FoundObject, EngineError> {
             drop(self.1.read());
             self.0.open(key, options)
         }
-        fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
+        fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<FoundObject> {
             self.0.open_hot(key, options)
         }
         fn create(&self, key: &ObjectKey, size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError> {
@@ -692,7 +692,7 @@ impl ObjectEngine for Hanging {
         &self.memory
     }
 
-    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<FoundObject, EngineError> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         drop(self.gate.lock());
         self.memory.open(key, options)

@@ -32,7 +32,7 @@ impl NotedRows {
         }
         Self {
             rows: all,
-            note: under_way.and_then(|under_way| under_way.note(&noted)),
+            note: under_way.and_then(|under_way| under_way.record(&noted)),
         }
     }
 

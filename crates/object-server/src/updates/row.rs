@@ -2,7 +2,7 @@
 
 use crate::request::{ObjectRequest, text};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use object_engine::{ListingUpdate, Metadata};
+use object_engine::{ListingUpdate, ObjectMetadata};
 use peer::Target;
 use peer::message::header_names::{STORED_UPDATE_OVERRIDE_PREFIX, UPDATE_OVERRIDE_PREFIX};
 use peer::message::{HeaderField, HeaderText, RequestContext, RowChange, UpdateContainer, UpdateTargets};
@@ -91,7 +91,7 @@ impl ListingRow {
     pub(crate) fn with_overrides<'h>(
         mut self,
         headers: impl IntoIterator<Item = &'h HeaderMap>,
-        stored: &Metadata,
+        stored: &ObjectMetadata,
     ) -> Self {
         let mut replaced = HeaderMap::new();
         let mut replace = |name: &str, value: &[u8]| {

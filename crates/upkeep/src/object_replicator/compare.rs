@@ -196,7 +196,8 @@ impl Shared {
         let body = body
             .map_err(|late| late.to_fault())?
             .map_err(|error| error.to_fault())?;
-        decode_hashes(&body).map(Theirs::Hashes).map_err(Fault::peer)
+        let hashes = decode_hashes(&body).map_err(|error| Fault::peer(error.to_string()))?;
+        Ok(Theirs::Hashes(hashes))
     }
 
     /// Sends REPLICATE, with the suffixes that have been changed by other means than requests.
