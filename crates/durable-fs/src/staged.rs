@@ -2,8 +2,8 @@
 //!
 //! Unnamed (`O_TMPFILE`) where the file system can, so that a crash leaves nothing; else a locked
 //! temporary file, as also while it replaces another: a writer that is killed then leaves it, and
-//! [`StorageDevice::sweep`] removes it at the next start of a server or in the next pass of a replicator. Dropped early,
-//! it never existed.
+//! [`StorageDevice::sweep`] removes it at the next start of a server or in the next pass of a replicator. Dropped
+//! early, it never existed.
 
 use crate::aligned::AlignedBuffer;
 use crate::device::{StorageDevice, TEMPORARY_PREFIX};

@@ -5,7 +5,8 @@
 //! `../../.venv/bin/python`; without one it is skipped and says so.
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
-#![allow(clippy::print_stdout)] // a skipped test says why
+
+mod support;
 
 use object_engine::conformance::{at, commit, key};
 use object_engine::{
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use support::{engine, python};
 use vocabulary::{HashPrefix, Partition, PolicyIndex, Timestamp};
 use world::World;
 
@@ -24,29 +26,8 @@ type Hashes = BTreeMap<String, String>;
 
 const PARTITIONS: u32 = 120;
 
-fn python() -> Option<String> {
-    let named = std::env::var("MARTLET_ORACLE_PYTHON").ok();
-    let usual = "../../.venv/bin/python";
-    let found = named.or_else(|| Path::new(usual).exists().then(|| usual.to_owned()));
-    if found.is_none() {
-        println!("skipped: no Python with OpenStack Swift (set MARTLET_ORACLE_PYTHON)");
-    }
-    found
-}
-
 fn ask(python: &str, devices: &Path) -> BTreeMap<String, (usize, Hashes)> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/hashes.py");
-    let output = Command::new(python).arg(script).arg(devices).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn engine(devices: &Path) -> FilesEngine {
-    let root = devices.join("sda");
-    std::fs::create_dir_all(&root).unwrap();
-    let mut config = FilesConfig::new("sda", root);
-    config.mount_check = false;
-    FilesEngine::start(config, World::real())
+    support::run(python, "hashes.py", &[devices])
 }
 
 fn of(partition: u32) -> PartitionKey {
@@ -462,9 +443,7 @@ fn what_is_hashed_is_returned_if_asked_for() {
 #[test]
 fn posts_without_a_body_are_seen_and_forgotten() {
     let place = tempfile::tempdir().unwrap();
-    let mut config = FilesConfig::new("sda", place.path());
-    config.mount_check = false;
-    let engine = FilesEngine::start(config, World::real());
+    let engine = engine(place.path());
     let key = key("/a/c/o");
     let post = |second: u64, content_type: Option<&str>| {
         let mut metadata = ObjectMetadata::new().with("X-Timestamp", at(second).internal());
