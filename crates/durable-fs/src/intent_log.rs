@@ -306,14 +306,20 @@ fn is_still(device: &StorageDevice, file: &dyn File, path: &Path) -> bool {
 }
 
 fn frame(record: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::with_capacity(HEAD + record.len());
-    whole.extend((record.len() as u32).to_le_bytes());
-    whole.extend(checksum(record).to_le_bytes());
-    whole.extend_from_slice(record);
-    let mut framed = Vec::with_capacity(whole.len() + whole.len() / (UNIT - 1) + 1);
-    for (number, piece) in whole.chunks(UNIT - 1).enumerate() {
-        framed.push(if number == 0 { BEGINS } else { GOES_ON });
-        framed.extend_from_slice(piece);
+    let length = HEAD + record.len();
+    let mut framed = Vec::with_capacity(length + length / (UNIT - 1) + 1);
+    framed.push(BEGINS);
+    let (size, sum) = ((record.len() as u32).to_le_bytes(), checksum(record).to_le_bytes());
+    for mut rest in [&size[..], &sum, record] {
+        while !rest.is_empty() {
+            if framed.len() % UNIT == 0 {
+                framed.push(GOES_ON);
+            }
+            let room = UNIT - framed.len() % UNIT;
+            let (piece, later) = rest.split_at(room.min(rest.len()));
+            framed.extend_from_slice(piece);
+            rest = later;
+        }
     }
     framed
 }

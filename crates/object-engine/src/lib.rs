@@ -32,7 +32,7 @@ pub use error::EngineError;
 pub use files::{AuditListing, AuditPlace, Audited, Examined, FilesConfig, FilesEngine, Notice, ObjectAudit};
 pub use key::{ObjectKey, PartitionKey};
 pub use listing_intents::{IntendedChange, ListingIntents};
-pub use listing_update::ListingUpdate;
+pub use listing_update::{ListingUpdate, ListingUpdateRef};
 pub use memory::MemoryEngine;
 pub use metadata::ObjectMetadata;
 pub use pending_updates::{PendingError, PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};

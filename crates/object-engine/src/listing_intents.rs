@@ -22,13 +22,17 @@
 
 use crate::files::layout::Layout;
 use crate::key::ObjectKey;
-use crate::listing_update::ListingUpdate;
+use crate::listing_update::{ListingUpdate, ListingUpdateRef};
 use crate::rules::FileName;
 use durable_fs::intent_log::OrphanedLog;
 use durable_fs::{FsError, Intent, IntentLog, StorageDevice, intent_log};
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::sync::Arc;
 use vocabulary::{Partition, PathHash, PolicyIndex};
+
+/// Nearly all records are shorter.
+const USUAL_LENGTH: usize = 1024;
 
 /// A change of an object that entails listing updates.
 pub struct IntendedChange<'a> {
@@ -37,7 +41,7 @@ pub struct IntendedChange<'a> {
     /// The file that is to be made.
     pub file: FileName,
     /// What is to be sent.
-    pub updates: Vec<ListingUpdate>,
+    pub updates: Vec<ListingUpdateRef<'a>>,
 }
 
 /// The updates of one process that are under way on a device.
@@ -56,7 +60,7 @@ impl ListingIntents {
     /// Records changes that are about to be made, until what is returned is dropped. `None` when there is nothing to
     /// send, or when nothing can be recorded now.
     pub fn record(&self, changes: &[IntendedChange<'_>]) -> Option<Intent> {
-        let mut record = vec![];
+        let mut record = Vec::with_capacity(USUAL_LENGTH);
         for change in changes.iter().filter(|change| !change.updates.is_empty()) {
             encode(change, &mut record);
         }
@@ -147,16 +151,16 @@ fn encode(change: &IntendedChange<'_>, to: &mut Vec<u8>) {
     to.extend(key.policy.0.to_le_bytes());
     to.extend(key.partition.0.to_le_bytes());
     to.extend(key.hash.0);
-    put(to, change.file.to_string().as_bytes());
+    put_printed(to, change.file);
     to.extend((change.updates.len() as u32).to_le_bytes());
     for update in &change.updates {
         to.extend(update.policy.0.to_le_bytes());
         to.extend(update.hash.0);
-        put(to, update.timestamp.to_string().as_bytes());
-        for text in [&update.op, &update.account, &update.container, &update.object] {
+        put_printed(to, update.timestamp);
+        for text in [update.op, update.account, update.container, update.object] {
             put(to, text.as_bytes());
         }
-        for maybe in [&update.db_state, &update.container_path] {
+        for maybe in [update.db_state, update.container_path] {
             to.push(u8::from(maybe.is_some()));
             maybe.iter().for_each(|text| put(to, text.as_bytes()));
         }
@@ -166,6 +170,17 @@ fn encode(change: &IntendedChange<'_>, to: &mut Vec<u8>) {
             put(to, value);
         }
     }
+}
+
+/// [`put`] of what is printed, without a string of its own.
+fn put_printed(to: &mut Vec<u8>, value: impl Display) {
+    let length_at = to.len();
+    to.extend([0; size_of::<u32>()]);
+    let begin = to.len();
+    // Writing to memory succeeds.
+    let _ = write!(to, "{value}");
+    let length = (to.len() - begin) as u32;
+    to[length_at..begin].copy_from_slice(&length.to_le_bytes());
 }
 
 fn put(to: &mut Vec<u8>, bytes: &[u8]) {
@@ -269,6 +284,7 @@ mod tests {
     fn recorded(objects: &[&str]) -> Vec<u8> {
         let mut record = vec![];
         for object in objects {
+            let updates = [update(object), update("another")];
             let change = IntendedChange {
                 key: &ObjectKey {
                     policy: PolicyIndex(1),
@@ -280,7 +296,7 @@ mod tests {
                     timestamp: "1700000000.12345".parse().unwrap(),
                     part: FilePart::Data,
                 },
-                updates: vec![update(object), update("another")],
+                updates: updates.iter().map(ListingUpdate::borrowed).collect(),
             };
             encode(&change, &mut record);
         }

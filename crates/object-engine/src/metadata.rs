@@ -19,6 +19,13 @@ impl ObjectMetadata {
         Self::default()
     }
 
+    /// Nothing yet, with room for so many items and the object's name, which the engine adds.
+    pub fn with_capacity(items: usize) -> Self {
+        Self {
+            items: Arc::new(Vec::with_capacity(items + 1)),
+        }
+    }
+
     /// The value under a name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.items
@@ -77,10 +84,7 @@ impl ObjectMetadata {
 impl<N: Into<String>, V: Into<Vec<u8>>> FromIterator<(N, V)> for ObjectMetadata {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(items: I) -> Self {
         let items = items.into_iter();
-        // Another is likely to be added: the object's name.
-        let mut metadata = ObjectMetadata {
-            items: Arc::new(Vec::with_capacity(items.size_hint().0 + 1)),
-        };
+        let mut metadata = ObjectMetadata::with_capacity(items.size_hint().0);
         for (name, value) in items {
             metadata.set(name, value);
         }

@@ -6,7 +6,7 @@ use crate::kept;
 use crate::refusal::refused_by;
 use crate::request::{ObjectRequest, PostHead};
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows};
+use crate::updates::{ListingRow, RecordedRows};
 use http::{HeaderName, HeaderValue, StatusCode};
 use object_engine::{EngineError, FoundObject, MetadataUpdate, ObjectMetadata, OpenOptions};
 use peer::Response;
@@ -83,7 +83,7 @@ impl PostChange {
         device: &ObjectDevice,
         request: &ObjectRequest,
         state: &ObjectServerState,
-    ) -> Result<(PostOutcome, NotedRows), Refusal> {
+    ) -> Result<(PostOutcome, RecordedRows), Refusal> {
         let (engine, key) = (device.engine(), &request.key);
         let found = match engine.open(key, OpenOptions::BEFORE_WRITE) {
             // The answer to a POST does not say when the object was deleted.
@@ -128,7 +128,7 @@ impl PostChange {
             content_type_timestamp,
         };
         let change = (key, update.file(), done.rows(request, state));
-        let rows = NotedRows::note(&**engine, [change]);
+        let rows = RecordedRows::record(&**engine, [change]);
         engine.write_metadata(key, update).map_err(refused_by(device))?;
         Ok((done, rows))
     }

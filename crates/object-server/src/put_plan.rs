@@ -114,7 +114,7 @@ impl PutPlan {
         if self.etag.as_deref().is_some_and(|expected| expected != etag) {
             return Err(Refusal::Page(StatusCode::UNPROCESSABLE_ENTITY));
         }
-        let mut metadata = ObjectMetadata::new()
+        let mut metadata = ObjectMetadata::with_capacity(4 + self.kept.len())
             .with("X-Timestamp", self.timestamp.internal())
             .with("Content-Type", self.content_type.as_bytes())
             .with("Content-Length", size.to_string())

@@ -13,7 +13,7 @@ use crate::refusal::refusal_of;
 use crate::request::ObjectRequest;
 use crate::sink::Sink;
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows};
+use crate::updates::{ListingRow, RecordedRows};
 use bytes::Bytes;
 use futures_util::future::join;
 use http::header::ETAG;
@@ -66,7 +66,7 @@ pub(crate) async fn write_whole(
 }
 
 /// Blocks.
-fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<String, Refusal>>, NotedRows) {
+fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<String, Refusal>>, RecordedRows) {
     let engine = device.engine();
     let keys: Vec<ObjectKey> = uploads.iter().map(|whole| whole.upload.request.key.clone()).collect();
     let found = engine.open_all(&keys, OpenOptions::BEFORE_WRITE);
@@ -87,7 +87,7 @@ fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<St
         .iter()
         .zip(changes)
         .map(|((key, ..), (file, rows))| (key, file, rows));
-    let mut rows = NotedRows::note(&**engine, changes);
+    let mut rows = RecordedRows::record(&**engine, changes);
     let written = put_all(device, uploads, writes);
     let mut accepted = etags.iter_mut().filter(|etag| etag.is_ok());
     for (number, written) in written.into_iter().enumerate() {
@@ -236,7 +236,7 @@ impl Upload {
                     let (upload, prior) = &*upload;
                     let Publication { commit, etag, rows } = upload.publication(prior, written.md5, written.size)?;
                     let change = (&upload.request.key, data_file(&commit), rows);
-                    let rows = NotedRows::note(&**device.engine(), [change]);
+                    let rows = RecordedRows::record(&**device.engine(), [change]);
                     let committed = written.writer.commit(commit);
                     committed.map_err(|error| refusal_of(&error, device))?;
                     Ok((etag, rows))

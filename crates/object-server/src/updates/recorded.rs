@@ -9,31 +9,26 @@ use object_engine::rules::FileName;
 use object_engine::{IntendedChange, ObjectEngine, ObjectKey};
 
 /// Rows to be sent.
-pub(crate) struct NotedRows {
+pub(crate) struct RecordedRows {
     /// Of each change.
     rows: Vec<Vec<ListingRow>>,
-    note: Option<Intent>,
+    intent: Option<Intent>,
 }
 
-impl NotedRows {
-    /// Notes the rows of changes that are about to be made, each with the file that the change is. Blocks.
-    pub(crate) fn note<'a>(
+impl RecordedRows {
+    /// Records the rows of changes that are about to be made, each with the file that the change is. Blocks.
+    pub(crate) fn record<'a>(
         engine: &dyn ObjectEngine,
         changes: impl IntoIterator<Item = (&'a ObjectKey, FileName, Vec<ListingRow>)>,
     ) -> Self {
-        let under_way = engine.listing_intents();
-        let (mut all, mut noted) = (Vec::with_capacity(1), Vec::with_capacity(1));
-        for (key, file, rows) in changes {
-            if under_way.is_some() {
-                let updates = rows.iter().map(|row| row.pending(None)).collect();
-                noted.push(IntendedChange { key, file, updates });
-            }
-            all.push(rows);
-        }
-        Self {
-            rows: all,
-            note: under_way.and_then(|under_way| under_way.record(&noted)),
-        }
+        let (changes, rows): (Vec<_>, Vec<_>) =
+            changes.into_iter().map(|(key, file, rows)| ((key, file), rows)).unzip();
+        let intent = engine.listing_intents().and_then(|log| {
+            let changes = changes.into_iter().zip(&rows);
+            let changes: Vec<_> = changes.map(|((key, file), rows)| intended(key, file, rows)).collect();
+            log.record(&changes)
+        });
+        Self { rows, intent }
     }
 
     /// The change of this number was not made.
@@ -43,8 +38,13 @@ impl NotedRows {
         }
     }
 
-    /// The rows, and the note, which is to be dropped when they have been sent.
+    /// The rows, and the intent, which is to be dropped when they have been sent.
     pub(super) fn into_parts(self) -> (Vec<ListingRow>, Option<Intent>) {
-        (self.rows.into_iter().flatten().collect(), self.note)
+        (self.rows.into_iter().flatten().collect(), self.intent)
     }
+}
+
+fn intended<'a>(key: &'a ObjectKey, file: FileName, rows: &'a [ListingRow]) -> IntendedChange<'a> {
+    let updates = rows.iter().map(ListingRow::recorded).collect();
+    IntendedChange { key, file, updates }
 }
