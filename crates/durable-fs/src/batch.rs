@@ -1,12 +1,13 @@
 //! Many files that take each step together: [`Staged`] → [`Synced`] → published, as one by itself does.
 //!
-//! What costs is not a file's bytes but that the drive is told to keep them, and a file system keeps everything at once
-//! (syncfs) with hardly more work than one file: a batch is synced twice, not each of its files twice.
+//! What costs is not a file's bytes but the flush of the drive, and a file system syncs everything at once (syncfs)
+//! with hardly more work than one file: a batch is synced twice, not each of its files twice.
 //! Always holds: no file gets its name before its content is safe, and none is called published before its name is; a
-//! failure to write that nobody was told of since the batch began fails all of it.
-//! A system that cannot tell of such failures (Linux before 5.8), and a batch too small to be worth it, sync file by file.
+//! failure to write that no sync has reported since the batch began fails all of it.
+//! A system that does not report such failures (Linux before 5.8), and a batch too small to be worth it, sync file by
+//! file.
 
-use crate::device::Device;
+use crate::device::StorageDevice;
 use crate::error::FsError;
 use crate::fresh::Making;
 use crate::staged::{Staged, Synced};
@@ -20,7 +21,7 @@ const WORTH_IT: usize = 8;
 
 /// Files that take each step together.
 pub struct Batch {
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     /// Open where a sync of everything is worth it.
     root: Option<Box<dyn Directory>>,
     /// A file by itself is tried in its directory before that is made.
@@ -31,13 +32,14 @@ pub struct Batch {
 
 /// Where a file was published.
 pub struct Published {
-    /// Its directory was made for it, and no other writer has come since: there is nothing else in it, or its writer looks.
+    /// Its directory was made for it, and no other writer has come since: there is nothing else in it, or the writer of
+    /// that looks.
     pub alone: bool,
     /// Its directory, where that was opened to be synced.
     pub opened: Option<Box<dyn Directory>>,
 }
 
-impl Device {
+impl StorageDevice {
     /// Begins a batch of at most so many files; before the first of them is staged, so that it sees every failure.
     pub fn batch(self: &Arc<Self>, files: usize) -> Result<Batch, FsError> {
         self.check_writable()?;
@@ -54,8 +56,8 @@ impl Device {
 }
 
 impl Batch {
-    /// [`Device::stage`] for a directory that is most likely not there yet: in a batch of several it is made before a file
-    /// is tried in it.
+    /// [`StorageDevice::stage`] for a directory that is most likely not there yet: in a batch of several it is made
+    /// before a file is tried in it.
     pub fn stage_new(&mut self, directory: &Path, temporaries: impl Into<PathBuf>) -> Result<Staged, FsError> {
         if self.alone {
             return self.device.stage(directory, temporaries);

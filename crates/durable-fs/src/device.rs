@@ -1,10 +1,10 @@
-//! One device: where durable changes begin, and what is known about its health.
+//! One device: its directories, the syncs that make names durable, and what is known about its health.
+//!
+//! Files are written with `staged.rs` and `batch.rs`, directories locked with `lock.rs`.
 
 use crate::error::FsError;
 use crate::fresh::{Fresh, Making};
 use crate::health::Health;
-use crate::lock::{LOCK_NAME, Locked};
-use crate::staged::Staged;
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use world::Random;
 use world::files::{Directory, FileSystem, Kind, Purpose};
 
-/// How our temporary files begin, so that a sweep touches nobody else's.
+/// How our temporary files begin, so that a sweep touches no other program's.
 pub(crate) const TEMPORARY_PREFIX: &str = ".martlet-";
 
 /// One device (or any directory that is given the same care).
@@ -22,20 +22,20 @@ pub(crate) const TEMPORARY_PREFIX: &str = ".martlet-";
 /// Paths given to it are absolute and below its root. The root itself is never made: when a device is
 /// not mounted, writing must fail instead of filling the disk below the mount point: where that is known to be one, no
 /// directory is made in it unless something is mounted there.
-pub struct Device {
+pub struct StorageDevice {
     files: Arc<dyn FileSystem>,
     random: Arc<dyn Random>,
     root: PathBuf,
     must_be_mounted: bool,
     health: Arc<Health>,
     pub(crate) fresh: Fresh,
-    /// How often a file has got its name, and nobody knows whether the name is durable.
+    /// How often a file has got its name without it being known whether the name is durable.
     unsynced: AtomicU64,
-    /// Of those, how many have been settled since; held while the rest are.
+    /// Of those, how many have been made durable since; held while the rest are.
     resynced: Mutex<u64>,
 }
 
-impl Device {
+impl StorageDevice {
     /// A device whose files are below `root`.
     pub fn new(files: Arc<dyn FileSystem>, random: Arc<dyn Random>, root: impl Into<PathBuf>) -> Arc<Self> {
         Self::watched(files, random, Health::new(root), false)
@@ -101,58 +101,6 @@ impl Device {
         self.health.check_writable()
     }
 
-    /// Begins a file that will be published in `directory`, made when missing. `temporaries` is where
-    /// it waits on file systems without unnamed files, and while it replaces a file.
-    pub fn stage(
-        self: &Arc<Self>,
-        directory: impl Into<PathBuf>,
-        temporaries: impl Into<PathBuf>,
-    ) -> Result<Staged, FsError> {
-        self.check_writable()?;
-        Staged::new(self, directory.into(), temporaries.into())
-    }
-
-    /// Writes a whole file durably, in place of any file with that name.
-    pub fn write_file(
-        self: &Arc<Self>,
-        directory: &Path,
-        name: &str,
-        temporaries: &Path,
-        content: &[u8],
-    ) -> Result<(), FsError> {
-        let staged = self.stage_whole(directory, temporaries, content)?;
-        staged.sync()?.publish(name).map(drop)
-    }
-
-    /// Writes a whole file in place of any file with that name, without making it durable: after a loss of power
-    /// there is the earlier one, this one or rubbish. For what can be made anew and whose reader tells rubbish.
-    pub fn write_remaking(
-        self: &Arc<Self>,
-        directory: &Path,
-        name: &str,
-        temporaries: &Path,
-        content: &[u8],
-    ) -> Result<(), FsError> {
-        self.stage_whole(directory, temporaries, content)?
-            .publish_undurably(name)
-    }
-
-    fn stage_whole(self: &Arc<Self>, directory: &Path, temporaries: &Path, content: &[u8]) -> Result<Staged, FsError> {
-        let mut staged = self.stage(directory, temporaries)?;
-        staged.write(content)?;
-        Ok(staged)
-    }
-
-    /// Takes the lock of `directory`, which must exist.
-    pub fn lock(self: &Arc<Self>, directory: &Path, wait: Duration) -> Result<Locked, FsError> {
-        Locked::take(self, directory, LOCK_NAME, wait)
-    }
-
-    /// Takes another lock of `directory`, kept in the file of that name.
-    pub fn lock_named(self: &Arc<Self>, directory: &Path, name: &str, wait: Duration) -> Result<Locked, FsError> {
-        Locked::take(self, directory, name, wait)
-    }
-
     /// Moves a directory or a file away durably; when `to` is taken, to `to` with a random ending. Returns where
     /// it is now.
     pub fn move_aside(&self, from: &Path, to: &Path) -> Result<PathBuf, FsError> {
@@ -189,8 +137,8 @@ impl Device {
         }
     }
 
-    /// Removes temporary files in `temporaries` whose writers are gone; how many. Files of strangers, whose locks are
-    /// unknown, go as well when nobody has written to them since `strangers_before`, in seconds since 1970.
+    /// Removes temporary files in `temporaries` whose writers are gone; how many. Files of other programs, whose locks
+    /// are unknown, go as well when they have not been written to since `strangers_before`, in seconds since 1970.
     pub fn sweep(&self, temporaries: &Path, strangers_before: Option<u64>) -> Result<usize, FsError> {
         let directory = match self.files.open_directory(temporaries) {
             Err(error) if is_absent(&error) => return Ok(0),
@@ -219,8 +167,8 @@ impl Device {
         file.is_ok_and(|file| file.lock(Duration::ZERO).is_ok())
     }
 
-    /// To be called before the first write of a process. What an earlier one made and had no time to sync, this one takes for
-    /// durable; where a sync of a directory does not reach those above it, it has to be made so.
+    /// To be called before the first write of a process. What an earlier one made and had no time to sync, this one
+    /// takes for durable; where a sync of a directory does not reach those above it, it has to be made so.
     pub fn sync_what_is_there(&self) -> Result<(), FsError> {
         self.check_present(self.must_be_mounted)?;
         match self.files.syncs_ancestors(&self.root) {
@@ -247,7 +195,7 @@ impl Device {
         }
     }
 
-    /// Makes one directory, if what it belongs in is there; not durably, as [`Device::make_directories`].
+    /// Makes one directory, if what it belongs in is there; not durably, as [`StorageDevice::make_directories`].
     pub(crate) fn make_directory(&self, directory: &Path, was_missing: bool) -> Result<Making, FsError> {
         if directory == self.root || !directory.starts_with(&self.root) {
             return self.check_present(false).map(|()| Making::There);
@@ -266,8 +214,8 @@ impl Device {
             })
     }
 
-    /// Makes `directory` and its missing ancestors below the root, durably: for whoever makes them for others, whose
-    /// files would else be published in what a loss of power may take.
+    /// Makes `directory` and its missing ancestors below the root, durably: for directories that other
+    /// programs publish files in, whose files would else lie in what a loss of power may take.
     pub fn provide_directories(&self, directory: &Path) -> Result<(), FsError> {
         if self
             .files
@@ -277,11 +225,11 @@ impl Device {
             return Ok(());
         }
         self.make_directories(directory)?;
-        let settled = self.sync_entries(directory).map(drop);
-        if settled.is_err() {
+        let synced = self.sync_entries(directory).map(drop);
+        if synced.is_err() {
             self.unmake(directory);
         }
-        settled
+        synced
     }
 
     /// Removes a directory again that was made for a file which then was not published.
@@ -304,9 +252,9 @@ impl Device {
     }
 
     /// To be called before others rely on what can be seen: a write that failed after its file had got its name was
-    /// acknowledged to nobody, but is there to be seen, and may not be durable. Then everything is synced.
+    /// not acknowledged, but is there to be seen, and may not be durable. Then everything is synced.
     pub fn sync_what_failed(&self) -> Result<(), FsError> {
-        // Where nothing ever failed nobody waits for anybody.
+        // Where nothing ever failed no caller waits for another.
         if self.unsynced.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
@@ -367,20 +315,6 @@ impl Device {
         self.health.sync_failed(path, &source);
         FsError::io("sync", path)(source)
     }
-}
-
-/// Writes a whole file durably in place of any file with that name, outside any device: rings,
-/// builders, configuration. `directory` must exist. Who may read and write it is as before, or as for any plain file.
-pub fn write_file_atomically(
-    world: &world::World,
-    directory: &Path,
-    name: &str,
-    content: &[u8],
-) -> Result<(), FsError> {
-    let device = Device::new(world.files.clone(), world.random.clone(), directory);
-    let staged = device.stage_whole(directory, directory, content)?;
-    staged.take_permissions_of(&directory.join(name))?;
-    staged.sync()?.publish(name).map(drop)
 }
 
 fn is_absent(error: &io::Error) -> bool {

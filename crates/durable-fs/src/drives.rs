@@ -1,4 +1,4 @@
-//! All drives of this process by their place: who works on one, however he came to it, shares its health.
+//! All drives of this process by their directory: all that work on one drive share its health, however they came to it.
 
 use crate::health::Health;
 use parking_lot::Mutex;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// The drives that somebody in this process works on.
+/// The drives that this process works on.
 #[derive(Default)]
 pub struct Drives(Mutex<BTreeMap<PathBuf, Weak<Health>>>);
 
@@ -17,7 +17,7 @@ impl std::fmt::Debug for Drives {
 }
 
 impl Drives {
-    /// The health of the drive at `root`; it is known for as long as somebody keeps it.
+    /// The health of the drive at `root`; it is known for as long as it is kept.
     pub fn health(&self, root: &Path) -> Arc<Health> {
         let mut known = self.0.lock();
         if let Some(health) = known.get(root).and_then(Weak::upgrade) {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drive_is_known_while_somebody_keeps_it() {
+    fn a_drive_is_known_while_its_health_is_kept() {
         let drives = Drives::default();
         let health = drives.health(Path::new("/srv/sda"));
         assert!(Arc::ptr_eq(&health, &drives.health(Path::new("/srv/sda"))));

@@ -1,10 +1,10 @@
 //! Directories that were made but whose own entries may not be on stable storage yet.
 //!
 //! Two writers meet in one new directory: the second finds it existing, yet its entry is durable only
-//! once the first has synced the parent. Whoever publishes below a fresh directory therefore syncs
-//! the parents too. Always holds: a directory is noted before it is made, and forgotten only after a
-//! sync of its parent that began after the note (hence the generation), or of everything that began after it was there; and
-//! never while somebody is about to make it, who may do so when it has been taken away again meanwhile.
+//! once the first has synced the parent. Publishing below a fresh directory therefore syncs the parents
+//! too. Always holds: a directory is noted before it is made, and forgotten only after a sync of its
+//! parent that began after the note (hence the generation), or of everything that began after it was there;
+//! and never while a thread is about to make it, which may do so when it has been taken away again meanwhile.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(crate) enum Making {
     Made(u64),
     /// It was there.
     There,
-    /// It was there, but not a moment ago: somebody has made it, perhaps another program, who may not have synced it yet.
+    /// It was there, but not a moment ago: perhaps another program has made it, and may not have synced it yet.
     Appeared,
     /// What it belongs in is not there, or it could not be made.
     Not,
@@ -97,7 +97,7 @@ impl Fresh {
                 note.there = Some(generation);
             }
             Making::Appeared => note.there = Some(generation),
-            // Who else is about to make it, or has, had noted it, too.
+            // Another thread that is about to make it, or has made it, had noted it, too.
             Making::There | Making::Not if note.makers == 0 && note.there.is_none() => {
                 state.directories.remove(directory);
             }
@@ -106,7 +106,7 @@ impl Fresh {
         generation
     }
 
-    /// Which of these directories nobody has made, been about to make or settled since.
+    /// Which of these directories have not been made again, about to be made or synced since.
     pub(crate) fn are_as_made<'a>(&self, made: impl Iterator<Item = Option<(&'a Path, u64)>>) -> Vec<bool> {
         let state = self.state.lock();
         let is_as_made = |(directory, generation): (&Path, u64)| {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_of_everything_settles_what_was_there_when_it_began() {
+    fn a_sync_of_everything_covers_what_was_there_when_it_began() {
         let fresh = Fresh::default();
         let (before, during, after) = (Path::new("/d/a"), Path::new("/d/b"), Path::new("/d/c"));
         make(&fresh, before, Making::Made(0));
@@ -209,7 +209,7 @@ mod tests {
 
     /// It was taken away when the second had found it, and before the first made it.
     #[test]
-    fn it_is_not_forgotten_while_somebody_is_about_to_make_it() {
+    fn it_is_not_forgotten_while_a_thread_is_about_to_make_it() {
         let directory = Path::new("/d/a");
         for by_all in [false, true] {
             let fresh = Fresh::default();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_as_made_until_somebody_else_comes_or_settles_it() {
+    fn it_is_as_made_until_another_makes_or_syncs_it() {
         let fresh = Fresh::default();
         let directory = Path::new("/d/a");
         let Making::Made(generation) = make(&fresh, directory, Making::Made(0)) else {

@@ -1,8 +1,8 @@
 //! Whether a drive can be relied on, judged by what is seen of it.
 //!
-//! Everybody who works on a drive shares its [`Health`]: jobs are announced ([`Health::enter`]), errors
-//! told ([`Health::saw`]), and the answer asked before anything is begun ([`Health::check`]). Somebody calls
-//! [`Health::tick`] every second and, when that asks for it, tries the drive out and tells the outcome.
+//! All that work on a drive share its [`Health`]: jobs are announced ([`Health::enter`]), errors reported
+//! ([`Health::saw`]), and the answer asked before anything is begun ([`Health::check`]). A task of the process calls
+//! [`Health::tick`] every second and, when that asks for it, tries the drive out and reports the outcome.
 //!
 //! | seen | the drive | comes back |
 //! |---|---|---|
@@ -18,11 +18,10 @@
 //!
 //! Always holds: the state changes with one line in the log each time; asking costs one load; a second is
 //! counted when it is seen to pass, so a process that was stopped does not take its own sleep for the drive's;
-//! without anybody who looks after it a drive stays in service whatever it says, but for a failed sync.
+//! without a task that calls `tick` a drive stays in service whatever its errors, but for a failed sync.
 //! Deliberately absent: threads, clocks, what a trial is (`trial.rs`).
 
 use crate::error::FsError;
-use crate::trial::TrialOutcome;
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,6 +73,19 @@ impl DriveService {
     }
 }
 
+/// How a trial went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrialOutcome {
+    /// What was written and synced was read again.
+    Well,
+    /// It cannot be written to, and may be read.
+    ReadOnly(String),
+    /// It is not there, or not mounted.
+    Absent(String),
+    /// It failed.
+    Sick(String),
+}
+
 /// The health of one drive.
 pub struct Health {
     root: PathBuf,
@@ -92,7 +104,7 @@ pub struct Health {
 struct HealthState {
     service: DriveService,
     why: String,
-    /// It is not there, which everybody notices by himself.
+    /// Why it is not there, which every user of it notices without being refused.
     absent: Option<String>,
     /// What was done, as of the last tick: jobs ended, syncs, steps.
     done: u64,
@@ -107,7 +119,7 @@ struct HealthState {
     passed: u32,
     falls: u32,
     quiet: u32,
-    /// Somebody calls [`Health::tick`].
+    /// [`Health::tick`] is being called.
     watched: bool,
     trial_asked: bool,
     trial_running: bool,
@@ -239,7 +251,7 @@ impl Health {
         u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
-    /// Completes once the drive is out of service: nobody need wait for it any longer.
+    /// Completes once the drive is out of service: nothing need wait for it any longer.
     pub async fn gone(&self) {
         loop {
             let mut notified = pin!(self.gone.notified());
@@ -251,7 +263,7 @@ impl Health {
         }
     }
 
-    /// Tells of an error that the system gave for something on the drive.
+    /// Reports an error that the system gave for something on the drive.
     pub fn saw(&self, error: &io::Error) {
         let symptom = judge(error);
         if matches!(symptom, Symptom::Other) {
@@ -260,7 +272,7 @@ impl Health {
         let state = &mut *self.state.lock();
         state.trial_asked = true;
         match symptom {
-            // Nobody would ever bring it back.
+            // Nothing would ever bring it back.
             _ if !state.watched => {}
             Symptom::Gone => self.fall(state, DriveService::Out, error.to_string()),
             Symptom::Drive => {
@@ -274,7 +286,7 @@ impl Health {
         }
     }
 
-    /// Somebody has reason to doubt the drive: it is tried out soon.
+    /// Reports a reason to doubt the drive: it is tried out soon.
     pub fn suspect(&self) {
         self.state.lock().trial_asked = true;
     }
@@ -367,7 +379,7 @@ impl Health {
         }
     }
 
-    /// Tells how a trial went.
+    /// Reports how a trial went.
     pub fn tried(&self, outcome: TrialOutcome) {
         let state = &mut *self.state.lock();
         state.trial_running = false;

@@ -168,7 +168,7 @@ fn a_busy_drive_is_not_hung() {
 }
 
 #[test]
-fn what_is_gone_serves_nothing_and_what_is_absent_is_told() {
+fn what_is_gone_serves_nothing_and_what_is_absent_is_reported() {
     let health = Health::new("/srv/sda");
     health.saw(&os(30));
     assert_eq!(try_out(&health, TrialOutcome::ReadOnly("read-only".into())), 0);

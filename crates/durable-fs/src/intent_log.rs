@@ -1,11 +1,11 @@
-//! IntentLog: records that outlive the process that made them, but not a loss of power.
+//! [`IntentLog`]: records that outlive the process that made them, but not a loss of power.
 //!
-//! A [`Intent`] is taken before a change that entails something else, and dropped once that is done too. Who is killed in
-//! between leaves it behind, and whoever looks next finds it ([`orphaned_logs`]). A note costs one `write`: no sync, no file of its
-//! own, and nothing when it is dropped.
-//! One file per process and device holds them, under a name of its own and locked while in use. It is made with the first note and
-//! [put away](IntentLog::close_idle) once there has been none for a while, so that a drive at rest has no file open and nothing
-//! strange on it.
+//! An [`Intent`] is taken before a change that entails something else, and dropped once that is done too. A crash in
+//! between leaves its record behind, and the next process finds it ([`orphaned_logs`]). An intent costs one `write`: no
+//! sync, no file of its own, and nothing when it is dropped.
+//! One file per process and device holds the records, under a name of its own and locked while in use. It is made with
+//! the first intent and [removed](IntentLog::close_idle) once there has been none for a while, so that a drive at rest
+//! has no file open and nothing strange on it.
 //!
 //! ```text
 //! file    units of 1024 bytes; a record takes as many in a row as it needs, the lowest that are free
@@ -13,13 +13,13 @@
 //! record  length u32, FNV-1a of the bytes u64 (both little-endian), bytes
 //! ```
 //!
-//! Always holds: of a note that was not dropped, the record stands whole in the file; what stands there torn, overwritten in
-//! part or as the inside of another record is told by mark, length and checksum, and passed over; a file
-//! whose owner lives is nobody else's. Of dropped notes the record stands until another needs the room: who
-//! finds it must not mind doing once more what was done.
-//! Deliberately absent: what the records say. Nothing fails for want of a note: it goes without.
+//! Always holds: of an intent that was not dropped, the record stands whole in the file; what stands there torn,
+//! overwritten in part or as the inside of another record is recognised by mark, length and checksum, and passed over;
+//! a file whose owner lives is taken over by no other process. Of dropped intents the record stands until another needs
+//! the room: what the records ask for must be harmless when it is done twice.
+//! Deliberately absent: what the records say. No change fails for want of an intent: it is made without.
 
-use crate::device::Device;
+use crate::device::StorageDevice;
 use crate::error::FsError;
 use parking_lot::Mutex;
 use std::io;
@@ -29,9 +29,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use world::files::{File, Purpose, read_bytes_at};
 
-/// How the files are called. Sweeps take them for strangers' and remove them when they have become old.
+/// How the files are called. Sweeps take them for files of other programs and remove them when they have become old.
 const PREFIX: &str = ".updates-";
-/// As all that waits in Swift: who compares drives passes over it.
+/// As all that waits in Swift: comparisons of drives pass over it.
 const ENDING: &str = ".pending";
 const UNIT: usize = 1024;
 const BEGINS: u8 = b'N';
@@ -44,25 +44,25 @@ const MADE_IN_VAIN: usize = 16;
 /// A file is given up for a new one after being looked at so often: its file system may be mounted here no more.
 const MOST_LOOKS: u32 = 200;
 
-/// The notes of one process about one device.
+/// The intents of one process on one device.
 pub struct IntentLog {
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     directory: PathBuf,
     /// Whether there is any file.
     open: AtomicBool,
-    sheets: Mutex<LogFiles>,
+    logs: Mutex<LogFiles>,
 }
 
 #[derive(Default)]
 struct LogFiles {
     current: Option<Arc<LogFile>>,
-    /// Those that get no more notes.
+    /// Those that get no more records.
     retired: Vec<Arc<LogFile>>,
-    /// IntentLog could not be taken last time.
+    /// The last intent could not be taken.
     failing: bool,
 }
 
-/// A file of notes.
+/// A file of records.
 struct LogFile {
     file: Box<dyn File>,
     path: PathBuf,
@@ -80,25 +80,25 @@ struct Units {
 
 /// What is under way, until dropped.
 pub struct Intent {
-    sheet: Arc<LogFile>,
+    log: Arc<LogFile>,
     first: usize,
     count: usize,
 }
 
 impl Drop for Intent {
     fn drop(&mut self) {
-        self.sheet.units.lock().give_back(self.first, self.count);
+        self.log.units.lock().give_back(self.first, self.count);
     }
 }
 
 impl IntentLog {
-    /// IntentLog in `directory` of the device, which is made when it is missing.
-    pub fn new(device: Arc<Device>, directory: PathBuf) -> Self {
+    /// The log in `directory` of the device, which is made when it is missing.
+    pub fn new(device: Arc<StorageDevice>, directory: PathBuf) -> Self {
         Self {
             device,
             directory,
             open: AtomicBool::new(false),
-            sheets: Mutex::default(),
+            logs: Mutex::default(),
         }
     }
 
@@ -107,25 +107,25 @@ impl IntentLog {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Writes a record down. `None` when that could not be done, which the log says once.
+    /// Writes a record down. `None` when that could not be done, which is logged once.
     pub fn take(&self, record: &[u8]) -> Option<Intent> {
         let framed = frame(record);
-        let taken = self.reserve(framed.len().div_ceil(UNIT)).and_then(|note| {
-            let place = (note.first * UNIT) as u64;
-            note.sheet.file.write_all_at(&framed, place).map(|()| note)
+        let taken = self.reserve(framed.len().div_ceil(UNIT)).and_then(|intent| {
+            let place = (intent.first * UNIT) as u64;
+            intent.log.file.write_all_at(&framed, place).map(|()| intent)
         });
-        let mut sheets = self.sheets.lock();
+        let mut logs = self.logs.lock();
         match taken {
-            Ok(note) => {
-                sheets.failing = false;
-                Some(note)
+            Ok(intent) => {
+                logs.failing = false;
+                Some(intent)
             }
             Err(error) => {
-                let sheet = sheets.current.take();
-                sheets.retired.extend(sheet);
-                if !std::mem::replace(&mut sheets.failing, true) {
+                let log = logs.current.take();
+                logs.retired.extend(log);
+                if !std::mem::replace(&mut logs.failing, true) {
                     let place = self.directory.display();
-                    tracing::warn!("{place}: no notes of what is under way can be taken: {error}");
+                    tracing::warn!("{place}: no intents can be recorded: {error}");
                 }
                 None
             }
@@ -133,22 +133,22 @@ impl IntentLog {
     }
 
     fn reserve(&self, count: usize) -> io::Result<Intent> {
-        let mut sheets = self.sheets.lock();
-        let sheet = match &sheets.current {
-            Some(sheet) => sheet.clone(),
+        let mut logs = self.logs.lock();
+        let log = match &logs.current {
+            Some(log) => log.clone(),
             None => {
-                let sheet = Arc::new(self.new_sheet()?);
-                sheets.current = Some(sheet.clone());
+                let log = Arc::new(self.new_log()?);
+                logs.current = Some(log.clone());
                 self.open.store(true, Ordering::Release);
-                sheet
+                log
             }
         };
-        let first = sheet.units.lock().take(count);
+        let first = log.units.lock().take(count);
         let first = first.ok_or_else(|| io::Error::other("too much is under way"))?;
-        Ok(Intent { sheet, first, count })
+        Ok(Intent { log, first, count })
     }
 
-    fn new_sheet(&self) -> io::Result<LogFile> {
+    fn new_log(&self) -> io::Result<LogFile> {
         for _ in 0..MADE_IN_VAIN {
             let name = format!("{PREFIX}{:016x}{ENDING}", self.device.random().next_u64());
             let path = self.directory.join(name);
@@ -160,7 +160,7 @@ impl IntentLog {
                 }
                 other => other?,
             };
-            // Who looks for what was left behind may have come before the lock.
+            // A process that looks for orphaned logs may have come before the lock.
             if file.lock(Duration::ZERO).is_ok() && is_still(&self.device, &*file, &path) {
                 let units = Mutex::default();
                 return Ok(LogFile { file, path, units });
@@ -169,35 +169,35 @@ impl IntentLog {
         Err(io::Error::other("the file is taken away each time"))
     }
 
-    /// To be called now and then while a file [is open](Self::is_open): closes and removes those that nothing is noted in any more
-    /// and that nothing has been noted in since the last call. Works on drives that are gone.
+    /// To be called now and then while a file [is open](Self::is_open): closes and removes those that hold no intent
+    /// any more and got none since the last call. Works on drives that are gone.
     pub fn close_idle(&self) {
-        let mut sheets = self.sheets.lock();
-        let is_over = |sheet: &Arc<LogFile>| sheet.units.lock().look() >= MOST_LOOKS;
-        if sheets.current.as_ref().is_some_and(is_over) {
-            let sheet = sheets.current.take();
-            sheets.retired.extend(sheet);
+        let mut logs = self.logs.lock();
+        let is_over = |log: &Arc<LogFile>| log.units.lock().look() >= MOST_LOOKS;
+        if logs.current.as_ref().is_some_and(is_over) {
+            let log = logs.current.take();
+            logs.retired.extend(log);
         }
-        if let Some(sheet) = sheets.current.take_if(|sheet| sheet.units.lock().is_idle()) {
-            self.remove(&sheet);
+        if let Some(log) = logs.current.take_if(|log| log.units.lock().is_idle()) {
+            self.remove(&log);
         }
-        sheets.retired.retain(|sheet| {
-            let in_use = sheet.units.lock().count > 0;
+        logs.retired.retain(|log| {
+            let in_use = log.units.lock().count > 0;
             if !in_use {
-                self.remove(sheet);
+                self.remove(log);
             }
             in_use
         });
-        let open = sheets.current.is_some() || !sheets.retired.is_empty();
+        let open = logs.current.is_some() || !logs.retired.is_empty();
         self.open.store(open, Ordering::Release);
     }
 
-    fn remove(&self, sheet: &LogFile) {
-        if let Err(error) = self.device.files().remove_file(&sheet.path)
+    fn remove(&self, log: &LogFile) {
+        if let Err(error) = self.device.files().remove_file(&log.path)
             && error.kind() != io::ErrorKind::NotFound
         {
             // It says nothing that must not be done once more.
-            tracing::debug!("{}: cannot be removed: {error}", sheet.path.display());
+            tracing::debug!("{}: cannot be removed: {error}", log.path.display());
         }
     }
 }
@@ -237,22 +237,22 @@ impl Units {
         self.looks
     }
 
-    /// Nothing is noted, nor was since this was last asked.
+    /// There is no intent, nor was one since this was last asked.
     fn is_idle(&mut self) -> bool {
         !std::mem::take(&mut self.touched) && self.count == 0
     }
 }
 
-/// A file of notes whose process is gone.
+/// A file of records whose process is gone.
 pub struct OrphanedLog {
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     path: PathBuf,
-    /// Locked: nobody else takes it over.
+    /// Locked: no other process takes it over.
     file: Box<dyn File>,
 }
 
-/// The files of notes in `directory` whose processes are gone.
-pub fn orphaned_logs(device: &Arc<Device>, directory: &Path) -> Result<Vec<OrphanedLog>, FsError> {
+/// The logs in `directory` whose processes are gone.
+pub fn orphaned_logs(device: &Arc<StorageDevice>, directory: &Path) -> Result<Vec<OrphanedLog>, FsError> {
     let opened = match device.files().open_directory(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
         other => other.map_err(FsError::io("list", directory))?,
@@ -281,7 +281,7 @@ impl OrphanedLog {
         &self.path
     }
 
-    /// The records that stand in it whole, those of notes that were dropped among them.
+    /// The records that stand in it whole, those of dropped intents among them.
     pub fn records(&self) -> Result<Vec<Vec<u8>>, FsError> {
         let most = MOST_UNITS * UNIT;
         let read = self.file.info().and_then(|info| {
@@ -298,7 +298,7 @@ impl OrphanedLog {
     }
 }
 
-fn is_still(device: &Device, file: &dyn File, path: &Path) -> bool {
+fn is_still(device: &StorageDevice, file: &dyn File, path: &Path) -> bool {
     match (file.info(), device.files().info(path)) {
         (Ok(open), Ok(named)) => (open.device, open.inode) == (named.device, named.inode),
         _ => false,
@@ -306,14 +306,20 @@ fn is_still(device: &Device, file: &dyn File, path: &Path) -> bool {
 }
 
 fn frame(record: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::with_capacity(HEAD + record.len());
-    whole.extend((record.len() as u32).to_le_bytes());
-    whole.extend(checksum(record).to_le_bytes());
-    whole.extend_from_slice(record);
-    let mut framed = Vec::with_capacity(whole.len() + whole.len() / (UNIT - 1) + 1);
-    for (number, piece) in whole.chunks(UNIT - 1).enumerate() {
-        framed.push(if number == 0 { BEGINS } else { GOES_ON });
-        framed.extend_from_slice(piece);
+    let length = HEAD + record.len();
+    let mut framed = Vec::with_capacity(length + length / (UNIT - 1) + 1);
+    framed.push(BEGINS);
+    let (size, sum) = ((record.len() as u32).to_le_bytes(), checksum(record).to_le_bytes());
+    for mut rest in [&size[..], &sum, record] {
+        while !rest.is_empty() {
+            if framed.len() % UNIT == 0 {
+                framed.push(GOES_ON);
+            }
+            let room = UNIT - framed.len() % UNIT;
+            let (piece, later) = rest.split_at(room.min(rest.len()));
+            framed.extend_from_slice(piece);
+            rest = later;
+        }
     }
     framed
 }

@@ -3,18 +3,18 @@ use world::World;
 
 struct Bench {
     place: tempfile::TempDir,
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
 }
 
 impl Bench {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         let world = World::real();
-        let device = Device::new(world.files, world.random, place.path());
+        let device = StorageDevice::new(world.files, world.random, place.path());
         Self { place, device }
     }
 
-    fn notes(&self) -> IntentLog {
+    fn log(&self) -> IntentLog {
         IntentLog::new(self.device.clone(), self.tmp())
     }
 
@@ -42,16 +42,16 @@ fn long(number: u8) -> Vec<u8> {
 fn what_is_under_way_is_found_when_its_process_is_gone_and_not_before() {
     let bench = Bench::new();
     assert_eq!(bench.left(), Vec::<Vec<u8>>::new());
-    let notes = bench.notes();
-    assert!(!notes.is_open());
+    let log = bench.log();
+    assert!(!log.is_open());
     let records: Vec<Vec<u8>> = (0..20).map(long).collect();
-    let taken: Vec<_> = records.iter().map(|record| notes.take(record)).collect();
-    assert!(taken.iter().all(Option::is_some) && notes.is_open());
+    let taken: Vec<_> = records.iter().map(|record| log.take(record)).collect();
+    assert!(taken.iter().all(Option::is_some) && log.is_open());
     assert_eq!((bench.files().len(), bench.left()), (1, vec![]));
-    let other = bench.notes();
+    let other = bench.log();
     let _other = other.take(b"another process").unwrap();
     assert_eq!(bench.files().len(), 2);
-    drop((notes, taken));
+    drop((log, taken));
     assert_eq!(bench.left(), records);
     for file in orphaned_logs(&bench.device, &bench.tmp()).unwrap() {
         file.remove().unwrap();
@@ -62,36 +62,36 @@ fn what_is_under_way_is_found_when_its_process_is_gone_and_not_before() {
 #[test]
 fn room_is_used_again_and_the_file_goes_when_nothing_is_under_way() {
     let bench = Bench::new();
-    let notes = bench.notes();
+    let log = bench.log();
     for number in 0..200 {
-        drop(notes.take(&long(number % 9)).unwrap());
+        drop(log.take(&long(number % 9)).unwrap());
     }
     assert!(std::fs::metadata(&bench.files()[0]).unwrap().len() <= 3 * UNIT as u64);
-    let under_way = notes.take(b"x").unwrap();
-    notes.close_idle();
-    notes.close_idle();
+    let under_way = log.take(b"x").unwrap();
+    log.close_idle();
+    log.close_idle();
     assert_eq!(bench.files().len(), 1);
     drop(under_way);
-    notes.close_idle();
-    assert!(notes.is_open());
-    notes.close_idle();
-    assert!(!notes.is_open() && bench.files().is_empty());
-    let _again = notes.take(b"y").unwrap();
+    log.close_idle();
+    assert!(log.is_open());
+    log.close_idle();
+    assert!(!log.is_open() && bench.files().is_empty());
+    let _again = log.take(b"y").unwrap();
     assert_eq!(bench.files().len(), 1);
 }
 
 #[test]
-fn an_old_file_gets_no_more_notes_and_goes_with_its_last() {
+fn an_old_file_gets_no_more_records_and_goes_with_its_last() {
     let bench = Bench::new();
-    let notes = bench.notes();
-    let first = notes.take(b"first").unwrap();
-    (0..MOST_LOOKS).for_each(|_| notes.close_idle());
-    let second = notes.take(b"second").unwrap();
+    let log = bench.log();
+    let first = log.take(b"first").unwrap();
+    (0..MOST_LOOKS).for_each(|_| log.close_idle());
+    let second = log.take(b"second").unwrap();
     assert_eq!(bench.files().len(), 2);
     drop(first);
-    notes.close_idle();
+    log.close_idle();
     assert_eq!(bench.files().len(), 1);
-    drop(notes);
+    drop(log);
     drop(second);
     assert_eq!(bench.left(), [b"second"]);
 }
@@ -99,35 +99,35 @@ fn an_old_file_gets_no_more_notes_and_goes_with_its_last() {
 #[test]
 fn what_is_torn_or_overwritten_in_part_is_passed_over() {
     let bench = Bench::new();
-    let notes = bench.notes();
+    let log = bench.log();
     // A record that holds what looks like another where its second unit begins.
     let mut sly = vec![b'.'; UNIT - 1 - HEAD];
     sly.extend(frame(b"planted"));
-    let taken = notes.take(&sly).unwrap();
+    let taken = log.take(&sly).unwrap();
     drop(taken);
-    let _short = notes.take(b"short").unwrap();
+    let _short = log.take(b"short").unwrap();
     let torn = frame(&long(9));
     let path = &bench.files()[0];
     for (length, at) in [(UNIT, 7), (2000, 20), (5, 30)] {
         let file = bench.device.files().open(path, Purpose::Change).unwrap();
         file.write_all_at(&torn[..length], (at * UNIT) as u64).unwrap();
     }
-    drop((notes, _short));
+    drop((log, _short));
     assert_eq!(bench.left(), [b"short"]);
 }
 
 #[test]
-fn without_a_place_to_write_there_are_no_notes() {
+fn without_a_place_to_write_there_are_no_intents() {
     let bench = Bench::new();
     std::fs::write(bench.tmp(), b"no directory").unwrap();
-    let notes = bench.notes();
-    assert!(notes.take(b"x").is_none() && !notes.is_open());
+    let log = bench.log();
+    assert!(log.take(b"x").is_none() && !log.is_open());
     assert!(orphaned_logs(&bench.device, &bench.tmp()).is_err());
     std::fs::remove_file(bench.tmp()).unwrap();
-    assert!(notes.take(b"x").is_some());
+    assert!(log.take(b"x").is_some());
     // More than there is room for.
-    assert!(notes.take(&vec![0; MOST_UNITS * UNIT]).is_none());
-    assert!(notes.take(b"y").is_some());
+    assert!(log.take(&vec![0; MOST_UNITS * UNIT]).is_none());
+    assert!(log.take(b"y").is_some());
 }
 
 proptest::proptest! {
@@ -137,7 +137,9 @@ proptest::proptest! {
     }
 
     #[test]
-    fn what_is_framed_is_found(records in proptest::collection::vec(proptest::collection::vec(proptest::prelude::any::<u8>(), 0..3000), 0..5)) {
+    fn what_is_framed_is_found(
+        records in proptest::collection::vec(proptest::collection::vec(proptest::prelude::any::<u8>(), 0..3000), 0..5),
+    ) {
         let mut file = vec![];
         for record in &records {
             file.extend(frame(record));

@@ -5,8 +5,9 @@
 //! types leave no way to publish what was not synced or to acknowledge what was not published.
 //! Always holds: a crash at any line leaves the old state or the new one; after a failed fsync the
 //! device takes no more writes until a trial shows that it keeps them (`health.rs`; the kernel has dropped
-//! what it could not write, and nothing of that was promised to anybody); a device that vanished is never re-created as a directory.
-//! What may be lost with the power, but not with the process, is noted (`intent_log.rs`).
+//! what it could not write, and nothing of that was acknowledged); a device that vanished is never re-created as a
+//! directory.
+//! What may be lost with the power, but not with the process, is recorded first (`intent_log.rs`).
 //! Deliberately absent: what files mean, where they live, who asks.
 //! No other crate renames or syncs. Tests sit beside the code; a fault-injecting disk is in `tests/`.
 
@@ -24,12 +25,12 @@ mod staged;
 mod trial;
 
 pub use batch::Batch;
-pub use device::{Device, write_file_atomically};
+pub use device::StorageDevice;
 pub use drives::Drives;
 pub use error::FsError;
-pub use health::{DriveService, Health};
+pub use health::{DriveService, Health, TrialOutcome};
 pub use intent_log::{Intent, IntentLog};
 pub use lock::{Hint, Locked};
 pub use reserve::Reserve;
-pub use staged::{Staged, Synced};
-pub use trial::{TrialOutcome, try_out};
+pub use staged::{Staged, Synced, write_file_atomically};
+pub use trial::try_out;

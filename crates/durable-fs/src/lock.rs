@@ -2,24 +2,36 @@
 //!
 //! What must happen under the lock is a method of [`Locked`]. It ends when the value is dropped.
 
-use crate::device::Device;
+use crate::device::StorageDevice;
 use crate::error::FsError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use world::files::{File, Purpose, read_bytes_at};
 
-pub(crate) const LOCK_NAME: &str = ".lock";
+const LOCK_NAME: &str = ".lock";
 
 /// A directory whose lock is held.
 pub struct Locked {
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     directory: PathBuf,
     _lock: Box<dyn File>,
 }
 
+impl StorageDevice {
+    /// Takes the lock of `directory`, which must exist.
+    pub fn lock(self: &Arc<Self>, directory: &Path, wait: Duration) -> Result<Locked, FsError> {
+        Locked::take(self, directory, LOCK_NAME, wait)
+    }
+
+    /// Takes another lock of `directory`, kept in the file of that name.
+    pub fn lock_named(self: &Arc<Self>, directory: &Path, name: &str, wait: Duration) -> Result<Locked, FsError> {
+        Locked::take(self, directory, name, wait)
+    }
+}
+
 impl Locked {
-    pub(crate) fn take(device: &Arc<Device>, directory: &Path, name: &str, wait: Duration) -> Result<Self, FsError> {
+    fn take(device: &Arc<StorageDevice>, directory: &Path, name: &str, wait: Duration) -> Result<Self, FsError> {
         let path = directory.join(name);
         let lock = device
             .files()

@@ -1,11 +1,12 @@
 //! A file on its way: [`Staged`] → [`Synced`] → published.
 //!
 //! Unnamed (`O_TMPFILE`) where the file system can, so that a crash leaves nothing; else a locked
-//! temporary file, as also while it replaces another: a writer that is killed then leaves it, and [`Device::sweep`] removes
-//! it at the next start of a server or in the next pass of a replicator. Dropped early, it never existed.
+//! temporary file, as also while it replaces another: a writer that is killed then leaves it, and
+//! [`StorageDevice::sweep`] removes it at the next start of a server or in the next pass of a replicator. Dropped
+//! early, it never existed.
 
 use crate::aligned::AlignedBuffer;
-use crate::device::{Device, TEMPORARY_PREFIX};
+use crate::device::{StorageDevice, TEMPORARY_PREFIX};
 use crate::error::FsError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const PIECE: usize = 256 * 1024;
 
 /// A file being written, invisible under its final name.
 pub struct Staged {
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     pub(crate) directory: PathBuf,
     temporaries: PathBuf,
     file: Box<dyn File>,
@@ -37,7 +38,7 @@ pub struct Synced(pub(crate) Staged);
 
 /// The name of a file that is not unnamed; removed when dropped.
 struct TemporaryName {
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     path: PathBuf,
 }
 
@@ -48,8 +49,70 @@ impl Drop for TemporaryName {
     }
 }
 
+impl StorageDevice {
+    /// Begins a file that will be published in `directory`, made when missing. `temporaries` is where
+    /// it waits on file systems without unnamed files, and while it replaces a file.
+    pub fn stage(
+        self: &Arc<Self>,
+        directory: impl Into<PathBuf>,
+        temporaries: impl Into<PathBuf>,
+    ) -> Result<Staged, FsError> {
+        self.check_writable()?;
+        Staged::new(self, directory.into(), temporaries.into())
+    }
+
+    /// Writes a whole file durably, in place of any file with that name.
+    pub fn write_file(
+        self: &Arc<Self>,
+        directory: &Path,
+        name: &str,
+        temporaries: &Path,
+        content: &[u8],
+    ) -> Result<(), FsError> {
+        let staged = self.stage_whole(directory, temporaries, content)?;
+        staged.sync()?.publish(name).map(drop)
+    }
+
+    /// Writes a whole file in place of any file with that name, without making it durable: after a loss of power
+    /// there is the earlier one, this one or rubbish. For what can be made anew and whose reader tells rubbish.
+    pub fn write_remaking(
+        self: &Arc<Self>,
+        directory: &Path,
+        name: &str,
+        temporaries: &Path,
+        content: &[u8],
+    ) -> Result<(), FsError> {
+        self.stage_whole(directory, temporaries, content)?
+            .publish_undurably(name)
+    }
+
+    fn stage_whole(self: &Arc<Self>, directory: &Path, temporaries: &Path, content: &[u8]) -> Result<Staged, FsError> {
+        let mut staged = self.stage(directory, temporaries)?;
+        staged.write(content)?;
+        Ok(staged)
+    }
+
+    pub(crate) fn temporary_path(&self, temporaries: &Path) -> PathBuf {
+        temporaries.join(format!("{TEMPORARY_PREFIX}{:016x}", self.random().next_u64()))
+    }
+}
+
+/// Writes a whole file durably in place of any file with that name, outside any device: rings,
+/// builders, configuration. `directory` must exist. Who may read and write it is as before, or as for any plain file.
+pub fn write_file_atomically(
+    world: &world::World,
+    directory: &Path,
+    name: &str,
+    content: &[u8],
+) -> Result<(), FsError> {
+    let device = StorageDevice::new(world.files.clone(), world.random.clone(), directory);
+    let staged = device.stage_whole(directory, directory, content)?;
+    staged.take_permissions_of(&directory.join(name))?;
+    staged.sync()?.publish(name).map(drop)
+}
+
 impl Staged {
-    pub(crate) fn new(device: &Arc<Device>, directory: PathBuf, temporaries: PathBuf) -> Result<Self, FsError> {
+    pub(crate) fn new(device: &Arc<StorageDevice>, directory: PathBuf, temporaries: PathBuf) -> Result<Self, FsError> {
         let (file, name) = match open_unnamed(device, &directory) {
             Ok(file) => (file, None),
             Err(FsError::Io { source, .. }) if unnamed_unsupported(&source) => {
@@ -158,7 +221,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives the file its name without a promise; for [`Device::write_remaking`] alone.
+    /// Gives the file its name without a promise; for [`StorageDevice::write_remaking`] alone.
     pub(crate) fn publish_undurably(mut self, name: &str) -> Result<(), FsError> {
         self.append_gathered()?;
         self.name_it(name)
@@ -250,7 +313,7 @@ impl Staged {
 /// in a row only when something is wrong.
 const MADE_IN_VAIN: usize = 16;
 
-fn open_unnamed(device: &Arc<Device>, directory: &Path) -> Result<Box<dyn File>, FsError> {
+fn open_unnamed(device: &Arc<StorageDevice>, directory: &Path) -> Result<Box<dyn File>, FsError> {
     let open = || device.files().open_unnamed(directory);
     let mut opened = open();
     for _ in 0..MADE_IN_VAIN {
@@ -263,7 +326,7 @@ fn open_unnamed(device: &Arc<Device>, directory: &Path) -> Result<Box<dyn File>,
     opened.map_err(FsError::io("write a file in", directory))
 }
 
-fn open_named(device: &Arc<Device>, temporaries: &Path) -> Result<(Box<dyn File>, TemporaryName), FsError> {
+fn open_named(device: &Arc<StorageDevice>, temporaries: &Path) -> Result<(Box<dyn File>, TemporaryName), FsError> {
     device.make_directories(temporaries)?;
     for _ in 0..MADE_IN_VAIN {
         let path = device.temporary_path(temporaries);
@@ -293,10 +356,4 @@ impl TemporaryName {
 
 fn unnamed_unsupported(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
-}
-
-impl Device {
-    pub(crate) fn temporary_path(&self, temporaries: &Path) -> PathBuf {
-        temporaries.join(format!("{TEMPORARY_PREFIX}{:016x}", self.random().next_u64()))
-    }
 }

@@ -1,10 +1,12 @@
 //! Trying a drive out: is it there, and does it keep what it is given?
 //!
-//! Always holds: a trial leaves nothing behind, and where the file system has unnamed files nobody ever sees one of
-//! its files, not even after a crash; a full drive is well. It may hang as the drive does:
+//! Always holds: a trial leaves nothing behind, and where the file system has unnamed files none of its files is ever
+//! to be seen, not even after a crash; a full drive is well. It may hang as the drive does:
 //! run it on a thread of its own.
 
-use crate::{Device, FsError};
+use crate::device::StorageDevice;
+use crate::error::FsError;
+use crate::health::TrialOutcome;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -14,22 +16,9 @@ use world::files::{File, Kind, Purpose, read_bytes_at};
 const LENGTH: usize = 4096;
 const NUMBER: usize = size_of::<u64>();
 
-/// How a trial went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TrialOutcome {
-    /// What was written and synced was read again.
-    Well,
-    /// It cannot be written to, and may be read.
-    ReadOnly(String),
-    /// It is not there, or not mounted.
-    Absent(String),
-    /// It failed.
-    Sick(String),
-}
-
 /// Writes, syncs and reads on the drive at `root`.
 pub fn try_out(world: &World, root: &Path, must_be_mounted: bool) -> TrialOutcome {
-    let device = Device::new(world.files.clone(), world.random.clone(), root);
+    let device = StorageDevice::new(world.files.clone(), world.random.clone(), root);
     match device.check_present(must_be_mounted) {
         Err(error @ (FsError::Missing(_) | FsError::NotMounted(_))) => return TrialOutcome::Absent(error.to_string()),
         Err(error) => return TrialOutcome::Sick(error.to_string()),
@@ -53,7 +42,7 @@ fn judge(error: io::Error) -> TrialOutcome {
     }
 }
 
-fn write_and_read(world: &World, device: &Device) -> io::Result<bool> {
+fn write_and_read(world: &World, device: &StorageDevice) -> io::Result<bool> {
     let content: Vec<u8> = (0..LENGTH / NUMBER)
         .flat_map(|_| world.random.next_u64().to_le_bytes())
         .collect();

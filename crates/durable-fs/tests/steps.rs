@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
-use durable_fs::{Device, FsError, Health, TrialOutcome, try_out};
+use durable_fs::{FsError, Health, StorageDevice, TrialOutcome, try_out};
 use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -169,7 +169,7 @@ impl FileSystem for Recorder {
 
 struct Bench {
     recorder: Recorder,
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     root: PathBuf,
     _place: tempfile::TempDir,
 }
@@ -180,7 +180,7 @@ impl Bench {
         let root = place.path().join("dev");
         std::fs::create_dir(&root).unwrap();
         let recorder = Recorder::default();
-        let device = Device::new(Arc::new(recorder.clone()), Arc::new(OsRandom), &root);
+        let device = StorageDevice::new(Arc::new(recorder.clone()), Arc::new(OsRandom), &root);
         Self {
             recorder,
             device,
@@ -206,7 +206,7 @@ impl Bench {
     }
 }
 
-/// Whoever looks for leftovers while a drive is tried out finds none, nor does anybody after a crash.
+/// No leftovers are to be found while a drive is tried out, nor after a crash.
 #[test]
 fn a_trial_has_no_name() {
     let bench = Bench::new();
@@ -226,12 +226,12 @@ fn a_trial_has_no_name() {
     assert_eq!(bench.orphaned_logs(), 0);
 }
 
-/// Unmounted after whoever writes had looked: nothing comes to lie below the mount point.
+/// Unmounted after the writer had looked: nothing comes to lie below the mount point.
 #[test]
 fn nothing_is_made_where_a_drive_should_be_mounted() {
     let place = tempfile::tempdir().unwrap();
     let health = Health::new(place.path());
-    let device = Device::watched(Arc::new(Recorder::default()), Arc::new(OsRandom), health, true);
+    let device = StorageDevice::watched(Arc::new(Recorder::default()), Arc::new(OsRandom), health, true);
     let (pending, tmp) = (place.path().join("async_pending/abc"), place.path().join("tmp"));
     let refused = device.write_file(&pending, "x", &tmp, b"row");
     assert!(matches!(refused, Err(FsError::NotMounted(_))), "{refused:?}");
@@ -277,7 +277,7 @@ fn steps_come_in_order_and_new_parents_are_synced_once() {
 }
 
 /// A batch of `count` objects in suffixes of their own; what became of each.
-fn write_lot(bench: &Bench, count: usize) -> Vec<Result<bool, FsError>> {
+fn write_batch(bench: &Bench, count: usize) -> Vec<Result<bool, FsError>> {
     let mut batch = bench.device.batch(count).unwrap();
     let mut stage = |number| {
         let directory = bench.root.join(format!("objects/7/{number:03}/hash"));
@@ -304,10 +304,10 @@ fn write_lot(bench: &Bench, count: usize) -> Vec<Result<bool, FsError>> {
 }
 
 #[test]
-fn a_lot_is_synced_twice_and_a_small_one_file_by_file() {
+fn a_batch_is_synced_twice_and_a_small_one_file_by_file() {
     for (count, at_once) in [(2, false), (20, true)] {
         let bench = Bench::new();
-        let alone: Vec<bool> = write_lot(&bench, count).into_iter().map(Result::unwrap).collect();
+        let alone: Vec<bool> = write_batch(&bench, count).into_iter().map(Result::unwrap).collect();
         assert_eq!(alone, vec![true; count]);
         let steps: Vec<String> = bench.recorder.steps();
         let syncs: Vec<_> = steps.iter().filter(|step| step.starts_with("sync")).collect();
@@ -324,30 +324,30 @@ fn a_lot_is_synced_twice_and_a_small_one_file_by_file() {
             ),
         }
         // The directories are known to be durable now, and no longer its own.
-        assert!(write_lot(&bench, count).into_iter().all(|alone| !alone.unwrap()));
+        assert!(write_batch(&bench, count).into_iter().all(|alone| !alone.unwrap()));
         let made = bench.recorder.steps();
         assert!(at_once || made.iter().filter(|step| step.starts_with("sync-directory")).count() == count);
     }
 }
 
 #[test]
-fn a_lot_whose_sync_fails_is_not_there_and_ends_writing() {
+fn a_batch_whose_sync_fails_is_not_there_and_ends_writing() {
     let errno = rustix::io::Errno::IO.raw_os_error();
     let bench = Bench::new();
     bench.recorder.0.lock().fail = Some(("sync-everything", errno));
-    let outcomes = write_lot(&bench, 20);
+    let outcomes = write_batch(&bench, 20);
     assert!(outcomes.iter().all(Result::is_err) && outcomes.len() == 20);
     assert!(!bench.root.join("objects/7/003/hash").exists());
     bench.recorder.0.lock().fail = None;
     assert!(bench.write(b"two").unwrap_err().is_unavailable());
 }
 
-/// A system that does not tell what it could not write.
+/// On a system that does not report what it could not write.
 #[test]
-fn a_lot_is_synced_file_by_file_where_all_at_once_tells_nothing() {
+fn a_batch_is_synced_file_by_file_where_all_at_once_tells_nothing() {
     let bench = Bench::new();
     bench.recorder.0.lock().fail = Some(("sync-everything", rustix::io::Errno::OPNOTSUPP.raw_os_error()));
-    assert!(write_lot(&bench, 20).iter().all(Result::is_ok));
+    assert!(write_batch(&bench, 20).iter().all(Result::is_ok));
     let steps = bench.recorder.steps();
     assert_eq!(steps.iter().filter(|step| *step == "sync new").count(), 20);
     assert_eq!(steps.iter().filter(|step| *step == "sync-directory hash").count(), 20);

@@ -1,7 +1,7 @@
 //! What one write of 4 KiB costs as a batch of one, as a streamed object, and as one of a batch of 16.
 //!
-//! `cargo bench -p object-engine --bench one_or_many [-- DIRECTORY [ROUNDS]]`: the ways take turns, so that they meet the
-//! same disk. The best of the rounds is printed, and the middle one.
+//! `cargo bench -p object-engine --bench one_or_many [-- DIRECTORY [ROUNDS]]`: the variants take turns, so that they
+//! meet the same disk. The best of the rounds is printed, and the middle one.
 
 #![allow(clippy::print_stdout)] // the result
 
@@ -17,7 +17,7 @@ const TOGETHER: usize = 16;
 /// Writes objects of 4 KiB.
 type WriteObjects = fn(&FilesEngine, &[ObjectKey]) -> Result<(), EngineError>;
 
-const WAYS: [(&str, WriteObjects); 3] = [
+const VARIANTS: [(&str, WriteObjects); 3] = [
     ("batches of one", |engine, keys| {
         keys.iter().try_for_each(|key| {
             let put = (key.clone(), Bytes::from_static(&BODY), commit(at(1), &BODY));
@@ -47,17 +47,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = FilesConfig::new("sda", place.path());
     config.mount_check = false;
     let engine = FilesEngine::start(config, World::real());
-    let mut times = [const { Vec::<Duration>::new() }; WAYS.len()];
+    let mut times = [const { Vec::<Duration>::new() }; VARIANTS.len()];
     for round in 0..rounds {
-        for (way, (name, write)) in WAYS.iter().enumerate() {
+        for (variant, (name, write)) in VARIANTS.iter().enumerate() {
             let object = |number| key(&format!("/AUTH_bench/{name}/{round}-{number}"));
             let keys: Vec<ObjectKey> = (0..TOGETHER).map(object).collect();
             let began = Instant::now();
             write(&engine, &keys)?;
-            times[way].push(began.elapsed() / TOGETHER as u32);
+            times[variant].push(began.elapsed() / TOGETHER as u32);
         }
     }
-    for ((name, _), times) in WAYS.iter().zip(&mut times) {
+    for ((name, _), times) in VARIANTS.iter().zip(&mut times) {
         times.sort_unstable();
         println!(
             "{name}: best {:.1?}, median {:.1?} per object",

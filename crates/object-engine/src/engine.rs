@@ -7,27 +7,14 @@
 //! ([`ObjectEngine::open_hot`]); big bodies stream through [`ObjectReader`] and [`ObjectWriter`].
 
 use crate::error::EngineError;
+use crate::key::ObjectKey;
 use crate::listing_intents::ListingIntents;
 use crate::listing_update::ListingUpdate;
-use crate::metadata::Metadata;
+use crate::metadata::ObjectMetadata;
 use crate::replica::Replica;
 use crate::rules::{CONTENT_TYPE_TIMESTAMP, FileName, FilePart, is_fixed};
 use bytes::Bytes;
 use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
-
-/// Which object: everything the disk layout depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ObjectKey {
-    /// The storage policy: chooses `objects` or `objects-N`.
-    pub policy: PolicyIndex,
-    /// The partition of the object's ring.
-    pub partition: Partition,
-    /// The hash of its path.
-    pub hash: PathHash,
-    /// `/account/container/object`, kept in the metadata and checked on every read. Empty for whoever knows an object by
-    /// its hash only, as replication does: the metadata then say what it is called, and the caller checks that.
-    pub name: String,
-}
 
 /// How much to bring along when opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +77,12 @@ impl Timestamps {
 }
 
 /// An object that exists.
-pub struct Found {
+pub struct FoundObject {
     /// What a GET shows: the PUT's metadata under the newest POST's, by Swift's rules. `X-Timestamp`
     /// in it is [`Timestamps::newest`].
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// What the PUT itself wrote.
-    pub data_metadata: Metadata,
+    pub data_metadata: ObjectMetadata,
     /// When the parts were written.
     pub timestamps: Timestamps,
     /// The body's length, equal to `Content-Length` in the metadata.
@@ -108,7 +95,7 @@ pub struct Found {
     pub reader: Option<Box<dyn ObjectReader>>,
 }
 
-impl Found {
+impl FoundObject {
     /// What the newest POST said, in the order it is stored; nothing when there was none. Its timestamp
     /// and its content type are left out.
     pub fn posted(&self) -> impl Iterator<Item = (&str, &[u8])> {
@@ -142,7 +129,7 @@ pub struct Commit {
     pub timestamp: Timestamp,
     /// All of `X-Timestamp`, `Content-Type`, `Content-Length`, `ETag` and the headers to keep, in the
     /// order to store. The engine adds `name` at the end. `Content-Length` must equal what was written.
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
 }
 
 /// A body being written. Dropped without [`ObjectWriter::commit`], it never existed.
@@ -165,7 +152,7 @@ pub struct MetadataUpdate {
     pub timestamp: Timestamp,
     /// `X-Timestamp` and the headers to keep, in the order to store; `Content-Type` among them only
     /// together with `content_type_timestamp`. The engine adds `name` (and `Content-Type-Timestamp`).
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// When the content type in `metadata` was set: this POST, or an earlier one that is carried over.
     pub content_type_timestamp: Option<Timestamp>,
 }
@@ -186,16 +173,16 @@ pub trait ObjectEngine: Send + Sync {
     fn replica(&self) -> &dyn Replica;
 
     /// Finds the object and brings its metadata and first bytes.
-    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError>;
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<FoundObject, EngineError>;
 
     /// [`ObjectEngine::open`] for many objects of one partition, in their order; cheaper than one after the other.
-    fn open_all(&self, keys: &[ObjectKey], options: OpenOptions) -> Vec<Result<Found, EngineError>> {
+    fn open_all(&self, keys: &[ObjectKey], options: OpenOptions) -> Vec<Result<FoundObject, EngineError>> {
         keys.iter().map(|key| self.open(key, options)).collect()
     }
 
     /// What [`ObjectEngine::open`] would answer, when that is known without waiting for the device; `None`
     /// says nothing about the object. Never blocks, so async threads may ask; the answer has no reader.
-    fn open_hot(&self, _key: &ObjectKey, _options: OpenOptions) -> Option<Found> {
+    fn open_hot(&self, _key: &ObjectKey, _options: OpenOptions) -> Option<FoundObject> {
         None
     }
 
@@ -203,8 +190,8 @@ pub trait ObjectEngine: Send + Sync {
     /// would be touched.
     fn create(&self, key: &ObjectKey, expected_size: Option<u64>) -> Result<Box<dyn ObjectWriter>, EngineError>;
 
-    /// Writes whole objects, each of them once; the outcome of each. An object by itself is a batch of one: it takes the
-    /// steps of [`ObjectEngine::create`], write and commit and costs as much (`benches/one_or_many.rs`).
+    /// Writes whole objects, each of them once; the outcome of each. An object by itself is a batch of one: it takes
+    /// the steps of [`ObjectEngine::create`], write and commit and costs as much (`benches/one_or_many.rs`).
     fn put_all(&self, puts: Vec<(ObjectKey, Bytes, Commit)>) -> Vec<Result<(), EngineError>>;
 
     /// [`ObjectEngine::put_all`] of one object; copies the body.
@@ -227,7 +214,7 @@ pub trait ObjectEngine: Send + Sync {
     /// Takes the object out of sight, for replication to replace it from a good copy.
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
 
-    /// Where listing updates that are under way are noted, so that a crash does not lose them; `None` where nothing survives one.
+    /// The intent log of listing updates, so that a crash does not lose them; `None` where nothing survives one.
     fn listing_intents(&self) -> Option<&ListingIntents> {
         None
     }

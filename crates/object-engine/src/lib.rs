@@ -13,6 +13,7 @@ pub mod conformance;
 mod engine;
 mod error;
 pub mod files;
+mod key;
 mod listing_intents;
 mod listing_update;
 pub mod memory;
@@ -25,16 +26,15 @@ mod suffixes;
 
 pub use durable_fs::Reserve;
 pub use engine::{
-    Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
+    Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
 pub use error::EngineError;
 pub use files::{AuditListing, AuditPlace, Audited, Examined, FilesConfig, FilesEngine, Notice, ObjectAudit};
+pub use key::{ObjectKey, PartitionKey};
 pub use listing_intents::{IntendedChange, ListingIntents};
-pub use listing_update::ListingUpdate;
+pub use listing_update::{ListingUpdate, ListingUpdateRef};
 pub use memory::MemoryEngine;
-pub use metadata::Metadata;
-pub use pending_updates::{PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
-pub use replica::{
-    MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions, suffix_hash,
-};
-pub use suffixes::{Hashes, Suffix, SuffixHash, decode_hashes, encode_hashes};
+pub use metadata::ObjectMetadata;
+pub use pending_updates::{PendingError, PendingRecord, PendingSuffix, PendingUpdate, PendingUpdates};
+pub use replica::{MOST_SEEN, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions, suffix_hash};
+pub use suffixes::{Hashes, HashesError, Suffix, SuffixHash, decode_hashes, encode_hashes};

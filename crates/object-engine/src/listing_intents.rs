@@ -1,92 +1,102 @@
-//! Listing updates under way: noted on the object's device before the object changes, until they are told or kept as pending.
+//! Listing updates under way: recorded on the object's device before the object changes, until they are sent or kept as
+//! pending.
 //!
-//! A server that is killed between the change and its listing update would leave an object that no listing knows of. So it notes
-//! ([`durable_fs::intent_log`], in `tmp/` of the device) what the change entails, and which file the change is. Whoever takes the device into service next, or the
-//! object-updater in its next pass, makes ordinary pending records (`async_pending`) of what was left behind:
-//! [`recover`].
-//! Always holds: a record is made only of an update whose file is there: of a change that never came about, or that a newer one
-//! has replaced, nothing is told. An update that had been told already may be told again, which changes nothing. A file of
-//! notes goes once all its records are durable.
-//! Deliberately absent: power. IntentLog are not synced; a loss of power may lose an update that was under way, as it does with
-//! OpenStack Swift's servers.
+//! A server that is killed between the change and its listing update would leave an object that no listing knows of. So
+//! it records ([`durable_fs::intent_log`], in `tmp/` of the device) what the change entails, and which file the change
+//! is. The next server of the device at its start, or the object-updater in its next pass, makes ordinary pending
+//! records (`async_pending`) of what was left behind: [`recover`].
+//! Always holds: a pending record is made only of an update whose file is there: of a change that never came about, or
+//! that a newer one has replaced, nothing is sent. An update that had been sent already may be sent again, which
+//! changes nothing. An orphaned log goes once all its pending records are durable.
+//! Deliberately absent: power. Intents are not synced; a loss of power may lose an update that was under way, as it
+//! does with OpenStack Swift's servers.
 //! Page: `docs/formats/object-files.md`. Tests: `tests/listing_intents.rs`.
 //!
 //! ```text
-//! note     changes, one after another
+//! record   changes, one after another
 //! change   policy u32, partition u32, hash 16 bytes, text file, u32 updates, each:
 //! update   policy u32, hash 16 bytes, texts timestamp, op, account, container, object,
 //!          maybe db_state, maybe container_path, u32 headers, each: text name, bytes value
 //! text     length u32, UTF-8; maybe: 0, or 1 and a text; numbers little-endian
 //! ```
 
-use crate::engine::ObjectKey;
 use crate::files::layout::Layout;
-use crate::listing_update::ListingUpdate;
+use crate::key::ObjectKey;
+use crate::listing_update::{ListingUpdate, ListingUpdateRef};
 use crate::rules::FileName;
 use durable_fs::intent_log::OrphanedLog;
-use durable_fs::{Device, FsError, Intent, IntentLog, intent_log};
-use std::io;
+use durable_fs::{FsError, Intent, IntentLog, StorageDevice, intent_log};
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::sync::Arc;
 use vocabulary::{Partition, PathHash, PolicyIndex};
 
-/// A change of an object that listings are to be told of.
+/// Nearly all records are shorter.
+const USUAL_LENGTH: usize = 1024;
+
+/// A change of an object that entails listing updates.
 pub struct IntendedChange<'a> {
     /// The object.
     pub key: &'a ObjectKey,
     /// The file that is to be made.
     pub file: FileName,
-    /// What is to be told.
-    pub updates: Vec<ListingUpdate>,
+    /// What is to be sent.
+    pub updates: Vec<ListingUpdateRef<'a>>,
 }
 
 /// The updates of one process that are under way on a device.
 pub struct ListingIntents {
-    notes: IntentLog,
+    log: IntentLog,
 }
 
 impl ListingIntents {
-    pub(crate) fn new(device: Arc<Device>, layout: &Layout) -> Self {
+    pub(crate) fn new(device: Arc<StorageDevice>, layout: &Layout) -> Self {
         let place = layout.temporaries(PolicyIndex(0));
         Self {
-            notes: IntentLog::new(device, place),
+            log: IntentLog::new(device, place),
         }
     }
 
-    /// IntentLog changes that are about to be made, until what is returned is dropped. `None` when there is nothing to tell, or when no
-    /// note can be taken now.
-    pub fn note(&self, changes: &[IntendedChange<'_>]) -> Option<Intent> {
-        let mut record = vec![];
+    /// Records changes that are about to be made, until what is returned is dropped. `None` when there is nothing to
+    /// send, or when nothing can be recorded now.
+    pub fn record(&self, changes: &[IntendedChange<'_>]) -> Option<Intent> {
+        let mut record = Vec::with_capacity(USUAL_LENGTH);
         for change in changes.iter().filter(|change| !change.updates.is_empty()) {
             encode(change, &mut record);
         }
-        (!record.is_empty()).then(|| self.notes.take(&record)).flatten()
+        (!record.is_empty()).then(|| self.log.take(&record)).flatten()
     }
 
-    /// Whether a file is open for notes. Does not block.
+    /// Whether a file is open for records. Does not block.
     pub fn is_open(&self) -> bool {
-        self.notes.is_open()
+        self.log.is_open()
     }
 
-    /// Closes and removes what has had no notes lately; to be called now and then while [open](Self::is_open).
+    /// Closes and removes what has had no records lately; to be called now and then while [open](Self::is_open).
     pub fn close_idle(&self) {
-        self.notes.close_idle();
+        self.log.close_idle();
     }
 }
 
-/// Makes pending records of what processes that are gone have left behind; how many. A file that cannot be worked off stays, and
-/// holds up no other.
-pub(crate) fn recover(device: &Arc<Device>, layout: &Layout) -> Result<usize, FsError> {
-    let (mut made, mut trouble) = (0, None);
+/// Makes pending records of what processes that are gone have left behind; how many. A file that cannot be worked off
+/// stays, and holds up no other.
+pub(crate) fn recover(device: &Arc<StorageDevice>, layout: &Layout) -> Result<usize, FsError> {
+    let (mut made, mut first_error) = (0, None);
     for left in intent_log::orphaned_logs(device, &layout.temporaries(PolicyIndex(0)))? {
-        trouble = trouble.or(recover_log(left, device, layout, &mut made).err());
+        first_error = first_error.or(recover_log(left, device, layout, &mut made).err());
     }
-    trouble.map_or(Ok(made), Err)
+    first_error.map_or(Ok(made), Err)
 }
 
-fn recover_log(left: OrphanedLog, device: &Arc<Device>, layout: &Layout, made: &mut usize) -> Result<(), FsError> {
+fn recover_log(
+    left: OrphanedLog,
+    device: &Arc<StorageDevice>,
+    layout: &Layout,
+    made: &mut usize,
+) -> Result<(), FsError> {
     for record in left.records()? {
         let Some(changes) = decode(&record) else {
-            tracing::warn!("{}: holds a note that cannot be read", left.path().display());
+            tracing::warn!("{}: holds a record that cannot be read", left.path().display());
             continue;
         };
         for change in &changes {
@@ -97,12 +107,12 @@ fn recover_log(left: OrphanedLog, device: &Arc<Device>, layout: &Layout, made: &
 }
 
 /// Writes a pending record.
-pub(crate) fn save(device: &Arc<Device>, layout: &Layout, update: &ListingUpdate) -> Result<(), FsError> {
+pub(crate) fn save(device: &Arc<StorageDevice>, layout: &Layout, update: &ListingUpdate) -> Result<(), FsError> {
     let (place, name) = update.place(device.root());
     device.write_file(&place, &name, &layout.temporaries(update.policy), &update.encode())
 }
 
-/// A change as it was noted.
+/// A change as it was recorded.
 struct FoundChange {
     key: ObjectKey,
     file: FileName,
@@ -111,7 +121,7 @@ struct FoundChange {
 
 impl FoundChange {
     /// Makes pending records of it if it has come about; how many.
-    fn keep(&self, device: &Arc<Device>, layout: &Layout) -> Result<usize, FsError> {
+    fn keep(&self, device: &Arc<StorageDevice>, layout: &Layout) -> Result<usize, FsError> {
         let file = layout.hash_directory(&self.key).join(self.file.to_string());
         if !is_there(device, &file)? {
             return Ok(0);
@@ -128,7 +138,7 @@ impl FoundChange {
     }
 }
 
-fn is_there(device: &Device, path: &std::path::Path) -> Result<bool, FsError> {
+fn is_there(device: &StorageDevice, path: &std::path::Path) -> Result<bool, FsError> {
     match device.files().info(path) {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
@@ -141,16 +151,16 @@ fn encode(change: &IntendedChange<'_>, to: &mut Vec<u8>) {
     to.extend(key.policy.0.to_le_bytes());
     to.extend(key.partition.0.to_le_bytes());
     to.extend(key.hash.0);
-    put(to, change.file.to_string().as_bytes());
+    put_printed(to, change.file);
     to.extend((change.updates.len() as u32).to_le_bytes());
     for update in &change.updates {
         to.extend(update.policy.0.to_le_bytes());
         to.extend(update.hash.0);
-        put(to, update.timestamp.to_string().as_bytes());
-        for text in [&update.op, &update.account, &update.container, &update.object] {
+        put_printed(to, update.timestamp);
+        for text in [update.op, update.account, update.container, update.object] {
             put(to, text.as_bytes());
         }
-        for maybe in [&update.db_state, &update.container_path] {
+        for maybe in [update.db_state, update.container_path] {
             to.push(u8::from(maybe.is_some()));
             maybe.iter().for_each(|text| put(to, text.as_bytes()));
         }
@@ -160,6 +170,17 @@ fn encode(change: &IntendedChange<'_>, to: &mut Vec<u8>) {
             put(to, value);
         }
     }
+}
+
+/// [`put`] of what is printed, without a string of its own.
+fn put_printed(to: &mut Vec<u8>, value: impl Display) {
+    let length_at = to.len();
+    to.extend([0; size_of::<u32>()]);
+    let begin = to.len();
+    // Writing to memory succeeds.
+    let _ = write!(to, "{value}");
+    let length = (to.len() - begin) as u32;
+    to[length_at..begin].copy_from_slice(&length.to_le_bytes());
 }
 
 fn put(to: &mut Vec<u8>, bytes: &[u8]) {
@@ -260,9 +281,10 @@ mod tests {
         }
     }
 
-    fn noted(objects: &[&str]) -> Vec<u8> {
+    fn recorded(objects: &[&str]) -> Vec<u8> {
         let mut record = vec![];
         for object in objects {
+            let updates = [update(object), update("another")];
             let change = IntendedChange {
                 key: &ObjectKey {
                     policy: PolicyIndex(1),
@@ -274,7 +296,7 @@ mod tests {
                     timestamp: "1700000000.12345".parse().unwrap(),
                     part: FilePart::Data,
                 },
-                updates: vec![update(object), update("another")],
+                updates: updates.iter().map(ListingUpdate::borrowed).collect(),
             };
             encode(&change, &mut record);
         }
@@ -282,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_is_read() {
-        let found = decode(&noted(&["o", "ö"])).unwrap();
+    fn what_is_recorded_is_read() {
+        let found = decode(&recorded(&["o", "ö"])).unwrap();
         assert_eq!(found.len(), 2);
         assert_eq!(found[1].updates, [update("ö"), update("another")]);
         assert_eq!(found[0].file.to_string(), "1700000000.12345.data");
@@ -295,9 +317,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_note_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0_usize..300, byte: u8) {
+        fn any_record_is_read_or_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+            at in 0_usize..300,
+            byte: u8,
+        ) {
             let _ = decode(&bytes);
-            let mut spoilt = noted(&["o"]);
+            let mut spoilt = recorded(&["o"]);
             let at = at % spoilt.len();
             spoilt[at] = byte;
             let _ = decode(&spoilt);

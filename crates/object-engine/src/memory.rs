@@ -3,12 +3,13 @@
 //! It keeps the same parts a hash directory would hold and decides with the same [`rules`], so it
 //! cannot drift from the `files` engine in anything but storage. Nothing survives it.
 
-use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectReader, ObjectWriter, OpenOptions};
+use crate::engine::{Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectReader, ObjectWriter, OpenOptions};
 use crate::error::EngineError;
+use crate::key::{ObjectKey, PartitionKey};
 use crate::listing_update::ListingUpdate;
-use crate::metadata::Metadata;
+use crate::metadata::ObjectMetadata;
 use crate::parts::{check_commit, describe, named, update_metadata};
-use crate::replica::{PartitionKey, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions, suffix_hash};
+use crate::replica::{PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions, suffix_hash};
 use crate::rules::{self, FileName, FilePart};
 use crate::suffixes::{Hashes, Suffix};
 use bytes::Bytes;
@@ -23,7 +24,7 @@ type MemoryDevice = Mutex<BTreeMap<MemoryKey, Vec<StoredPart>>>;
 
 struct StoredPart {
     file: FileName,
-    metadata: Metadata,
+    metadata: ObjectMetadata,
     body: Bytes,
 }
 
@@ -64,7 +65,7 @@ impl MemoryEngine {
         Ok(())
     }
 
-    fn keep(device: &MemoryDevice, key: &ObjectKey, file: FileName, metadata: Metadata, body: Bytes) {
+    fn keep(device: &MemoryDevice, key: &ObjectKey, file: FileName, metadata: ObjectMetadata, body: Bytes) {
         let mut places = device.lock();
         let kept = places.entry(place(key)).or_default();
         kept.retain(|old| old.file != file);
@@ -88,7 +89,7 @@ impl ObjectEngine for MemoryEngine {
         self
     }
 
-    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<FoundObject, EngineError> {
         let places = self.device.lock();
         let kept = places.get(&place(key)).map_or(&[][..], Vec::as_slice);
         let files: Vec<FileName> = kept.iter().map(|part| part.file).collect();
@@ -102,7 +103,7 @@ impl ObjectEngine for MemoryEngine {
         let (metadata, timestamps) = describe((data.file, &data.metadata), of(choice.meta), of(choice.content_type));
         let first = data.body.slice(..data.body.len().min(options.first));
         let rest = first.len() < data.body.len() && options.first > 0;
-        Ok(Found {
+        Ok(FoundObject {
             metadata,
             data_metadata: data.metadata.clone(),
             timestamps,

@@ -1,4 +1,4 @@
-//! [`Metadata`]: an object's headers as they are kept, in order.
+//! [`ObjectMetadata`]: an object's headers as they are kept, in order.
 //!
 //! Names are spelled as OpenStack stores them (`X-Timestamp`, `Content-Length`, `ETag`, user headers
 //! in Title-Case) and looked up without regard to ASCII case; what HTTP libraries refuse in a name is
@@ -9,14 +9,21 @@ use std::sync::Arc;
 
 /// An object's headers as they are kept, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Metadata {
+pub struct ObjectMetadata {
     items: Arc<Vec<(String, Vec<u8>)>>,
 }
 
-impl Metadata {
+impl ObjectMetadata {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing yet, with room for so many items and the object's name, which the engine adds.
+    pub fn with_capacity(items: usize) -> Self {
+        Self {
+            items: Arc::new(Vec::with_capacity(items + 1)),
+        }
     }
 
     /// The value under a name.
@@ -42,7 +49,7 @@ impl Metadata {
         }
     }
 
-    /// [`Metadata::set`], for building in one expression.
+    /// [`ObjectMetadata::set`], for building in one expression.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         self.set(name, value);
@@ -74,13 +81,10 @@ impl Metadata {
     }
 }
 
-impl<N: Into<String>, V: Into<Vec<u8>>> FromIterator<(N, V)> for Metadata {
+impl<N: Into<String>, V: Into<Vec<u8>>> FromIterator<(N, V)> for ObjectMetadata {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(items: I) -> Self {
         let items = items.into_iter();
-        // Another is likely to be added: the object's name.
-        let mut metadata = Metadata {
-            items: Arc::new(Vec::with_capacity(items.size_hint().0 + 1)),
-        };
+        let mut metadata = ObjectMetadata::with_capacity(items.size_hint().0);
         for (name, value) in items {
             metadata.set(name, value);
         }

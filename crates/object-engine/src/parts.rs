@@ -1,9 +1,10 @@
 //! What the engines share between the rules and their storage: checking what comes in, completing
 //! what is kept, describing what goes out.
 
-use crate::engine::{Commit, MetadataUpdate, ObjectKey, Timestamps};
+use crate::engine::{Commit, MetadataUpdate, Timestamps};
 use crate::error::EngineError;
-use crate::metadata::Metadata;
+use crate::key::ObjectKey;
+use crate::metadata::ObjectMetadata;
 use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, FileName, FilePart, merge};
 use std::fmt::{Display, Write};
 use vocabulary::Timestamp;
@@ -26,7 +27,7 @@ pub(crate) fn check_commit(commit: &Commit, written: u64) -> Result<(), EngineEr
     }
 }
 
-fn check_timestamp(metadata: &Metadata, timestamp: Timestamp) -> Result<(), EngineError> {
+fn check_timestamp(metadata: &ObjectMetadata, timestamp: Timestamp) -> Result<(), EngineError> {
     let stated = metadata.text(X_TIMESTAMP);
     if stated.is_some_and(|stated| spells(stated, timestamp)) {
         return Ok(());
@@ -52,19 +53,22 @@ fn contradiction<T>(what: String) -> Result<T, EngineError> {
 }
 
 /// The metadata with the object's name at the end.
-pub(crate) fn named(mut metadata: Metadata, key: &ObjectKey) -> Metadata {
+pub(crate) fn named(mut metadata: ObjectMetadata, key: &ObjectKey) -> ObjectMetadata {
     metadata.remove(NAME);
     metadata.set(NAME, key.name.as_bytes());
     metadata
 }
 
 /// The metadata of a deletion.
-pub(crate) fn tombstone(key: &ObjectKey, timestamp: Timestamp) -> Metadata {
-    named(Metadata::new().with(X_TIMESTAMP, timestamp.internal()), key)
+pub(crate) fn tombstone(key: &ObjectKey, timestamp: Timestamp) -> ObjectMetadata {
+    named(ObjectMetadata::new().with(X_TIMESTAMP, timestamp.internal()), key)
 }
 
 /// The file a POST becomes, and its metadata.
-pub(crate) fn update_metadata(key: &ObjectKey, update: MetadataUpdate) -> Result<(FileName, Metadata), EngineError> {
+pub(crate) fn update_metadata(
+    key: &ObjectKey,
+    update: MetadataUpdate,
+) -> Result<(FileName, ObjectMetadata), EngineError> {
     let file = update.file();
     let mut metadata = update.metadata;
     check_timestamp(&metadata, update.timestamp)?;
@@ -81,7 +85,7 @@ pub(crate) fn update_metadata(key: &ObjectKey, update: MetadataUpdate) -> Result
 /// Refuses metadata that belong to another object. A key without a name takes whatever has its hash.
 pub(crate) fn check_name(
     key: &ObjectKey,
-    metadata: &Metadata,
+    metadata: &ObjectMetadata,
     path: impl FnOnce() -> String,
 ) -> Result<(), EngineError> {
     match metadata.get(NAME) {
@@ -96,10 +100,10 @@ pub(crate) fn check_name(
 
 /// What a reader sees of the chosen parts together.
 pub(crate) fn describe(
-    data: (FileName, &Metadata),
-    meta: Option<(FileName, &Metadata)>,
-    content_type: Option<(FileName, &Metadata)>,
-) -> (Metadata, Timestamps) {
+    data: (FileName, &ObjectMetadata),
+    meta: Option<(FileName, &ObjectMetadata)>,
+    content_type: Option<(FileName, &ObjectMetadata)>,
+) -> (ObjectMetadata, Timestamps) {
     let typed_at = content_type.and_then(|(file, _)| match file.part {
         FilePart::Meta(time) => time,
         _ => None,

@@ -12,8 +12,8 @@ use crate::files::layout::Layout;
 use crate::files::xattrs::utf8_to_latin1;
 use crate::listing_intents::recover;
 use crate::{ListingUpdate, Notice};
-use durable_fs::{Device, FsError, Health};
-use pickle::{PickleLimits, Value};
+use durable_fs::{FsError, Health, StorageDevice};
+use pickle::{PickleError, PickleLimits, Value};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use world::files::{Kind, own_names};
 const DIRECTORY: &str = "async_pending";
 /// No record is longer: names and headers have far lower limits.
 const LONGEST: u64 = 1 << 20;
-/// How long an empty directory is left alone: somebody may be about to name a file in it.
+/// How long an empty directory is left alone: a writer may be about to name a file in it.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// A record's content: the row, and who has it already.
@@ -67,30 +67,58 @@ impl PendingRecord {
     }
 }
 
+/// What is wrong with a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PendingError {
+    /// It is no pickle.
+    #[error(transparent)]
+    Pickle(#[from] PickleError),
+    /// Something that a row needs is not in it.
+    #[error("it has no {0:?}")]
+    Missing(&'static str),
+    /// Something in it is of another type.
+    #[error("its {0:?} is no text")]
+    NoText(&'static str),
+    /// Rows are put or deleted.
+    #[error("its operation is {0:?}")]
+    Operation(String),
+    /// The name of a header is of another type.
+    #[error("a header's name is no text")]
+    HeaderName,
+    /// The value of a header is of another type.
+    #[error("its header {0:?} is no text")]
+    Header(String),
+}
+
 impl PendingUpdate {
     /// Reads what [`Self::encode`], [`ListingUpdate::encode`] or OpenStack Swift wrote.
     ///
     /// # Errors
-    /// What is missing or wrong, in words.
-    pub fn decode(policy: PolicyIndex, hash: PathHash, timestamp: Timestamp, bytes: &[u8]) -> Result<Self, String> {
-        let record = pickle::loads(bytes, &PickleLimits::default()).map_err(|error| error.to_string())?;
-        let maybe = |key: &str| match record.get(key) {
+    /// What is missing or wrong.
+    pub fn decode(
+        policy: PolicyIndex,
+        hash: PathHash,
+        timestamp: Timestamp,
+        bytes: &[u8],
+    ) -> Result<Self, PendingError> {
+        let record = pickle::loads(bytes, &PickleLimits::default())?;
+        let maybe = |key: &'static str| match record.get(key) {
             None | Some(Value::None) => Ok(None),
             Some(value) => value
                 .text()
                 .map(str::to_owned)
                 .map(Some)
-                .ok_or_else(|| format!("its {key:?} is no text")),
+                .ok_or(PendingError::NoText(key)),
         };
         // Without a name, the row's path would be that of the container itself.
-        let text = |key: &str| {
+        let text = |key: &'static str| {
             let found = maybe(key)?.filter(|text| !text.is_empty());
-            found.ok_or_else(|| format!("it has no {key:?}"))
+            found.ok_or(PendingError::Missing(key))
         };
         let headers = record
             .get("headers")
             .and_then(Value::entries)
-            .ok_or("it has no \"headers\"")?;
+            .ok_or(PendingError::Missing("headers"))?;
         let successes = record.get("successes").and_then(Value::items).unwrap_or_default();
         let update = ListingUpdate {
             policy,
@@ -122,27 +150,27 @@ impl PendingUpdate {
     }
 }
 
-fn known_operation(op: String) -> Result<String, String> {
+fn known_operation(op: String) -> Result<String, PendingError> {
     match op.as_str() {
         "PUT" | "DELETE" => Ok(op),
-        _ => Err(format!("its operation is {op:?}")),
+        _ => Err(PendingError::Operation(op)),
     }
 }
 
-fn header((name, value): &(Value, Value)) -> Result<(String, Vec<u8>), String> {
-    let name = name.text().ok_or("a header's name is no text")?;
+fn header((name, value): &(Value, Value)) -> Result<(String, Vec<u8>), PendingError> {
+    let name = name.text().ok_or(PendingError::HeaderName)?;
     let value = match value {
         Value::Str(text) => utf8_to_latin1(text.as_bytes()),
         Value::Bytes(bytes) => bytes.clone(),
         Value::Int(number) => number.to_string().into_bytes(),
-        _ => return Err(format!("its header {name:?} is no text")),
+        _ => return Err(PendingError::Header(name.to_owned())),
     };
     Ok((name.to_owned(), value))
 }
 
 /// The records of one device.
 pub struct PendingUpdates {
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     quarantined: Notice,
     foreign: Notice,
 }
@@ -157,13 +185,13 @@ impl PendingUpdates {
     pub fn watched(world: &World, health: Arc<Health>, must_be_mounted: bool) -> Self {
         let (files, random) = (world.files.clone(), world.random.clone());
         Self {
-            device: Device::watched(files, random, health, must_be_mounted),
+            device: StorageDevice::watched(files, random, health, must_be_mounted),
             quarantined: Notice::default(),
             foreign: Notice::default(),
         }
     }
 
-    /// With somebody told of each record that goes to quarantine, and of each name that is none of a record.
+    /// With what is called for each record that goes to quarantine, and for each name that is none of a record.
     #[must_use]
     pub fn noticed_by(self, quarantined: Notice, foreign: Notice) -> Self {
         Self {
@@ -191,7 +219,7 @@ impl PendingUpdates {
             let names = match self.names(&directory) {
                 Ok(names) => names,
                 Err(error) => {
-                    self.foreign.tell();
+                    self.foreign.send();
                     tracing::error!("its listing updates wait: {error}");
                     continue;
                 }
@@ -221,7 +249,7 @@ impl PendingUpdates {
             match named(suffix, &name) {
                 Some(record) => of_object.entry(record.hash).or_default().push(record),
                 None => {
-                    self.foreign.tell();
+                    self.foreign.send();
                     tracing::warn!(
                         "{}: not a pending listing update; left alone",
                         suffix.path.join(name).display()
@@ -238,7 +266,7 @@ impl PendingUpdates {
         Ok((records, outdated))
     }
 
-    /// The newest of an object's records; the others, which nobody needs beside one that can be read, are removed.
+    /// The newest of an object's records; the others, which are of no use beside one that can be read, are removed.
     fn newest(&self, mut found: Vec<PendingRecord>, outdated: &mut u64) -> Option<PendingRecord> {
         found.sort_by_key(|record| record.timestamp);
         let mut newest = found.pop()?;
@@ -273,7 +301,7 @@ impl PendingUpdates {
         };
         match PendingUpdate::decode(record.policy, record.hash, record.timestamp, &bytes) {
             Ok(update) => Ok(Some(update)),
-            Err(why) => self.quarantine(record, &why).map(|()| None),
+            Err(error) => self.quarantine(record, &error.to_string()).map(|()| None),
         }
     }
 
@@ -301,7 +329,7 @@ impl PendingUpdates {
             .join("quarantined")
             .join(record.policy.directory("objects"));
         let to = self.device.move_aside(&record.path(), &directory.join(&record.name))?;
-        self.quarantined.tell();
+        self.quarantined.send();
         tracing::error!(
             "{}: cannot be read as a pending listing update ({why}); moved to {}",
             record.path().display(),

@@ -4,22 +4,14 @@
 //! All of it is known from the names of files alone. Calls block, as those of the engine do.
 
 use crate::error::EngineError;
-use crate::metadata::Metadata;
+use crate::key::PartitionKey;
+use crate::metadata::ObjectMetadata;
 use crate::rules::{Choice, FileName, FilePart, lone_posts};
 use crate::suffixes::{Hashes, Suffix, SuffixHash};
 use md5::{Digest, Md5};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
-
-/// One partition of a policy on a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PartitionKey {
-    /// The storage policy: chooses `objects` or `objects-N`.
-    pub policy: PolicyIndex,
-    /// The partition.
-    pub partition: Partition,
-}
+use vocabulary::{PathHash, PolicyIndex, Timestamp};
 
 /// The digest of each suffix that holds anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,7 +24,7 @@ pub struct SuffixHashes {
     pub seen: SeenVersions,
 }
 
-/// What [`Replica::versions_under`] would have said of a suffix when it was hashed.
+/// What [`Replica::versions_under`] would have returned for a suffix when it was hashed.
 pub type SeenVersions = BTreeMap<Suffix, Vec<(PathHash, Versions)>>;
 
 /// What to look at besides the suffixes that are known to have changed.
@@ -40,14 +32,13 @@ pub type SeenVersions = BTreeMap<Suffix, Vec<(PathHash, Versions)>>;
 pub struct Rehash<'a> {
     /// These suffixes, changed or not.
     pub suffixes: &'a [String],
-    /// Suffixes that nobody announced.
+    /// Suffixes whose change was not announced, too.
     pub list: bool,
-    /// Whether the caller wants to know of the objects under the suffixes that are hashed. It is told of no more than
-    /// [`MOST_SEEN`].
+    /// Whether the objects under the suffixes that are hashed are returned, too; no more than [`MOST_SEEN`].
     pub seen: bool,
 }
 
-/// Objects that one call tells of; suffixes that hold more are left out of [`SuffixHashes::seen`].
+/// Objects that one call returns; suffixes that hold more are left out of [`SuffixHashes::seen`].
 pub const MOST_SEEN: usize = 4096;
 
 /// When the parts of an object, or of its absence, were written.
@@ -78,7 +69,7 @@ impl Versions {
         })
     }
 
-    /// Likewise, and of POSTs whose body is not here.
+    /// [`Versions::of`], also of POSTs whose body is not here.
     pub fn of_whatever(files: &[FileName], choice: &Choice) -> Option<Self> {
         let lone = || {
             let (meta, content_type) = lone_posts(files);
@@ -121,7 +112,8 @@ impl Versions {
     }
 }
 
-/// The digest of a suffix that holds these objects, in ascending order, and nothing else; [`SuffixHashes`] has the same of one that is clean.
+/// The digest of a suffix that holds these objects, in ascending order, and nothing else; [`SuffixHashes`] has the same
+/// of one that is clean.
 pub fn suffix_hash<'a>(objects: impl IntoIterator<Item = &'a Versions>) -> SuffixHash {
     let mut digest = Md5::new();
     let counted = objects.into_iter().filter(|versions| !versions.is_lone());
@@ -153,8 +145,8 @@ pub trait Replica: Send + Sync {
     /// computed, and obsolete files met on the way are removed. Empty when there is no such partition.
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError>;
 
-    /// Whether a change has been announced in the partition that its hashes do not know of yet; no when that cannot be told.
-    /// `None` when what is in its place is no directory.
+    /// Whether a change has been announced in the partition that its hashes do not know of yet; no when that cannot be
+    /// found out. `None` when what is in its place is no directory.
     fn is_changed(&self, _partition: PartitionKey) -> Option<bool> {
         Some(false)
     }
@@ -164,7 +156,7 @@ pub trait Replica: Send + Sync {
         Ok(())
     }
 
-    /// IntentLog that these suffixes have been changed by another program, and makes durable what it wrote.
+    /// Announces that these suffixes have been changed by another program, and makes durable what it wrote.
     fn invalidate(&self, partition: PartitionKey, suffixes: &[String]) -> Result<(), EngineError>;
 
     /// Keeps other replication out of a partition; an error when it is at work there for longer than
@@ -186,8 +178,9 @@ pub trait Replica: Send + Sync {
     /// The `/account/container/object` whose hash this is; `None` when nothing is there.
     fn name_of(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError>;
 
-    /// What POSTs say whose body is not here, with the object's name; `None` where there are none, or a body or a deletion is.
-    fn lone_post(&self, _partition: PartitionKey, _hash: PathHash) -> Result<Option<Metadata>, EngineError> {
+    /// The metadata of POSTs whose body is not here, with the object's name; `None` where there are none, or a body or
+    /// a deletion is.
+    fn lone_post(&self, _partition: PartitionKey, _hash: PathHash) -> Result<Option<ObjectMetadata>, EngineError> {
         Ok(None)
     }
 

@@ -6,7 +6,7 @@
 //! tested against OpenStack Swift's answers for every pair and many larger sets (`tests/table.rs`).
 //! Always holds: the answer does not depend on order; what is not understood is left alone.
 
-use crate::metadata::Metadata;
+use crate::metadata::ObjectMetadata;
 use std::str::FromStr;
 use vocabulary::Timestamp;
 use vocabulary::timestamp::{decode_series, encode_series};
@@ -169,8 +169,8 @@ pub fn reclaimable(files: &[FileName], choice: &Choice, horizon: Timestamp) -> V
         .collect()
 }
 
-/// Of POSTs without a body: the one that rules the user metadata, and the one that rules the content type, if that is another.
-/// Nothing where a body or a deletion is.
+/// Of POSTs without a body: the one that rules the user metadata, and the one that rules the content type, if that is
+/// another. Nothing where a body or a deletion is.
 pub fn lone_posts(files: &[FileName]) -> (Option<usize>, Option<usize>) {
     let is_ruler = |file: &FileName| matches!(file.part, FilePart::Data | FilePart::Tombstone);
     match files.iter().any(is_ruler) {
@@ -180,7 +180,11 @@ pub fn lone_posts(files: &[FileName]) -> (Option<usize>, Option<usize>) {
 }
 
 /// The metadata a reader sees: the POST's, and of the PUT's what no POST can change.
-pub fn merge(data: &Metadata, meta: Option<&Metadata>, content_type: Option<&Metadata>) -> Metadata {
+pub fn merge(
+    data: &ObjectMetadata,
+    meta: Option<&ObjectMetadata>,
+    content_type: Option<&ObjectMetadata>,
+) -> ObjectMetadata {
     let mut merged = match meta {
         None => data.clone(),
         Some(meta) => {
@@ -261,7 +265,8 @@ mod tests {
                 let kept = (0..files.len()).filter(|at| !choice.obsolete.contains(at));
                 let mut kept: Vec<_> = kept.map(|at| files[at]).collect();
                 kept.sort_by_key(FileName::to_string);
-                ([choice.data, choice.meta, choice.content_type, choice.tombstone].map(|at| at.map(|at| files[at])), kept)
+                let rulers = [choice.data, choice.meta, choice.content_type, choice.tombstone];
+                (rulers.map(|at| at.map(|at| files[at])), kept)
             };
             let (picked, kept) = pick(&files);
             files.reverse();
@@ -273,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_post_replaces_what_is_the_clients_and_keeps_what_is_the_bodys() {
-        let data = Metadata::from_iter([
+        let data = ObjectMetadata::from_iter([
             ("X-Timestamp", "1"),
             ("Content-Type", "text/plain"),
             ("Content-Length", "5"),
@@ -286,7 +291,7 @@ mod tests {
             ("X-Delete-At", "9"),
             ("name", "/a/c/o"),
         ]);
-        let meta = Metadata::from_iter([
+        let meta = ObjectMetadata::from_iter([
             ("X-Timestamp", "2"),
             ("X-Object-Meta-Taste", "sour"),
             ("name", "/a/c/o"),

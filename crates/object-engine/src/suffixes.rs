@@ -1,9 +1,9 @@
-//! [`Suffix`], [`SuffixHash`] and the [`Hashes`] of a partition, as they are kept and as they are told.
+//! [`Suffix`], [`SuffixHash`] and the [`Hashes`] of a partition, as they are kept and as servers send them.
 //!
 //! A partition may have 4096 suffixes, and replication compares all of them each time; here they take no text.
 //! Always holds: a suffix is three lower-case hexadecimal digits and a hash 32 of them wherever they are spelled.
 
-use pickle::{DictWriter, Flat, PickleLimits, loads_flat};
+use pickle::{DictWriter, Flat, PickleError, PickleLimits, loads_flat};
 use std::collections::BTreeMap;
 use std::fmt;
 use vocabulary::{PathHash, hex};
@@ -78,7 +78,7 @@ pub(crate) fn write_entry(writer: &mut DictWriter, suffix: Suffix, hash: Option<
     );
 }
 
-/// The hashes as a server tells them: a pickled dictionary.
+/// The hashes as a server sends them: a pickled dictionary.
 pub fn encode_hashes(hashes: &Hashes) -> Vec<u8> {
     let mut writer = DictWriter::new(hashes.len());
     for (suffix, hash) in hashes {
@@ -87,21 +87,35 @@ pub fn encode_hashes(hashes: &Hashes) -> Vec<u8> {
     writer.finish()
 }
 
-/// Reads what a server tells. What is no hash, or not of a suffix, is passed over, as if nothing were there.
+/// Why bytes are not the hashes of suffixes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HashesError {
+    /// They are no pickle.
+    #[error(transparent)]
+    Pickle(#[from] PickleError),
+    /// They are a pickle of something else.
+    #[error("the hashes are not a dictionary")]
+    NoDictionary,
+    /// A record has an entry of another name.
+    #[error("{0} is no suffix")]
+    NoSuffix(String),
+}
+
+/// Reads what a server sent. What is no hash, or not of a suffix, is passed over, as if nothing were there.
 ///
 /// # Errors
 /// For anything but a dictionary.
-pub fn decode_hashes(told: &[u8]) -> Result<Hashes, String> {
+pub fn decode_hashes(sent: &[u8]) -> Result<Hashes, HashesError> {
     let entry = |suffix: &str, hash: &str| Some((Suffix::parse(suffix)?, SuffixHash::parse(hash)?));
-    if let Some(entries) = loads_flat(told) {
+    if let Some(entries) = loads_flat(sent) {
         let read = entries.into_iter().filter_map(|(suffix, hash)| match hash {
             Flat::Text(hash) => entry(suffix, hash),
             _ => None,
         });
         return Ok(read.collect());
     }
-    let value = pickle::loads(told, &PickleLimits::default()).map_err(|error| error.to_string())?;
-    let entries = value.entries().ok_or("its hashes are not a dictionary")?;
+    let value = pickle::loads(sent, &PickleLimits::default())?;
+    let entries = value.entries().ok_or(HashesError::NoDictionary)?;
     let read = entries
         .iter()
         .filter_map(|(suffix, hash)| entry(suffix.text()?, hash.text()?));
@@ -137,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_read_and_odd_entries_are_passed_over() {
-        let told = encode_hashes(&some());
-        assert_eq!(decode_hashes(&told), Ok(some()));
+    fn what_is_sent_is_read_and_odd_entries_are_passed_over() {
+        let sent = encode_hashes(&some());
+        assert_eq!(decode_hashes(&sent), Ok(some()));
         let text = |entries: &[(&str, Value)]| {
             let entries = entries.iter().map(|(key, value)| (Value::str(*key), value.clone()));
             pickle::dumps(&Value::Dict(entries.collect()))

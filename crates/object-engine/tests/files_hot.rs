@@ -6,13 +6,13 @@
 
 use object_engine::conformance::{at, commit, key, read_all};
 use object_engine::{
-    EngineError, FilesConfig, FilesEngine, Found, Metadata, MetadataUpdate, ObjectEngine, OpenOptions,
+    EngineError, FilesConfig, FilesEngine, FoundObject, MetadataUpdate, ObjectEngine, ObjectMetadata, OpenOptions,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world::World;
 
-const SETTLING: Duration = Duration::from_millis(2_100);
+const STABLE_AFTER: Duration = Duration::from_millis(2_100);
 
 struct Bench {
     place: tempfile::TempDir,
@@ -44,11 +44,11 @@ impl Bench {
         put(&self.engine, name, 1, body);
     }
 
-    fn get(&self, name: &str) -> Result<Found, EngineError> {
+    fn get(&self, name: &str) -> Result<FoundObject, EngineError> {
         self.engine.open(&key(name), OpenOptions::GET)
     }
 
-    fn hot(&self, name: &str) -> Option<Found> {
+    fn hot(&self, name: &str) -> Option<FoundObject> {
         self.engine.open_hot(&key(name), OpenOptions::GET)
     }
 
@@ -78,7 +78,7 @@ fn put(engine: &dyn ObjectEngine, name: &str, seconds: u64, body: &[u8]) {
 
 fn post(engine: &dyn ObjectEngine, name: &str, seconds: u64, color: &str) {
     let (timestamp, content_type_timestamp) = (at(seconds), None);
-    let metadata = Metadata::new()
+    let metadata = ObjectMetadata::new()
         .with("X-Timestamp", timestamp.internal())
         .with("X-Object-Meta-Color", color);
     let update = MetadataUpdate {
@@ -97,12 +97,12 @@ fn read(bench: &Bench, name: &str) -> Result<Vec<u8>, EngineError> {
     }
 }
 
-fn settle() {
-    std::thread::sleep(SETTLING);
+fn wait_until_stable() {
+    std::thread::sleep(STABLE_AFTER);
 }
 
-fn told(found: &Found) -> impl PartialEq + std::fmt::Debug + use<> {
-    let Found {
+fn content_of(found: &FoundObject) -> impl PartialEq + std::fmt::Debug + use<> {
+    let FoundObject {
         metadata,
         data_metadata,
         timestamps,
@@ -134,7 +134,7 @@ fn hot_answers_are_the_ordinary_ones() {
     post(&bench.engine, "/a/c/post", 2, "blue");
     bench.get("/a/c/small").unwrap();
     assert!(bench.hot("/a/c/small").is_none(), "written a moment ago");
-    settle();
+    wait_until_stable();
     for name in ["/a/c/small", "/a/c/empty", "/a/c/big", "/a/c/post"] {
         for options in [OpenOptions::HEAD, OpenOptions::GET] {
             assert!(
@@ -149,7 +149,7 @@ fn hot_answers_are_the_ordinary_ones() {
                 assert!(hot.is_none(), "it has more than its first bytes");
             } else if bench.can_be_hot() {
                 let hot = hot.unwrap();
-                assert_eq!(told(&hot), told(&found));
+                assert_eq!(content_of(&hot), content_of(&found));
                 assert!(hot.reader.is_none());
             }
         }
@@ -241,7 +241,7 @@ fn nothing_stale_is_served_right_after_any_change() {
     for (change, ..) in CHANGES {
         (0..ROUNDS).for_each(|round| bench.put(&name(change, round), b"hello"));
     }
-    settle();
+    wait_until_stable();
     for (change, apply, expected) in CHANGES {
         for round in 0..ROUNDS {
             let name = name(change, round);
@@ -270,7 +270,7 @@ fn posts_show_at_once() {
         found.metadata.text("X-Object-Meta-Color").map(str::to_owned)
     };
     (0..40).for_each(|round| bench.put(&name(round), b"hello"));
-    settle();
+    wait_until_stable();
     for round in 0..40 {
         let name = name(round);
         bench.warm(&name);
@@ -279,7 +279,7 @@ fn posts_show_at_once() {
             assert_eq!(color(&name), Some(at.to_string()));
         }
     }
-    settle();
+    wait_until_stable();
     bench.warm(&name(0));
     let meta = bench.hash_directory(&name(0)).join(format!("{}.meta", at(3)));
     spoil_metadata(&meta);
@@ -309,7 +309,7 @@ fn readers_racing_a_writer_never_go_back() {
         for round in 2..40_u64 {
             // Now and then long enough for the object to become hot.
             if round % 13 == 0 {
-                settle();
+                wait_until_stable();
             }
             put(&other, name, round, round.to_string().as_bytes());
             acknowledged.store(round, Ordering::Release);
@@ -322,7 +322,7 @@ fn readers_racing_a_writer_never_go_back() {
 fn a_missing_device_is_not_served_from_memory() {
     let bench = Bench::new();
     bench.put("/a/c/o", b"hello");
-    settle();
+    wait_until_stable();
     bench.warm("/a/c/o");
     let aside = bench.place.path().with_extension("aside");
     std::fs::rename(bench.place.path(), &aside).unwrap();
@@ -350,7 +350,7 @@ fn what_is_kept_is_bounded_and_can_be_turned_off() {
         }
         bench.put("/a/c/large", &[1; 20_000]);
     }
-    settle();
+    wait_until_stable();
     let hot = |bench: &Bench| {
         for name in &names {
             bench.get(name).unwrap();

@@ -94,7 +94,7 @@ fn attribute(path: &Path, name: &str, value: &[u8]) {
 #[test]
 fn a_spoilt_object_is_quarantined_and_absent() {
     type Spoil = fn(&Path);
-    let ways: [(&str, Spoil); 8] = [
+    let damages: [(&str, Spoil); 8] = [
         ("body", |path| spoil(path, 3)),
         ("cut short", |path| std::fs::write(path, b"hel").unwrap()),
         ("grown", |path| std::fs::write(path, b"hello!").unwrap()),
@@ -113,22 +113,22 @@ fn a_spoilt_object_is_quarantined_and_absent() {
             rustix::fs::removexattr(path, "user.swift.metadata_checksum").unwrap();
         }),
     ];
-    for (way, spoil) in ways {
+    for (damage, spoil) in damages {
         let bench = Bench::new();
         let engine = bench.engine();
         put(&engine, 1, b"hello").unwrap();
         spoil(&bench.data_file());
         let error = get(&engine).unwrap_err();
-        assert!(matches!(error, EngineError::Quarantined { .. }), "{way}: {error}");
+        assert!(matches!(error, EngineError::Quarantined { .. }), "{damage}: {error}");
         assert_eq!(error.kind(), FaultKind::Absent);
         assert!(
             bench.quarantined().exists() && !bench.hash_directory().exists(),
-            "{way}"
+            "{damage}"
         );
-        assert_eq!(bench.invalidations(), "a83\na83\n", "{way}");
-        assert!(matches!(get(&engine), Err(EngineError::NotFound { .. })), "{way}");
+        assert_eq!(bench.invalidations(), "a83\na83\n", "{damage}");
+        assert!(matches!(get(&engine), Err(EngineError::NotFound { .. })), "{damage}");
         put(&engine, 1, b"hello").unwrap();
-        assert_eq!(get(&engine).unwrap(), b"hello", "{way}: a good copy comes back");
+        assert_eq!(get(&engine).unwrap(), b"hello", "{damage}: a good copy comes back");
     }
 }
 
@@ -382,8 +382,8 @@ fn a_crash_at_any_step_leaves_old_or_new() {
     }
 }
 
-/// Likewise for objects deleted or written together, in lots that are synced file by file and at once: what was acknowledged
-/// is there, the others are as they were or there, and replication is told of every suffix that changed.
+/// The same for objects deleted or written together, in batches that are synced file by file and at once: what was
+/// acknowledged is there, the others are as they were or there, and every suffix that changed is announced.
 #[test]
 fn a_crash_amid_many_writes_keeps_what_was_acknowledged() {
     for (count, deletes) in [(3, true), (12, true), (3, false), (12, false)] {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
 use object_engine::files::xattrs::{decode, encode};
-use object_engine::{ListingUpdate, Metadata};
+use object_engine::{ListingUpdate, ObjectMetadata};
 use std::path::Path;
 use vocabulary::{PathHash, PolicyIndex};
 
@@ -24,7 +24,7 @@ struct Kept {
 fn metadata_are_kept_as_openstack_keeps_them() {
     let cases: Vec<Kept> = serde_json::from_str(include_str!("golden/xattrs.json")).unwrap();
     for case in cases {
-        let metadata: Metadata = case
+        let metadata: ObjectMetadata = case
             .items
             .iter()
             .map(|(name, value)| (name.as_str(), bytes(value)))

@@ -5,7 +5,7 @@
 use object_engine::conformance::{at, commit, key};
 use object_engine::rules::{FileName, FilePart};
 use object_engine::{
-    FilesConfig, FilesEngine, IntendedChange, ListingUpdate, Metadata, MetadataUpdate, ObjectEngine, ObjectKey,
+    FilesConfig, FilesEngine, IntendedChange, ListingUpdate, MetadataUpdate, ObjectEngine, ObjectKey, ObjectMetadata,
     PendingUpdates,
 };
 use std::path::{Path, PathBuf};
@@ -39,17 +39,15 @@ fn update(key: &ObjectKey, seconds: u64, op: &str) -> ListingUpdate {
     }
 }
 
-fn note(engine: &FilesEngine, key: &ObjectKey, seconds: u64, part: FilePart, op: &str) -> durable_fs::Intent {
+fn record(engine: &FilesEngine, key: &ObjectKey, seconds: u64, part: FilePart, op: &str) -> durable_fs::Intent {
     let file = FileName {
         timestamp: at(seconds),
         part,
     };
-    let updates = vec![update(key, seconds, op)];
-    let noted = engine
-        .listing_intents()
-        .unwrap()
-        .note(&[IntendedChange { key, file, updates }]);
-    noted.unwrap()
+    let update = update(key, seconds, op);
+    let updates = vec![update.borrowed()];
+    let change = IntendedChange { key, file, updates };
+    engine.listing_intents().unwrap().record(&[change]).unwrap()
 }
 
 fn files(root: &Path, part: &str) -> Vec<PathBuf> {
@@ -73,17 +71,17 @@ fn leave_behind(root: &Path) -> Vec<ListingUpdate> {
     let engine = engine(root);
     let keys = ["/a/c/put", "/a/c/post", "/a/c/deleted", "/a/c/never"].map(key);
     let [put, posted, deleted, never] = &keys;
-    let mut notes = vec![];
+    let mut intents = vec![];
     for (key, wrote) in [(put, true), (never, false)] {
-        notes.push(note(&engine, key, 5, FilePart::Data, "PUT"));
+        intents.push(record(&engine, key, 5, FilePart::Data, "PUT"));
         if wrote {
             engine.put(key, BODY, commit(at(5), BODY)).unwrap();
         }
     }
     engine.put(posted, BODY, commit(at(3), BODY)).unwrap();
-    notes.push(note(&engine, posted, 6, FilePart::Meta(None), "PUT"));
-    notes.push(note(&engine, posted, 7, FilePart::Meta(None), "PUT"));
-    let metadata = Metadata::new().with("X-Timestamp", at(6).internal());
+    intents.push(record(&engine, posted, 6, FilePart::Meta(None), "PUT"));
+    intents.push(record(&engine, posted, 7, FilePart::Meta(None), "PUT"));
+    let metadata = ObjectMetadata::new().with("X-Timestamp", at(6).internal());
     let content_type_timestamp = None;
     let post = MetadataUpdate {
         timestamp: at(6),
@@ -92,11 +90,11 @@ fn leave_behind(root: &Path) -> Vec<ListingUpdate> {
     };
     assert_eq!(post.file().part, FilePart::Meta(None));
     engine.write_metadata(posted, post).unwrap();
-    notes.push(note(&engine, deleted, 8, FilePart::Tombstone, "DELETE"));
+    intents.push(record(&engine, deleted, 8, FilePart::Tombstone, "DELETE"));
     engine.delete(deleted, at(8)).unwrap();
-    // Replaced before anybody looks.
-    notes.push(note(&engine, deleted, 2, FilePart::Data, "PUT"));
-    // Nobody but its own process takes notes over.
+    // Replaced before any process looks.
+    intents.push(record(&engine, deleted, 2, FilePart::Data, "PUT"));
+    // No other process takes the log over while its own lives.
     assert_eq!(pending(root).recover().unwrap(), 0);
     vec![
         update(put, 5, "PUT"),
@@ -124,7 +122,7 @@ fn check(root: &Path, expected: Vec<ListingUpdate>) {
 }
 
 #[test]
-fn strange_files_hold_up_no_notes() {
+fn strange_files_hold_up_no_intents() {
     let place = tempfile::tempdir().unwrap();
     let expected = leave_behind(place.path());
     let strange = place.path().join("tmp/.updates-0000000000000000.pending");
@@ -167,7 +165,7 @@ fn what_cannot_be_kept_now_stays_for_later() {
 }
 
 #[test]
-fn a_change_without_anybody_to_tell_is_not_noted() {
+fn a_change_without_listing_updates_is_not_recorded() {
     let place = tempfile::tempdir().unwrap();
     let engine = engine(place.path());
     let key = key("/a/c/o");
@@ -181,5 +179,5 @@ fn a_change_without_anybody_to_tell_is_not_noted() {
         updates: vec![],
     };
     let listing_intents = engine.listing_intents().unwrap();
-    assert!(listing_intents.note(&[change]).is_none() && !listing_intents.is_open());
+    assert!(listing_intents.record(&[change]).is_none() && !listing_intents.is_open());
 }

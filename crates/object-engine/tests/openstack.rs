@@ -4,17 +4,18 @@
 //! without one there is nothing to ask and the test says so.
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
-#![allow(clippy::print_stdout)] // a skipped test says why
+
+mod support;
 
 use md5::{Digest, Md5};
 use object_engine::conformance::{at, commit, key, read_all};
-use object_engine::{FilesConfig, FilesEngine, Metadata, MetadataUpdate, ObjectEngine, OpenOptions};
+use object_engine::{MetadataUpdate, ObjectEngine, ObjectMetadata, OpenOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use support::{engine, python};
 use vocabulary::{PathHash, Timestamp};
-use world::World;
 
 const NAMES: [&str; 10] = [
     "small",
@@ -29,34 +30,8 @@ const NAMES: [&str; 10] = [
     "offset",
 ];
 
-fn python() -> Option<String> {
-    let named = std::env::var("MARTLET_ORACLE_PYTHON").ok();
-    let usual = "../../.venv/bin/python";
-    let found = named.or_else(|| Path::new(usual).exists().then(|| usual.to_owned()));
-    if found.is_none() {
-        println!("skipped: no Python with OpenStack Swift (set MARTLET_ORACLE_PYTHON)");
-    }
-    found
-}
-
 fn talk(python: &str, verb: &str, devices: &Path) -> Value {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/talk.py");
-    let output = Command::new(python)
-        .arg(script)
-        .arg(verb)
-        .arg(devices)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn engine(devices: &Path) -> FilesEngine {
-    let root = devices.join("sda");
-    std::fs::create_dir_all(&root).unwrap();
-    let mut config = FilesConfig::new("sda", root);
-    config.mount_check = false;
-    FilesEngine::start(config, World::real())
+    support::run(python, "talk.py", &[verb.as_ref(), devices])
 }
 
 fn path(name: &str) -> String {
@@ -81,7 +56,7 @@ fn put(engine: &dyn ObjectEngine, name: &str, timestamp: Timestamp, extra: &[(&s
 }
 
 fn post(engine: &dyn ObjectEngine, name: &str, timestamp: Timestamp, color: &str, typed: Option<&str>) {
-    let mut metadata = Metadata::new()
+    let mut metadata = ObjectMetadata::new()
         .with("X-Timestamp", timestamp.internal())
         .with("X-Object-Meta-Color", color);
     if let Some(typed) = typed {

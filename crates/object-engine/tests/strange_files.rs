@@ -1,5 +1,5 @@
-//! What is no file in the place of one of ours keeps nobody from the partition or the object: it goes to quarantine, and
-//! nothing is read or written through a link.
+//! What is no file in the place of one of ours keeps no service from the partition or the object: it goes to
+//! quarantine, and nothing is read or written through a link.
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 

@@ -5,11 +5,12 @@
 //! `../../.venv/bin/python`; without one it is skipped and says so.
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
-#![allow(clippy::print_stdout)] // a skipped test says why
+
+mod support;
 
 use object_engine::conformance::{at, commit, key};
 use object_engine::{
-    FilesConfig, FilesEngine, Metadata, MetadataUpdate, ObjectAudit, ObjectEngine, PartitionKey, Rehash, Replica,
+    FilesConfig, FilesEngine, MetadataUpdate, ObjectAudit, ObjectEngine, ObjectMetadata, PartitionKey, Rehash, Replica,
     SuffixHashes,
 };
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use support::{engine, python};
 use vocabulary::{HashPrefix, Partition, PolicyIndex, Timestamp};
 use world::World;
 
@@ -24,29 +26,8 @@ type Hashes = BTreeMap<String, String>;
 
 const PARTITIONS: u32 = 120;
 
-fn python() -> Option<String> {
-    let named = std::env::var("MARTLET_ORACLE_PYTHON").ok();
-    let usual = "../../.venv/bin/python";
-    let found = named.or_else(|| Path::new(usual).exists().then(|| usual.to_owned()));
-    if found.is_none() {
-        println!("skipped: no Python with OpenStack Swift (set MARTLET_ORACLE_PYTHON)");
-    }
-    found
-}
-
 fn ask(python: &str, devices: &Path) -> BTreeMap<String, (usize, Hashes)> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/hashes.py");
-    let output = Command::new(python).arg(script).arg(devices).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn engine(devices: &Path) -> FilesEngine {
-    let root = devices.join("sda");
-    std::fs::create_dir_all(&root).unwrap();
-    let mut config = FilesConfig::new("sda", root);
-    config.mount_check = false;
-    FilesEngine::start(config, World::real())
+    support::run(python, "hashes.py", &[devices])
 }
 
 fn of(partition: u32) -> PartitionKey {
@@ -200,7 +181,7 @@ fn only_what_changed_is_hashed_again() {
     let (computed, second) = hashes(&engine, 7);
     assert_eq!((computed, second.len()), (1, 5));
     assert_ne!(first, second);
-    // What nobody announced is found only by looking.
+    // What was not announced is found only by looking.
     let strange = place.path().join("sda/objects/7/000/00000000000000000000000000000000");
     std::fs::create_dir_all(&strange).unwrap();
     std::fs::write(strange.join(format!("{}.data", at(3))), "").unwrap();
@@ -311,7 +292,7 @@ fn a_record_that_cannot_be_used_means_hashing_everything_anew() {
     assert_eq!(hashes(&engine, 7).1, expected);
 }
 
-/// What is announced in a pipe is lost, and nobody can announce anything in a directory.
+/// What is announced in a pipe is lost, and nothing can be announced in a directory.
 #[test]
 fn what_is_no_file_in_place_of_announcements_is_moved_aside() {
     let place = tempfile::tempdir().unwrap();
@@ -363,7 +344,7 @@ fn what_others_hold_is_forgotten_only_as_it_was() {
     assert!(!place.path().join("sda/objects/7").exists());
 }
 
-/// A writer announces, someone takes the announcement and lists, the writer publishes: announced again.
+/// A writer announces, another process takes the announcement and lists, the writer publishes: announced again.
 #[test]
 fn no_change_is_hidden_from_who_hashes_meanwhile() {
     let place = tempfile::tempdir().unwrap();
@@ -385,7 +366,7 @@ fn no_change_is_hidden_from_who_hashes_meanwhile() {
     assert_eq!(found, spelled(&fresh));
 }
 
-/// Several take the announcements of several writers; whoever is late does not hide what others had not seen.
+/// Several take the announcements of several writers; a late one does not hide what others had not seen.
 #[test]
 fn no_change_is_hidden_by_two_who_hash_at_once() {
     let place = tempfile::tempdir().unwrap();
@@ -421,9 +402,9 @@ fn no_change_is_hidden_by_two_who_hash_at_once() {
     assert_eq!(found, spelled(&fresh));
 }
 
-/// Who hashes is told what is there, be it a little that was announced or everything.
+/// The call that hashes returns what is there, be it a little that was announced or everything.
 #[test]
-fn what_is_hashed_is_told_if_asked_for() {
+fn what_is_hashed_is_returned_if_asked_for() {
     let place = tempfile::tempdir().unwrap();
     let engine = engine(place.path());
     let names = ["/a/c/0", "/a/c/1", "/a/c/2"];
@@ -433,13 +414,13 @@ fn what_is_hashed_is_told_if_asked_for() {
         let list = false;
         engine.suffix_hashes(of(7), Rehash { suffixes, list, seen }).unwrap()
     };
-    let told = |found: &SuffixHashes| {
+    let objects_of = |found: &SuffixHashes| {
         let seen = found.seen.iter();
         seen.map(|(suffix, objects)| (suffix.to_string(), objects.clone()))
             .collect::<Vec<_>>()
     };
     let is_there = |found: &SuffixHashes| {
-        let seen = told(found).into_iter();
+        let seen = objects_of(found).into_iter();
         seen.for_each(|(suffix, objects)| assert_eq!(engine.versions_under(of(7), &suffix).unwrap(), objects));
     };
     let all = ask(true);
@@ -462,12 +443,10 @@ fn what_is_hashed_is_told_if_asked_for() {
 #[test]
 fn posts_without_a_body_are_seen_and_forgotten() {
     let place = tempfile::tempdir().unwrap();
-    let mut config = FilesConfig::new("sda", place.path());
-    config.mount_check = false;
-    let engine = FilesEngine::start(config, World::real());
+    let engine = engine(place.path());
     let key = key("/a/c/o");
     let post = |second: u64, content_type: Option<&str>| {
-        let mut metadata = Metadata::new().with("X-Timestamp", at(second).internal());
+        let mut metadata = ObjectMetadata::new().with("X-Timestamp", at(second).internal());
         metadata.set("X-Object-Meta-A", second.to_string().as_bytes());
         if let Some(content_type) = content_type {
             metadata.set("Content-Type", content_type.as_bytes());
@@ -494,8 +473,8 @@ fn posts_without_a_body_are_seen_and_forgotten() {
     assert!(*hash == key.hash && versions.is_lone());
     assert_eq!((versions.meta, versions.content_type), (Some(at(7)), Some(at(5))));
     assert_eq!(replica.versions(of, key.hash).unwrap(), None);
-    let said = replica.lone_post(of, key.hash).unwrap().unwrap();
-    let text = |name: &str| said.text(name).map(str::to_owned);
+    let posted = replica.lone_post(of, key.hash).unwrap().unwrap();
+    let text = |name: &str| posted.text(name).map(str::to_owned);
     assert_eq!(text("name").as_deref(), Some("/a/c/o"));
     assert_eq!(text("X-Timestamp"), Some(at(7).internal()));
     assert_eq!(

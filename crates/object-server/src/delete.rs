@@ -9,7 +9,7 @@ use crate::expiry::{self, ExpiryChange};
 use crate::refusal::refusal_of;
 use crate::request::ObjectRequest;
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows};
+use crate::updates::{ListingRow, RecordedRows};
 use http::{HeaderValue, StatusCode};
 use object_engine::rules::{FileName, FilePart};
 use object_engine::{EngineError, ObjectKey, OpenOptions};
@@ -47,7 +47,7 @@ fn carry_out(
     device: &ObjectDevice,
     deletions: &[Deletion],
     state: &ObjectServerState,
-) -> (Vec<Result<DeleteOutcome, Refusal>>, NotedRows) {
+) -> (Vec<Result<DeleteOutcome, Refusal>>, RecordedRows) {
     let decide = |deletion: &Deletion| deletion.decide(device);
     let mut outcomes: Vec<_> = deletions.iter().map(decide).collect();
     let (mut numbers, mut tombstones, mut changes) = (vec![], vec![], vec![]);
@@ -62,7 +62,7 @@ fn carry_out(
         }
     }
     let engine = device.engine();
-    let mut rows = NotedRows::note(&**engine, changes);
+    let mut rows = RecordedRows::record(&**engine, changes);
     let deleted = engine.delete_all(tombstones);
     for (change, deleted) in deleted.into_iter().enumerate() {
         if let Err(error) = deleted {

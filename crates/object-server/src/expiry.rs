@@ -9,7 +9,7 @@ use crate::options::ObjectServerOptions;
 use crate::request::{ObjectRequest, text};
 use crate::updates::{ListingRow, named};
 use http::HeaderValue;
-use object_engine::Metadata;
+use object_engine::ObjectMetadata;
 use peer::message::RowChange;
 use peer::message::header_names::{X_DELETE_AFTER, X_DELETE_AT};
 use std::sync::Arc;
@@ -55,12 +55,12 @@ fn check_delete_at(request: &ObjectRequest, is_past: impl Fn(i64) -> bool) -> Re
 }
 
 /// When the object these are the metadata of expires.
-pub(crate) fn delete_at(metadata: &Metadata) -> Option<i64> {
+pub(crate) fn delete_at(metadata: &ObjectMetadata) -> Option<i64> {
     whole_number(metadata.get("X-Delete-At")?)
 }
 
 /// Whether it has expired at `now`.
-pub(crate) fn has_expired(metadata: &Metadata, now: Timestamp) -> bool {
+pub(crate) fn has_expired(metadata: &ObjectMetadata, now: Timestamp) -> bool {
     delete_at(metadata).is_some_and(|at| is_past(at, now))
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct ExpiryChange<'a> {
     /// What it was before.
     pub(crate) old: Option<i64>,
     /// The metadata it has now; `None` when it is deleted.
-    pub(crate) new: Option<&'a Metadata>,
+    pub(crate) new: Option<&'a ObjectMetadata>,
     /// Its size, which the queue row shows the expirer.
     pub(crate) size: u64,
     /// When it happened.
@@ -178,11 +178,11 @@ mod tests {
 
     #[test]
     fn an_object_expires_with_its_second() {
-        let metadata = Metadata::new().with("X-Delete-At", "100");
+        let metadata = ObjectMetadata::new().with("X-Delete-At", "100");
         let at = |text: &str| text.parse().unwrap();
         assert!(!has_expired(&metadata, at("99.99999")));
         assert!(has_expired(&metadata, at("100")));
-        assert!(!has_expired(&Metadata::new(), at("100")));
+        assert!(!has_expired(&ObjectMetadata::new(), at("100")));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 //! never taken from a header of the same name.
 
 use http::{HeaderMap, HeaderValue};
-use object_engine::Metadata;
+use object_engine::ObjectMetadata;
 use storage_shell::Refusal;
 use vocabulary::Limits;
 use vocabulary::header_name::{decode, decoded_len, title};
@@ -23,7 +23,7 @@ const OWN: [&str; 7] = [
 
 /// Adds the headers of a PUT that stay: user and system metadata, allowed headers, and those that a replicator names.
 pub(crate) fn keep_for_put(
-    metadata: &mut Metadata,
+    metadata: &mut ObjectMetadata,
     headers: &HeaderMap,
     replicated: Option<&HeaderValue>,
     allowed: &[String],
@@ -36,7 +36,7 @@ pub(crate) fn keep_for_put(
 
 /// Adds the headers of a POST that stay; system metadata stays that of the PUT.
 pub(crate) fn keep_for_post(
-    metadata: &mut Metadata,
+    metadata: &mut ObjectMetadata,
     headers: &HeaderMap,
     replicated: Option<&HeaderValue>,
     allowed: &[String],
@@ -47,7 +47,7 @@ pub(crate) fn keep_for_post(
     keep_named(metadata, headers, replicated, allowed);
 }
 
-fn keep(metadata: &mut Metadata, headers: &HeaderMap, stays: impl Fn(&str) -> bool) {
+fn keep(metadata: &mut ObjectMetadata, headers: &HeaderMap, stays: impl Fn(&str) -> bool) {
     for (name, value) in headers {
         if stays(name.as_str()) {
             metadata.set(title(name.as_str()), value.as_bytes());
@@ -55,7 +55,12 @@ fn keep(metadata: &mut Metadata, headers: &HeaderMap, stays: impl Fn(&str) -> bo
     }
 }
 
-fn keep_named(metadata: &mut Metadata, headers: &HeaderMap, replicated: Option<&HeaderValue>, allowed: &[String]) {
+fn keep_named(
+    metadata: &mut ObjectMetadata,
+    headers: &HeaderMap,
+    replicated: Option<&HeaderValue>,
+    allowed: &[String],
+) {
     let replicated = replicated.and_then(|value| value.to_str().ok()).unwrap_or_default();
     for name in replicated.split_whitespace().chain(allowed.iter().map(String::as_str)) {
         if OWN.iter().any(|own| own.eq_ignore_ascii_case(name)) {
@@ -126,8 +131,8 @@ mod tests {
         .into_iter()
         .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
         .collect();
-        let names = |metadata: &Metadata| metadata.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
-        let mut put = Metadata::new();
+        let names = |metadata: &ObjectMetadata| metadata.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+        let mut put = ObjectMetadata::new();
         let replicated = HeaderValue::from_static("X-Foo etag");
         keep_for_put(&mut put, &headers, Some(&replicated), &allowed);
         let expected = [
@@ -138,7 +143,7 @@ mod tests {
             "Content-Encoding",
         ];
         assert_eq!(names(&put), expected);
-        let mut post = Metadata::new();
+        let mut post = ObjectMetadata::new();
         keep_for_post(&mut post, &headers, Some(&replicated), &allowed);
         assert!(post.get("X-Object-Sysmeta-B").is_none() && post.len() == 4);
     }

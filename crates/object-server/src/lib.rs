@@ -20,7 +20,7 @@
 //! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
 //! | which headers stay with an object | `kept.rs` |
 //! | when an object expires, and the rows of the expirer's queue | `expiry.rs` |
-//! | listing rows | `updates.rs`, `updates/row.rs`; what a crash leaves of them: `updates/noted.rs` |
+//! | listing rows | `updates.rs`, `updates/row.rs`; what a crash leaves of them: `updates/recorded.rs` |
 //! | REPLICATE and SSYNC, for other nodes' upkeep | `replicate.rs`, `ssync/`, `exchange_slots.rs` |
 //! | which refusal an engine's error becomes | `refusal.rs`; what it looks like: `storage-shell` |
 //!

@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn parts_come_out_as_they_went_in() {
-        let text = b"--bnd\r\nX-Document: object body\r\n\r\nhel\r\n--lo\r\n--bnd\r\nX-Document: a\r\nB: c:d\r\n\r\n\r\n--bnd\r\n\r\nx\r\n--bnd--";
+        let text = b"--bnd\r\nX-Document: object body\r\n\r\nhel\r\n--lo\r\n\
+                     --bnd\r\nX-Document: a\r\nB: c:d\r\n\r\n\r\n--bnd\r\n\r\nx\r\n--bnd--";
         for size in [1, 2, 3, 7, 1000] {
             let parts = split(text, size).unwrap();
             assert_eq!(parts.len(), 3, "{size}");

@@ -7,7 +7,7 @@
 use crate::devices::ObjectDevice;
 use crate::refusal::refused_by;
 use bytes::{Bytes, BytesMut};
-use object_engine::{EngineError, Found, ObjectReader};
+use object_engine::{EngineError, FoundObject, ObjectReader};
 use parking_lot::Mutex;
 use peer::{Body, BodyError, Feed};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) struct OutgoingBody {
 
 impl OutgoingBody {
     /// The whole object.
-    pub(crate) fn whole(found: &mut Found) -> Self {
+    pub(crate) fn whole(found: &mut FoundObject) -> Self {
         let first = std::mem::take(&mut found.first);
         let rest = found.size - first.len() as u64;
         Self {
@@ -65,7 +65,11 @@ impl OutgoingBody {
 
     /// These pieces of the object. Blocks: what the first look did not bring of the first range is read
     /// now, so that a small range costs one hop.
-    pub(crate) fn pieces(found: &mut Found, pieces: Vec<BodyPiece>, device: &ObjectDevice) -> Result<Self, Refusal> {
+    pub(crate) fn pieces(
+        found: &mut FoundObject,
+        pieces: Vec<BodyPiece>,
+        device: &ObjectDevice,
+    ) -> Result<Self, Refusal> {
         let mut reader = found.reader.take();
         let mut ready = Vec::with_capacity(pieces.len());
         let mut has_read = false;

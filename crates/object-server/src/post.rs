@@ -6,9 +6,9 @@ use crate::kept;
 use crate::refusal::refused_by;
 use crate::request::{ObjectRequest, PostHead};
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows};
+use crate::updates::{ListingRow, RecordedRows};
 use http::{HeaderName, HeaderValue, StatusCode};
-use object_engine::{EngineError, Found, Metadata, MetadataUpdate, OpenOptions};
+use object_engine::{EngineError, FoundObject, MetadataUpdate, ObjectMetadata, OpenOptions};
 use peer::Response;
 use peer::message::RowChange;
 use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP};
@@ -38,7 +38,7 @@ struct PostChange {
     timestamp: Timestamp,
     opens_expired: bool,
     /// `X-Timestamp` and what stays of the headers.
-    metadata: Metadata,
+    metadata: ObjectMetadata,
     /// With the time it was set, which is earlier than the POST when that is made up for here.
     content_type: Option<(Vec<u8>, Timestamp)>,
 }
@@ -47,15 +47,15 @@ struct PostOutcome {
     /// What its answer says is newer: the posted metadata stay out, and its content type alone is taken.
     newer: Option<Timestamp>,
     timestamp: Timestamp,
-    found: Found,
-    posted: Metadata,
+    found: FoundObject,
+    posted: ObjectMetadata,
     content_type: Vec<u8>,
     content_type_timestamp: Timestamp,
 }
 
 impl PostChange {
     fn of(request: &ObjectRequest, head: &PostHead, timestamp: Timestamp, allowed: &[String]) -> Result<Self, Refusal> {
-        let mut metadata = Metadata::new().with("X-Timestamp", timestamp.internal());
+        let mut metadata = ObjectMetadata::new().with("X-Timestamp", timestamp.internal());
         kept::keep_for_post(
             &mut metadata,
             &request.headers,
@@ -83,7 +83,7 @@ impl PostChange {
         device: &ObjectDevice,
         request: &ObjectRequest,
         state: &ObjectServerState,
-    ) -> Result<(PostOutcome, NotedRows), Refusal> {
+    ) -> Result<(PostOutcome, RecordedRows), Refusal> {
         let (engine, key) = (device.engine(), &request.key);
         let found = match engine.open(key, OpenOptions::BEFORE_WRITE) {
             // The answer to a POST does not say when the object was deleted.
@@ -128,15 +128,15 @@ impl PostChange {
             content_type_timestamp,
         };
         let change = (key, update.file(), done.rows(request, state));
-        let rows = NotedRows::note(&**engine, [change]);
+        let rows = RecordedRows::record(&**engine, [change]);
         engine.write_metadata(key, update).map_err(refused_by(device))?;
         Ok((done, rows))
     }
 }
 
 /// What the newest POST said, its content type aside.
-fn posted(found: &Found) -> Metadata {
-    let mut metadata = Metadata::new().with("X-Timestamp", found.timestamps.newest().internal());
+fn posted(found: &FoundObject) -> ObjectMetadata {
+    let mut metadata = ObjectMetadata::new().with("X-Timestamp", found.timestamps.newest().internal());
     for (name, value) in found.posted() {
         metadata.set(name, value);
     }

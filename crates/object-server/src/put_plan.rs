@@ -12,7 +12,7 @@ use crate::request::{ObjectRequest, PutHead, text};
 use crate::state::ObjectServerState;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
-use object_engine::{Commit, EngineError, Found, Metadata, ObjectKey, OpenOptions};
+use object_engine::{Commit, EngineError, FoundObject, ObjectKey, ObjectMetadata, OpenOptions};
 use storage_shell::Refusal;
 use vocabulary::conditional::bare_etag;
 use vocabulary::limits::LimitError;
@@ -26,7 +26,7 @@ pub(crate) struct PutPlan {
     /// The checksum the sender expects.
     pub(crate) etag: Option<String>,
     /// Headers that stay.
-    pub(crate) kept: Metadata,
+    pub(crate) kept: ObjectMetadata,
 }
 
 /// What was there before.
@@ -57,7 +57,7 @@ impl PutPlan {
         let content_type = content_type.ok_or_else(|| Refusal::bad_request("Invalid Content-Type"))?;
         expiry::resolve_delete_at(request, timestamp)?;
         kept::check_limits(&request.headers, &options.limits)?;
-        let mut kept = Metadata::new();
+        let mut kept = ObjectMetadata::new();
         kept::keep_for_put(
             &mut kept,
             &request.headers,
@@ -81,7 +81,7 @@ impl PutPlan {
     /// Whether the write may happen in view of what was found.
     pub(crate) fn judge(
         &self,
-        found: Result<Found, EngineError>,
+        found: Result<FoundObject, EngineError>,
         device: &ObjectDevice,
     ) -> Result<PriorObject, Refusal> {
         let nothing = PriorObject { delete_at: None };
@@ -114,7 +114,7 @@ impl PutPlan {
         if self.etag.as_deref().is_some_and(|expected| expected != etag) {
             return Err(Refusal::Page(StatusCode::UNPROCESSABLE_ENTITY));
         }
-        let mut metadata = Metadata::new()
+        let mut metadata = ObjectMetadata::with_capacity(4 + self.kept.len())
             .with("X-Timestamp", self.timestamp.internal())
             .with("Content-Type", self.content_type.as_bytes())
             .with("Content-Length", size.to_string())

@@ -17,7 +17,7 @@ use http::header::{
     LAST_MODIFIED, RANGE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use object_engine::{Found, Metadata, OpenOptions};
+use object_engine::{FoundObject, ObjectMetadata, OpenOptions};
 use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_DURABLE_TIMESTAMP, X_TIMESTAMP};
 use peer::{Body, Response};
 use std::sync::Arc;
@@ -124,7 +124,7 @@ struct SeveralRanges {
 
 /// An object that was found, and what is sent of it.
 struct Reading {
-    found: Found,
+    found: FoundObject,
     plan: ReadPlan,
     body: OutgoingBody,
 }
@@ -161,7 +161,7 @@ impl ReadRequest {
     }
 
     /// 404 when the object has expired. Blocks where the object has more than its first bytes.
-    fn judge(&self, mut found: Found, device: &ObjectDevice) -> Result<Reading, Refusal> {
+    fn judge(&self, mut found: FoundObject, device: &ObjectDevice) -> Result<Reading, Refusal> {
         if !self.opens_expired && expiry::has_expired(&found.metadata, self.now) {
             return Err(Refusal::not_found(Some(found.timestamps.newest())));
         }
@@ -178,7 +178,7 @@ impl ReadRequest {
         Ok(Reading { found, plan, body })
     }
 
-    fn plan(&self, found: &Found) -> ReadPlan {
+    fn plan(&self, found: &FoundObject) -> ReadPlan {
         let text = |name: &str| found.metadata.text(name);
         let elsewhere = self.etag_is_at.iter().find_map(|name| text(name));
         let etag = elsewhere.or_else(|| text("ETag")).unwrap_or_default();
@@ -226,7 +226,7 @@ impl SeveralRanges {
     }
 }
 
-fn content_type(metadata: &Metadata) -> &str {
+fn content_type(metadata: &ObjectMetadata) -> &str {
     metadata.text("Content-Type").unwrap_or(DEFAULT_TYPE)
 }
 
@@ -248,7 +248,7 @@ const HEADERS: usize = 14;
 
 /// The headers that say what the object is. A value that HTTP cannot carry can only come from a damaged file; the rest
 /// is still useful.
-fn describe(headers: &mut HeaderMap, found: &Found, plan: &ReadPlan, allowed: &[String]) {
+fn describe(headers: &mut HeaderMap, found: &FoundObject, plan: &ReadPlan, allowed: &[String]) {
     for (name, value) in found.metadata.iter() {
         let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
             continue;

@@ -2,8 +2,8 @@
 //!
 //! `/device/partition` is answered with a pickled dictionary of hashes; with `/suffix-suffix` behind it the sender says
 //! that it has changed these by other means than requests (rsync), and there are no hashes in the answer. OpenStack's
-//! sender reads the answer to that without a look at its status, and removes what it has brought; so where that cannot be
-//! made durable, the answer breaks off.
+//! sender reads the answer to that without a look at its status, and removes what it has brought; so where that cannot
+//! be made durable, the answer breaks off.
 
 use crate::devices::ObjectDevice;
 use crate::options::ObjectServerOptions;

@@ -3,7 +3,7 @@
 //! An acknowledgement waits for them at most `container_update_timeout`. Whatever has not succeeded by
 //! then is kept in the device's pending records for the updater; requests still under way go on, for a row
 //! that arrives twice changes nothing.
-//! From before the change that a row follows from, the device's intent log has the row (`updates/noted.rs`), in case
+//! From before the change that a row follows from, the device's intent log has the row (`updates/recorded.rs`), in case
 //! the server crashes meanwhile.
 //! Always holds: when [`ListingUpdates::send`] returns, every row is either with all its container
 //! servers or in the device's pending records (or why not is in the log).
@@ -11,7 +11,7 @@
 //! `updates/batch.rs`.
 
 mod batch;
-mod noted;
+mod recorded;
 mod row;
 
 use crate::devices::ObjectDevice;
@@ -31,7 +31,7 @@ use vocabulary::names::unquote;
 use vocabulary::{Fault, Timestamp};
 use world::{BoxFuture, World};
 
-pub(crate) use noted::NotedRows;
+pub(crate) use recorded::RecordedRows;
 use row::shard;
 pub(crate) use row::{ListingRow, named};
 
@@ -79,7 +79,7 @@ impl ListingUpdates {
     }
 
     /// Delivers the rows, or keeps them on `device`. Deletions of one container travel together.
-    pub(crate) async fn send(&self, rows: NotedRows, device: &Arc<ObjectDevice>) {
+    pub(crate) async fn send(&self, rows: RecordedRows, device: &Arc<ObjectDevice>) {
         let (mut rows, _until_sent) = rows.into_parts();
         if rows.len() < 2 {
             if let Some(row) = rows.pop() {

@@ -13,14 +13,14 @@ use crate::refusal::refusal_of;
 use crate::request::ObjectRequest;
 use crate::sink::Sink;
 use crate::state::ObjectServerState;
-use crate::updates::{ListingRow, NotedRows};
+use crate::updates::{ListingRow, RecordedRows};
 use bytes::Bytes;
 use futures_util::future::join;
 use http::header::ETAG;
 use http::{HeaderValue, StatusCode};
 use md5::{Digest as _, Md5};
 use object_engine::rules::{FileName, FilePart};
-use object_engine::{Commit, EngineError, Found, Metadata, ObjectKey, OpenOptions};
+use object_engine::{Commit, EngineError, FoundObject, ObjectKey, ObjectMetadata, OpenOptions};
 use peer::message::RowChange;
 use peer::{Body, Digest, Response};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(crate) async fn write_whole(
 }
 
 /// Blocks.
-fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<String, Refusal>>, NotedRows) {
+fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<String, Refusal>>, RecordedRows) {
     let engine = device.engine();
     let keys: Vec<ObjectKey> = uploads.iter().map(|whole| whole.upload.request.key.clone()).collect();
     let found = engine.open_all(&keys, OpenOptions::BEFORE_WRITE);
@@ -87,7 +87,7 @@ fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<St
         .iter()
         .zip(changes)
         .map(|((key, ..), (file, rows))| (key, file, rows));
-    let mut rows = NotedRows::note(&**engine, changes);
+    let mut rows = RecordedRows::record(&**engine, changes);
     let written = put_all(device, uploads, writes);
     let mut accepted = etags.iter_mut().filter(|etag| etag.is_ok());
     for (number, written) in written.into_iter().enumerate() {
@@ -124,7 +124,11 @@ fn data_file(commit: &Commit) -> FileName {
 }
 
 impl WholeUpload {
-    fn publication(&self, found: Result<Found, EngineError>, device: &ObjectDevice) -> Result<Publication, Refusal> {
+    fn publication(
+        &self,
+        found: Result<FoundObject, EngineError>,
+        device: &ObjectDevice,
+    ) -> Result<Publication, Refusal> {
         let upload = &self.upload;
         let prior = upload.plan.judge(found, device)?;
         let etag = match &self.md5 {
@@ -232,7 +236,7 @@ impl Upload {
                     let (upload, prior) = &*upload;
                     let Publication { commit, etag, rows } = upload.publication(prior, written.md5, written.size)?;
                     let change = (&upload.request.key, data_file(&commit), rows);
-                    let rows = NotedRows::note(&**device.engine(), [change]);
+                    let rows = RecordedRows::record(&**device.engine(), [change]);
                     let committed = written.writer.commit(commit);
                     committed.map_err(|error| refusal_of(&error, device))?;
                     Ok((etag, rows))
@@ -250,7 +254,7 @@ impl Upload {
     }
 
     /// The rows that listings are to get.
-    fn rows(&self, prior: &PriorObject, metadata: &Metadata, etag: &str, size: u64) -> Vec<ListingRow> {
+    fn rows(&self, prior: &PriorObject, metadata: &ObjectMetadata, etag: &str, size: u64) -> Vec<ListingRow> {
         let timestamp = self.plan.timestamp;
         let change = ExpiryChange {
             old: prior.delete_at,

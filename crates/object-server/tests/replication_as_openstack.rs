@@ -51,19 +51,19 @@ impl Both {
         })
     }
 
-    /// Asks both; the words are compared up to what an error is about, and given back.
+    /// Asks both; the answers are compared up to what an error is about, and one is returned.
     fn same(&self, question: &Ask) -> String {
         let [theirs, ours] = [self.oracle.port, self.ours.port].map(|port| {
             let answer = question.send(port);
             let text = String::from_utf8_lossy(&joined(&answer)).into_owned();
-            let said = match text.split_once(":ERROR: ") {
+            let comparable = match text.split_once(":ERROR: ") {
                 Some((before, error)) => format!("{before}:ERROR: {}", error.split(' ').next().unwrap_or_default()),
                 None => text,
             };
             (
                 answer.status,
                 answer.header("x-backend-accept-no-commit").to_owned(),
-                said,
+                comparable,
             )
         });
         assert_eq!(ours, theirs, "{} {}", question.method, question.path);
@@ -107,7 +107,7 @@ fn files(place: &Path, root: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn hashes_are_told_as_openstack_tells_them() {
+fn hashes_are_sent_as_openstack_sends_them() {
     let Some(both) = Both::start() else { return };
     for (name, time) in [("a", 1.0), ("b", 2.0), ("c", 3.5)] {
         let put = ask("PUT", &format!("/sda/7/a/c/{name}"))
@@ -122,8 +122,8 @@ fn hashes_are_told_as_openstack_tells_them() {
         both.same(&ask("REPLICATE", path));
     }
     both.same(&ask("REPLICATE", "/sda/7").with("X-Backend-Storage-Policy-Index", "9"));
-    // The order of suffixes is nobody's business.
-    let told = [both.oracle.port, both.ours.port].map(|port| {
+    // The order of suffixes means nothing.
+    let hashes = [both.oracle.port, both.ours.port].map(|port| {
         let limits = pickle::PickleLimits::default();
         let value = pickle::loads(&ask("REPLICATE", "/sda/7").send(port).body, &limits).unwrap();
         let mut entries: Vec<String> = value
@@ -135,11 +135,12 @@ fn hashes_are_told_as_openstack_tells_them() {
         entries.sort();
         entries
     });
-    assert_eq!(told[0], told[1]);
-    assert_eq!(told[0].len(), 3);
+    assert_eq!(hashes[0], hashes[1]);
+    assert_eq!(hashes[0].len(), 3);
 }
 
-/// rsync makes the last directory of a path, no other; OpenStack leaves it to the first pass of its own replicator there.
+/// rsync makes the last directory of a path, no other; OpenStack leaves it to the first pass of its own replicator
+/// there.
 #[test]
 fn a_device_that_was_compared_with_can_take_what_rsync_brings() {
     let Some(both) = Both::start() else { return };
@@ -344,9 +345,10 @@ fn headers_without_end_are_refused() {
     let devices = tempfile::tempdir().unwrap();
     std::fs::create_dir(devices.path().join("sda")).unwrap();
     let ours = Ours::start(Arc::new(FileDevices(devices.path().into())));
-    let said = |headers: usize| {
+    let answer_to = |headers: usize| {
         let lines = format!(
-            ":MISSING_CHECK: START\r\n:MISSING_CHECK: END\r\n:UPDATES: START\r\nDELETE /a/c/o\r\nX-Timestamp: {}\r\n{}\r\n:UPDATES: END\r\n",
+            ":MISSING_CHECK: START\r\n:MISSING_CHECK: END\r\n:UPDATES: START\r\n\
+             DELETE /a/c/o\r\nX-Timestamp: {}\r\n{}\r\n:UPDATES: END\r\n",
             Times::new().at(1.0),
             "X-Object-Meta-A: b\r\n".repeat(headers),
         );
@@ -355,6 +357,6 @@ fn headers_without_end_are_refused() {
         let answer = question.body(body.as_bytes()).send(ours.port);
         String::from_utf8_lossy(&joined(&answer)).into_owned()
     };
-    assert!(said(200).ends_with(":UPDATES: END\r\n"));
-    assert!(said(300).contains(":ERROR: 0 \"too many headers\""));
+    assert!(answer_to(200).ends_with(":UPDATES: END\r\n"));
+    assert!(answer_to(300).contains(":ERROR: 0 \"too many headers\""));
 }

@@ -1,4 +1,4 @@
-//! SSYNC with senders that do not keep to it: what each is told, and that nothing of it stays.
+//! SSYNC with senders that do not keep to it: what each is answered, and that nothing of it stays.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
@@ -12,8 +12,8 @@ use support::ours::{FileDevices, options};
 use vocabulary::Partition;
 use world::World;
 
-/// What is said to a sender that says this instead of requests.
-async fn told(root: &Path, requests: &str) -> String {
+/// The answer to a sender that sends this instead of requests.
+async fn answer_to(root: &Path, requests: &str) -> String {
     std::fs::create_dir_all(root.join("sda")).unwrap();
     let devices = std::sync::Arc::new(FileDevices(root.into()));
     let server = ObjectServer::new(World::real(), options(), devices).unwrap();
@@ -42,7 +42,7 @@ fn files(place: &Path) -> usize {
 const HEAD: &str = "X-Timestamp: 1700000000.00000\r\nContent-Type: t/t\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_keep_to_it_is_told_so_and_leaves_nothing() {
+async fn a_sender_that_does_not_keep_to_it_gets_an_error_and_leaves_nothing() {
     let long = "x".repeat(60_000);
     let fat: String = (0..20).map(|n| format!("X-Object-Meta-{n}: {long}\r\n")).collect();
     let many: String = (0..300).map(|_| "X-Object-Meta-A: b\r\n").collect();
@@ -90,11 +90,11 @@ async fn who_does_not_keep_to_it_is_told_so_and_leaves_nothing() {
         (":UPDATES: START\r\n".into(), ":ERROR: 0 "),
     ] {
         let root = tempfile::tempdir().unwrap();
-        let told = told(root.path(), &requests).await;
-        let said = told.rsplit("END\r\n").next().unwrap();
+        let answer = answer_to(root.path(), &requests).await;
+        let last = answer.rsplit("END\r\n").next().unwrap();
         assert!(
-            said.starts_with(expected),
-            "{told:?} to {:?}",
+            last.starts_with(expected),
+            "{answer:?} to {:?}",
             &requests[..requests.len().min(200)]
         );
         assert_eq!(files(&root.path().join("sda")), 0, "{expected}");

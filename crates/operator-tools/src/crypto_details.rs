@@ -5,7 +5,7 @@
 
 use crate::console::Console;
 use crate::text::shown;
-use object_engine::Metadata;
+use object_engine::ObjectMetadata;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::io;
@@ -17,7 +17,7 @@ const DETAILS: [(&str, &str); 2] = [
 ];
 
 /// Whether all there is could be read; what could not is complained of, and nothing printed after it.
-pub(crate) fn print(metadata: &Metadata, console: &mut Console<'_>) -> io::Result<bool> {
+pub(crate) fn print(metadata: &ObjectMetadata, console: &mut Console<'_>) -> io::Result<bool> {
     for (of, name) in DETAILS {
         // Spelled otherwise it is not taken for it.
         let Some((_, quoted)) = metadata.iter().find(|(spelled, _)| *spelled == name) else {

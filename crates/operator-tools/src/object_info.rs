@@ -13,7 +13,7 @@ use crate::text::shown;
 use crate::words::{explained, path};
 use clap::Args;
 use md5::{Digest, Md5};
-use object_engine::Metadata;
+use object_engine::ObjectMetadata;
 use object_engine::files::xattrs::{self, ReadError};
 use placement::Ring;
 use std::io;
@@ -69,7 +69,7 @@ pub fn run(arguments: &ObjectInfoArguments, world: &World, console: &mut Console
 struct Looking<'a> {
     arguments: &'a ObjectInfoArguments,
     dir: SwiftDir,
-    metadata: Metadata,
+    metadata: ObjectMetadata,
     file: Box<dyn File>,
     /// The policy that the path names.
     policy: PolicyIndex,
@@ -338,7 +338,7 @@ fn find_ring(
     })
 }
 
-fn read(world: &World, path: &Path) -> Result<(Box<dyn File>, Metadata), String> {
+fn read(world: &World, path: &Path) -> Result<(Box<dyn File>, ObjectMetadata), String> {
     let name = path.display();
     let info = world.files.info(path).map_err(|error| format!("{name}: {error}"))?;
     if info.kind != Kind::File {

@@ -7,7 +7,7 @@
 use crate::terminal::Stop;
 use pythonic::quoted;
 
-use durable_fs::{Device, FsError, Locked, write_file_atomically};
+use durable_fs::{FsError, Locked, StorageDevice, write_file_atomically};
 use placement::{BuilderError, RingBuilder, RingData};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl<'w> Shelf<'w> {
     /// Keeps others from changing rings in this directory as long as it is held.
     pub fn lock(&self, patience: Duration) -> Result<Locked, Stop> {
         let directory = self.files.directory();
-        let device = Device::new(self.world.files.clone(), self.world.random.clone(), directory);
+        let device = StorageDevice::new(self.world.files.clone(), self.world.random.clone(), directory);
         device.lock(directory, patience).map_err(|error| match error {
             FsError::Io { source, .. } if source.kind() == ErrorKind::TimedOut => {
                 Stop::Refused("Ring/builder dir currently locked.".to_owned())
@@ -174,7 +174,7 @@ impl<'w> Shelf<'w> {
 
     fn back_up(&self, path: &Path, bytes: &[u8]) -> Result<(), Stop> {
         let directory = self.files.directory();
-        let device = Device::new(self.world.files.clone(), self.world.random.clone(), directory);
+        let device = StorageDevice::new(self.world.files.clone(), self.world.random.clone(), directory);
         let backups = directory.join(BACKUPS);
         device.provide_directories(&backups).map_err(refused)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();

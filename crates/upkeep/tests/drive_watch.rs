@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
-use durable_fs::{Device, Drives};
+use durable_fs::{Drives, StorageDevice};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ async fn a_drive_leaves_service_and_comes_back() {
     let (world, drives) = (World::real(), Arc::new(Drives::default()));
     let recon = ReconWriter::new(world.clone(), dir.path());
     let mut watch = DriveWatch::new(world.clone(), drives.clone(), false, vec![(recon, ReconFile::Object)]);
-    let device = Device::watched(world.files.clone(), world.random.clone(), drives.health(&root), false);
+    let device = StorageDevice::watched(world.files.clone(), world.random.clone(), drives.health(&root), false);
 
     watch.step().await;
     drives.health(&root).saw(&std::io::Error::from_raw_os_error(19));

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Fake, pass, ring_client};
-use object_engine::{Commit, FilesConfig, FilesEngine, Metadata, ObjectEngine, ObjectKey};
+use object_engine::{Commit, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, ObjectMetadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Site {
             b"hello" => "5d41402abc4b2a76b9719d911017c592",
             _ => "d41d8cd98f00b204e9800998ecf8427e",
         };
-        let metadata = Metadata::new()
+        let metadata = ObjectMetadata::new()
             .with("X-Timestamp", timestamp.internal())
             .with("Content-Type", "text/plain")
             .with("Content-Length", body.len().to_string())

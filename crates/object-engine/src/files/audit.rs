@@ -8,15 +8,18 @@
 //! Deliberately absent: erasure-coded fragments (left alone), pace, whom to tell.
 //! Verdicts compared with those of OpenStack Swift 2.38.3's auditor: `tests/interop/test_auditors.py`.
 
+use super::announcements::announce;
+use super::hash_directory::{ObjectFiles, horizon, is_damaged};
+use super::quarantine::{distrust, quarantine};
 use super::read::{self, PartFile, ReadFailure};
 use super::reader::{FileReader, ObjectBody};
-use super::{EngineState, FilesConfig, layout, replica, write};
-use crate::engine::{ObjectKey, ObjectReader};
+use super::{EngineState, FilesConfig, layout, replica};
+use crate::engine::ObjectReader;
 use crate::error::EngineError;
-use crate::metadata::Metadata;
+use crate::key::{ObjectKey, PartitionKey};
+use crate::metadata::ObjectMetadata;
 use crate::parts::{ETAG, NAME};
-use crate::replica::PartitionKey;
-use crate::rules::{Choice, FileName, choose};
+use crate::rules::{Choice, choose};
 use durable_fs::Health;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,7 +70,7 @@ pub struct AuditListing<T> {
 
 /// What an examination found, unless it is an error.
 pub enum Examined {
-    /// No object, or one that is nobody's any more: a tombstone, an expired object, stray metadata.
+    /// No object, or none that a client can see any more: a tombstone, an expired object, stray metadata.
     Absent,
     /// An object whose names, metadata and length agree.
     Object(Box<Audited>),
@@ -76,7 +79,7 @@ pub enum Examined {
 /// An object under examination.
 pub struct Audited {
     /// What a GET shows.
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// `/account/container/object`.
     pub name: String,
     /// The last write of any part.
@@ -243,7 +246,7 @@ impl ObjectAudit {
                     continue;
                 }
             };
-            return Err(read::distrust(&self.state, &key, &place.directory, why));
+            return Err(distrust(&self.state, &key, &place.directory, why));
         }
         let source = io::Error::other("its files keep changing");
         Err(self.state.io("find a stable state of", &place.directory, source))
@@ -258,14 +261,14 @@ impl ObjectAudit {
             name: name.into(),
         };
         self.state.ready()?;
-        write::quarantine(&self.state, &key, &place.directory, why).map(drop)
+        quarantine(&self.state, &key, &place.directory, why).map(drop)
     }
 
     /// Removes an object with all its files and leaves no tombstone: for what no listing has known for
     /// longer than tombstones last.
     pub fn remove(&self, place: &AuditPlace) -> Result<(), EngineError> {
         self.state.ready()?;
-        write::announce(&self.state, &place.directory)?;
+        announce(&self.state, &place.directory)?;
         let failed = |error| self.state.io("remove the files in", &place.directory, error);
         let directory = match self.state.device.files().open_directory(&place.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -293,34 +296,32 @@ impl ObjectAudit {
         whole: bool,
     ) -> Result<Examined, (ReadFailure, Vec<String>)> {
         let path = &place.directory;
-        let mut listed = Contents::default();
-        let contents = listed.fill(&self.state, path, directory);
-        let looked = contents.and_then(|()| {
-            let choice = choose(&listed.files);
-            self.sweep(path, directory, &listed.others);
-            match choice.data {
-                Some(data_at) => self.look_at_object(key, path, directory, &listed, (data_at, &choice), whole),
-                None => self.look_at_remains(path, directory, &listed, &choice, whole),
-            }
-        });
-        looked.map_err(|trouble| (trouble, listed.names))
+        let listed = ObjectFiles::list(directory).map_err(|error| match is_damaged(&error) {
+            true => (ReadFailure::Bad(format!("it cannot be listed: {error}")), vec![]),
+            false => (self.state.io("list", path, error).into(), vec![]),
+        })?;
+        let choice = choose(&listed.files);
+        self.sweep(path, directory, &listed.others);
+        let looked = match choice.data {
+            Some(data_at) => self.look_at_object(key, path, directory, &listed, (data_at, &choice), whole),
+            None => self.look_at_remains(path, directory, &listed, &choice, whole),
+        };
+        looked.map_err(|failure| (failure, listed.names))
     }
 
-    /// A tombstone that may go is left to replication, which has to be told that there is something to do.
+    /// A tombstone that may go is left to replication, to which the suffix is announced.
     fn look_at_remains(
         &self,
         path: &Path,
         directory: &dyn Directory,
-        listed: &Contents,
+        listed: &ObjectFiles,
         choice: &Choice,
         whole: bool,
     ) -> Result<Examined, ReadFailure> {
         if let Some(at) = choice.tombstone {
             PartFile::read(&self.state, path, directory, &listed.names[at])?;
-            let age = self.state.config.reclaim_age.as_secs();
-            let horizon = self.state.world.clock.now().seconds().saturating_sub(age);
-            if whole && listed.files[at].timestamp < Timestamp::from_seconds(horizon) {
-                write::announce(&self.state, path)?;
+            if whole && listed.files[at].timestamp < horizon(&self.state) {
+                announce(&self.state, path)?;
             }
         }
         Ok(Examined::Absent)
@@ -331,11 +332,11 @@ impl ObjectAudit {
         key: &mut ObjectKey,
         path: &Path,
         directory: &dyn Directory,
-        listed: &Contents,
+        listed: &ObjectFiles,
         (data_at, choice): (usize, &Choice),
         whole: bool,
     ) -> Result<Examined, ReadFailure> {
-        let Contents { names, files, others } = listed;
+        let ObjectFiles { names, files, others } = listed;
         let data = PartFile::read(&self.state, path, directory, &names[data_at])?;
         key.name = self.check_name(&data.metadata, key.hash)?;
         let (meta, typed) = read::read_posts(&self.state, path, directory, names, choice)?;
@@ -370,7 +371,7 @@ impl ObjectAudit {
     }
 
     /// The object's name, if the directory is the one that such an object has.
-    fn check_name(&self, metadata: &Metadata, hash: PathHash) -> Result<String, ReadFailure> {
+    fn check_name(&self, metadata: &ObjectMetadata, hash: PathHash) -> Result<String, ReadFailure> {
         let bad = |why: &str| ReadFailure::Bad(why.into());
         let name = metadata.get(NAME).ok_or_else(|| bad("its metadata give no name"))?;
         let name = std::str::from_utf8(name).map_err(|_| bad("the name in its metadata is not UTF-8"))?;
@@ -389,7 +390,7 @@ impl ObjectAudit {
         }
     }
 
-    fn is_expired(&self, metadata: &Metadata) -> Result<bool, ReadFailure> {
+    fn is_expired(&self, metadata: &ObjectMetadata) -> Result<bool, ReadFailure> {
         let Some(value) = metadata.get(X_DELETE_AT) else {
             return Ok(false);
         };
@@ -413,34 +414,6 @@ impl ObjectAudit {
                     Err(error) => tracing::warn!("cannot remove {}: {error}", file.display()),
                 }
             }
-        }
-    }
-}
-
-/// What is in a hash directory.
-#[derive(Default)]
-struct Contents {
-    /// The object's files, as they are spelled.
-    names: Vec<String>,
-    files: Vec<FileName>,
-    others: Vec<String>,
-}
-
-impl Contents {
-    fn fill(&mut self, state: &EngineState, path: &Path, directory: &dyn Directory) -> Result<(), ReadFailure> {
-        let listed = directory.list(&mut |name| {
-            let name = name.to_string_lossy().into_owned();
-            match name.parse() {
-                Ok(file) => {
-                    self.names.push(name);
-                    self.files.push(file);
-                }
-                Err(_) => self.others.push(name),
-            }
-        });
-        match listed {
-            Err(error) if read::is_damaged(&error) => Err(ReadFailure::Bad(format!("it cannot be listed: {error}"))),
-            other => other.map_err(|error| state.io("list", path, error).into()),
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Writes of whole files, often of one, each step for all of them before the next: staged → synced → announced →
 //! published → the obsolete removed, as in `write.rs`.
 //!
-//! The drive is then told twice to keep them all (`durable_fs::Batch`), and a partition's lock is taken once. A batch of
-//! one takes the same steps as a streamed object and costs as much.
+//! The drive is then flushed twice for all of them (`durable_fs::Batch`), and a partition's lock is taken once. A batch
+//! of one takes the same steps as a streamed object and costs as much.
 //! Always holds: each object by itself has every step in the order of `write.rs`; one that fails does not keep
 //! the others from going on.
 
+use super::announcements::{announce, announce_lines, confirm};
+use super::hash_directory::{remove_obsolete, remove_obsolete_in};
 use super::{EngineState, write, xattrs};
-use crate::engine::{Commit, MetadataUpdate, ObjectKey};
+use crate::engine::{Commit, MetadataUpdate};
 use crate::error::EngineError;
-use crate::metadata::Metadata;
+use crate::key::ObjectKey;
+use crate::metadata::ObjectMetadata;
 use crate::parts::{check_commit, named, tombstone, update_metadata};
 use crate::rules::{FileName, FilePart};
 use bytes::Bytes;
@@ -22,7 +25,7 @@ use vocabulary::Timestamp;
 pub(super) struct WholeWrite {
     key: ObjectKey,
     file: FileName,
-    metadata: Metadata,
+    metadata: ObjectMetadata,
     body: Bytes,
 }
 
@@ -131,7 +134,7 @@ fn write_some(state: &EngineState, writes: Vec<NumberedWrite>, done: &mut WriteO
         let made_known = match announced.contains_key(partition_of(&one.directory)) {
             true => Ok((file, None)),
             // One by itself; or what keeps them from being announced together is reported for each.
-            false => write::announce(state, &one.directory).map(|hint| (file, hint)),
+            false => announce(state, &one.directory).map(|hint| (file, hint)),
         };
         (made_known, one)
     });
@@ -205,7 +208,7 @@ fn announce_together(state: &EngineState, writes: &[(NumberedWrite, Synced)]) ->
     }
     let announced = suffixes.into_iter().filter_map(|(partition, lines)| {
         let lines: String = lines.into_iter().collect();
-        let hint = write::announce_lines(state, &partition, &lines).ok()?;
+        let hint = announce_lines(state, &partition, &lines).ok()?;
         Some((partition, hint))
     });
     announced.collect()
@@ -236,15 +239,15 @@ fn publish(
             }
         };
         if standing.get(partition_of(&one.directory)) != Some(&true) {
-            write::confirm(state, &one.directory, hint);
+            confirm(state, &one.directory, hint);
         }
         let key = &one.write.key;
         state.hot.forget(key);
         // A tombstone may be reclaimable at once.
         if !published.alone || one.write.file.part == FilePart::Tombstone {
             match published.opened {
-                Some(opened) => write::remove_obsolete(state, key, &one.directory, &*opened),
-                None => write::remove_obsolete_in(state, key, &one.directory),
+                Some(opened) => remove_obsolete(state, key, &one.directory, &*opened),
+                None => remove_obsolete_in(state, key, &one.directory),
             }
         }
     }

@@ -34,23 +34,23 @@ pub struct FilesConfig {
     pub hot_objects: usize,
     /// Bytes they may take together.
     pub hot_bytes: usize,
-    /// Who is told of each object that goes to quarantine.
+    /// Called for each object that goes to quarantine.
     pub quarantined: Notice,
 }
 
-/// Somebody who is told that something happened, if anybody is.
+/// What is called when something happened, if anything is.
 #[derive(Clone, Default)]
 pub struct Notice(Option<Arc<dyn Fn() + Send + Sync>>);
 
 impl Notice {
-    /// Calls `who` each time, on the thread where it happened.
-    pub fn to(who: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(who)))
+    /// Calls `receiver` each time, on the thread where it happened.
+    pub fn to(receiver: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(receiver)))
     }
 
-    pub(crate) fn tell(&self) {
-        if let Some(who) = &self.0 {
-            who();
+    pub(crate) fn send(&self) {
+        if let Some(receiver) = &self.0 {
+            receiver();
         }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Always holds: an answer is given only when
 //! - the hash directory is the one that was listed, device, inode and both times alike: so the same
-//!   files are in it, whoever works on the drive; and the files that counted are the same by the same
+//!   files are in it, whatever works on the drive; and the files that counted are the same by the same
 //!   signs: so metadata and body are;
 //! - none of these had changed within the second before they were read ([`is_stable`]): the clock of
 //!   the file system ticks too coarsely to show a second change in one tick. (The rule git has for its
@@ -23,8 +23,9 @@
 
 use super::EngineState;
 use super::verified::is_stable;
-use crate::engine::{Found, ObjectKey, OpenOptions, Timestamps};
-use crate::metadata::Metadata;
+use crate::engine::{FoundObject, OpenOptions, Timestamps};
+use crate::key::ObjectKey;
+use crate::metadata::ObjectMetadata;
 use bytes::Bytes;
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -57,8 +58,8 @@ struct HotObject {
     names: Vec<String>,
     /// What directory and files must look like.
     state: Glance,
-    metadata: Metadata,
-    data_metadata: Metadata,
+    metadata: ObjectMetadata,
+    data_metadata: ObjectMetadata,
     timestamps: Timestamps,
     /// `None` when only HEAD can be answered.
     body: Option<Bytes>,
@@ -130,13 +131,13 @@ impl HotCache {
 
 impl HotObject {
     /// `None` when it lacks what is asked for.
-    fn found(&self, options: OpenOptions) -> Option<Found> {
+    fn found(&self, options: OpenOptions) -> Option<FoundObject> {
         let size = self.state.files.first()?.size;
         let first = match options {
             OpenOptions { first: 0, .. } => Bytes::new(),
             _ => self.body.clone().filter(|body| body.len() <= options.first)?,
         };
-        Some(Found {
+        Some(FoundObject {
             metadata: self.metadata.clone(),
             data_metadata: self.data_metadata.clone(),
             timestamps: self.timestamps,
@@ -149,7 +150,7 @@ impl HotObject {
 
 impl EngineState {
     /// Answers from memory. Never blocks.
-    pub(super) fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
+    pub(super) fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<FoundObject> {
         let object = self.hot.get(key)?;
         let found = object.found(options)?;
         let elapsed = self.world.clock.elapsed();
@@ -162,7 +163,7 @@ impl EngineState {
     }
 
     /// Keeps an object in mind that was just found, if its state can be recognised again.
-    pub(super) fn remember(&self, key: &ObjectKey, found: &Found, seen: SeenFiles) {
+    pub(super) fn remember(&self, key: &ObjectKey, found: &FoundObject, seen: SeenFiles) {
         if self.hot.kept.is_none() || self.config.verified_marks == 0 {
             return;
         }
@@ -178,7 +179,7 @@ impl EngineState {
         let is_whole = found.first.len() as u64 == found.size && self.verified.holds(&seen.files[0].1, elapsed);
         let body = is_whole.then(|| found.first.clone());
         let (names, files) = seen.files.into_iter().unzip();
-        let lengths = |metadata: &Metadata| {
+        let lengths = |metadata: &ObjectMetadata| {
             metadata
                 .iter()
                 .map(|(name, value)| name.len() + value.len())

@@ -1,11 +1,17 @@
 //! Where things are on a device. Pure but for [`temporary_directories`].
 
-use crate::engine::ObjectKey;
-use crate::replica::PartitionKey;
-use durable_fs::{Device, FsError};
+use crate::key::{ObjectKey, PartitionKey};
+use durable_fs::{FsError, StorageDevice};
 use std::fmt::{Arguments, Write};
 use std::path::{Path, PathBuf};
 use vocabulary::{Partition, PolicyIndex};
+
+/// Where suffixes that changed are announced in a partition.
+pub(crate) const INVALIDATIONS: &str = "hashes.invalid";
+/// The suffix hashes of a partition.
+pub(crate) const HASHES: &str = "hashes.pkl";
+/// The lock of a partition.
+pub(crate) const LOCK: &str = ".lock";
 
 /// Room for what is below a device's root in the path of an object's file.
 const LONGEST_BELOW: usize = 112;
@@ -106,7 +112,7 @@ fn is_temporary(name: &str) -> bool {
 }
 
 /// The `tmp` and `tmp-N` that exist on a device, and lie there; none when the device is not there.
-pub(crate) fn temporary_directories(device: &Device) -> Result<Vec<PathBuf>, FsError> {
+pub(crate) fn temporary_directories(device: &StorageDevice) -> Result<Vec<PathBuf>, FsError> {
     let root = device.root();
     let opened = match device.files().open_directory(root) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),

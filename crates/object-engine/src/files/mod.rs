@@ -9,11 +9,15 @@
 //! Deliberately absent: erasure-coded fragments (recognised and left alone).
 //! The layout is drawn in `docs/formats/object-files.md`; tests in `tests/files_*.rs`.
 
+mod announcements;
 mod audit;
 mod batch;
 mod config;
+mod hash_directory;
+mod hashes_record;
 mod hot;
 pub(crate) mod layout;
+mod quarantine;
 mod read;
 mod reader;
 mod replica;
@@ -26,14 +30,15 @@ pub mod xattrs;
 pub use audit::{AuditListing, AuditPlace, Audited, Examined, ObjectAudit};
 pub use config::{FilesConfig, Notice};
 
-use crate::engine::{Commit, Found, MetadataUpdate, ObjectEngine, ObjectKey, ObjectWriter, OpenOptions};
+use crate::engine::{Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectWriter, OpenOptions};
 use crate::error::EngineError;
+use crate::key::ObjectKey;
 use crate::listing_intents::{ListingIntents, recover, save};
 use crate::listing_update::ListingUpdate;
 use crate::replica::Replica;
 use batch::WholeWrite;
 use bytes::Bytes;
-use durable_fs::{Device, FsError, Health};
+use durable_fs::{FsError, Health, StorageDevice};
 use hot::HotObjects;
 use layout::Layout;
 use space::SpaceGuard;
@@ -53,7 +58,7 @@ pub struct FilesEngine {
 pub(crate) struct EngineState {
     config: FilesConfig,
     layout: Layout,
-    device: Arc<Device>,
+    device: Arc<StorageDevice>,
     world: World,
     space: SpaceGuard,
     verified: VerifiedMarks,
@@ -81,7 +86,7 @@ impl FilesEngine {
 
 impl EngineState {
     fn new(config: FilesConfig, world: World, health: Arc<Health>) -> Arc<Self> {
-        let device = Device::watched(world.files.clone(), world.random.clone(), health, config.mount_check);
+        let device = StorageDevice::watched(world.files.clone(), world.random.clone(), health, config.mount_check);
         Arc::new(EngineState {
             layout: Layout::new(&config.root),
             space: SpaceGuard::new(config.reserve),
@@ -193,18 +198,18 @@ impl ObjectEngine for FilesEngine {
         self
     }
 
-    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+    fn open(&self, key: &ObjectKey, options: OpenOptions) -> Result<FoundObject, EngineError> {
         match options.listed {
             Some(data) => read::open_listed(&self.state, key, data, options),
             None => read::open(&self.state, key, options),
         }
     }
 
-    fn open_all(&self, keys: &[ObjectKey], options: OpenOptions) -> Vec<Result<Found, EngineError>> {
+    fn open_all(&self, keys: &[ObjectKey], options: OpenOptions) -> Vec<Result<FoundObject, EngineError>> {
         read::open_all(&self.state, keys, options)
     }
 
-    fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<Found> {
+    fn open_hot(&self, key: &ObjectKey, options: OpenOptions) -> Option<FoundObject> {
         self.state.open_hot(key, options)
     }
 
@@ -238,7 +243,7 @@ impl ObjectEngine for FilesEngine {
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {
         self.state.ready()?;
         let directory = self.state.layout.hash_directory(key);
-        write::quarantine(&self.state, key, &directory, why).map(drop)
+        quarantine::quarantine(&self.state, key, &directory, why).map(drop)
     }
 
     fn listing_intents(&self) -> Option<&ListingIntents> {

@@ -3,12 +3,15 @@
 //! Files come and go while this happens; a chosen file that vanished means that something newer
 //! came, so the directory is looked at again. What cannot be trusted is quarantined on the spot.
 
+use super::hash_directory::{ObjectFiles, is_damaged};
 use super::hot::SeenFiles;
+use super::quarantine::distrust;
 use super::reader::{FileReader, ObjectBody};
-use super::{EngineState, strange, write, xattrs};
-use crate::engine::{Found, ObjectKey, ObjectReader, OpenOptions, Timestamps};
+use super::{EngineState, strange, xattrs};
+use crate::engine::{FoundObject, ObjectReader, OpenOptions, Timestamps};
 use crate::error::EngineError;
-use crate::metadata::Metadata;
+use crate::key::ObjectKey;
+use crate::metadata::ObjectMetadata;
 use crate::parts::{check_name, describe};
 use crate::rules::{self, Choice, FileName, choose};
 use bytes::Bytes;
@@ -21,9 +24,6 @@ use world::files::{Directory, File, FileInfo, Purpose, own_names, read_bytes_at}
 
 /// Each retry means that another writer finished in between.
 const RETRIES: usize = 50;
-/// The file system's own structures are damaged here.
-const EUCLEAN: i32 = 117;
-const ENODATA: i32 = 61;
 
 /// Why one look at the directory did not succeed.
 pub(super) enum ReadFailure {
@@ -40,7 +40,11 @@ impl From<EngineError> for ReadFailure {
     }
 }
 
-pub(super) fn open(state: &Arc<EngineState>, key: &ObjectKey, options: OpenOptions) -> Result<Found, EngineError> {
+pub(super) fn open(
+    state: &Arc<EngineState>,
+    key: &ObjectKey,
+    options: OpenOptions,
+) -> Result<FoundObject, EngineError> {
     state.ready()?;
     let path = state.layout.hash_directory(key);
     for _ in 0..RETRIES {
@@ -71,12 +75,13 @@ pub(super) fn open(state: &Arc<EngineState>, key: &ObjectKey, options: OpenOptio
     Err(state.io("find a stable state of", &path, source))
 }
 
-/// [`open`] for objects of one partition, whose directory the way begins at. Whatever is wrong there is looked at in full.
+/// [`open`] for objects of one partition, below whose directory they are opened. Whatever is wrong there is looked at
+/// in full.
 pub(super) fn open_all(
     state: &Arc<EngineState>,
     keys: &[ObjectKey],
     options: OpenOptions,
-) -> Vec<Result<Found, EngineError>> {
+) -> Vec<Result<FoundObject, EngineError>> {
     let one = |key: &ObjectKey| open(state, key, options);
     if let [key] = keys {
         return vec![one(key)];
@@ -125,7 +130,7 @@ pub(super) fn open_listed(
     key: &ObjectKey,
     timestamp: Timestamp,
     options: OpenOptions,
-) -> Result<Found, EngineError> {
+) -> Result<FoundObject, EngineError> {
     state.ready()?;
     let (path, part) = (state.layout.hash_directory(key), rules::FilePart::Data);
     let file = FileName { timestamp, part };
@@ -141,24 +146,13 @@ fn look_listed(
     path: &Path,
     file: FileName,
     options: OpenOptions,
-) -> Result<Found, ReadFailure> {
+) -> Result<FoundObject, ReadFailure> {
     let name = file.to_string();
     let opened = state.device.files().open(&path.join(&name), Purpose::ReadHere);
     let data = PartFile::of(state, path, &name, opened.map_err(|_| ReadFailure::Changed)?)?;
     let info = data.checked(state, key, path, &name)?;
     let described = describe((file, &data.metadata), None, None);
     bring(state, key, (path, &name), (data, &info), described, options)
-}
-
-/// Quarantines and says so.
-pub(super) fn distrust(state: &Arc<EngineState>, key: &ObjectKey, directory: &Path, why: String) -> EngineError {
-    match write::quarantine(state, key, directory, &why) {
-        Ok(_) => EngineError::Quarantined {
-            path: directory.display().to_string(),
-            why,
-        },
-        Err(error) => error,
-    }
 }
 
 pub(super) fn open_directory(
@@ -172,10 +166,6 @@ pub(super) fn open_directory(
         Err(error) if is_damaged(&error) => Err(distrust(state, key, path, format!("it cannot be listed: {error}"))),
         Err(error) => Err(state.io("open", path, error)),
     }
-}
-
-pub(super) fn is_damaged(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotADirectory || matches!(error.raw_os_error(), Some(EUCLEAN | ENODATA))
 }
 
 /// The names of directories in a directory that are UTF-8; none when it does not exist.
@@ -194,28 +184,14 @@ pub(super) fn list_all(state: &EngineState, path: &Path) -> Result<Vec<OsString>
     own_names(&*directory, path).map_err(|error| state.io("list", path, error))
 }
 
-/// The object's files that are understood, with their names as they are spelled.
-pub(super) fn object_files(directory: &dyn Directory) -> io::Result<(Vec<String>, Vec<FileName>)> {
-    let (mut names, mut files) = (vec![], vec![]);
-    directory.list(&mut |name| {
-        if let Some(name) = name.to_str()
-            && let Ok(file) = name.parse::<FileName>()
-        {
-            names.push(name.to_owned());
-            files.push(file);
-        }
-    })?;
-    Ok((names, files))
-}
-
 fn look(
     state: &Arc<EngineState>,
     key: &ObjectKey,
     path: &Path,
     directory: &dyn Directory,
     options: OpenOptions,
-) -> Result<(Found, Vec<(String, FileInfo)>), ReadFailure> {
-    let (names, files) = match object_files(directory) {
+) -> Result<(FoundObject, Vec<(String, FileInfo)>), ReadFailure> {
+    let ObjectFiles { names, files, .. } = match ObjectFiles::list(directory) {
         Ok(listed) => listed,
         Err(error) if is_damaged(&error) => return Err(ReadFailure::Bad(format!("it cannot be listed: {error}"))),
         Err(error) => return Err(state.io("list", path, error).into()),
@@ -245,9 +221,9 @@ fn bring(
     key: &ObjectKey,
     (path, name): (&Path, &str),
     (data, info): (PartFile, &FileInfo),
-    (metadata, timestamps): (Metadata, Timestamps),
+    (metadata, timestamps): (ObjectMetadata, Timestamps),
     options: OpenOptions,
-) -> Result<Found, ReadFailure> {
+) -> Result<FoundObject, ReadFailure> {
     let PartFile {
         file,
         metadata: data_metadata,
@@ -256,7 +232,7 @@ fn bring(
         OpenOptions { first: 0, .. } => (Bytes::new(), None),
         _ => begin(state, key, (path, name), (file, info, &data_metadata), options)?,
     };
-    Ok(Found {
+    Ok(FoundObject {
         metadata,
         data_metadata,
         timestamps,
@@ -268,7 +244,7 @@ fn bring(
 
 pub(super) struct PartFile {
     pub(super) file: Box<dyn File>,
-    pub(super) metadata: Metadata,
+    pub(super) metadata: ObjectMetadata,
 }
 
 impl PartFile {
@@ -334,7 +310,7 @@ pub(super) fn describe_parts(
     data_at: usize,
     data: &PartFile,
     (choice, meta, typed): (&Choice, &Option<PartFile>, &Option<PartFile>),
-) -> (Metadata, Timestamps) {
+) -> (ObjectMetadata, Timestamps) {
     let kept = |at: Option<usize>, part: &Option<PartFile>| {
         at.zip(part.as_ref())
             .map(|(at, part)| (files[at], part.metadata.clone()))
@@ -351,7 +327,7 @@ pub(super) fn describe_parts(
     )
 }
 
-pub(super) fn check_length(metadata: &Metadata, info: &FileInfo) -> Result<(), ReadFailure> {
+pub(super) fn check_length(metadata: &ObjectMetadata, info: &FileInfo) -> Result<(), ReadFailure> {
     let stated = metadata
         .text("Content-Length")
         .and_then(|text| text.parse::<u64>().ok());
@@ -370,7 +346,7 @@ fn begin(
     state: &Arc<EngineState>,
     key: &ObjectKey,
     (path, name): (&Path, &str),
-    (file, info, metadata): (Box<dyn File>, &FileInfo, &Metadata),
+    (file, info, metadata): (Box<dyn File>, &FileInfo, &ObjectMetadata),
     options: OpenOptions,
 ) -> Result<(Bytes, Option<Box<dyn ObjectReader>>), ReadFailure> {
     let wanted = usize::try_from(info.size).unwrap_or(usize::MAX).min(options.first);
@@ -379,7 +355,8 @@ fn begin(
         return Err(ReadFailure::Bad(format!("it ends after {} bytes", first.len())));
     }
     if wanted as u64 == info.size {
-        state.verify_whole(info, metadata, &first).map_err(ReadFailure::Bad)?;
+        let verified = state.verify_whole(info, metadata, &first);
+        verified.map_err(|mismatch| ReadFailure::Bad(mismatch.to_string()))?;
         return Ok((first.into(), None));
     }
     let body = ObjectBody::new(state, key, (path, name), info, metadata);

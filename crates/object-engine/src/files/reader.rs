@@ -1,9 +1,11 @@
 //! The body of one object, verified on the way.
 
-use super::{EngineState, read};
-use crate::engine::{ObjectKey, ObjectReader};
+use super::EngineState;
+use super::quarantine::distrust;
+use crate::engine::ObjectReader;
 use crate::error::EngineError;
-use crate::metadata::Metadata;
+use crate::key::ObjectKey;
+use crate::metadata::ObjectMetadata;
 use crate::parts::ETAG;
 use bytes::Bytes;
 use md5::{Digest, Md5};
@@ -34,7 +36,7 @@ impl ObjectBody {
         key: &ObjectKey,
         (directory, name): (&Path, &str),
         info: &FileInfo,
-        metadata: &Metadata,
+        metadata: &ObjectMetadata,
     ) -> Self {
         Self {
             state: state.clone(),
@@ -65,7 +67,7 @@ impl ObjectBody {
         if !still_there {
             return EngineError::Corrupt { path, why };
         }
-        match read::distrust(&self.state, &self.key, &self.directory, why) {
+        match distrust(&self.state, &self.key, &self.directory, why) {
             EngineError::Quarantined { why, .. } => EngineError::Corrupt { path, why },
             other => other,
         }
@@ -134,7 +136,7 @@ impl ObjectReader for FileReader {
             && let Some(md5) = self.md5.take()
         {
             let judged = self.body.state.judge(&self.body.info, &self.body.etag, md5);
-            judged.map_err(|why| self.body.corrupt(why))?;
+            judged.map_err(|mismatch| self.body.corrupt(mismatch.to_string()))?;
         }
         self.drop_behind();
         Ok(chunk.into())
@@ -150,9 +152,22 @@ impl ObjectReader for FileReader {
     }
 }
 
+/// A body is not what its ETag says.
+#[derive(Debug, thiserror::Error)]
+#[error("its checksum is {found}, its ETag {stated}")]
+pub(super) struct ChecksumMismatch {
+    found: PathHash,
+    stated: String,
+}
+
 impl EngineState {
     /// Checks a body that has been read whole.
-    pub(super) fn verify_whole(&self, info: &FileInfo, metadata: &Metadata, bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn verify_whole(
+        &self,
+        info: &FileInfo,
+        metadata: &ObjectMetadata,
+        bytes: &[u8],
+    ) -> Result<(), ChecksumMismatch> {
         match self.must_verify(info) {
             true => self.judge(
                 info,
@@ -167,11 +182,12 @@ impl EngineState {
         self.is_chosen_for_check() && !self.verified.holds(info, self.world.clock.elapsed())
     }
 
-    fn judge(&self, info: &FileInfo, etag: &[u8], md5: Md5) -> Result<(), String> {
+    fn judge(&self, info: &FileInfo, etag: &[u8], md5: Md5) -> Result<(), ChecksumMismatch> {
         let found = PathHash(md5.finalize().into());
         let stated = String::from_utf8_lossy(etag);
         if PathHash::from_hex(&stated) != Some(found) {
-            return Err(format!("its checksum is {found}, its ETag {stated}"));
+            let stated = stated.into_owned();
+            return Err(ChecksumMismatch { found, stated });
         }
         self.verified
             .mark(info, self.world.clock.elapsed(), self.world.clock.now());

@@ -27,16 +27,15 @@ impl SpaceGuard {
         Self { reserve, known }
     }
 
-    /// Whether `size` more bytes leave the reserve alone: the outer error is the file system's, the
-    /// inner one says what is short.
+    /// Refuses when `size` more bytes would not leave the reserve alone.
     pub(crate) fn admit(
         &self,
         size: u64,
         now: Duration,
         ask: impl FnOnce() -> std::io::Result<Space>,
-    ) -> std::io::Result<Result<(), String>> {
+    ) -> Result<(), SpaceError> {
         if self.reserve.is_off() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let mut known = self.known.lock();
         let fresh = known
@@ -46,29 +45,36 @@ impl SpaceGuard {
             let (asked, space, promised) = (now, ask()?, 0);
             *known = Some(KnownSpace { asked, space, promised });
         }
-        let Some(known) = known.as_mut() else { return Ok(Ok(())) };
+        let Some(known) = known.as_mut() else { return Ok(()) };
         let left = known
             .space
             .available
             .saturating_sub(known.promised)
             .saturating_sub(size);
-        let short = self.reserve.is_short(left, known.space.total);
-        if !short {
-            known.promised += size;
+        let total = known.space.total;
+        if self.reserve.is_short(left, total) {
+            return Err(match self.reserve {
+                Reserve::Bytes(reserve) => SpaceError::ShortOfBytes { left, reserve },
+                Reserve::Percent(percent) => SpaceError::ShortOfPercent { left, total, percent },
+            });
         }
-        Ok(if short {
-            Err(self.complaint(left, known.space.total))
-        } else {
-            Ok(())
-        })
+        known.promised += size;
+        Ok(())
     }
+}
 
-    fn complaint(&self, left: u64, total: u64) -> String {
-        match self.reserve {
-            Reserve::Bytes(bytes) => format!("{left} bytes would be left of a reserve of {bytes}"),
-            Reserve::Percent(percent) => format!("{left} of {total} bytes would be left of a reserve of {percent} %"),
-        }
-    }
+/// Why bytes are not admitted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpaceError {
+    /// The reserve would be touched.
+    #[error("{left} bytes would be left of a reserve of {reserve}")]
+    ShortOfBytes { left: u64, reserve: u64 },
+    /// The reserve would be touched.
+    #[error("{left} of {total} bytes would be left of a reserve of {percent} %")]
+    ShortOfPercent { left: u64, total: u64, percent: f64 },
+    /// The file system does not say how much room there is.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
 }
 
 #[cfg(test)]
@@ -83,9 +89,7 @@ mod tests {
     };
 
     fn admit(guard: &SpaceGuard, size: u64, millis: u64) -> bool {
-        guard
-            .admit(size, Duration::from_millis(millis), || Ok(DISK))
-            .is_ok_and(|answer| answer.is_ok())
+        guard.admit(size, Duration::from_millis(millis), || Ok(DISK)).is_ok()
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! What is no file in the place of one of ours: a symbolic link, a directory, a pipe called `.lock`, `hashes.invalid`,
 //! `hashes.pkl`, or like a file of an object; and what is no directory in the place of a partition's.
 //!
-//! It would keep everybody out of the partition, so it goes to quarantine as it is, with a line that names it; no link is followed.
-//! Always holds: whoever makes way holds the lock of the directory itself while he looks and moves, so that of two the
-//! second finds what is in place by then, and leaves it. OpenStack's daemons move nothing away.
+//! It would keep all services out of the partition, so it goes to quarantine as it is, with a line that names it; no
+//! link is followed.
+//! Always holds: the lock of the directory itself is held while its entry is looked at and moved, so that of two
+//! processes the second finds what is in place by then, and leaves it. OpenStack's daemons move nothing away.
 
 use super::EngineState;
-use super::write::LOCK_WAIT;
 use durable_fs::{FsError, Locked};
 use std::path::Path;
 use std::time::Duration;
 use world::files::{Kind, Purpose};
+
+/// As long as OpenStack Swift waits for a partition's lock.
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Whether something is there that is no file.
 pub(super) fn is_at(state: &EngineState, path: &Path) -> bool {

@@ -1,32 +1,26 @@
 //! Writing: staged → metadata → synced → announced → published → the obsolete removed.
 //!
-//! The suffix is announced in `hashes.invalid` before the file gets its name: a crash between the
-//! two costs a needless recalculation, the other order would hide the change from replication. Who
-//! hashes the suffix may have taken the announcement and listed the directory before the name was
-//! there; so it is made again unless it still stands then.
+//! The suffix is announced before the file gets its name, and the announcement confirmed after that
+//! (`announcements.rs`).
 
-use super::{EngineState, read, replica, strange, xattrs};
-use crate::engine::{Commit, ObjectKey, ObjectWriter};
+use super::announcements::{announce, confirm};
+use super::hash_directory::remove_obsolete;
+use super::space::SpaceError;
+use super::{EngineState, xattrs};
+use crate::engine::{Commit, ObjectWriter};
 use crate::error::EngineError;
-use crate::metadata::Metadata;
+use crate::key::ObjectKey;
+use crate::metadata::ObjectMetadata;
 use crate::parts::{check_commit, named};
-use crate::rules::{Choice, FileName, FilePart, choose, reclaimable};
-use durable_fs::{FsError, Hint, Staged};
+use crate::rules::{FileName, FilePart};
+use durable_fs::Staged;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use vocabulary::Timestamp;
-use world::files::Directory;
 
-pub(super) const INVALIDATIONS: &str = "hashes.invalid";
-/// The lock of a partition.
-pub(super) const LOCK: &str = ".lock";
-/// As long as OpenStack Swift waits for a partition's lock.
-pub(super) const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// A body that is only promised takes no more room than this from others.
 const ALLOCATED_AHEAD: u64 = 64 << 20;
-/// Below this the file system allocates well without being told.
+/// Below this the file system allocates well without being asked to.
 const WORTH_ALLOCATING: u64 = 64 * 1024;
 
 /// From this length on, copying through the page cache costs more than a reader saves by it.
@@ -58,7 +52,7 @@ impl FileWriter {
         })
     }
 
-    fn finish(self, file: FileName, metadata: &Metadata) -> Result<(), EngineError> {
+    fn finish(self, file: FileName, metadata: &ObjectMetadata) -> Result<(), EngineError> {
         let Self {
             state,
             key,
@@ -124,157 +118,6 @@ pub(super) fn stage(state: &EngineState, key: &ObjectKey, hash_directory: &Path)
     staged.map_err(|error| state.blame(error))
 }
 
-/// Moves a hash directory to quarantine; where it is now, or `None` when it was already gone.
-pub(super) fn quarantine(
-    state: &EngineState,
-    key: &ObjectKey,
-    directory: &Path,
-    why: &str,
-) -> Result<Option<PathBuf>, EngineError> {
-    let announced = announce(state, directory)?;
-    match state.device.move_aside(directory, &state.layout.quarantined(key)) {
-        Ok(place) => {
-            confirm(state, directory, announced);
-            state.hot.forget(key);
-            state.config.quarantined.tell();
-            tracing::warn!(
-                device = state.config.name,
-                object = key.name,
-                from = %directory.display(),
-                to = %place.display(),
-                why,
-                "quarantined an object"
-            );
-            Ok(Some(place))
-        }
-        Err(error) if error.is_absent() => state.present().map(|()| None),
-        Err(error) => Err(state.blame(error)),
-    }
-}
-
-/// Writes down in the partition that a suffix must be hashed again.
-pub(super) fn announce(state: &EngineState, hash_directory: &Path) -> Result<Option<Hint>, EngineError> {
-    // A hash directory always has a suffix and a partition above it (`Layout`).
-    match hash_directory
-        .parent()
-        .and_then(|suffix| Some((suffix.file_name()?, suffix.parent()?)))
-    {
-        Some((suffix, partition)) => announce_suffix(state, partition, &suffix.to_string_lossy()),
-        None => Ok(None),
-    }
-}
-
-/// [`announce`] of a suffix; `None` when there is no such partition.
-pub(super) fn announce_suffix(
-    state: &EngineState,
-    partition: &Path,
-    suffix: &str,
-) -> Result<Option<Hint>, EngineError> {
-    announce_lines(state, partition, &format!("{suffix}\n"))
-}
-
-/// [`announce`] of suffixes with a line each.
-pub(super) fn announce_lines(state: &EngineState, partition: &Path, lines: &str) -> Result<Option<Hint>, EngineError> {
-    // The partition was moved away meanwhile and starts anew, with nothing to invalidate.
-    let unless_absent = |error: FsError| match error.is_absent() {
-        true => Ok(None),
-        false => Err(state.blame(error)),
-    };
-    let locked = match strange::lock(state, partition, LOCK, LOCK_WAIT) {
-        Ok(locked) => locked,
-        Err(error) => return unless_absent(error),
-    };
-    let append = || locked.append_hint(INVALIDATIONS, lines.as_bytes());
-    let mut appended = append();
-    if appended.is_err() && strange::is_at(state, &partition.join(INVALIDATIONS)) {
-        replica::set_announcements_aside(state, partition)?;
-        appended = append();
-    }
-    appended.map(Some).or_else(unless_absent)
-}
-
-/// Announces again what may have been taken note of before it had happened. It has happened now and is
-/// durable: that replication may learn of it late is no reason to deny it.
-pub(super) fn confirm(state: &EngineState, hash_directory: &Path, announced: Option<Hint>) {
-    if announced.is_some_and(|hint| hint.stands()) {
-        return;
-    }
-    if let Err(error) = announce(state, hash_directory) {
-        let path = hash_directory.display();
-        tracing::warn!(device = state.config.name, %error, "{path}: its change could not be announced");
-    }
-}
-
-/// [`remove_obsolete`] in a directory that is not open.
-pub(super) fn remove_obsolete_in(state: &EngineState, key: &ObjectKey, path: &Path) {
-    match state.device.files().open_directory(path) {
-        Ok(directory) => remove_obsolete(state, key, path, &*directory),
-        // Moved or cleared away meanwhile.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(
-            device = state.config.name,
-            object = key.name,
-            %error,
-            "could not look for obsolete files"
-        ),
-    }
-}
-
-/// Removes what the newest files made meaningless. The write is durable already: what cannot be
-/// removed now is found obsolete again by every reader and goes with the next write.
-pub(super) fn remove_obsolete(state: &EngineState, key: &ObjectKey, path: &Path, directory: &dyn Directory) {
-    let removed = read::object_files(directory).and_then(|(mut names, mut files)| {
-        clean(state, path, directory, &mut names, &mut files)?;
-        Ok(names.is_empty())
-    });
-    let emptied = match removed {
-        Ok(true) => state.device.remove_if_empty(path).map_err(|error| error.to_string()),
-        Ok(false) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    };
-    if let Err(error) = emptied {
-        tracing::warn!(
-            device = state.config.name,
-            object = key.name,
-            error,
-            "could not remove obsolete files"
-        );
-    }
-}
-
-/// Removes obsolete files and reclaimable tombstones, on the disk and from the two lists, which are of
-/// one length; what the others amount to.
-pub(super) fn clean(
-    state: &EngineState,
-    path: &Path,
-    directory: &dyn Directory,
-    names: &mut Vec<String>,
-    files: &mut Vec<FileName>,
-) -> io::Result<Choice> {
-    let choice = choose(files);
-    let now = state.world.clock.now();
-    let horizon = Timestamp::from_seconds(now.seconds().saturating_sub(state.config.reclaim_age.as_secs()));
-    let reclaimed = reclaimable(files, &choice, horizon);
-    let mut gone: Vec<usize> = choice.obsolete.iter().chain(&reclaimed).copied().collect();
-    if gone.is_empty() {
-        return Ok(choice);
-    }
-    gone.sort_unstable();
-    for &at in gone.iter().rev() {
-        match directory.remove(&names[at]) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // A directory, called like a file.
-            Err(_) if strange::is_at(state, &path.join(&names[at])) => {
-                strange::make_way(state, &path.join(&names[at])).map_err(io::Error::other)?;
-            }
-            other => other?,
-        }
-        names.remove(at);
-        files.remove(at);
-    }
-    Ok(choose(files))
-}
-
 impl EngineState {
     pub(super) fn admit(&self, size: u64) -> Result<(), EngineError> {
         let root = self.device.root();
@@ -282,16 +125,17 @@ impl EngineState {
             .space
             .admit(size, self.world.clock.elapsed(), || self.device.files().space(root));
         match asked {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) => Err(EngineError::NoSpace {
-                device: self.config.name.clone(),
-                why,
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.present()?;
+            Ok(()) => Ok(()),
+            Err(SpaceError::Io(error)) => {
+                if error.kind() == io::ErrorKind::NotFound {
+                    self.present()?;
+                }
                 Err(self.io("ask for the room on", root, error))
             }
-            Err(error) => Err(self.io("ask for the room on", root, error)),
+            Err(short) => Err(EngineError::NoSpace {
+                device: self.config.name.clone(),
+                why: short.to_string(),
+            }),
         }
     }
 }

@@ -5,15 +5,15 @@
 //! strings. OpenStack Swift on Python 3 takes header bytes for Latin-1 and keeps them as UTF-8, so
 //! each byte above 0x7f becomes two; `name` is kept as it is. Pickles from Python 2 keep header
 //! bytes as they were; which of the two wrote a pickle shows at its beginning.
-//! Names that HTTP libraries refuse are encoded in [`Metadata`] (`vocabulary::header_name`) and kept as
+//! Names that HTTP libraries refuse are encoded in [`ObjectMetadata`] (`vocabulary::header_name`) and kept as
 //! what they are.
 //! Always holds: any bytes are read or refused, within the pickle reader's limits.
 
-use crate::metadata::Metadata;
+use crate::metadata::ObjectMetadata;
 use durable_fs::{FsError, Staged};
 use errors::{is_missing, is_too_small};
 use md5::{Digest, Md5};
-use pickle::{BytesEntry, DictWriter, PickleLimits, Value};
+use pickle::{BytesEntry, DictWriter, PickleError, PickleLimits, Value};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use vocabulary::{PathHash, header_name};
@@ -40,13 +40,42 @@ const NAME: &[u8] = b"name";
 #[derive(Debug)]
 pub enum ReadError {
     /// They are not what was written, or not metadata at all: the file cannot be trusted.
-    Bad(String),
+    Bad(MetadataError),
     /// The file system refused.
     Io(io::Error),
 }
 
+/// What is wrong with the metadata of a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// There are none.
+    #[error("it has no metadata")]
+    Missing,
+    /// They are longer than any that OpenStack Swift writes.
+    #[error("its metadata are too long")]
+    TooLong,
+    /// The attribute of their checksum holds more than a checksum.
+    #[error("its metadata checksum is too long")]
+    ChecksumTooLong,
+    /// They are not what was written.
+    #[error("its metadata do not match their checksum")]
+    ChecksumMismatch,
+    /// They are no pickle.
+    #[error("its metadata cannot be read: {0}")]
+    Pickle(#[from] PickleError),
+    /// They are a pickle of something else.
+    #[error("its metadata are not a dictionary")]
+    NoDictionary,
+    /// A name is something else than text.
+    #[error("a name in its metadata is not text")]
+    Name,
+    /// A value is something else than text or a number.
+    #[error("a value in its metadata is neither text nor number")]
+    Value,
+}
+
 /// Metadata as the bytes that OpenStack Swift would keep.
-pub fn encode(metadata: &Metadata) -> Vec<u8> {
+pub fn encode(metadata: &ObjectMetadata) -> Vec<u8> {
     let mut writer = DictWriter::new(metadata.len());
     for (name, value) in metadata.iter() {
         let kept = match name.as_bytes() == NAME {
@@ -59,7 +88,7 @@ pub fn encode(metadata: &Metadata) -> Vec<u8> {
 }
 
 /// The inverse of [`encode`], also for what Python 2 wrote.
-pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
+pub fn decode(bytes: &[u8]) -> Result<ObjectMetadata, MetadataError> {
     let start = &bytes[..bytes.len().min(PYTHON3_MARK_WITHIN)];
     let python3 = start.windows(PYTHON3_MARK.len()).any(|window| window == PYTHON3_MARK);
     if python3 && let Some(entries) = usual(bytes) {
@@ -69,8 +98,8 @@ pub fn decode(bytes: &[u8]) -> Result<Metadata, String> {
         max_bytes: LONGEST,
         ..PickleLimits::default()
     };
-    let value = pickle::loads(bytes, &limits).map_err(|error| format!("its metadata cannot be read: {error}"))?;
-    let entries = value.entries().ok_or("its metadata are not a dictionary")?;
+    let value = pickle::loads(bytes, &limits)?;
+    let entries = value.entries().ok_or(MetadataError::NoDictionary)?;
     entries
         .iter()
         .map(|(name, value)| entry(name, value, python3))
@@ -85,12 +114,12 @@ fn usual(bytes: &[u8]) -> Option<Vec<BytesEntry<'_>>> {
     is_usual.then_some(entries)
 }
 
-fn entry(name: &Value, value: &Value, python3: bool) -> Result<(String, Vec<u8>), String> {
-    let name = name.raw().ok_or("a name in its metadata is not text")?;
+fn entry(name: &Value, value: &Value, python3: bool) -> Result<(String, Vec<u8>), MetadataError> {
+    let name = name.raw().ok_or(MetadataError::Name)?;
     match (value.raw(), value.int()) {
         (Some(raw), _) => Ok(item(name, raw, python3)),
         (None, Some(number)) => Ok(item(name, number.to_string().as_bytes(), python3)),
-        (None, None) => Err("a value in its metadata is neither text nor number".into()),
+        (None, None) => Err(MetadataError::Value),
     }
 }
 
@@ -141,7 +170,7 @@ fn checksum(pickled: &[u8]) -> [u8; 32] {
 }
 
 /// Keeps metadata with a staged file.
-pub(crate) fn write(file: &Staged, metadata: &Metadata) -> Result<(), FsError> {
+pub(crate) fn write(file: &Staged, metadata: &ObjectMetadata) -> Result<(), FsError> {
     let pickled = encode(metadata);
     // First, because it is short: file systems keep it with the inode, and make room elsewhere only once.
     file.set_attribute(CHECKSUM_KEY, &checksum(&pickled))?;
@@ -166,12 +195,12 @@ fn key(number: usize) -> Cow<'static, str> {
 }
 
 /// Reads the metadata of a file and checks them against their checksum.
-pub fn read(file: &dyn File) -> Result<Metadata, ReadError> {
+pub fn read(file: &dyn File) -> Result<ObjectMetadata, ReadError> {
     let mut checksum_buffer = [0; 32];
     let stored = match file.get_attribute(CHECKSUM_KEY, &mut checksum_buffer) {
         Ok(length) => Some(&checksum_buffer[..length]),
         Err(error) if is_missing(&error) => None,
-        Err(error) if is_too_small(&error) => return Err(ReadError::Bad("its metadata checksum is too long".into())),
+        Err(error) if is_too_small(&error) => return Err(ReadError::Bad(MetadataError::ChecksumTooLong)),
         Err(error) => return Err(ReadError::Io(error)),
     };
     let matches = |pickled: &[u8]| stored.is_none_or(|stored| stored == checksum(pickled));
@@ -184,10 +213,10 @@ pub fn read(file: &dyn File) -> Result<Metadata, ReadError> {
         }
     }
     if pickled.is_empty() {
-        return Err(ReadError::Bad("it has no metadata".into()));
+        return Err(ReadError::Bad(MetadataError::Missing));
     }
     if !matches(&pickled) {
-        return Err(ReadError::Bad("its metadata do not match their checksum".into()));
+        return Err(ReadError::Bad(MetadataError::ChecksumMismatch));
     }
     decode(&pickled).map_err(ReadError::Bad)
 }
@@ -207,7 +236,7 @@ fn append_attribute(file: &dyn File, key: &str, pickled: &mut Vec<u8>) -> Result
     }
     match pickled.len() <= LONGEST {
         true => Ok(true),
-        false => Err(ReadError::Bad("its metadata are too long".into())),
+        false => Err(ReadError::Bad(MetadataError::TooLong)),
     }
 }
 
@@ -235,10 +264,13 @@ mod tests {
     proptest! {
         #[test]
         fn metadata_are_kept_as_they_are(
-            items in proptest::collection::vec(("[A-Z][a-z]{1,8}-[a-z0-9]{1,8}", proptest::collection::vec(any::<u8>(), 0..40)), 0..12),
+            items in proptest::collection::vec(
+                ("[A-Z][a-z]{1,8}-[a-z0-9]{1,8}", proptest::collection::vec(any::<u8>(), 0..40)),
+                0..12,
+            ),
             name in "/a/c/\\PC{1,20}",
         ) {
-            let metadata = items.into_iter().collect::<Metadata>().with("name", name);
+            let metadata = items.into_iter().collect::<ObjectMetadata>().with("name", name);
             prop_assert_eq!(decode(&encode(&metadata)), Ok(metadata));
         }
 
@@ -250,7 +282,10 @@ mod tests {
         /// Spelled otherwise, they are read by another way, and alike.
         #[test]
         fn metadata_are_read_alike_however_they_are_spelled(
-            entries in proptest::collection::vec(("[a-c]{1,2}|name|\\xfc|\\xc3\\xbc", proptest::collection::vec(any::<u8>(), 0..3)), 1..8),
+            entries in proptest::collection::vec(
+                ("[a-c]{1,2}|name|\\xfc|\\xc3\\xbc", proptest::collection::vec(any::<u8>(), 0..3)),
+                1..8,
+            ),
         ) {
             let values = entries.iter().map(|(name, value)| (Value::bytes(name.clone()), Value::Bytes(value.clone())));
             // A number, which no metadata have, is for the other way.
@@ -262,7 +297,7 @@ mod tests {
 
         #[test]
         fn a_spoilt_pickle_is_read_or_refused(at in 0_usize..200, byte: u8) {
-            let mut bytes = encode(&Metadata::new().with("X-Timestamp", "1").with("name", "/a/c/\u{fc}"));
+            let mut bytes = encode(&ObjectMetadata::new().with("X-Timestamp", "1").with("name", "/a/c/\u{fc}"));
             let at = at % bytes.len();
             bytes[at] = byte;
             let _ = decode(&bytes);

@@ -2,10 +2,11 @@
 
 use crate::request::{ObjectRequest, text};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use object_engine::{ListingUpdate, Metadata};
+use object_engine::{ListingUpdate, ListingUpdateRef, ObjectMetadata};
 use peer::Target;
-use peer::message::header_names::{STORED_UPDATE_OVERRIDE_PREFIX, UPDATE_OVERRIDE_PREFIX};
+use peer::message::header_names::{RECORDED_POLICY_INDEX, STORED_UPDATE_OVERRIDE_PREFIX, UPDATE_OVERRIDE_PREFIX};
 use peer::message::{HeaderField, HeaderText, RequestContext, RowChange, UpdateContainer, UpdateTargets};
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use vocabulary::header_name::title;
 use vocabulary::names::unquote;
@@ -91,7 +92,7 @@ impl ListingRow {
     pub(crate) fn with_overrides<'h>(
         mut self,
         headers: impl IntoIterator<Item = &'h HeaderMap>,
-        stored: &Metadata,
+        stored: &ObjectMetadata,
     ) -> Self {
         let mut replaced = HeaderMap::new();
         let mut replace = |name: &str, value: &[u8]| {
@@ -133,59 +134,70 @@ impl ListingRow {
 
     /// As a record on the object's device; with the shard that a container server named.
     pub(super) fn pending(&self, shard: Option<String>) -> ListingUpdate {
-        ListingUpdate {
+        ListingUpdate::from(ListingUpdateRef {
+            container_path: shard.as_deref().or(self.container_path.as_deref()),
+            ..self.recorded()
+        })
+    }
+
+    /// What a record says of it, in place.
+    pub(super) fn recorded(&self) -> ListingUpdateRef<'_> {
+        ListingUpdateRef {
             policy: self.policy,
             hash: self.hash,
             timestamp: self.timestamp,
             op: match self.update.change {
-                RowChange::Delete => "DELETE".into(),
-                RowChange::Put | RowChange::Batch => "PUT".into(),
+                RowChange::Delete => "DELETE",
+                RowChange::Put | RowChange::Batch => "PUT",
             },
-            account: self.path.account.clone(),
-            container: self.path.container.clone().unwrap_or_default(),
-            object: self.path.object.clone().unwrap_or_default(),
+            account: &self.path.account,
+            container: self.path.container.as_deref().unwrap_or_default(),
+            object: self.path.object.as_deref().unwrap_or_default(),
             headers: self.headers(),
-            container_path: shard.or_else(|| self.container_path.clone()),
-            db_state: self.db_state.clone(),
+            container_path: self.container_path.as_deref(),
+            db_state: self.db_state.as_deref(),
         }
     }
 
-    /// The headers of a pending record, without the map that a request needs. The names are those of
+    /// The headers of a record, without the map that a request needs. The names are those of
     /// `peer::message::header_names`, spelled as [`title`] spells them.
-    fn headers(&self) -> Vec<(String, Vec<u8>)> {
+    fn headers(&self) -> Vec<(Cow<'_, str>, Cow<'_, [u8]>)> {
         let (update, context) = (&self.update, &self.context);
-        let trans_id = context.trans_id.as_deref();
+        // As a header can be.
+        let is_plain = |id: &&str| id.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+        let trans_id = context.trans_id.as_deref().filter(is_plain);
         let fields = [
             ("X-Timestamp", printed(&update.timestamp)),
-            ("X-Trans-Id", trans_id.and_then(|id| HeaderValue::from_str(id).ok())),
-            ("Referer", context.referer.clone()),
-            ("User-Agent", context.user_agent.clone()),
-            ("X-Backend-Storage-Policy-Index", printed(&update.policy)),
+            ("X-Trans-Id", trans_id.map(|id| id.as_bytes().into())),
+            ("Referer", sent(&context.referer)),
+            ("User-Agent", sent(&context.user_agent)),
+            (RECORDED_POLICY_INDEX, printed(&update.policy)),
             ("X-Size", printed(&update.size)),
-            ("X-Etag", update.etag.clone()),
-            ("X-Content-Type", update.content_type.clone()),
+            ("X-Etag", sent(&update.etag)),
+            ("X-Content-Type", sent(&update.content_type)),
             ("X-Content-Type-Timestamp", printed(&update.content_type_timestamp)),
             ("X-Meta-Timestamp", printed(&update.meta_timestamp)),
         ];
         let mut headers = Vec::with_capacity(fields.len() + update.headers.len());
-        for (name, value) in &fields {
-            if let Some(value) = value {
-                headers.push(((*name).to_owned(), value.as_bytes().to_vec()));
-            }
-        }
+        let fields = fields.into_iter();
+        headers.extend(fields.filter_map(|(name, value)| Some((Cow::Borrowed(name), value?))));
         let others = update.headers.iter();
-        headers.extend(others.map(|(name, value)| (title(name.as_str()), value.as_bytes().to_vec())));
+        headers.extend(others.map(|(name, value)| (title(name.as_str()).into(), value.as_bytes().into())));
         headers
     }
 }
 
-/// The text of a field.
-fn printed<T: HeaderText>(field: &HeaderField<T>) -> Option<HeaderValue> {
+/// The bytes of a field.
+fn printed<T: HeaderText>(field: &HeaderField<T>) -> Option<Cow<'_, [u8]>> {
     match field {
         HeaderField::Absent => None,
-        HeaderField::Malformed(text) => Some((**text).clone()),
-        HeaderField::Value(value) => Some(value.print()),
+        HeaderField::Malformed(text) => Some(text.as_bytes().into()),
+        HeaderField::Value(value) => Some(value.print().as_bytes().to_vec().into()),
     }
+}
+
+fn sent(value: &Option<HeaderValue>) -> Option<Cow<'_, [u8]>> {
+    value.as_ref().map(|value| value.as_bytes().into())
 }
 
 /// The servers named for a row; `None` when there are none, or when the lists do not belong together.

@@ -1,4 +1,4 @@
-//! A container server that answers as told and remembers what it was asked.
+//! A container server that gives one answer and remembers what it was asked.
 
 use super::wire::Answer;
 use parking_lot::Mutex;

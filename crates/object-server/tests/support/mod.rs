@@ -4,7 +4,10 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod both;
+pub mod calls;
 pub mod container;
+pub mod hanging;
 pub mod oracle;
 pub mod ours;
 pub mod wire;

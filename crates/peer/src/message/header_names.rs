@@ -19,6 +19,9 @@ macro_rules! names {
     };
 }
 
+/// [`X_POLICY_INDEX`] as pending records spell it.
+pub const RECORDED_POLICY_INDEX: &str = "X-Backend-Storage-Policy-Index";
+
 // Every message.
 names! {
     /// The time of the change; of a read, the time that decides about expiry.

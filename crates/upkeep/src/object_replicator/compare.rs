@@ -192,7 +192,8 @@ impl Shared {
         let body = body
             .map_err(|late| late.to_fault())?
             .map_err(|error| error.to_fault())?;
-        decode_hashes(&body).map(Theirs::Hashes).map_err(Fault::peer)
+        let hashes = decode_hashes(&body).map_err(|error| Fault::peer(error.to_string()))?;
+        Ok(Theirs::Hashes(hashes))
     }
 
     /// Notes that a partition has to wait for a later pass.

@@ -8,7 +8,8 @@ use super::offers::Objects;
 use super::ssync::Exchange;
 use bytes::Bytes;
 use object_engine::{
-    EngineError, Found, Metadata, ObjectEngine, ObjectKey, ObjectReader, OpenOptions, PartitionKey, Versions,
+    EngineError, FoundObject, ObjectEngine, ObjectKey, ObjectMetadata, ObjectReader, OpenOptions, PartitionKey,
+    Versions,
 };
 use peer::ssync::Wish;
 use vocabulary::{EntityPath, Fault, HashPrefix, PathHash, header_name};
@@ -25,22 +26,22 @@ pub(super) enum State {
     Gone,
     Deleted(EntityPath, Versions),
     /// POSTs only.
-    Lone(EntityPath, Metadata),
+    Lone(EntityPath, ObjectMetadata),
     Here(EntityPath, Box<Here>),
 }
 
 /// An object that exists.
 pub(super) struct Here {
     size: u64,
-    metadata: Metadata,
+    metadata: ObjectMetadata,
     /// What the newest POST said.
-    posted: Option<Metadata>,
+    posted: Option<ObjectMetadata>,
     first: Bytes,
     reader: Option<Box<dyn ObjectReader>>,
 }
 
-impl From<Found> for Here {
-    fn from(found: Found) -> Self {
+impl From<FoundObject> for Here {
+    fn from(found: FoundObject) -> Self {
         Self {
             posted: found.timestamps.meta.map(|_| posted(&found)),
             size: found.size,
@@ -51,9 +52,9 @@ impl From<Found> for Here {
     }
 }
 
-fn posted(found: &Found) -> Metadata {
+fn posted(found: &FoundObject) -> ObjectMetadata {
     let times = &found.timestamps;
-    let mut posted = Metadata::new().with("X-Timestamp", times.newest().internal());
+    let mut posted = ObjectMetadata::new().with("X-Timestamp", times.newest().internal());
     for (name, value) in found.posted() {
         posted.set(name, value);
     }
@@ -198,13 +199,13 @@ impl Exchange<'_> {
         self.task.local.run(reading).await
     }
 
-    async fn post(&mut self, path: &EntityPath, posted: &Metadata) -> Result<(), Fault> {
+    async fn post(&mut self, path: &EntityPath, posted: &ObjectMetadata) -> Result<(), Fault> {
         self.line(&format!("POST {}", path.quoted())).await?;
         self.headers(posted).await?;
         self.line("").await
     }
 
-    async fn headers(&mut self, metadata: &Metadata) -> Result<(), Fault> {
+    async fn headers(&mut self, metadata: &ObjectMetadata) -> Result<(), Fault> {
         for (name, value) in metadata.iter() {
             if name.eq_ignore_ascii_case("name") || name.eq_ignore_ascii_case("content-length") {
                 continue;

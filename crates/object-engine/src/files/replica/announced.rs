@@ -1,16 +1,15 @@
 //! A partition in which a little has changed: hashed first and noted afterwards, with one write.
 //!
-//! The long way (`Partition::hashes`) notes what was announced before it hashes anything, durably, and records the hashes
-//! later; that is right whatever others do meanwhile, and writes everything twice. Here the announcements are read, their
-//! suffixes hashed, and the result recorded durably in their place, under one lock.
-//! Always holds: announcements go only if the record, on stable storage, has hashes of listings that began after they were
-//! read; what was announced since is noted there as unknown; and nobody else took note of anything meanwhile. The last
-//! shows in the record's bytes: it is read before the announcements, and knew one of their suffixes, so that whoever
-//! takes note of them must have changed it.
+//! The long way (`Partition::hashes`) notes what was announced before it hashes anything, durably, and records the
+//! hashes later; that is right whatever others do meanwhile, and writes everything twice. Here the announcements are
+//! read, their suffixes hashed, and the result recorded durably in their place, under one lock.
+//! Always holds: announcements go only if the record, on stable storage, has hashes of listings that began after they
+//! were read; what was announced since is noted there as unknown; and no other process took note of anything meanwhile.
+//! The last shows in the record's bytes: it is read before the announcements, and knew one of their suffixes, so that a
+//! process that takes note of them must have changed it.
 
-use super::{HASHES, HashesRecord, LONGEST_HASHES, LONGEST_INVALIDATIONS, Partition};
+use super::{HASHES, HashesRecord, INVALIDATIONS, LONGEST_HASHES, LONGEST_INVALIDATIONS, Partition};
 use crate::error::EngineError;
-use crate::files::write::INVALIDATIONS;
 use crate::replica::{Rehash, SeenVersions, SuffixHashes};
 use crate::suffixes::Suffix;
 
@@ -44,7 +43,7 @@ impl Partition<'_> {
         }))
     }
 
-    /// ReadFailure is left to the long way, which says what it is.
+    /// A failure is left to the long way, which reports it.
     fn few_announced(&self) -> Option<(HashesRecord, Announced)> {
         let files = self.state.device.files();
         let bytes = files.read_here(&self.path.join(HASHES), LONGEST_HASHES).ok()?;

@@ -1,8 +1,8 @@
 //! Replication's view of the `files` engine: suffix hashes in `hashes.pkl`, and objects by their files' names.
 //!
-//! Whoever changes a suffix appends it to `hashes.invalid`; who asks for hashes first moves those lines
-//! into `hashes.pkl` (as "unknown"), then computes what is unknown, then writes the result if nobody
-//! else wrote in between. Where little was announced it is read, hashed and recorded in one go (`announced.rs`).
+//! Each change of a suffix appends it to `hashes.invalid`; a request for hashes first moves those lines
+//! into `hashes.pkl` (as "unknown"), then computes what is unknown, then writes the result if no other
+//! process wrote in between. Where little was announced it is read, hashed and recorded in one go (`announced.rs`).
 //! Both files are OpenStack Swift's, and its daemons may do the same meanwhile.
 //! Always holds: `hashes.invalid` is emptied only after `hashes.pkl` says as much on stable storage (computed
 //! hashes need not be there: what is on it then doubts them still, and rubbish is taken for nothing); a
@@ -12,31 +12,33 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what `hashes.pkl` says | `record.rs` |
+//! | what `hashes.pkl` says | `../hashes_record.rs` |
 //! | what was announced, if that is little | `announced.rs` |
 //! | the hash of one suffix | `suffix.rs` |
 //! | one object by its files' names; removing what others hold | `objects.rs` |
 
 mod announced;
 mod objects;
-mod record;
 mod suffix;
 
-use super::{EngineState, FilesEngine, strange, write};
+use super::announcements::{announce_suffix, set_aside};
+use super::hashes_record::HashesRecord;
+use super::layout::{HASHES, INVALIDATIONS, LOCK};
+use super::strange::{self, LOCK_WAIT};
+use super::{EngineState, FilesEngine};
 use crate::error::EngineError;
-use crate::metadata::Metadata;
-use crate::replica::{MOST_SEEN, PartitionKey, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions};
+use crate::key::PartitionKey;
+use crate::metadata::ObjectMetadata;
+use crate::replica::{MOST_SEEN, PartitionLock, Rehash, Replica, SeenVersions, SuffixHashes, Versions};
 use crate::suffixes::Suffix;
 use durable_fs::Locked;
-use record::HashesRecord;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex};
 use world::files::{Directory, Kind, own_names};
 
-const HASHES: &str = "hashes.pkl";
-/// Held by who sends or receives a whole partition.
+/// Held while a whole partition is sent or received.
 const REPLICATION_LOCK: &str = ".lock-replication";
 /// 4096 suffixes take a quarter of a mebibyte.
 const LONGEST_HASHES: u64 = 4 << 20;
@@ -136,14 +138,14 @@ impl<'a> Partition<'a> {
             return Ok(()); // everything is hashed anew
         };
         if !record.is_unknown(suffix) && self.differs(suffix, record.hash_of(suffix))? {
-            write::announce_suffix(self.state, &self.path, name)?;
+            announce_suffix(self.state, &self.path, name)?;
         }
         Ok(())
     }
 
     /// Whether any change is announced.
     fn is_announced(&self) -> Result<bool, EngineError> {
-        let invalidations = self.path.join(write::INVALIDATIONS);
+        let invalidations = self.path.join(INVALIDATIONS);
         match self.state.device.files().info_of_name(&invalidations) {
             Ok(info) => Ok(info.size > 0 || info.kind != Kind::File),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
@@ -154,10 +156,10 @@ impl<'a> Partition<'a> {
     /// What is recorded, with the announced changes, which are moved there.
     fn consolidated(&self) -> Result<Recorded, EngineError> {
         let files = self.state.device.files();
-        let invalidations = self.path.join(write::INVALIDATIONS);
+        let invalidations = self.path.join(INVALIDATIONS);
         let locked = self.lock()?;
         if strange::is_at(self.state, &invalidations) {
-            let (record, bytes) = (None, Some(self.set_announcements_aside()?));
+            let (record, bytes) = (None, Some(set_aside(self.state, self.key.policy, &self.path)?));
             return Ok(Recorded { record, bytes });
         }
         let mut recorded = self.recorded();
@@ -188,17 +190,9 @@ impl<'a> Partition<'a> {
             _ => {}
         }
         locked
-            .clear_hints(write::INVALIDATIONS)
+            .clear_hints(INVALIDATIONS)
             .map_err(|error| self.state.blame(error))?;
         Ok(recorded)
-    }
-
-    /// Moves something away that is no file and yet in the place of announcements, which have been lost there: everything is
-    /// hashed anew, as the record then says. The partition's lock is held.
-    fn set_announcements_aside(&self) -> Result<Vec<u8>, EngineError> {
-        let written = self.write(&HashesRecord::invalid())?;
-        let made = strange::make_way(self.state, &self.path.join(write::INVALIDATIONS));
-        made.map(|()| written).map_err(|error| self.state.blame(error))
     }
 
     fn recorded(&self) -> Recorded {
@@ -256,26 +250,16 @@ impl<'a> Partition<'a> {
     /// Without making it durable: were it lost, what was announced would be computed once more.
     fn write_result(&self, record: &HashesRecord) -> Result<(), EngineError> {
         debug_assert!(record.unknown().is_empty(), "doubts are written durably");
-        let bytes = record.encode(self.state.world.clock.now());
-        let temporaries = self.state.layout.temporaries(self.key.policy);
-        let written = strange::making_way(self.state, &self.path.join(HASHES), || {
-            (self.state.device).write_remaking(&self.path, HASHES, &temporaries, &bytes)
-        });
-        written.map_err(|error| self.state.blame(error))
+        record.write_undurably(self.state, self.key.policy, &self.path)
     }
 
     /// Durably.
     fn write(&self, record: &HashesRecord) -> Result<Vec<u8>, EngineError> {
-        let bytes = record.encode(self.state.world.clock.now());
-        let temporaries = self.state.layout.temporaries(self.key.policy);
-        let written = strange::making_way(self.state, &self.path.join(HASHES), || {
-            self.state.device.write_file(&self.path, HASHES, &temporaries, &bytes)
-        });
-        written.map(|()| bytes).map_err(|error| self.state.blame(error))
+        record.write(self.state, self.key.policy, &self.path)
     }
 
     fn lock(&self) -> Result<Locked, EngineError> {
-        let locked = strange::lock(self.state, &self.path, write::LOCK, write::LOCK_WAIT);
+        let locked = strange::lock(self.state, &self.path, LOCK, LOCK_WAIT);
         locked.map_err(|error| self.state.blame(error))
     }
 
@@ -290,7 +274,7 @@ impl<'a> Partition<'a> {
         Ok(self.opened(path)?.map(|(_, names)| names))
     }
 
-    /// Likewise, and the directory.
+    /// [`Partition::names`], and the directory.
     fn opened(&self, path: &Path) -> Result<Option<Opened>, EngineError> {
         let directory = match self.state.device.files().open_directory(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.state.present().map(|()| None),
@@ -310,15 +294,6 @@ impl<'a> Partition<'a> {
 /// files that were synced, and may take their announcement, which was not.
 pub(super) fn recheck(state: &EngineState, key: PartitionKey, suffix: &str) -> Result<(), EngineError> {
     Partition::new(state, key).recheck(suffix)
-}
-
-/// Has everything in a partition hashed anew, in whose place for announcements is something else, which is moved away. The
-/// partition's lock is held.
-pub(super) fn set_announcements_aside(state: &EngineState, partition: &Path) -> Result<(), EngineError> {
-    let key = state.layout.partition_at(partition);
-    key.map_or(Ok(()), |key| {
-        Partition::new(state, key).set_announcements_aside().map(drop)
-    })
 }
 
 impl Replica for FilesEngine {
@@ -343,7 +318,7 @@ impl Replica for FilesEngine {
     }
 
     fn is_changed(&self, partition: PartitionKey) -> Option<bool> {
-        let invalidations = Partition::new(&self.state, partition).path.join(write::INVALIDATIONS);
+        let invalidations = Partition::new(&self.state, partition).path.join(INVALIDATIONS);
         match self.state.device.files().info_of_name(&invalidations) {
             Ok(info) => Some(info.size > 0 || info.kind != Kind::File),
             Err(error) => (error.kind() != io::ErrorKind::NotADirectory).then_some(false),
@@ -362,11 +337,11 @@ impl Replica for FilesEngine {
         let partition = Partition::new(&self.state, partition);
         for suffix in suffixes.iter().filter(|suffix| super::layout::is_suffix(suffix)) {
             // Of no use to a partition that is not there; a standing hint needs no watching here.
-            write::announce_suffix(&self.state, &partition.path, suffix)?;
+            announce_suffix(&self.state, &partition.path, suffix)?;
         }
-        // Who brought them by other means may now remove his own.
-        let settled = self.state.device.sync_everything();
-        settled.map_err(|error| self.state.blame(error))
+        // The node that brought them by other means may now remove its own.
+        let synced = self.state.device.sync_everything();
+        synced.map_err(|error| self.state.blame(error))
     }
 
     fn lock_partition(&self, partition: PartitionKey, wait: Duration) -> Result<PartitionLock, EngineError> {
@@ -399,7 +374,7 @@ impl Replica for FilesEngine {
         Partition::new(&self.state, partition).name_of(hash)
     }
 
-    fn lone_post(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Metadata>, EngineError> {
+    fn lone_post(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<ObjectMetadata>, EngineError> {
         self.state.ready()?;
         Partition::new(&self.state, partition).lone_post(hash)
     }

@@ -3,13 +3,13 @@
 //! Always holds: a file is removed only if it was there when the object was what the caller said; what
 //! comes meanwhile stays, and with it every directory above.
 
-use super::suffix::list;
-use super::{HASHES, Partition, REPLICATION_LOCK};
+use super::{HASHES, INVALIDATIONS, LOCK, Partition, REPLICATION_LOCK};
 use crate::error::EngineError;
+use crate::files::announcements::announce;
+use crate::files::hash_directory::{ObjectFiles, is_damaged};
 use crate::files::layout::is_suffix;
-use crate::files::write::{INVALIDATIONS, LOCK};
-use crate::files::{read, strange, write, xattrs};
-use crate::metadata::Metadata;
+use crate::files::{strange, xattrs};
+use crate::metadata::ObjectMetadata;
 use crate::replica::Versions;
 use crate::rules::{CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP, Choice, FileName, choose, lone_posts};
 use std::io;
@@ -42,7 +42,7 @@ impl Partition<'_> {
             Ok(directory) => Ok(Some(directory)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // Quarantined when its suffix is hashed.
-            Err(error) if read::is_damaged(&error) => Ok(None),
+            Err(error) if is_damaged(&error) => Ok(None),
             Err(error) => Err(self.state.io("open", &self.place(hash), error)),
         }
     }
@@ -58,7 +58,7 @@ impl Partition<'_> {
                 return self.state.present().map(|()| vec![None; hashes.len()]);
             }
             // Put aside when the partition is hashed.
-            Err(error) if read::is_damaged(&error) => return Ok(vec![None; hashes.len()]),
+            Err(error) if is_damaged(&error) => return Ok(vec![None; hashes.len()]),
             Err(error) => return Err(self.state.io("open", &self.path, error)),
         };
         let below = |hash: &PathHash| {
@@ -79,8 +79,10 @@ impl Partition<'_> {
         let Some(directory) = self.there(hash, opened)? else {
             return Ok(None);
         };
-        let listed = read::object_files(&*directory);
-        let (_, files) = listed.map_err(|error| self.state.io("list", &self.place(hash), error))?;
+        let listed = ObjectFiles::list(&*directory);
+        let files = listed
+            .map_err(|error| self.state.io("list", &self.place(hash), error))?
+            .files;
         Ok(of(&files, &choose(&files)))
     }
 
@@ -104,16 +106,17 @@ impl Partition<'_> {
     }
 
     /// What POSTs say whose body is not here.
-    pub(super) fn lone_post(&self, hash: PathHash) -> Result<Option<Metadata>, EngineError> {
+    pub(super) fn lone_post(&self, hash: PathHash) -> Result<Option<ObjectMetadata>, EngineError> {
         let Some(directory) = self.open(hash)? else {
             return Ok(None);
         };
         let path = self.place(hash);
-        let (names, files) = read::object_files(&*directory).map_err(|error| self.state.io("list", &path, error))?;
+        let listed = ObjectFiles::list(&*directory).map_err(|error| self.state.io("list", &path, error))?;
+        let ObjectFiles { names, files, .. } = listed;
         let (Some(meta), typed) = lone_posts(&files) else {
             return Ok(None);
         };
-        let Some(mut said) = self.metadata_of(&*directory, &names[meta], hash)? else {
+        let Some(mut posted) = self.metadata_of(&*directory, &names[meta], hash)? else {
             return Ok(None);
         };
         if let Some(typed) = typed {
@@ -122,11 +125,11 @@ impl Partition<'_> {
             };
             for name in [CONTENT_TYPE, CONTENT_TYPE_TIMESTAMP] {
                 if let Some(value) = typed.get(name) {
-                    said.set(name, value);
+                    posted.set(name, value);
                 }
             }
         }
-        Ok(Some(said))
+        Ok(Some(posted))
     }
 
     /// `None` when the file has gone, or is not to be trusted and has gone with the object.
@@ -135,7 +138,7 @@ impl Partition<'_> {
         directory: &dyn Directory,
         name: &str,
         hash: PathHash,
-    ) -> Result<Option<Metadata>, EngineError> {
+    ) -> Result<Option<ObjectMetadata>, EngineError> {
         let path = self.place(hash);
         let file = match directory.open(name) {
             // Something newer came: for the caller it is no longer what it was.
@@ -147,7 +150,7 @@ impl Partition<'_> {
         };
         match xattrs::read(&*file) {
             Ok(metadata) => Ok(Some(metadata)),
-            Err(xattrs::ReadError::Bad(why)) => self.distrust(&path, hash, &why).map(|()| None),
+            Err(xattrs::ReadError::Bad(why)) => self.distrust(&path, hash, &why.to_string()).map(|()| None),
             Err(xattrs::ReadError::Io(error)) => Err(self.state.io("read the metadata of", &path, error)),
         }
     }
@@ -157,7 +160,8 @@ impl Partition<'_> {
             return Ok(None);
         };
         let path = self.place(hash);
-        let (names, files) = read::object_files(&*directory).map_err(|error| self.state.io("list", &path, error))?;
+        let listed = ObjectFiles::list(&*directory).map_err(|error| self.state.io("list", &path, error))?;
+        let ObjectFiles { names, files, .. } = listed;
         let choice = choose(&files);
         let Some(at) = choice.data.or(choice.tombstone) else {
             return Ok(None);
@@ -171,11 +175,11 @@ impl Partition<'_> {
             return Ok(true);
         };
         let path = self.place(hash);
-        let listed = list(&*directory).map_err(|error| self.state.io("list", &path, error))?;
+        let listed = ObjectFiles::list(&*directory).map_err(|error| self.state.io("list", &path, error))?;
         if Versions::of_whatever(&listed.files, &choose(&listed.files)).as_ref() != Some(versions) {
             return Ok(false);
         }
-        write::announce(self.state, &path)?;
+        announce(self.state, &path)?;
         for name in &listed.names {
             match directory.remove(name) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

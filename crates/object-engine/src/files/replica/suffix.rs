@@ -5,16 +5,17 @@
 //! alone, with one line; a file in a directory's place is quarantined.
 
 use super::Partition;
-use crate::engine::ObjectKey;
 use crate::error::EngineError;
-use crate::files::write::{clean, quarantine};
+use crate::files::hash_directory::{ObjectFiles, horizon, is_damaged};
+use crate::files::quarantine::quarantine;
+use crate::key::ObjectKey;
 use crate::replica::Versions;
-use crate::rules::{FileName, choose, reclaimable};
+use crate::rules::{choose, reclaimable};
 use crate::suffixes::{Suffix, SuffixHash};
 use md5::{Digest, Md5};
 use std::io;
 use std::path::Path;
-use vocabulary::{PathHash, Timestamp};
+use vocabulary::PathHash;
 use world::files::Directory;
 
 /// A suffix that was hashed.
@@ -74,8 +75,7 @@ impl Partition<'_> {
             return Ok(known.is_some());
         };
         names.sort_unstable();
-        let now = self.state.world.clock.now().seconds();
-        let horizon = Timestamp::from_seconds(now.saturating_sub(self.state.config.reclaim_age.as_secs()));
+        let horizon = horizon(self.state);
         let (mut digest, mut occupied) = (Md5::new(), false);
         for name in names {
             let place = path.join(&name);
@@ -89,12 +89,12 @@ impl Partition<'_> {
                     continue;
                 }
             };
-            let listed = list(&*object).map_err(|error| self.state.io("list", &place, error))?;
+            let listed = ObjectFiles::list(&*object).map_err(|error| self.state.io("list", &place, error))?;
             let choice = choose(&listed.files);
             if !reclaimable(&listed.files, &choice, horizon).is_empty() {
                 return Ok(true);
             }
-            occupied |= !listed.files.is_empty() || listed.strangers > 0;
+            occupied |= !listed.files.is_empty() || !listed.others.is_empty();
             if let Some(versions) = Versions::of(&listed.files, &choice) {
                 versions.digest(&mut digest);
             }
@@ -107,21 +107,20 @@ impl Partition<'_> {
         let directory = match suffix.open_directory(Path::new(path.file_name().unwrap_or_default())) {
             Ok(directory) => directory,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SuffixPlace::Nothing),
-            Err(error) if crate::files::read::is_damaged(&error) => return self.replaced(path, hash, &error),
+            Err(error) if is_damaged(&error) => return self.replaced(path, hash, &error),
             Err(error) => return Err(self.state.io("open", path, error)),
         };
-        let listed = match list(&*directory) {
+        let mut listed = match ObjectFiles::list(&*directory) {
             Ok(listed) => listed,
-            Err(error) if crate::files::read::is_damaged(&error) => return self.replaced(path, hash, &error),
+            Err(error) if is_damaged(&error) => return self.replaced(path, hash, &error),
             Err(error) => return Err(self.state.io("list", path, error)),
         };
-        let (mut names, mut files, strangers) = (listed.names, listed.files, listed.strangers);
-        let cleaned = clean(self.state, path, &*directory, &mut names, &mut files);
+        let cleaned = listed.clean(self.state, path, &*directory);
         let choice = cleaned.map_err(|error| self.state.io("remove obsolete files from", path, error))?;
-        if names.is_empty() && strangers == 0 && self.is_gone(path)? {
+        if listed.names.is_empty() && listed.others.is_empty() && self.is_gone(path)? {
             return Ok(SuffixPlace::Nothing);
         }
-        Ok(SuffixPlace::Files(Versions::of_whatever(&files, &choice)))
+        Ok(SuffixPlace::Files(Versions::of_whatever(&listed.files, &choice)))
     }
 
     /// Removes a directory unless there is something in it after all; whether it is gone.
@@ -149,30 +148,4 @@ impl Partition<'_> {
         };
         quarantine(self.state, &key, path, why).map(drop)
     }
-}
-
-/// What is in an object's directory.
-pub(super) struct ListedSuffix {
-    /// Files that are understood, as they are spelled.
-    pub(super) names: Vec<String>,
-    /// The same, understood.
-    pub(super) files: Vec<FileName>,
-    /// How many others there are.
-    pub(super) strangers: usize,
-}
-
-pub(super) fn list(directory: &dyn Directory) -> io::Result<ListedSuffix> {
-    let mut listed = ListedSuffix {
-        names: vec![],
-        files: vec![],
-        strangers: 0,
-    };
-    directory.list(&mut |name| match name.to_str().map(|name| (name, name.parse())) {
-        Some((name, Ok(file))) => {
-            listed.names.push(name.to_owned());
-            listed.files.push(file);
-        }
-        _ => listed.strangers += 1,
-    })?;
-    Ok(listed)
 }

@@ -5,10 +5,14 @@
 //! neither of the two and count.
 //! Always holds: any bytes are read or refused.
 
-use crate::suffixes::{Hashes, Suffix, SuffixHash, write_entry};
+use super::layout::HASHES;
+use super::{EngineState, strange};
+use crate::error::EngineError;
+use crate::suffixes::{Hashes, HashesError, Suffix, SuffixHash, write_entry};
 use pickle::{DictWriter, Flat, PickleLimits, Value, loads_flat};
 use std::collections::BTreeMap;
-use vocabulary::Timestamp;
+use std::path::Path;
+use vocabulary::{PolicyIndex, Timestamp};
 
 const VALID: &str = "valid";
 const UPDATED: &str = "updated";
@@ -30,6 +34,36 @@ impl Default for HashesRecord {
 }
 
 impl HashesRecord {
+    /// Writes it durably in a partition; the bytes that are there now.
+    pub(super) fn write(
+        &self,
+        state: &EngineState,
+        policy: PolicyIndex,
+        partition: &Path,
+    ) -> Result<Vec<u8>, EngineError> {
+        let bytes = self.encode(state.world.clock.now());
+        let temporaries = state.layout.temporaries(policy);
+        let written = strange::making_way(state, &partition.join(HASHES), || {
+            state.device.write_file(partition, HASHES, &temporaries, &bytes)
+        });
+        written.map(|()| bytes).map_err(|error| state.blame(error))
+    }
+
+    /// [`HashesRecord::write`] without making it durable: after a loss of power there may be an earlier record.
+    pub(super) fn write_undurably(
+        &self,
+        state: &EngineState,
+        policy: PolicyIndex,
+        partition: &Path,
+    ) -> Result<(), EngineError> {
+        let bytes = self.encode(state.world.clock.now());
+        let temporaries = state.layout.temporaries(policy);
+        let written = strange::making_way(state, &partition.join(HASHES), || {
+            state.device.write_remaking(partition, HASHES, &temporaries, &bytes)
+        });
+        written.map_err(|error| state.blame(error))
+    }
+
     /// One that says nothing but that.
     pub(super) fn invalid() -> Self {
         Self {
@@ -38,18 +72,18 @@ impl HashesRecord {
         }
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, HashesError> {
         if let Some(entries) = loads_flat(bytes) {
             return Self::of(entries.into_iter().map(|(name, value)| match value {
                 Flat::Text(hash) => Ok((name, false, SuffixHash::parse(hash))),
                 other => Ok((name, other == Flat::Bool(true), None)),
             }));
         }
-        let value = pickle::loads(bytes, &PickleLimits::default()).map_err(|error| error.to_string())?;
-        let entries = value.entries().ok_or("it is not a dictionary")?;
+        let value = pickle::loads(bytes, &PickleLimits::default())?;
+        let entries = value.entries().ok_or(HashesError::NoDictionary)?;
         Self::of(entries.iter().map(|(name, value)| {
             let Value::Str(name) = name else {
-                return Err(format!("{name:?} is no suffix"));
+                return Err(HashesError::NoSuffix(format!("{name:?}")));
             };
             let is_true = value.int().is_some_and(|yes| yes != 0);
             Ok((name.as_str(), is_true, value.text().and_then(SuffixHash::parse)))
@@ -58,8 +92,8 @@ impl HashesRecord {
 
     /// Of entries, each with whether it is true, and the hash that it is; a hash that is none has to be computed again.
     fn of<'a>(
-        entries: impl Iterator<Item = Result<(&'a str, bool, Option<SuffixHash>), String>>,
-    ) -> Result<Self, String> {
+        entries: impl Iterator<Item = Result<(&'a str, bool, Option<SuffixHash>), HashesError>>,
+    ) -> Result<Self, HashesError> {
         let (mut valid, mut suffixes) = (true, vec![]);
         for entry in entries {
             let (name, is_true, hash) = entry?;
@@ -67,7 +101,7 @@ impl HashesRecord {
                 Some(suffix) => suffixes.push((suffix, hash)),
                 None if name == VALID => valid = is_true,
                 None if name == UPDATED => {}
-                None => return Err(format!("{name:?} is no suffix")),
+                None => return Err(HashesError::NoSuffix(format!("{name:?}"))),
             }
         }
         let suffixes = suffixes.into_iter().collect();
@@ -190,7 +224,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..90, byte: u8) {
+        fn any_bytes_are_read_or_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            at in 0_usize..90,
+            byte: u8,
+        ) {
             let _ = HashesRecord::decode(&bytes);
             let mut spoilt = WRITTEN.to_vec();
             let at = at % spoilt.len();
