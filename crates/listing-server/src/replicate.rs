@@ -20,7 +20,7 @@ use bytes::BytesMut;
 use http::StatusCode;
 use listing_engine::wire::{Numbered, Summary, ascii};
 use listing_engine::{
-    Arriving, Broker, Direction, Error, Info, Kind, Location, Settling, ShardRange, SyncPoint, adopt,
+    Arriving, Broker, CopyIdentity, Direction, Error, Info, Kind, Location, ShardRange, SyncPoint, adopt,
 };
 use peer::message::ReplicateDatabase;
 use peer::message::header_names::X_MARTLET_TAKES;
@@ -255,9 +255,9 @@ impl ReplicaJob<'_> {
 
     fn complete_rsync(&self, args: &[Value]) -> Result<Response, Refusal> {
         let (name, unique) = (text(args, 0)?, self.state.unique());
-        let settling = Settling { name, unique: &unique };
+        let identity = CopyIdentity { name, unique: &unique };
         let file = args.get(1).and_then(Value::as_str);
-        let adopted = adopt(&self.location, file, settling, |info| self.belongs(info));
+        let adopted = adopt(&self.location, file, identity, |info| self.belongs(info));
         adopted.map_err(|error| self.refuse(&error))?;
         self.keep_sync_link(&*self.open()?);
         Ok(page(StatusCode::NO_CONTENT))
@@ -266,8 +266,8 @@ impl ReplicaJob<'_> {
     fn rsync_then_merge(&self, args: &[Value]) -> Result<Response, Refusal> {
         let (name, unique) = (text(args, 0)?, self.state.unique());
         let broker = self.open()?;
-        let settling = Settling { name, unique: &unique };
-        let replaced = broker.replace_with(settling, |info| self.belongs(info));
+        let identity = CopyIdentity { name, unique: &unique };
+        let replaced = broker.replace_with(identity, |info| self.belongs(info));
         replaced.map_err(|error| self.refuse(&error))?;
         self.keep_sync_link(&broker);
         Ok(page(StatusCode::NO_CONTENT))
@@ -304,8 +304,8 @@ async fn take_database(
         check_room(device)?;
         let location = place.location(&server, device)?;
         let (name, unique) = (name.as_str(), server.unique());
-        let settling = Settling { name, unique: &unique };
-        Arriving::begin(&location, settling).map_err(|error| refusal_of(&error, device.name()))
+        let identity = CopyIdentity { name, unique: &unique };
+        Arriving::begin(&location, identity).map_err(|error| refusal_of(&error, device.name()))
     };
     let mut arriving = state.run_on(&name_of_device, begin).await?;
     loop {

@@ -9,6 +9,7 @@ use peer::Peers;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use storage_shell::{Lane, Refusal};
+use tokio::sync::oneshot;
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
 
@@ -76,6 +77,12 @@ impl ListingServerState {
             n & 0xffff_ffff_ffff
         )
     }
+}
+
+/// Waits until rows that were queued for a database on `device` are durable.
+pub(crate) async fn until_stored(stored: oneshot::Receiver<Result<(), Error>>, device: &str) -> Result<(), Refusal> {
+    let stored = stored.await.map_err(|_| Refusal::internal())?;
+    stored.map_err(|error| refusal_of(&error, device))
 }
 
 /// A job on the database that a request is about, on a worker of its device.

@@ -1,4 +1,4 @@
-//! What no comparison with OpenStack shows: accounts being told, devices that go, rows in a crowd.
+//! What no comparison with OpenStack shows: reports to accounts, devices that go, rows in a crowd.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is test code")]
 
@@ -28,7 +28,7 @@ fn row(path: &str, at: u64) -> Asked {
         .with("X-Etag", "d41d8cd98f00b204e9800998ecf8427e")
 }
 
-fn told(asked: Asked, hosts: &str, devices: &str) -> Asked {
+fn reporting_to(asked: Asked, hosts: &str, devices: &str) -> Asked {
     asked
         .with("X-Account-Host", hosts)
         .with("X-Account-Device", devices)
@@ -50,11 +50,11 @@ fn connected() -> Both {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_account_hears_of_its_containers() {
     let both = connected();
-    let create = told(container("PUT", "/sda1/0/a/c", 1), "127.0.0.1:6202", "sda1");
+    let create = reporting_to(container("PUT", "/sda1/0/a/c", 1), "127.0.0.1:6202", "sda1");
     assert_eq!(status(&both, &create).await, 404, "there is no account yet");
     let account = Asked::new("account", "PUT", "/sda1/0/a").with("X-Timestamp", &t(1));
     assert_eq!(status(&both, &account).await, 201);
-    let again = told(container("PUT", "/sda1/0/a/c", 2), "127.0.0.1:6202", "sda1");
+    let again = reporting_to(container("PUT", "/sda1/0/a/c", 2), "127.0.0.1:6202", "sda1");
     assert_eq!(
         status(&both, &again).await,
         202,
@@ -63,7 +63,7 @@ async fn the_account_hears_of_its_containers() {
     let list = Asked::new("account", "GET", "/sda1/0/a?format=json");
     let listed = ask(&both, &list).await["body"].as_str().unwrap().to_owned();
     assert!(listed.contains("\"name\": \"c\", \"count\": 0"), "{listed}");
-    let delete = told(container("DELETE", "/sda1/0/a/c", 3), "127.0.0.1:6202", "sda1");
+    let delete = reporting_to(container("DELETE", "/sda1/0/a/c", 3), "127.0.0.1:6202", "sda1");
     assert_eq!(status(&both, &delete).await, 204);
     assert_eq!(ask(&both, &list).await["body"], "[]");
 }
@@ -71,7 +71,7 @@ async fn the_account_hears_of_its_containers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_server_that_is_away_costs_nothing_but_the_news() {
     let both = connected();
-    let create = told(
+    let create = reporting_to(
         container("PUT", "/sda1/0/a/c", 1),
         "127.0.0.1:1,127.0.0.1:6202",
         "sda1,sda1",
@@ -254,15 +254,15 @@ async fn less_than_nothing_in_a_container_is_nothing_to_the_account() {
     let both = Both::new();
     let account = Asked::new("account", "PUT", "/sda1/0/a").with("X-Timestamp", &t(1));
     assert_eq!(status(&both, &account).await, 201);
-    let said = |count: &str| {
+    let report = |count: &str| {
         Asked::new("account", "PUT", "/sda1/0/a/c")
             .with("X-Put-Timestamp", &t(2))
             .with("X-Delete-Timestamp", "0")
             .with("X-Object-Count", count)
             .with("X-Bytes-Used", "-70")
     };
-    assert_eq!(status(&both, &said("-3")).await, 201);
-    assert_eq!(status(&both, &said("some")).await, 400);
+    assert_eq!(status(&both, &report("-3")).await, 201);
+    assert_eq!(status(&both, &report("some")).await, 400);
     let list = ask(&both, &Asked::new("account", "GET", "/sda1/0/a?format=json")).await;
     let listed = list["body"].as_str().unwrap();
     assert!(
