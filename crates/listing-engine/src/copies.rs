@@ -10,7 +10,7 @@
 
 use crate::connection::Database;
 use crate::error::{DatabaseFailure, WorkError};
-use crate::files::{Disk, Lock};
+use crate::files::{Disk, Lock, SYNC_STEP};
 use crate::replication::{max_row, rows_since};
 use crate::row::spell;
 use crate::sync_points::{self, Direction, SyncPoint};
@@ -66,9 +66,6 @@ pub struct Arriving {
     _alive: Lock,
 }
 
-/// A copy that arrives is synced whenever so many bytes came: a slow drive is not to write all of it in one step.
-const SYNC_EVERY: u64 = 16 << 20;
-
 impl Arriving {
     /// Begins a file that will be called `identity.name` in the `tmp` of the device of `location`.
     pub fn begin(location: &Location, identity: CopyIdentity<'_>) -> Result<Self, Error> {
@@ -93,7 +90,7 @@ impl Arriving {
         let done = self.file.write_all_at(bytes, self.written);
         self.written += bytes.len() as u64;
         done.map_err(|error| Error::io("write", &self.path, error))?;
-        if self.written - self.synced < SYNC_EVERY {
+        if self.written - self.synced < SYNC_STEP {
             return Ok(());
         }
         self.synced = self.written;
@@ -126,6 +123,7 @@ pub fn adopt(
     }
     let claimed = Claimed::of(location, identity)?;
     Copy::open(location, &claimed.path, belongs)?.take_identity(location, identity)?;
+    location.disk().write_back(&claimed.path)?;
     let _lock = location.locked_home()?;
     if location.disk().exists(&target) {
         return Err(Error::AlreadyExists { path: target });
@@ -192,6 +190,8 @@ impl Broker {
             point = last.id;
             copy.absorb(rows)?;
         }
+        // Before the locks: what is left to sync under them is what changes from now on.
+        location.disk().write_back(&claimed.path)?;
         let plain = location.db_file();
         self.alone(|database| {
             if database.path() != plain {

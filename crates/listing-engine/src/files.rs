@@ -22,6 +22,8 @@ use world::real_files::RealFiles;
 
 /// How long a lock is waited for, as OpenStack does.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// A database that arrives is written to the drive in steps of so many bytes: a slow drive is not to take all of it in one.
+pub(crate) const SYNC_STEP: u64 = 16 << 20;
 /// The most bytes of a file that is read whole; pending files are kept far below it.
 const LARGEST: u64 = 1 << 30;
 
@@ -204,6 +206,25 @@ impl Disk {
         self.check_writable()?;
         let opened = self.files.open(path, Purpose::Append);
         opened.map_err(|error| Error::io("create", path, error))
+    }
+
+    /// Has the system begin to write a long file to the drive, step by step, so that its sync has little left to do:
+    /// between the steps others get their turn at the drive, and its health sees that something is done. Makes nothing
+    /// durable by itself.
+    pub(crate) fn write_back(&self, path: &Path) -> Result<(), Error> {
+        let fail = |error| Error::io("write back", path, error);
+        let file = self.files.open(path, Purpose::Read).map_err(fail)?;
+        let size = file.info().map_err(fail)?.size;
+        if size <= SYNC_STEP {
+            return Ok(());
+        }
+        for from in (0..size).step_by(SYNC_STEP as usize) {
+            self.check_writable()?;
+            // Linux writes what is not on the drive yet before it may forget it, and lets syncs of others go first.
+            file.forget_cached(from, SYNC_STEP.min(size - from)).map_err(fail)?;
+            self.health.iter().for_each(|health| health.progressed());
+        }
+        Ok(())
     }
 
     /// Syncs what was written so far of a file that is not in use yet, so that the last sync is not all of it.
