@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
 
-/// How long a body may take, or a piece of a database: as long as OpenStack's servers wait for bytes
-/// (`client_timeout`).
+/// How long rows may take to come, or a database or its changes to show their rate: as long as OpenStack's servers wait
+/// for bytes (`client_timeout`).
 pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What all verbs use.

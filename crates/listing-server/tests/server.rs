@@ -4,14 +4,19 @@
 
 mod support;
 
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Method};
 use listing_server::{Kind, ListingServer, ListingServerOptions, Reserve};
-use peer::Peers;
+use peer::message::header_names::X_MARTLET_DATABASE;
+use peer::{Address, Body, Peers, RawCall, Service};
 use serde_json::json;
 use std::fs;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use support::{Asked, Both, ask, options};
-use world::World;
+use vocabulary::Timestamp;
+use world::{BoxFuture, Clock, World};
 
 fn t(n: u64) -> String {
     format!("{:010}.00000", 1_700_000_000 + n)
@@ -246,6 +251,72 @@ async fn an_odd_row_of_a_peer_keeps_no_other_from_coming() {
     assert_eq!(list["body"], "first\nlast\nodd-5\nodd-6\nodd-7\n");
     merge.body = json!(["merge_items", [{"name": "no row at all"}], "other"]).to_string();
     assert_eq!(status(&both, &merge).await, 500);
+}
+
+/// Tokio's time, which stands still while there is work.
+struct TokioClock(tokio::time::Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(1_700_000_000)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
+
+/// What a replicator sends may take long while it keeps a rate, and only then.
+#[tokio::test(start_paused = true)]
+async fn a_replicator_has_as_much_time_as_its_rate_is_worth() {
+    let mut both = Both::new();
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 201);
+    let database = walk(&both.devices.path().join("sda1/containers"));
+    let hash = database.file_stem().unwrap().to_str().unwrap().to_owned();
+    let mut options = options(both.devices.path());
+    options.min_transfer_rate = 1_000;
+    let world = World {
+        clock: Arc::new(TokioClock(tokio::time::Instant::now())),
+        ..World::real()
+    };
+    both.container = ListingServer::new(world, Kind::Container, options).unwrap();
+    let rows = format!("[\"merge_items\", [], \"other\"{}]", " ".repeat(300_000));
+    let database = "x".repeat(2 << 20);
+    for (name, body, rate, expected) in [
+        (None, &rows, 1_100, 202),
+        (None, &rows, 900, 408),
+        (Some("a-copy"), &database, 1_100, 201),
+        (Some("a-copy"), &database, 900, 408),
+    ] {
+        let mut headers = HeaderMap::new();
+        if let Some(name) = name {
+            headers.insert(X_MARTLET_DATABASE, HeaderValue::from_static(name));
+        }
+        let second = move |body: Bytes| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            (!body.is_empty()).then(|| {
+                (
+                    Ok(body.slice(..rate.min(body.len()))),
+                    body.slice(rate.min(body.len())..),
+                )
+            })
+        };
+        let method = Method::from_bytes(b"REPLICATE").unwrap();
+        let call = RawCall {
+            address: Address::parse(&method, &format!("/sda1/0/{hash}")).unwrap(),
+            method,
+            query: String::new(),
+            headers,
+            body: Body::stream(stream::unfold(Bytes::from(body.clone()), second), None),
+            interim: None,
+        };
+        let answer = both.container.call(call.into()).await;
+        assert_eq!(answer.status().as_u16(), expected, "{name:?} at {rate} bytes a second");
+    }
 }
 
 /// OpenStack's containers can come to a count below zero, and tell their account so.
