@@ -22,7 +22,8 @@ use world::real_files::RealFiles;
 
 /// How long a lock is waited for, as OpenStack does.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
-/// A database that arrives is written to the drive in steps of so many bytes: a slow drive is not to take all of it in one.
+/// A database that arrives is written to the drive in steps of so many bytes: a slow drive is not to take all of it in
+/// one.
 pub(crate) const SYNC_STEP: u64 = 16 << 20;
 /// The most bytes of a file that is read whole; pending files are kept far below it.
 const LARGEST: u64 = 1 << 30;

@@ -10,8 +10,8 @@
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
 //! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
 //! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it.
-//! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); a name in it leads to no file outside `tmp`; a
-//! database of another account or container is not taken in.
+//! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); a name in it leads
+//! to no file outside `tmp`; a database of another account or container is not taken in.
 
 use crate::devices::{ListingDevice, check_room};
 use crate::refusal::refusal_of;

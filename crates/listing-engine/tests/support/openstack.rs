@@ -1,7 +1,7 @@
 //! A Python that runs OpenStack Swift's code and answers line by line, and the dice that choose what it is asked.
 //!
-//! Needs a Python with `swift` installed, named by `MARTLET_ORACLE_PYTHON`; without it tests say so and pass. Random cases
-//! come from a seed that is printed on failure (`MARTLET_SEED` repeats it).
+//! Needs a Python with `swift` installed, named by `MARTLET_ORACLE_PYTHON`; without it tests say so and pass. Random
+//! cases come from a seed that is printed on failure (`MARTLET_SEED` repeats it).
 
 use serde_json::Value;
 use std::ffi::OsStr;
