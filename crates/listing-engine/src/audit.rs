@@ -1,13 +1,13 @@
-//! Looking for damage in a database that nobody has stumbled over yet.
+//! Looking for damage in a database before a request meets it.
 //!
 //! Always holds: a database whose pages do not hang together is quarantined like one that fails in use;
 //! counters that contradict each other are reported and left, for replication compares rows, not them.
 //! Deliberately absent: comparing the counters with the rows, which would read all of them.
 
-use crate::connection::DatabaseFailure;
+use crate::error::DatabaseFailure;
 use crate::{Broker, Error, Info, Kind};
 
-/// While SQLite checks a file nobody else can write to it: larger ones are only asked for their figures.
+/// While SQLite checks a file no other connection can write to it: larger ones are only asked for their figures.
 const LARGEST_CHECKED: u64 = 128 << 20;
 
 /// What an audit found.
@@ -44,11 +44,11 @@ impl Broker {
             if size > LARGEST_CHECKED {
                 return Ok(());
             }
-            let said: String =
+            let found: String =
                 database.read_long("check", |c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
-            match said.as_str() {
+            match found.as_str() {
                 "ok" => Ok(()),
-                _ => Err(DatabaseFailure::Damaged(said)),
+                _ => Err(DatabaseFailure::Damaged(found)),
             }
         })
     }
@@ -71,7 +71,8 @@ impl Broker {
         match pairs.into_iter().find(|(_, total, sum)| total != sum) {
             None => Ok(Audit::Sound(Box::new(info))),
             Some((what, total, sum)) => Ok(Audit::Contradicts(format!(
-                "The total {what} for the account {} ({total}) does not match the sum of {what} across policies ({sum})",
+                "The total {what} for the account {} ({total}) does not match the sum of {what} \
+                 across policies ({sum})",
                 info.account
             ))),
         }

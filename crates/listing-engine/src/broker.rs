@@ -2,14 +2,15 @@
 //!
 //! A row's way: [`Broker::commit_batch`] or [`Broker::enqueue`] → group commit (`queue.rs`) →
 //! appended to the pending file with one sync for the whole batch → acknowledged → merged into the
-//! tables when the pending file is full or somebody reads.
+//! tables when the pending file is full or before a read.
 //!
 //! Always holds: the pending file is only touched under the directory lock that OpenStack takes;
 //! lock order is pending, then database. A handle outlives its file: when the file has been
 //! replaced the new one is opened, when it is gone callers get [`Error::NotFound`].
 
-use crate::connection::{Database, DatabaseFailure, Schemas};
+use crate::connection::{Database, Schemas};
 use crate::create::{self, NewDatabase};
+use crate::error::DatabaseFailure;
 use crate::queue::RowQueue;
 use crate::row::ContainerRow;
 use crate::{Error, Location, Row, absorb, pending};
@@ -99,7 +100,7 @@ impl Broker {
         }
     }
 
-    /// Queues rows; `done` is told once they are durable. `true` asks the caller to have
+    /// Queues rows; `done` is called once they are durable. `true` asks the caller to have
     /// [`Self::flush`] run by some thread that may block.
     pub fn enqueue(&self, rows: Vec<Row>, done: impl FnOnce(Result<(), Error>) + Send + 'static) -> bool {
         self.queue.push(rows, Box::new(done))
@@ -169,7 +170,7 @@ impl Broker {
     }
 
     /// Makes every acknowledged row visible in the tables.
-    pub fn settle(&self) -> Result<(), Error> {
+    pub fn merge_pending(&self) -> Result<(), Error> {
         if self.location.disk().length(&self.location.pending_file())? == 0 {
             return Ok(());
         }
@@ -204,11 +205,11 @@ impl Broker {
     }
 
     /// Like [`Self::with`], after making every acknowledged row visible.
-    pub(crate) fn with_settled<T>(
+    pub(crate) fn with_merged<T>(
         &self,
         work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>,
     ) -> Result<T, Error> {
-        self.settle()?;
+        self.merge_pending()?;
         self.with(work)
     }
 

@@ -1,5 +1,5 @@
-//! The columns of rows, read as what they ought to be: SQLite keeps whatever it is given, and OpenStack's brokers give it
-//! what somebody told them.
+//! The columns of rows, read as what they ought to be: SQLite keeps whatever it is given, and OpenStack's brokers pass
+//! on what requests said.
 //!
 //! Always holds: what a column holds is no reason to read no other row.
 

@@ -10,11 +10,12 @@
 //! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and committed whole.
 
 use crate::deadline::{Deadline, Patience, WorkLimits};
-use crate::error::{Error, damage, is_failed_sync, is_failed_write};
+use crate::error::{DatabaseFailure, Error, WorkError, damage, is_failed_sync, is_failed_write};
 use crate::files::{Disk, FileIdentity};
 use crate::image::Image;
 use crate::known_schemas::{self, SchemaStanding};
-use crate::{Kind, Location, chexor, migrate};
+use crate::migrate::{self, Migration};
+use crate::{Kind, Location, chexor};
 use durable_fs::Health;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -99,7 +100,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens a file that nobody else uses, and that is worth nothing until it is synced and named: without
+    /// Opens a file that no other process uses, and that is worth nothing until it is synced and named: without
     /// journal and syncs.
     pub(crate) fn open_unshared(disk: &Disk, kind: Kind, path: &Path) -> Result<Self, DatabaseFailure> {
         let mut database = Self::open_file(disk, path.to_owned(), false)?;
@@ -118,7 +119,16 @@ impl Database {
                 SchemaStanding::Foreign(reason) => return Err(DatabaseFailure::Damaged(reason)),
             }
         }
-        migrate::to_current(kind, self)
+        match self.read("examine the schema of", |c| migrate::to_current(kind, c))? {
+            Migration::Lacks(tables) => Err(DatabaseFailure::Damaged(format!("unexpected schema: {tables} missing"))),
+            Migration::Steps(steps) if steps.is_empty() => Ok(()),
+            Migration::Steps(steps) => {
+                tracing::info!(path = %self.path.display(), "migrating a database of an older release");
+                self.write_long("migrate", |transaction| {
+                    steps.iter().try_for_each(|sql| transaction.execute_batch(sql))
+                })
+            }
+        }
     }
 
     fn open_file(disk: &Disk, path: PathBuf, synced: bool) -> Result<Self, DatabaseFailure> {
@@ -153,8 +163,8 @@ impl Database {
         &self.path
     }
 
-    /// Whether the name still leads to the file that is open, and it can be written: what was opened while its drive was
-    /// read-only stays so in SQLite's eyes, however well the drive is again.
+    /// Whether the name still leads to the file that is open, and it can be written: what was opened while its drive
+    /// was read-only stays so in SQLite's eyes, however well the drive is again.
     pub(crate) fn is_current(&self) -> bool {
         let writable = self.connection.is_readonly(rusqlite::MAIN_DB).is_ok_and(|only| !only);
         writable
@@ -217,28 +227,28 @@ impl Database {
     }
 
     /// Runs `work` as one durable transaction.
-    pub(crate) fn write<T>(
+    pub(crate) fn write<T, E: Into<WorkError>>(
         &mut self,
         doing: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, DatabaseFailure> {
         self.write_within(Patience::Request, doing, work)
     }
 
     /// The same for work that takes its time.
-    pub(crate) fn write_long<T>(
+    pub(crate) fn write_long<T, E: Into<WorkError>>(
         &mut self,
         doing: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, DatabaseFailure> {
         self.write_within(Patience::Job, doing, work)
     }
 
-    fn write_within<T>(
+    fn write_within<T, E: Into<WorkError>>(
         &mut self,
         patience: Patience,
         doing: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, DatabaseFailure> {
         self.deadline.begin(patience);
         self.disk.check_writable()?;
@@ -249,22 +259,25 @@ impl Database {
             disk.make_empty(&self.journal)?;
             self.has_journal = true;
         }
-        let attempt = |connection: &mut Connection| {
+        let attempt = |connection: &mut Connection| -> Result<_, WorkError> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            // Whoever held the file before may have put another in its place: what is written to this
-            // one now would be lost.
+            // A process that held the file before may have put another in its place: what is written to
+            // this one now would be lost.
             if !is_named() {
                 return Ok(None);
             }
-            let value = work(&transaction)?;
+            let value = work(&transaction).map_err(Into::into)?;
             transaction.commit()?;
             Ok(Some(value))
         };
-        let done = attempt(&mut self.connection).map_err(|error| {
-            if is_failed_write(&error) && !is_failed_sync(&error) {
-                disk.suspect();
+        let done = attempt(&mut self.connection).map_err(|error| match error {
+            WorkError::Other(error) => DatabaseFailure::Error(error),
+            WorkError::Sqlite(error) => {
+                if is_failed_write(&error) && !is_failed_sync(&error) {
+                    disk.suspect();
+                }
+                failure(disk, doing, path, error)
             }
-            failure(disk, doing, path, error)
         })?;
         // What `work` has put in this one's place stays as it is.
         if let Some(image) = self.image.as_mut().filter(|_| is_named()) {
@@ -274,26 +287,26 @@ impl Database {
     }
 }
 
-/// Makes the file `staged`, which exists and is empty, a database in one transaction; not durable, for nothing else knows
-/// the file yet, and it is synced before anything does.
+/// Makes the file `staged`, which exists and is empty, a database in one transaction; not durable, for nothing else
+/// knows the file yet, and it is synced before anything does.
 pub(crate) fn fill(
     disk: &Disk,
     staged: &Path,
     work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
 ) -> Result<(), Error> {
-    let trouble = |error| Error::sqlite("create", staged, error);
+    let fail = |error| Error::sqlite("create", staged, error);
     let opened = match disk.databases() {
         None => Connection::open(staged),
         Some(_) => Connection::open_in_memory(),
     };
-    let mut connection = opened.map_err(trouble)?;
+    let mut connection = opened.map_err(fail)?;
     let made = unsynced(&connection).and_then(|()| {
         chexor::register(&connection)?;
         let transaction = connection.transaction()?;
         work(&transaction)?;
         transaction.commit()
     });
-    made.map_err(trouble)?;
+    made.map_err(fail)?;
     match disk.databases() {
         None => Ok(()),
         Some(databases) => Image::store(databases, staged, &mut connection),
@@ -306,8 +319,8 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether what is there, if anything, is of that kind, or a link to one: a link to nothing, a directory or a pipe is in the
-/// way of the database that belongs there.
+/// Whether what is there, if anything, is of that kind, or a link to one: a link to nothing, a directory or a pipe is
+/// in the way of the database that belongs there.
 fn check_is(disk: &Disk, path: &Path, kind: FileKind, is_link: bool) -> Result<(), DatabaseFailure> {
     let in_the_way = match disk.info(path) {
         Ok(found) => found.kind != kind,
@@ -323,7 +336,8 @@ fn check_is(disk: &Disk, path: &Path, kind: FileKind, is_link: bool) -> Result<(
     }
 }
 
-/// What SQLite opens beside a database, and we do: SQLite would wait for a pipe without end, and write where a link leads.
+/// What SQLite opens beside a database, and we do: SQLite would wait for a pipe without end, and write where a link
+/// leads.
 fn check_company(location: &Location, path: &Path, entries: &[(OsString, bool)]) -> Result<(), DatabaseFailure> {
     let company = ["-journal", "-wal", "-shm"].map(|ending| beside(path, ending));
     let ours = [location.lock_file(), location.pending_file()];
@@ -366,20 +380,6 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     // Answers with the mode; reading the file's header, it is also where rubbish is first noticed.
     connection.query_row("PRAGMA journal_mode=TRUNCATE", [], |_| Ok(()))?;
     chexor::register(connection)
-}
-
-/// An error, or damage that the broker turns into a quarantine.
-pub(crate) enum DatabaseFailure {
-    /// Nothing wrong with the file.
-    Error(Error),
-    /// The file is bad, for this reason.
-    Damaged(String),
-}
-
-impl From<Error> for DatabaseFailure {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
 }
 
 /// What SQLite's error means; a failed sync is reported.

@@ -6,10 +6,11 @@
 //! Always holds: a copy that is damaged, half, of the other kind or of something else never gets a
 //! database's name; no row that was acknowledged here is lost by the exchange, for the last rows are
 //! taken under the locks that writers need; a copy gets an identity of its own before its name; what is looked at is
-//! what gets the name, for nobody else knows its path by then.
+//! what gets the name, for no other process knows its path by then.
 
-use crate::connection::{Database, DatabaseFailure};
-use crate::files::{Disk, Lock};
+use crate::connection::Database;
+use crate::error::{DatabaseFailure, WorkError};
+use crate::files::{Disk, Lock, SYNC_STEP};
 use crate::replication::{max_row, rows_since};
 use crate::row::spell;
 use crate::sync_points::{self, Direction, SyncPoint};
@@ -19,14 +20,14 @@ use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 use world::files::{File, Kind as FileKind};
 
-/// Rows per step while nobody is kept waiting.
+/// Rows per step while no request is kept waiting.
 const STEP: usize = 1_000;
 /// No database comes to greater ROWIDs. One without room for another row says that the disk is full.
 const GREATEST_ROW: i64 = i64::MAX / 2;
 
-/// What a copy is told about itself when it settles here.
+/// What a copy is made known by when it takes its place here.
 #[derive(Debug, Clone, Copy)]
-pub struct Settling<'s> {
+pub struct CopyIdentity<'s> {
     /// The name it arrived under: the identity of the replica that it is a copy of.
     pub name: &'s str,
     /// A random identity; the device's name is added.
@@ -65,15 +66,12 @@ pub struct Arriving {
     _alive: Lock,
 }
 
-/// A copy that arrives is synced whenever so many bytes came: a slow drive is not to write all of it in one step.
-const SYNC_EVERY: u64 = 16 << 20;
-
 impl Arriving {
-    /// Begins a file that will be called `settling.name` in the `tmp` of the device of `location`.
-    pub fn begin(location: &Location, settling: Settling<'_>) -> Result<Self, Error> {
-        let target = place(location, settling.name)?;
+    /// Begins a file that will be called `identity.name` in the `tmp` of the device of `location`.
+    pub fn begin(location: &Location, identity: CopyIdentity<'_>) -> Result<Self, Error> {
+        let target = place(location, identity.name)?;
         location.disk().make_dirs(&location.tmp_dir(), location.root())?;
-        let path = own_place(location, settling.unique);
+        let path = own_place(location, identity.unique);
         let alive = location.disk().lock(&path)?;
         let file = location.disk().writer(&path)?;
         Ok(Self {
@@ -92,7 +90,7 @@ impl Arriving {
         let done = self.file.write_all_at(bytes, self.written);
         self.written += bytes.len() as u64;
         done.map_err(|error| Error::io("write", &self.path, error))?;
-        if self.written - self.synced < SYNC_EVERY {
+        if self.written - self.synced < SYNC_STEP {
             return Ok(());
         }
         self.synced = self.written;
@@ -111,20 +109,21 @@ impl Drop for Arriving {
     }
 }
 
-/// Gives the copy `settling.name` the place `location`, where there must be none; `file` is the file's name when
+/// Gives the copy `identity.name` the place `location`, where there must be none; `file` is the file's name when
 /// it is not the usual one. `belongs` says whether it is a database of this place.
 pub fn adopt(
     location: &Location,
     file: Option<&str>,
-    settling: Settling<'_>,
+    identity: CopyIdentity<'_>,
     belongs: impl Fn(&Info) -> bool,
 ) -> Result<(), Error> {
     let target = target(location, file)?;
     if location.disk().exists(&target) {
         return Err(Error::AlreadyExists { path: target });
     }
-    let claimed = Claimed::of(location, settling)?;
-    Copy::open(location, &claimed.path, belongs)?.settle(location, settling)?;
+    let claimed = Claimed::of(location, identity)?;
+    Copy::open(location, &claimed.path, belongs)?.take_identity(location, identity)?;
+    location.disk().write_back(&claimed.path)?;
     let _lock = location.locked_home()?;
     if location.disk().exists(&target) {
         return Err(Error::AlreadyExists { path: target });
@@ -134,8 +133,8 @@ pub fn adopt(
     location.disk().publish(&claimed.path, &target)
 }
 
-/// A copy that has arrived, under a name that nobody else knows: what arrives under its own meanwhile is another. Gone when
-/// dropped, unless it has got a database's name.
+/// A copy that has arrived, under a name that no other process knows: what arrives under its own meanwhile is another.
+/// Gone when dropped, unless it has got a database's name.
 struct Claimed {
     path: PathBuf,
     disk: Disk,
@@ -143,12 +142,12 @@ struct Claimed {
 }
 
 impl Claimed {
-    fn of(location: &Location, settling: Settling<'_>) -> Result<Self, Error> {
-        let arrived = place(location, settling.name)?;
+    fn of(location: &Location, identity: CopyIdentity<'_>) -> Result<Self, Error> {
+        let arrived = place(location, identity.name)?;
         if !location.disk().is(&arrived, FileKind::File) {
             return Err(Error::NotFound { path: arrived });
         }
-        let path = own_place(location, settling.unique);
+        let path = own_place(location, identity.unique);
         location.disk().rename(&arrived, &path)?;
         Ok(Self {
             disk: location.disk().clone(),
@@ -175,14 +174,14 @@ impl Broker {
             _alive: location.disk().lock(&path)?,
             path,
         };
-        self.with_settled(|database| database.copy_to(&snapshot.path))?;
+        self.with_merged(|database| database.copy_to(&snapshot.path))?;
         Ok(snapshot)
     }
 
-    /// Lets the copy `settling.name` take this database's place, with all that is here merged into it.
-    pub fn replace_with(&self, settling: Settling<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
+    /// Lets the copy `identity.name` take this database's place, with all that is here merged into it.
+    pub fn replace_with(&self, identity: CopyIdentity<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
         let location = self.location();
-        let claimed = Claimed::of(location, settling)?;
+        let claimed = Claimed::of(location, identity)?;
         let mut copy = Copy::open(location, &claimed.path, belongs)?;
         let mut point = -1;
         loop {
@@ -191,18 +190,19 @@ impl Broker {
             point = last.id;
             copy.absorb(rows)?;
         }
+        // Before the locks: what is left to sync under them is what changes from now on.
+        location.disk().write_back(&claimed.path)?;
         let plain = location.db_file();
         self.alone(|database| {
             if database.path() != plain {
                 return Err(DatabaseFailure::Error(Error::Busy { path: plain.clone() }));
             }
-            database.write_long("replace", |transaction| {
-                Ok(copy.take_rest(transaction, point).and_then(|()| {
-                    copy.settle(location, settling)?;
-                    location.disk().publish(&claimed.path, &plain)
-                }))
+            database.write_long("replace", |transaction| -> Result<_, WorkError> {
+                copy.take_rest(transaction, point)?;
+                copy.take_identity(location, identity)?;
+                Ok(location.disk().publish(&claimed.path, &plain)?)
             })
-        })?
+        })
     }
 }
 
@@ -247,11 +247,12 @@ fn journal(database: &Path) -> PathBuf {
     name.into()
 }
 
-/// A copy that nobody else knows yet: synced when it gets its name, so not before.
+/// A copy that no other process knows yet: synced when it gets its name, so not before.
 struct Copy {
     database: Database,
     kind: Kind,
-    /// The greatest ROWID it came with. Rows that are added here get greater ones, which its original will give to others.
+    /// The greatest ROWID it came with. Rows that are added here get greater ones, which its original will give to
+    /// others.
     came_with: i64,
 }
 
@@ -275,14 +276,14 @@ impl Copy {
             came_with: -1,
         };
         let looked = copy.database.read_long("read", |c| {
-            let said: String = c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            let checked: String = c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
             let used: Option<i64> = c.query_row("SELECT max(seq) FROM sqlite_sequence", [], |row| row.get(0))?;
-            Ok((said, info::read_info(kind, c)?, max_row(c, rows_table(kind))?, used))
+            Ok((checked, info::read_info(kind, c)?, max_row(c, rows_table(kind))?, used))
         });
-        let (said, info, greatest, used) = looked.map_err(refuse)?;
+        let (checked, info, greatest, used) = looked.map_err(refuse)?;
         copy.came_with = greatest;
-        if said != "ok" {
-            return Err(unfit(said));
+        if checked != "ok" {
+            return Err(unfit(checked));
         }
         if used.unwrap_or(0).max(greatest) > GREATEST_ROW {
             return Err(unfit("it leaves no number for another row".into()));
@@ -293,7 +294,7 @@ impl Copy {
         }
     }
 
-    fn tell(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), Error> {
+    fn change(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), Error> {
         let path = self.database.path().to_owned();
         let done = self.database.write_long("write", |transaction| work(transaction));
         done.map_err(|failure| refused(&path, failure))
@@ -301,47 +302,47 @@ impl Copy {
 
     fn absorb(&mut self, rows: Vec<Numbered>) -> Result<(), Error> {
         let rows = rows.into_iter().map(|numbered| numbered.row).collect();
-        self.tell(|c| absorb::rows(c, rows))
+        self.change(|c| absorb::rows(c, rows))
     }
 
     /// What has changed here behind `point`, and all that is no row. `here` is locked.
     fn take_rest(&mut self, here: &Connection, mut point: i64) -> Result<(), Error> {
         let kind = self.kind;
         let path = self.database.path().to_owned();
-        let trouble = |error| Error::sqlite("read for", &path, error);
+        let fail = |error| Error::sqlite("read for", &path, error);
         loop {
-            let rows = rows_since(kind, here, point, STEP).map_err(trouble)?;
+            let rows = rows_since(kind, here, point, STEP).map_err(fail)?;
             let Some(last) = rows.last() else { break };
             point = last.id;
             self.absorb(rows)?;
         }
-        let points = sync_points::read(here, Direction::Incoming).map_err(trouble)?;
-        let told = info::read_info(kind, here).map_err(trouble)?;
-        let stored = metadata::read(kind, here).map_err(trouble)?;
+        let points = sync_points::read(here, Direction::Incoming).map_err(fail)?;
+        let stated = info::read_info(kind, here).map_err(fail)?;
+        let stored = metadata::read(kind, here).map_err(fail)?;
         let ranges = match kind {
-            Kind::Container => shard_ranges::read(here).map_err(trouble)?,
+            Kind::Container => shard_ranges::read(here).map_err(fail)?,
             Kind::Account => Vec::new(),
         };
-        self.tell(|c| {
+        self.change(|c| {
             for point in &points {
                 sync_points::note(c, point, Direction::Incoming)?;
             }
             if !ranges.is_empty() {
                 shard_ranges::write(c, &ranges)?;
             }
-            merge_times(kind, c, &told)?;
+            merge_times(kind, c, &stated)?;
             merge_metadata(kind, c, &stored)
         })
     }
 
     /// A new identity, to which the old one's rows are known; nothing reported yet.
-    fn settle(&mut self, location: &Location, settling: Settling<'_>) -> Result<(), Error> {
+    fn take_identity(&mut self, location: &Location, identity: CopyIdentity<'_>) -> Result<(), Error> {
         let (kind, came_with) = (self.kind, self.came_with);
-        let id = format!("{}-{}", settling.unique, location.device_name());
-        self.tell(|c| {
+        let id = format!("{}-{}", identity.unique, location.device_name());
+        self.change(|c| {
             c.execute(&format!("UPDATE {} SET id = ?", kind.stat_table()), [&id])?;
             let point = SyncPoint {
-                remote_id: settling.name.to_owned(),
+                remote_id: identity.name.to_owned(),
                 point: came_with,
             };
             sync_points::note(c, &point, Direction::Incoming)?;
@@ -362,12 +363,15 @@ fn rows_table(kind: Kind) -> &'static str {
     }
 }
 
-fn merge_times(kind: Kind, connection: &Connection, told: &Info) -> rusqlite::Result<()> {
+fn merge_times(kind: Kind, connection: &Connection, stated: &Info) -> rusqlite::Result<()> {
     let sql = format!(
         "UPDATE {} SET put_timestamp = max(?1, put_timestamp), delete_timestamp = max(?2, delete_timestamp)",
         kind.stat_table()
     );
-    connection.execute(&sql, params![spell(told.put_timestamp), spell(told.delete_timestamp)])?;
+    connection.execute(
+        &sql,
+        params![spell(stated.put_timestamp), spell(stated.delete_timestamp)],
+    )?;
     Ok(())
 }
 

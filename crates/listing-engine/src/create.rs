@@ -1,6 +1,6 @@
 //! New databases: made complete in the device's `tmp` directory, synced, then published by name.
 //!
-//! Always holds: whoever finds a database finds a whole one. Of two that create the same one, one
+//! Always holds: a database that is found is a whole one. Of two that create the same one, one
 //! succeeds and the other gets [`Error::AlreadyExists`].
 
 use crate::row::spell;
@@ -14,7 +14,7 @@ use world::files::Kind as FileKind;
 /// How temporary files begin, as everywhere on our devices.
 const TEMPORARY_PREFIX: &str = ".martlet-";
 
-/// What a new database is told about itself.
+/// What a new database begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDatabase {
     /// The account.
@@ -66,7 +66,7 @@ pub fn sweep_forgotten(device: &DeviceRoot, before: Timestamp) -> usize {
     remove_abandoned(device, |_, path| is_older(device, path, before))
 }
 
-/// Removes copies of whole databases on `device` that came before `before` and that nobody has said what to do with: their
+/// Removes copies of whole databases on `device` that came before `before` and that no request has put to use: their
 /// sender gave up or died in between, and will send another. How many.
 pub fn sweep_copies(device: &DeviceRoot, before: Timestamp) -> usize {
     let unclaimed =

@@ -19,7 +19,7 @@ pub enum Error {
         /// The database file.
         path: PathBuf,
     },
-    /// Creation found that somebody else was faster.
+    /// Another creation was faster.
     #[error("{} exists already", path.display())]
     AlreadyExists {
         /// The database file.
@@ -63,7 +63,7 @@ pub enum Error {
         /// The database file.
         path: PathBuf,
         /// What is wrong with it.
-        detail: String,
+        detail: MetadataSyntaxError,
     },
     /// A container row for a container database, or an object row for an account database.
     #[error("{} was given rows or questions of the other kind", path.display())]
@@ -158,6 +158,52 @@ impl From<Error> for Fault {
     }
 }
 
+/// Why a text is no metadata.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataSyntaxError {
+    /// It is no JSON object.
+    #[error("{0}")]
+    NotJson(String),
+    /// The value of this name is something else.
+    #[error("{0:?} is not a pair of value and timestamp")]
+    NotAPair(String),
+}
+
+/// An error, or damage that the broker turns into a quarantine.
+#[derive(Debug)]
+pub(crate) enum DatabaseFailure {
+    /// Nothing wrong with the file.
+    Error(Error),
+    /// The file is bad, for this reason.
+    Damaged(String),
+}
+
+impl From<Error> for DatabaseFailure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Why work on an open database came to no end.
+pub(crate) enum WorkError {
+    /// SQLite's, not judged yet.
+    Sqlite(rusqlite::Error),
+    /// Anything else.
+    Other(Error),
+}
+
+impl From<rusqlite::Error> for WorkError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Error> for WorkError {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
 /// Why SQLite's error means that the file itself is bad; `None` when the file may be fine.
 pub(crate) fn damage(error: &rusqlite::Error) -> Option<String> {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
@@ -186,8 +232,8 @@ pub(crate) fn is_failed_sync(error: &rusqlite::Error) -> bool {
     matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
 }
 
-/// Whether a failed transaction means that the drive did not keep what was written to it: any I/O error but those of reading,
-/// locking and memory.
+/// Whether a failed transaction means that the drive did not keep what was written to it: any I/O error but those of
+/// reading, locking and memory.
 pub(crate) fn is_failed_write(error: &rusqlite::Error) -> bool {
     let io_error = error
         .sqlite_error()

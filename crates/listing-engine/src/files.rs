@@ -6,6 +6,8 @@
 //! below its bare mount point. Names are handed in; nothing here knows what is in a file. All goes through
 //! [`FileSystem`], so that a simulated one sees every step.
 
+mod removal;
+
 use crate::Error;
 use durable_fs::Health;
 use std::ffi::OsString;
@@ -20,6 +22,9 @@ use world::real_files::RealFiles;
 
 /// How long a lock is waited for, as OpenStack does.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// A database that arrives is written to the drive in steps of so many bytes: a slow drive is not to take all of it in
+/// one.
+pub(crate) const SYNC_STEP: u64 = 16 << 20;
 /// The most bytes of a file that is read whole; pending files are kept far below it.
 const LARGEST: u64 = 1 << 30;
 
@@ -111,8 +116,8 @@ impl Disk {
         Ok(entries)
     }
 
-    /// Makes `dir` and its missing parents, each durable, also those that somebody else has just made and
-    /// perhaps not synced yet. The device itself is never made: when it is not mounted, writing must fail
+    /// Makes `dir` and its missing parents, each durable, also those that another process has just made
+    /// and perhaps not synced yet. The device itself is never made: when it is not mounted, writing must fail
     /// instead of filling the disk below the mount point.
     pub(crate) fn make_dirs(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
         self.check_writable()?;
@@ -137,8 +142,8 @@ impl Disk {
         }
     }
 
-    /// Makes a directory in the root of the device. What is looked at is what it is made in, for a device may go away at any
-    /// time.
+    /// Makes a directory in the root of the device. What is looked at is what it is made in, for a device may go away
+    /// at any time.
     fn make_first(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
         let fail = |doing| move |error| Error::io(doing, &device.path, error);
         let root = self
@@ -190,7 +195,7 @@ impl Disk {
         target.parent().map_or(Ok(()), |parent| self.sync_dir(parent))
     }
 
-    /// Gives a file that nobody relies on yet another name; not durable.
+    /// Gives a file that nothing relies on yet another name; not durable.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
         self.files
             .rename(from, to)
@@ -202,6 +207,25 @@ impl Disk {
         self.check_writable()?;
         let opened = self.files.open(path, Purpose::Append);
         opened.map_err(|error| Error::io("create", path, error))
+    }
+
+    /// Has the system begin to write a long file to the drive, step by step, so that its sync has little left to do:
+    /// between the steps others get their turn at the drive, and its health sees that something is done. Makes nothing
+    /// durable by itself.
+    pub(crate) fn write_back(&self, path: &Path) -> Result<(), Error> {
+        let fail = |error| Error::io("write back", path, error);
+        let file = self.files.open(path, Purpose::Read).map_err(fail)?;
+        let size = file.info().map_err(fail)?.size;
+        if size <= SYNC_STEP {
+            return Ok(());
+        }
+        for from in (0..size).step_by(SYNC_STEP as usize) {
+            self.check_writable()?;
+            // Linux writes what is not on the drive yet before it may forget it, and lets syncs of others go first.
+            file.forget_cached(from, SYNC_STEP.min(size - from)).map_err(fail)?;
+            self.health.iter().for_each(|health| health.progressed());
+        }
+        Ok(())
     }
 
     /// Syncs what was written so far of a file that is not in use yet, so that the last sync is not all of it.
@@ -217,7 +241,7 @@ impl Disk {
         let file = self.files.open(path, Purpose::Append).map_err(fail)?;
         let before = file.info().map_err(fail)?.size;
         if let (0, Some(parent)) = (before, path.parent()) {
-            // The name first: whoever finds content in the file may rely on its name.
+            // The name first: a process that finds content in the file may rely on its name.
             self.sync_dir(parent)?;
         }
         let written = file.write_all_at(bytes, before).map_err(fail);
@@ -279,7 +303,7 @@ impl Disk {
         };
         match file.lock(LOCK_WAIT) {
             Ok(()) if self.is_still(&*file, path) => Ok(Lock { _file: file }),
-            // Removed while it was waited for: it keeps nobody out any more.
+            // Removed while it was waited for: it keeps no other out any more.
             Ok(()) => self.lock(path),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Error::Busy { path: path.to_owned() }),
             Err(error) => Err(Error::io("lock", path, error)),
@@ -291,35 +315,6 @@ impl Disk {
             (Ok(open), Ok(named)) => FileIdentity::of(&open) == FileIdentity::of(&named),
             _ => false,
         }
-    }
-
-    /// Removes a database and the directory that was its own. Whatever a crash leaves is either whole or
-    /// no database. The caller holds its lock.
-    pub(crate) fn remove_database(&self, hash_dir: &Path, pending: &Path, database: &Path) -> Result<(), Error> {
-        self.check_writable()?;
-        self.discard(pending);
-        let removed = self.files.remove_file(database);
-        removed.map_err(|error| Error::io("remove", database, error))?;
-        let removed = self.remove_tree(hash_dir);
-        removed.map_err(|error| Error::io("remove", hash_dir, error))
-    }
-
-    fn remove_tree(&self, directory: &Path) -> io::Result<()> {
-        for name in self.names(directory)? {
-            let path = directory.join(name);
-            match self.files.remove_file(&path) {
-                // What the system says of a directory.
-                Err(error) if is_one_of(&error, &[codes::ISDIR, codes::PERM]) => self.remove_tree(&path)?,
-                other => other?,
-            }
-        }
-        self.files.remove_directory(directory)
-    }
-
-    /// Removes the lock, which the caller holds, and the directory if nothing else is in it; whether the directory has
-    /// gone. Not durable: one that stays or comes back is taken away by whoever meets it.
-    pub(crate) fn remove_unmade(&self, hash_dir: &Path, lock: &Path) -> bool {
-        self.files.remove_file(lock).is_ok() && self.files.remove_directory(hash_dir).is_ok()
     }
 
     /// Makes `link` lead to `target`, durably; one that is there already stays. Its directories may be taken away
@@ -339,90 +334,6 @@ impl Disk {
             }
         }
         Ok(())
-    }
-
-    /// Takes `link` away, and up to `levels` directories above it that are empty then. Not durable: one that comes
-    /// back is taken away by whoever meets it.
-    pub(crate) fn unlink(&self, link: &Path, levels: usize) -> Result<(), Error> {
-        match self.files.remove_file(link) {
-            Ok(()) => self.remove_empty_parents(link, levels),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(Error::io("take away the link", link, error)),
-        }
-        Ok(())
-    }
-
-    /// Removes the directory above `path` and the one above that, up to `levels`, while they are empty.
-    pub(crate) fn remove_empty_parents(&self, path: &Path, levels: usize) {
-        for parent in path.ancestors().skip(1).take(levels) {
-            if self.files.remove_directory(parent).is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Removes directories that are empty, down to `depth` levels below `directory`, and itself; nothing through a link, which
-    /// leads elsewhere.
-    pub(crate) fn remove_empty_below(&self, directory: &Path, depth: usize) {
-        if self.is_link(directory) {
-            return;
-        }
-        self.remove_empty(directory, depth);
-    }
-
-    /// Whether a name is that of a symbolic link.
-    pub(crate) fn is_link(&self, path: &Path) -> bool {
-        let beside = path.parent().map(|parent| self.entries(parent).unwrap_or_default());
-        let is_it = |(name, is_link): &(OsString, bool)| *is_link && path.file_name() == Some(name);
-        beside.is_some_and(|entries| entries.iter().any(is_it))
-    }
-
-    fn remove_empty(&self, directory: &Path, depth: usize) {
-        if depth > 0 {
-            let entries = self.entries(directory).unwrap_or_default();
-            let own = entries.into_iter().filter(|(_, is_link)| !is_link);
-            own.for_each(|(name, _)| self.remove_empty(&directory.join(name), depth - 1));
-        }
-        // Fails, as it should, when something is in it, or it is none.
-        let _ = self.files.remove_directory(directory);
-    }
-
-    /// Removes a file unless somebody holds its lock.
-    pub(crate) fn remove_if_abandoned(&self, path: &Path) -> bool {
-        let opened = self.files.open(path, Purpose::Read);
-        let abandoned = opened.is_ok_and(|file| file.lock(Duration::ZERO).is_ok());
-        abandoned && self.files.remove_file(path).is_ok()
-    }
-
-    /// Moves a damaged database's directory to `wanted`, or beside it when that is taken.
-    pub(crate) fn quarantine(&self, hash_dir: &Path, wanted: &Path, device: &DeviceRoot) -> Result<PathBuf, Error> {
-        let parent = wanted.parent().unwrap_or(wanted);
-        self.make_dirs(parent, device)?;
-        for attempt in 0..1_000 {
-            let target = match attempt {
-                0 => wanted.to_owned(),
-                n => PathBuf::from(format!("{}-{n}", wanted.display())),
-            };
-            match self.files.rename(hash_dir, &target) {
-                Ok(()) => {
-                    hash_dir.parent().map_or(Ok(()), |parent| self.sync_dir(parent))?;
-                    self.sync_dir(parent)?;
-                    return Ok(target);
-                }
-                Err(error) if is_one_of(&error, &[codes::EXIST, codes::NOTEMPTY]) => {}
-                Err(error) => return Err(Error::io("quarantine", hash_dir, error)),
-            }
-        }
-        Err(Error::io(
-            "quarantine",
-            hash_dir,
-            io::Error::other("a thousand quarantined copies exist already"),
-        ))
-    }
-
-    /// Removes a file that may be there; failing to is not worth more than its bytes.
-    pub(crate) fn discard(&self, path: &Path) {
-        let _ = self.files.remove_file(path);
     }
 }
 
@@ -453,8 +364,8 @@ pub struct DeviceRoot {
 }
 
 impl DeviceRoot {
-    /// The device at `path` of this machine; if it `must_be_mounted` (`mount_check`), no directory is made there while it is
-    /// not.
+    /// The device at `path` of this machine; if it `must_be_mounted` (`mount_check`), no directory is made there while
+    /// it is not.
     pub fn new(path: impl Into<PathBuf>, must_be_mounted: bool) -> Self {
         Self {
             disk: Disk::real(),
@@ -510,27 +421,13 @@ pub(crate) struct Lock {
     _file: Box<dyn File>,
 }
 
-fn is_one_of(error: &io::Error, known: &[i32]) -> bool {
-    error.raw_os_error().is_some_and(|code| known.contains(&code))
-}
-
-/// What the system answers when a directory is in the way.
-mod codes {
-    use rustix::io::Errno;
-
-    pub(super) const EXIST: i32 = Errno::EXIST.raw_os_error();
-    pub(super) const NOTEMPTY: i32 = Errno::NOTEMPTY.raw_os_error();
-    pub(super) const ISDIR: i32 = Errno::ISDIR.raw_os_error();
-    pub(super) const PERM: i32 = Errno::PERM.raw_os_error();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     #[test]
-    fn nobody_waits_for_a_pipe_in_place_of_a_file() {
+    fn a_pipe_in_place_of_a_file_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();

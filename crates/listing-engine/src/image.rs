@@ -5,7 +5,6 @@
 //! Deliberately absent: locks between processes; such a file system belongs to one.
 
 use crate::Error;
-use crate::connection::DatabaseFailure;
 use crate::files::Disk;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, MAIN_DB};
@@ -25,11 +24,7 @@ pub(crate) struct Image {
 
 impl Image {
     /// Loads the file; commits are durable where they are `synced`.
-    pub(crate) fn open(
-        databases: &dyn Databases,
-        path: &Path,
-        synced: bool,
-    ) -> Result<(Connection, Self), DatabaseFailure> {
+    pub(crate) fn open(databases: &dyn Databases, path: &Path, synced: bool) -> Result<(Connection, Self), Error> {
         let loaded = databases.load(path);
         let content = loaded.map_err(|error| Error::io("load", path, error))?;
         let open = || {
@@ -46,7 +41,7 @@ impl Image {
         Ok((connection, Self { content, synced }))
     }
 
-    /// Whether nobody else has changed the file.
+    /// Whether no other connection has changed the file.
     pub(crate) fn is_current(&self, disk: &Disk, path: &Path) -> bool {
         let loaded = disk.databases().and_then(|databases| databases.load(path).ok());
         loaded.is_some() && loaded == self.content

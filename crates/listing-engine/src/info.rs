@@ -36,13 +36,13 @@ pub struct Info {
     pub id: String,
     /// The container's policy.
     pub policy: PolicyIndex,
-    /// What the account was last told.
+    /// What was last reported to the account.
     pub reported_put_timestamp: Timestamp,
-    /// What the account was last told.
+    /// What was last reported to the account.
     pub reported_delete_timestamp: Timestamp,
-    /// What the account was last told.
+    /// What was last reported to the account.
     pub reported_object_count: u64,
-    /// What the account was last told.
+    /// What was last reported to the account.
     pub reported_bytes_used: u64,
     /// How far container-sync has got, for objects this node is responsible for.
     pub sync_point1: i64,
@@ -89,7 +89,7 @@ impl Broker {
     /// The whole.
     pub fn info(&self) -> Result<Info, Error> {
         let kind = self.location().kind();
-        self.with_settled(|database| database.read("read", |c| read_info(kind, c)))
+        self.with_merged(|database| database.read("read", |c| read_info(kind, c)))
     }
 
     /// The counters of every policy that was ever used here, by index.
@@ -104,7 +104,7 @@ impl Broker {
                  ORDER BY storage_policy_index"
             }
         };
-        self.with_settled(|database| {
+        self.with_merged(|database| {
             database.read("read", |c| {
                 let mut statement = c.prepare_cached(sql)?;
                 let stats = statement.query_map([], |row| {
@@ -164,7 +164,7 @@ pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result
         Kind::Container => CONTAINER,
     };
     connection.prepare_cached(sql)?.query_row([], |row| {
-        // Who does not say whose it is, or what it is called itself, is damaged: these are to be text.
+        // A database without the text of its names is damaged.
         let whose = |i| row.get::<_, String>(i);
         let text = |i| columns::text(row, i);
         let time = |i| columns::timestamp(row, i);

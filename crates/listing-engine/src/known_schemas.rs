@@ -24,9 +24,15 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// What a new account database is made from.
-pub(crate) const ACCOUNT: &str = include_str!("schema/account.sql");
+pub(crate) const ACCOUNT: &str = concat!(
+    include_str!("schema/sync_points.sql"),
+    include_str!("schema/account.sql")
+);
 /// What a new container database is made from.
-pub(crate) const CONTAINER: &str = include_str!("schema/container.sql");
+pub(crate) const CONTAINER: &str = concat!(
+    include_str!("schema/sync_points.sql"),
+    include_str!("schema/container.sql")
+);
 const CONTAINER_1_2: &str = include_str!("schema/container_1_2.sql");
 const CONTAINER_1_13: &str = include_str!("schema/container_1_13.sql");
 const ACCOUNT_1_2: &str = include_str!("schema/account_1_2.sql");

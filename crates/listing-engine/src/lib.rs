@@ -32,7 +32,7 @@
 //! | which schemas a database may have | `known_schemas.rs`, `schema/*.sql` |
 //! | older schemas | `migrate.rs` |
 //! | how long a statement may take | `deadline.rs` |
-//! | syncs, renames, locks, quarantine | `files.rs` |
+//! | syncs, renames, locks, quarantine | `files.rs`, `files/removal.rs` |
 //! | file systems that SQLite cannot open | `image.rs` |
 //!
 //! Bytes drawn in `docs/formats/listing-database.md`; tests against OpenStack's broker in `tests/`.
@@ -80,9 +80,9 @@ pub use broker::Broker;
 pub use brokers::Brokers;
 pub use chexor::chexor;
 pub use content_type::listed as listed_content_type;
-pub use copies::{Arriving, Settling, Snapshot, adopt};
+pub use copies::{Arriving, CopyIdentity, Snapshot, adopt};
 pub use create::{NewDatabase, sweep, sweep_copies, sweep_forgotten};
-pub use error::Error;
+pub use error::{Error, MetadataSyntaxError};
 pub use files::DeviceRoot;
 pub use info::{Info, PolicyStat};
 pub use listing::{ContainerEntry, Entry, ObjectEntry};

@@ -3,7 +3,8 @@
 //! Always holds: put and delete timestamps only grow; a deletion clears metadata with markers that
 //! carry its timestamp, so that replicas agree.
 
-use crate::metadata::{self, Metadata, removed_by_delete};
+use crate::error::WorkError;
+use crate::metadata::{self, removed_by_delete};
 use crate::row::spell;
 use crate::{Broker, Error, Kind};
 use rusqlite::{Connection, params};
@@ -26,23 +27,17 @@ impl Broker {
 
     /// Deletes the whole; an older deletion than the last changes nothing but older metadata.
     pub fn delete(&self, timestamp: Timestamp) -> Result<(), Error> {
-        let kind = self.location().kind();
-        let parsed = self.with(|database| {
-            database.write("delete", |transaction| {
-                let stored = match Metadata::from_json(&metadata::read(kind, transaction)?) {
-                    Ok(stored) => stored,
-                    Err(detail) => return Ok(Err(detail)),
-                };
+        let location = self.location();
+        let kind = location.kind();
+        self.with(|database| {
+            database.write("delete", |transaction| -> Result<_, WorkError> {
+                let stored = metadata::parse(location, &metadata::read(kind, transaction)?)?;
                 let left = removed_by_delete(kind, &stored, timestamp);
                 if left != stored {
                     metadata::write(kind, transaction, &left)?;
                 }
-                mark_deleted(kind, transaction, timestamp).map(Ok)
+                Ok(mark_deleted(kind, transaction, timestamp)?)
             })
-        })?;
-        parsed.map_err(|detail| Error::Metadata {
-            path: self.location().db_file(),
-            detail,
         })
     }
 
@@ -62,7 +57,7 @@ impl Broker {
         })
     }
 
-    /// Notes what the account has been told.
+    /// Notes what has been reported to the account.
     pub fn reported(&self, put: Timestamp, delete: Timestamp, objects: u64, bytes: u64) -> Result<(), Error> {
         self.container_only()?;
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

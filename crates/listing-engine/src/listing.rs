@@ -69,7 +69,7 @@ impl Broker {
         self.container_only()?;
         let what = "SELECT name, created_at, size, content_type, etag, deleted, storage_policy_index FROM object";
         let sql = statement(what, query, query.policy);
-        self.with_settled(|database| {
+        self.with_merged(|database| {
             database.read("list", |connection| {
                 walk(connection, &sql, query, &mut |entry| {
                     match entry {
@@ -95,7 +95,7 @@ impl Broker {
         }
         let what = "SELECT name, object_count, bytes_used, put_timestamp, storage_policy_index FROM container";
         let sql = statement(what, query, None);
-        self.with_settled(|database| {
+        self.with_merged(|database| {
             database.read("list", |connection| {
                 walk(connection, &sql, query, &mut |entry| {
                     match entry {

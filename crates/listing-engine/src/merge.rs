@@ -2,7 +2,8 @@
 //!
 //! Object rows have three parts that age on their own: data (size, etag, deleted), content type
 //! and metadata time. Each part comes from the row in which it is newer; on a tie the stored row
-//! wins. The content type is respelled on the way (`content_type.rs`). So merging is idempotent, and commutative unless two rows claim the same moment.
+//! wins. The content type is respelled on the way (`content_type.rs`). So merging is idempotent, and commutative unless
+//! two rows claim the same moment.
 //!
 //! Container rows keep the newer put and the newer delete timestamp; their counters come from the
 //! row that arrived last, because a container reports its counters at any time without a new

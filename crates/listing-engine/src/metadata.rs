@@ -5,7 +5,8 @@
 //! as given (OpenStack's servers write them as `X-Container-Meta-Name`). Limits on names, sizes
 //! and counts are the server's.
 
-use crate::{Broker, Error, Kind};
+use crate::error::{Error, MetadataSyntaxError, WorkError};
+use crate::{Broker, Kind, Location};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::Value;
@@ -96,11 +97,12 @@ impl Metadata {
     }
 
     /// Reads the stored text. Empty text is no metadata.
-    pub fn from_json(text: &str) -> Result<Self, String> {
+    pub fn from_json(text: &str) -> Result<Self, MetadataSyntaxError> {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let parsed: serde_json::Map<String, Value> = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let not_json = |error: serde_json::Error| MetadataSyntaxError::NotJson(error.to_string());
+        let parsed: serde_json::Map<String, Value> = serde_json::from_str(text).map_err(not_json)?;
         let items = parsed
             .into_iter()
             .map(|(name, pair)| match pair.as_array().map(Vec::as_slice) {
@@ -108,7 +110,7 @@ impl Metadata {
                     let (value, timestamp) = (value.clone(), time.parse().unwrap_or_default());
                     Ok((name, MetadataItem { value, timestamp }))
                 }
-                _ => Err(format!("{name:?} is not a pair of value and timestamp")),
+                _ => Err(MetadataSyntaxError::NotAPair(name)),
             });
         Ok(Self {
             items: items.collect::<Result<_, _>>()?,
@@ -160,53 +162,47 @@ impl Broker {
     pub fn metadata(&self) -> Result<Metadata, Error> {
         let kind = self.location().kind();
         let text = self.with(|database| database.read("read the metadata of", |c| read(kind, c)))?;
-        self.parse_metadata(&text)
+        parse(self.location(), &text)
     }
 
     /// Merges `updates` in; an empty value removes.
     pub fn update_metadata(&self, updates: &Metadata) -> Result<(), Error> {
-        let merged = self.update_metadata_checked(updates, |_| Ok::<(), ()>(()))?;
-        debug_assert!(merged.is_ok(), "nothing was checked");
-        Ok(())
+        self.update_metadata_checked(updates, |_| Ok(()), |error| error)
     }
 
-    /// Merges `updates` in if `check` accepts what comes out; else changes nothing and says why.
+    /// Merges `updates` in if `check` accepts what comes out; else changes nothing and says why. `refuse` makes the
+    /// same of what fails otherwise.
     pub fn update_metadata_checked<R>(
         &self,
         updates: &Metadata,
         check: impl FnOnce(&Metadata) -> Result<(), R>,
-    ) -> Result<Result<(), R>, Error> {
+        refuse: impl FnOnce(Error) -> R,
+    ) -> Result<(), R> {
         if updates.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let kind = self.location().kind();
-        let outcome = self.with(|database| {
-            database.write("write the metadata of", |transaction| {
-                let stored = match Metadata::from_json(&read(kind, transaction)?) {
-                    Ok(stored) => stored,
-                    Err(detail) => return Ok(Err(detail)),
-                };
+        let location = self.location();
+        let written = self.with(|database| {
+            database.write("write the metadata of", |transaction| -> Result<_, WorkError> {
+                let stored = parse(location, &read(location.kind(), transaction)?)?;
                 let changed = stored.merged_with(updates);
                 let accepted = check(&changed);
                 if accepted.is_ok() && changed != stored {
-                    write(kind, transaction, &changed)?;
+                    write(location.kind(), transaction, &changed)?;
                 }
-                Ok(Ok(accepted))
+                Ok(accepted)
             })
-        })?;
-        outcome.map_err(|detail| self.bad_metadata(detail))
+        });
+        written.unwrap_or_else(|error| Err(refuse(error)))
     }
+}
 
-    pub(crate) fn parse_metadata(&self, text: &str) -> Result<Metadata, Error> {
-        Metadata::from_json(text).map_err(|detail| self.bad_metadata(detail))
-    }
-
-    fn bad_metadata(&self, detail: String) -> Error {
-        Error::Metadata {
-            path: self.location().db_file(),
-            detail,
-        }
-    }
+/// The items of a text that was read from the database at `location`.
+pub(crate) fn parse(location: &Location, text: &str) -> Result<Metadata, Error> {
+    Metadata::from_json(text).map_err(|detail| Error::Metadata {
+        path: location.db_file(),
+        detail,
+    })
 }
 
 /// The stored text; what is no text is none that can be read either.

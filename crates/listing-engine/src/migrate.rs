@@ -15,38 +15,20 @@
 //! schema that `known_schemas.rs` knows, unless it is only looked at.
 
 use crate::Kind;
-use crate::connection::{Database, DatabaseFailure};
 use crate::known_schemas::{ACCOUNT, CONTAINER, CONTAINER_POLICIES};
 use rusqlite::Connection;
 
-/// Brings the database to the current schema.
-pub(crate) fn to_current(kind: Kind, database: &mut Database) -> Result<(), DatabaseFailure> {
-    let steps = database.read("examine the schema of", |c| missing(kind, c))?;
-    if steps.is_empty() {
-        return Ok(());
-    }
-    let wrong = steps.iter().find_map(|step| match step {
-        Step::Refuse(reason) => Some(reason.clone()),
-        Step::Run(_) => None,
-    });
-    if let Some(reason) = wrong {
-        return Err(DatabaseFailure::Damaged(reason));
-    }
-    tracing::info!(path = %database.path().display(), "migrating a database of an older release");
-    database.write_long("migrate", |transaction| {
-        steps.iter().try_for_each(|step| match step {
-            Step::Run(sql) => transaction.execute_batch(sql),
-            Step::Refuse(_) => Ok(()),
-        })
-    })
+/// What brings a database to the current schema.
+#[derive(Debug)]
+pub(crate) enum Migration {
+    /// Statements for one transaction; none where it is current.
+    Steps(Vec<String>),
+    /// These tables are missing: it is no database of its kind.
+    Lacks(&'static str),
 }
 
-enum Step {
-    Run(String),
-    Refuse(String),
-}
-
-fn missing(kind: Kind, connection: &Connection) -> rusqlite::Result<Vec<Step>> {
+/// Looks at the schema of a database of `kind`.
+pub(crate) fn to_current(kind: Kind, connection: &Connection) -> rusqlite::Result<Migration> {
     match kind {
         Kind::Account => account(connection),
         Kind::Container => container(connection),
@@ -62,22 +44,18 @@ fn lacks(columns: &[String], name: &str) -> bool {
     !columns.iter().any(|column| column == name)
 }
 
-fn refuse(tables: &str) -> Vec<Step> {
-    vec![Step::Refuse(format!("unexpected schema: {tables} missing"))]
-}
-
-fn container(connection: &Connection) -> rusqlite::Result<Vec<Step>> {
+fn container(connection: &Connection) -> rusqlite::Result<Migration> {
     let objects = columns(connection, "object")?;
     let info = columns(connection, "container_info")?;
     let old = columns(connection, "container_stat")?;
     if objects.is_empty() || (info.is_empty() && old.is_empty()) {
-        return Ok(refuse("tables object and container_info"));
+        return Ok(Migration::Lacks("tables object and container_info"));
     }
     if !info.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Migration::Steps(vec![]));
     }
     let mut steps = Vec::new();
-    let add = |column: &str| Step::Run(format!("ALTER TABLE container_stat ADD COLUMN {column}"));
+    let add = |column: &str| format!("ALTER TABLE container_stat ADD COLUMN {column}");
     if lacks(&old, "metadata") {
         steps.push(add("metadata TEXT DEFAULT ''"));
     }
@@ -86,12 +64,10 @@ fn container(connection: &Connection) -> rusqlite::Result<Vec<Step>> {
         steps.push(add("x_container_sync_point2 INTEGER DEFAULT -1"));
     }
     if lacks(&objects, "storage_policy_index") {
-        steps.push(Step::Run(
-            "ALTER TABLE object ADD COLUMN storage_policy_index INTEGER DEFAULT 0".into(),
-        ));
+        steps.push("ALTER TABLE object ADD COLUMN storage_policy_index INTEGER DEFAULT 0".to_owned());
     }
-    steps.push(Step::Run(split_container_stat()));
-    Ok(steps)
+    steps.push(split_container_stat());
+    Ok(Migration::Steps(steps))
 }
 
 /// The old table's row goes to the two new tables; its triggers go with it.
@@ -117,28 +93,24 @@ fn split_container_stat() -> String {
     )
 }
 
-fn account(connection: &Connection) -> rusqlite::Result<Vec<Step>> {
+fn account(connection: &Connection) -> rusqlite::Result<Migration> {
     let containers = columns(connection, "container")?;
     let stat = columns(connection, "account_stat")?;
     let policy_stat = columns(connection, "policy_stat")?;
     if containers.is_empty() || stat.is_empty() {
-        return Ok(refuse("tables container and account_stat"));
+        return Ok(Migration::Lacks("tables container and account_stat"));
     }
     let mut steps = Vec::new();
     if lacks(&stat, "metadata") {
-        steps.push(Step::Run(
-            "ALTER TABLE account_stat ADD COLUMN metadata TEXT DEFAULT ''".into(),
-        ));
+        steps.push("ALTER TABLE account_stat ADD COLUMN metadata TEXT DEFAULT ''".to_owned());
     }
     if lacks(&containers, "storage_policy_index") {
-        steps.push(Step::Run(
-            "ALTER TABLE container ADD COLUMN storage_policy_index INTEGER DEFAULT 0".into(),
-        ));
+        steps.push("ALTER TABLE container ADD COLUMN storage_policy_index INTEGER DEFAULT 0".to_owned());
     }
     if policy_stat.is_empty() || lacks(&policy_stat, "container_count") || !has_policy_triggers(connection)? {
-        steps.push(Step::Run(count_containers_per_policy()));
+        steps.push(count_containers_per_policy());
     }
-    Ok(steps)
+    Ok(Migration::Steps(steps))
 }
 
 /// A migration of OpenStack's that was cut short leaves the table, and no triggers.

@@ -7,8 +7,8 @@
 //! account:   (name, put_ts, delete_ts, object_count, bytes_used, deleted[, policy])
 //! ```
 //! Shorter tuples are those of older releases. A crash may leave half a record at the end, or zeros where one was to be
-//! appended, and a record begins with what ends the one before: zeros end it, too. What is no record is skipped with a warning
-//! and the others are kept.
+//! appended, and a record begins with what ends the one before: zeros end it, too. What is no record is skipped with a
+//! warning and the others are kept.
 //! Never fails, never runs what a pickle asks to run. Golden records: `tests` below.
 
 use crate::row::{ContainerRow, ObjectRow, Row, spell};
@@ -61,7 +61,24 @@ pub struct DecodedRecords {
     /// The rows, oldest first.
     pub rows: Vec<Row>,
     /// One reason per record that had to be skipped.
-    pub rubbish: Vec<String>,
+    pub rubbish: Vec<PendingRecordError>,
+}
+
+/// Why a record of a pending file is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PendingRecordError {
+    /// Not base64.
+    #[error("not base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    /// No pickle, or one that asks for more than data.
+    #[error("{0}")]
+    Pickle(#[from] pickle::PickleError),
+    /// Pickled data that are no tuple.
+    #[error("not a tuple")]
+    NotATuple,
+    /// A tuple that is no row.
+    #[error("not a row of a {0} database")]
+    NotARow(&'static str),
 }
 
 /// Reads a pending file of a database of `kind`.
@@ -76,17 +93,15 @@ pub fn decode(kind: Kind, bytes: &[u8]) -> DecodedRecords {
     decoded
 }
 
-fn decode_record(kind: Kind, record: &[u8]) -> Result<Row, String> {
-    let pickled = STANDARD
-        .decode(record)
-        .map_err(|error| format!("not base64: {error}"))?;
-    let value = pickle::loads(&pickled, &pickle::PickleLimits::default()).map_err(|error| error.to_string())?;
-    let fields = value.items().ok_or("not a tuple")?;
+fn decode_record(kind: Kind, record: &[u8]) -> Result<Row, PendingRecordError> {
+    let pickled = STANDARD.decode(record)?;
+    let value = pickle::loads(&pickled, &pickle::PickleLimits::default())?;
+    let fields = value.items().ok_or(PendingRecordError::NotATuple)?;
     match kind {
         Kind::Container => object_row(fields).map(Row::Object),
         Kind::Account => container_row(fields).map(Row::Container),
     }
-    .ok_or_else(|| format!("not a row of a {} database", kind.word()))
+    .ok_or(PendingRecordError::NotARow(kind.word()))
 }
 
 fn object_row(fields: &[Value]) -> Option<ObjectRow> {
@@ -126,8 +141,8 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// A count, nothing where it is less (OpenStack's containers can come to that); or a text that spells one (older services
-/// sent header values as they came).
+/// A count, nothing where it is less (OpenStack's containers can come to that); or a text that spells one (older
+/// services sent header values as they came).
 fn number(value: &Value) -> Option<u64> {
     integer(value).map(|number| u64::try_from(number.max(0)).unwrap_or(u64::MAX))
 }
@@ -221,7 +236,11 @@ mod tests {
         let decoded = decode(Kind::Container, &file);
         assert_eq!(decoded.rows.len(), 3);
         assert_eq!(decoded.rubbish.len(), 5, "{:?}", decoded.rubbish);
-        assert!(decoded.rubbish[1].contains("posix.system"), "{:?}", decoded.rubbish);
+        assert!(
+            decoded.rubbish[1].to_string().contains("posix.system"),
+            "{:?}",
+            decoded.rubbish
+        );
     }
 
     #[test]

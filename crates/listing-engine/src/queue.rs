@@ -1,14 +1,14 @@
 //! Group commit: rows that arrive while a batch is being made durable travel in the next one.
 //!
-//! Whoever finds nobody at work leads: it takes everything that waits, stores it with one sync and
-//! tells each waiter. One batch per turn, so nobody leads for ever.
+//! A thread that finds no other at work leads: it takes everything that waits, stores it with one sync and
+//! reports to each waiter. One batch per turn, so no thread leads for ever.
 //! Always holds: at most one batch is being stored; every accepted row's `done` is called exactly
 //! once, also when storing panics.
 
 use crate::{Error, Row};
 use parking_lot::{Condvar, Mutex};
 
-/// Told once whether the rows are durable.
+/// Called once with whether the rows are durable.
 pub(crate) type StoredCallback = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 struct QueuedRows {
@@ -19,7 +19,7 @@ struct QueuedRows {
 #[derive(Default)]
 struct QueueState {
     waiting: Vec<QueuedRows>,
-    /// Somebody leads, or has promised to.
+    /// A thread leads, or has promised to.
     led: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct RowQueue {
 }
 
 impl RowQueue {
-    /// Accepts rows. `true` when nobody leads: the caller has promised to call [`Self::lead`].
+    /// Accepts rows. `true` when no thread leads: the caller has promised to call [`Self::lead`].
     pub(crate) fn push(&self, rows: Vec<Row>, done: StoredCallback) -> bool {
         let mut state = self.state.lock();
         state.waiting.push(QueuedRows { rows, done });
@@ -79,7 +79,7 @@ impl RowQueue {
     }
 }
 
-/// Tells everybody when it ends, even by a panic, and then gives up the lead unless more waits.
+/// Calls every callback when it ends, even by a panic, and then gives up the lead unless more waits.
 struct BatchTurn<'a> {
     queue: &'a RowQueue,
     all_done: Vec<StoredCallback>,
@@ -89,7 +89,7 @@ struct BatchTurn<'a> {
 
 impl BatchTurn<'_> {
     fn end(mut self) -> bool {
-        self.tell();
+        self.report();
         let mut state = self.queue.state.lock();
         self.more = !state.waiting.is_empty();
         state.led = self.more;
@@ -97,7 +97,7 @@ impl BatchTurn<'_> {
         self.more
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         for done in self.all_done.drain(..) {
             done(self.result.clone());
         }
@@ -106,7 +106,7 @@ impl BatchTurn<'_> {
 
 impl Drop for BatchTurn<'_> {
     fn drop(&mut self) {
-        self.tell();
+        self.report();
         if !self.more {
             self.queue.state.lock().led = false;
         }
@@ -140,12 +140,12 @@ mod tests {
     #[test]
     fn rows_that_arrive_during_a_batch_share_the_next() {
         let queue = RowQueue::default();
-        let told = Arc::new(AtomicUsize::new(0));
+        let stored = Arc::new(AtomicUsize::new(0));
         let done = || -> StoredCallback {
-            let told = told.clone();
+            let stored = stored.clone();
             Box::new(move |result| {
                 result.unwrap();
-                told.fetch_add(1, Ordering::SeqCst);
+                stored.fetch_add(1, Ordering::SeqCst);
             })
         };
         assert!(queue.push(vec![row()], done()));
@@ -164,7 +164,7 @@ mod tests {
             Ok(())
         };
         assert!(!queue.lead(second, lost()));
-        assert_eq!(told.load(Ordering::SeqCst), 3);
+        assert_eq!(stored.load(Ordering::SeqCst), 3);
         assert!(queue.push(vec![row()], done()), "the lead was given up");
     }
 

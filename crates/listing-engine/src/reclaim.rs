@@ -31,7 +31,7 @@ impl Broker {
             Kind::Account => ("container", "delete_timestamp"),
         };
         let old = format!("SELECT ROWID FROM {table} WHERE deleted = 1 AND {column} < ?1 LIMIT {BATCH}");
-        let some = self.with_settled(|database| database.read_long("read", |c| any(c, &old, &before.internal())))?;
+        let some = self.with_merged(|database| database.read_long("read", |c| any(c, &old, &before.internal())))?;
         if !some {
             return Ok(0);
         }
@@ -56,7 +56,7 @@ impl Broker {
     }
 
     fn reclaim_metadata(&self, kind: Kind, before: Timestamp) -> Result<(), Error> {
-        // What cannot be read stays as it is; whoever asks for it is told.
+        // What cannot be read stays as it is; a request for it says so.
         let stored = self.with(|database| database.read("read the metadata of", |c| metadata::readable(kind, c)))?;
         if !stored.is_some_and(|stored| stored.has_markers_before(before)) {
             return Ok(());

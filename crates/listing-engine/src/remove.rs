@@ -1,9 +1,10 @@
-//! Removing a database that is everywhere else, or that nobody needs to remember any more, and what is left of one that was
-//! never made.
+//! Removing a database that is everywhere else, or that need not be remembered any more, and what is left of one that
+//! was never made.
 //!
 //! Always holds: what has changed since its remover looked at it stays.
 
-use crate::connection::{Database, DatabaseFailure};
+use crate::connection::Database;
+use crate::error::{DatabaseFailure, WorkError};
 use crate::files::Lock;
 use crate::replication::read_all;
 use crate::wire::Summary;
@@ -22,20 +23,18 @@ impl Broker {
         let location = self.location();
         let removed = self.alone(|database| {
             if database.path() != location.db_file() {
-                return Ok(Ok(false));
+                return Ok(false);
             }
             let kind = location.kind();
-            database.write("remove", |transaction| {
-                let now = read_all(kind, transaction)?.summary;
-                Ok(match now == *seen {
-                    true => location
-                        .disk()
-                        .remove_database(&location.hash_dir(), &location.pending_file(), &location.db_file())
-                        .map(|()| true),
-                    false => Ok(false),
-                })
+            database.write("remove", |transaction| -> Result<_, WorkError> {
+                if read_all(kind, transaction)?.summary != *seen {
+                    return Ok(false);
+                }
+                let (home, pending) = (location.hash_dir(), location.pending_file());
+                location.disk().remove_database(&home, &pending, &location.db_file())?;
+                Ok(true)
             })
-        })??;
+        })?;
         if removed {
             location.drop_sync_link()?;
             location.disk().remove_empty_parents(&location.hash_dir(), 2);
@@ -43,7 +42,7 @@ impl Broker {
         Ok(removed)
     }
 
-    /// Runs `work` on the database while nobody else can write to it or to its pending file, which is empty.
+    /// Runs `work` on the database while no other can write to it or to its pending file, which is empty.
     pub(crate) fn alone<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>) -> Result<T, Error> {
         let _order = self.lock_pending();
         let _lock = self.location().disk().lock(&self.location().lock_file())?;
@@ -58,8 +57,8 @@ impl Broker {
 }
 
 impl Location {
-    /// Removes the database's directory if all that is in it is the lock that whoever was to make the database took: a creator
-    /// that was killed. Whether it was removed; one that is at work meanwhile makes it again ([`Location::locked_home`]).
+    /// Removes the database's directory if all that is in it is the lock that a creator took: one that was killed.
+    /// Whether it was removed; one that is at work meanwhile makes it again ([`Location::locked_home`]).
     pub fn remove_if_unmade(&self) -> Result<bool, Error> {
         let (disk, home) = (self.disk(), self.hash_dir());
         let is_lock = |name: &OsString| self.lock_file().file_name() == Some(name);

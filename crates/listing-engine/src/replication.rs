@@ -1,6 +1,6 @@
 //! What a replica tells of itself and takes from others: summaries, rows since a point, merging.
 //!
-//! Always holds: pending rows are in the tables before anything is told or compared; merging is
+//! Always holds: pending rows are in the tables before anything is sent or compared; merging is
 //! idempotent, and its rows and its sync point become durable together; created-at goes down only,
 //! put and delete timestamps go up only.
 
@@ -29,7 +29,7 @@ pub struct ReplicationInfo {
     pub summary: Summary,
     /// What else is known.
     pub info: Info,
-    /// What is stored as metadata cannot be read: others are told of none, and theirs take its place.
+    /// What is stored as metadata cannot be read: others are sent none, and theirs take its place.
     pub metadata_is_damaged: bool,
 }
 
@@ -37,13 +37,13 @@ impl Broker {
     /// What it tells others of itself.
     pub fn replication_info(&self) -> Result<ReplicationInfo, Error> {
         let kind = self.location().kind();
-        self.with_settled(|database| database.read("read", |c| read_all(kind, c)))
+        self.with_merged(|database| database.read("read", |c| read_all(kind, c)))
     }
 
     /// Rows behind `point` in the order of their changes, `count` at most.
     pub fn rows_since(&self, point: i64, count: usize) -> Result<Vec<Numbered>, Error> {
         let kind = self.location().kind();
-        self.with_settled(|database| database.read("read", |c| rows_since(kind, c, point, count)))
+        self.with_merged(|database| database.read("read", |c| rows_since(kind, c, point, count)))
     }
 
     /// Merges rows of the replica `source`, and notes up to which of its rows everything is here.
@@ -58,7 +58,7 @@ impl Broker {
         }
         let point = rows.iter().map(|numbered| numbered.id).max();
         let rows = rows.into_iter().map(|numbered| numbered.row).collect();
-        self.with_settled(|database| {
+        self.with_merged(|database| {
             database.write_long("merge rows into", |transaction| {
                 absorb::rows(transaction, rows)?;
                 point.map_or(Ok(()), |point| {
@@ -89,8 +89,8 @@ impl Broker {
         } else if !is_news(&known.summary, theirs, &metadata) {
             return Ok((known.clone(), known));
         }
-        self.with_settled(|database| {
-            database.write("write", |transaction| {
+        self.with_merged(|database| {
+            database.write("write", |transaction| -> rusqlite::Result<_> {
                 let before = read_all(kind, transaction)?;
                 take_over(kind, transaction, &before, theirs, &metadata, now)?;
                 Ok((before, read_all(kind, transaction)?))
@@ -101,7 +101,7 @@ impl Broker {
     /// Objects that are not where the container's policy says, behind `point`, `count` at most.
     pub fn misplaced_since(&self, point: i64, count: usize) -> Result<Vec<(i64, ObjectRow)>, Error> {
         self.container_only()?;
-        self.with_settled(|database| database.read("read", |c| objects(c, MISPLACED_SINCE, point, count)))
+        self.with_merged(|database| database.read("read", |c| objects(c, MISPLACED_SINCE, point, count)))
     }
 
     /// Whether it has ever listed objects of more than one policy.
@@ -235,7 +235,7 @@ pub(crate) fn rows_since(
 }
 
 fn objects(connection: &Connection, sql: &str, point: i64, count: usize) -> rusqlite::Result<Vec<(i64, ObjectRow)>> {
-    told(connection, sql, point, count, |row| {
+    readable_rows(connection, sql, point, count, |row| {
         let (Some(name), Some(policy)) = (columns::name(row, 1)?, columns::policy(row, 7)?) else {
             return Ok(None);
         };
@@ -256,7 +256,7 @@ fn objects(connection: &Connection, sql: &str, point: i64, count: usize) -> rusq
 }
 
 fn containers(connection: &Connection, point: i64, count: usize) -> rusqlite::Result<Vec<Numbered>> {
-    let found = told(connection, CONTAINERS_SINCE, point, count, |row| {
+    let found = readable_rows(connection, CONTAINERS_SINCE, point, count, |row| {
         let (Some(name), Some(policy)) = (columns::name(row, 1)?, columns::policy(row, 6)?) else {
             return Ok(None);
         };
@@ -276,9 +276,9 @@ fn containers(connection: &Connection, point: i64, count: usize) -> rusqlite::Re
     Ok(found.into_iter().map(number).collect())
 }
 
-/// `count` rows behind `point` with their numbers. What `read` says is none is skipped, which a line says, and others come
-/// in its place: fewer than `count` mean that there are no more.
-fn told<T>(
+/// `count` rows behind `point` with their numbers. What `read` says is none is skipped, which a line says, and others
+/// come in its place: fewer than `count` mean that there are no more.
+fn readable_rows<T>(
     connection: &Connection,
     sql: &str,
     point: i64,
@@ -299,7 +299,7 @@ fn told<T>(
     }
     if let Some((first, rows)) = skipped {
         let path = connection.path().unwrap_or_default();
-        tracing::warn!("{path}: nobody is told of ROWID {first}, the first of {rows} without a name or a policy");
+        tracing::warn!("{path}: ROWID {first}, the first of {rows} without a name or a policy, is sent to no replica");
     }
     Ok(found)
 }

@@ -296,7 +296,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_is_read_back(count in any::<i64>(), deleted in any::<bool>(), epoch in proptest::option::of(0u64..1 << 30)) {
+        fn written_is_read_back(
+            count in any::<i64>(),
+            deleted in any::<bool>(),
+            epoch in proptest::option::of(0u64..1 << 30),
+        ) {
             let range = ShardRange { object_count: count, deleted, epoch: epoch.map(t), ..range() };
             prop_assert_eq!(ShardRange::from_json(&range.to_json()), Some(range));
         }

@@ -1,10 +1,10 @@
 //! Links to the databases of synced containers: `<device>/sync_containers/<partition>/<suffix>/<hash>/<hash>.db`.
 //!
 //! Container-sync walks these instead of all databases of a device. A link is as OpenStack Swift makes it: it
-//! leads to the database file by its whole path, and whoever walks the links goes by their own places.
-//! Always holds: a database whose metadata names a target and a key has a link once whoever set them has called
-//! [`Broker::keep_sync_link`], or else once its replicator has passed; a database that is removed takes its
-//! link along. A link may outlive its database after a crash: [`Location::drop_sync_link`] is for who finds it so.
+//! leads to the database file by its whole path, and a walk of the links goes by their own places.
+//! Always holds: a database whose metadata names a target and a key has a link once [`Broker::keep_sync_link`] has
+//! been called after them, or else once its replicator has passed; a database that is removed takes its
+//! link along. A link may outlive its database after a crash: [`Location::drop_sync_link`] is for that.
 //! Deliberately absent: what syncing does (`upkeep`).
 
 use crate::{Broker, DeviceRoot, Error, Kind, Location, walk};

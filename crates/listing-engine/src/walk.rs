@@ -58,7 +58,7 @@ pub(crate) fn hashes(disk: &Disk, directory: &Path, strays: &mut Vec<PathBuf>) -
 }
 
 /// What is understood of the names in a directory; what is not goes to `strays`, and so does the directory
-/// when it is none. Nothing when it is missing; hidden names are somebody's locks.
+/// when it is none. Nothing when it is missing; hidden names are locks.
 fn understood<T>(
     disk: &Disk,
     directory: &Path,

@@ -235,8 +235,8 @@ impl Summary {
 
     /// The answer to `sync`.
     pub fn to_answer(&self, info: &Info, state: &str) -> Value {
-        let mut told = Map::new();
-        let mut set = |key: &str, value: Value| drop(told.insert(key.to_owned(), value));
+        let mut answer = Map::new();
+        let mut set = |key: &str, value: Value| drop(answer.insert(key.to_owned(), value));
         set("account", json!(info.account));
         if let Some(container) = &info.container {
             set("container", json!(container));
@@ -276,31 +276,31 @@ impl Summary {
             set("shard_max_row", json!(row));
         }
         set("point", json!(self.point));
-        Value::Object(told)
+        Value::Object(answer)
     }
 
     /// Reads the answer to `sync`.
-    pub fn from_answer(told: &Value) -> Option<Self> {
-        let moment = |key: &str| told.get(key).map_or(Some(Timestamp::ZERO), time);
-        let claim = match told.get("storage_policy_index").and_then(Value::as_u64) {
+    pub fn from_answer(answer: &Value) -> Option<Self> {
+        let moment = |key: &str| answer.get(key).map_or(Some(Timestamp::ZERO), time);
+        let claim = match answer.get("storage_policy_index").and_then(Value::as_u64) {
             Some(policy) => Some(PolicyClaim {
                 policy: PolicyIndex(u32::try_from(policy).ok()?),
                 status_changed_at: moment("status_changed_at")?,
-                count: number(told, "count"),
+                count: number(answer, "count"),
             }),
             None => None,
         };
         Some(Self {
-            id: text(told, "id")?,
-            hash: text(told, "hash")?,
-            max_row: told.get("max_row")?.as_i64()?,
+            id: text(answer, "id")?,
+            hash: text(answer, "hash")?,
+            max_row: answer.get("max_row")?.as_i64()?,
             created_at: moment("created_at")?,
             put_timestamp: moment("put_timestamp")?,
             delete_timestamp: moment("delete_timestamp")?,
-            metadata: text(told, "metadata").unwrap_or_default(),
+            metadata: text(answer, "metadata").unwrap_or_default(),
             claim,
-            point: told.get("point")?.as_i64()?,
-            shard_max_row: told.get("shard_max_row").and_then(Value::as_i64),
+            point: answer.get("point")?.as_i64()?,
+            shard_max_row: answer.get("shard_max_row").and_then(Value::as_i64),
         })
     }
 }
@@ -402,21 +402,29 @@ mod tests {
             let read = Numbered::from_json(kind, &serde_json::from_str(item).unwrap()).unwrap();
             assert_eq!(read.to_json().to_string(), item);
         }
-        let told = json!({
+        let answer = json!({
             "account": "a", "created_at": "1795198348.69257", "put_timestamp": "4000000005.00000",
             "delete_timestamp": "0", "status_changed_at": "4000000005.00000", "object_count": 3, "bytes_used": 5,
             "hash": "46d353fe1d25ba007912af4edd6861de", "id": "73a34437-sdb1", "count": 1, "metadata": "",
             "max_row": 1, "point": -1,
         });
-        let read = Summary::from_answer(&told).unwrap();
+        let read = Summary::from_answer(&answer).unwrap();
         assert_eq!((read.max_row, read.point, read.claim), (1, -1, None));
         assert_eq!(Summary::from_sync(&read.to_sync()[1..]), Some(read));
     }
 
     proptest! {
         #[test]
-        fn any_json_is_read_or_refused(text in "\\PC{0,40}", number in any::<i64>(), key in "(name|created_at|put_timestamp|size|ROWID)") {
-            let args = [json!(number), json!(text), json!(null), json!([text]), json!({key.clone(): number}), json!(text), json!(number), json!(text)];
+        fn any_json_is_read_or_refused(
+            text in "\\PC{0,40}",
+            number in any::<i64>(),
+            key in "(name|created_at|put_timestamp|size|ROWID)",
+        ) {
+            let (number_json, text_json) = (json!(number), json!(text));
+            let args = [
+                number_json.clone(), text_json.clone(), json!(null), json!([text]), json!({key.clone(): number}),
+                text_json.clone(), number_json, text_json,
+            ];
             let _ = Summary::from_sync(&args);
             let item = json!({key: text, "ROWID": number, "created_at": text, "name": text});
             let _ = (Numbered::from_json(Kind::Container, &item), Numbered::from_json(Kind::Account, &item));

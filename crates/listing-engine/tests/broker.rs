@@ -5,7 +5,7 @@
 mod support;
 
 use listing_engine::{
-    Arriving, Broker, Brokers, DeviceRoot, Error, Kind, ListQuery, Location, Metadata, ObjectRow, Row, Settling,
+    Arriving, Broker, Brokers, CopyIdentity, DeviceRoot, Error, Kind, ListQuery, Location, Metadata, ObjectRow, Row,
 };
 use std::fs;
 use std::sync::Arc;
@@ -81,11 +81,11 @@ fn nothing_is_made_below_a_bare_mount_point() {
         .err()
         .unwrap();
     assert_eq!(refused.kind(), FaultKind::Device, "{refused}");
-    let settling = Settling {
+    let identity = CopyIdentity {
         name: "copy",
         unique: "1",
     };
-    assert!(Arriving::begin(&place, settling).is_err());
+    assert!(Arriving::begin(&place, identity).is_err());
     assert_eq!(fs::read_dir(device.path()).unwrap().count(), 0);
 }
 
@@ -122,7 +122,7 @@ fn an_account_knows_what_it_says_of_a_container() {
     assert!(!broker.says(&row).unwrap());
     broker.commit_batch(&[Row::Container(row.clone())]).unwrap();
     assert!(!broker.says(&row).unwrap(), "not merged yet");
-    broker.settle().unwrap();
+    broker.merge_pending().unwrap();
     assert!(broker.says(&row).unwrap());
     assert!(!broker.says(&container("c", at(1), Timestamp::ZERO, 4)).unwrap());
     assert!(!broker.says(&container("d", at(1), Timestamp::ZERO, 3)).unwrap());
@@ -160,7 +160,7 @@ fn a_creation_cut_short_is_swept_away_and_a_running_one_is_not() {
 }
 
 #[test]
-fn what_is_absent_is_said_to_be() {
+fn what_is_absent_is_reported_so() {
     let device = tempfile::tempdir().unwrap();
     let place = location(device.path(), Kind::Container);
     assert!(matches!(
@@ -212,9 +212,9 @@ fn a_full_pending_file_is_merged() {
     let broker = create(device.path(), Kind::Container);
     let pending = broker.location().pending_file();
     for i in 0..1_500 {
-        let (told, hear) = std::sync::mpsc::channel();
+        let (stored, hear) = std::sync::mpsc::channel();
         let row = Row::Object(object(&format!("{i}"), at(1)));
-        if broker.enqueue(vec![row], move |result| told.send(result).unwrap()) {
+        if broker.enqueue(vec![row], move |result| stored.send(result).unwrap()) {
             broker.flush();
         }
         hear.recv().unwrap().unwrap();

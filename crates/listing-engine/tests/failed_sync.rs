@@ -1,7 +1,7 @@
 //! A sync that fails, the engine's own or SQLite's, takes the drive out of service for writes.
 //!
-//! SQLite calls the C library directly: a library that is loaded before that one makes its syncs fail. The test compiles it
-//! (`cc`) and runs itself with it.
+//! SQLite calls the C library directly: a library that is loaded before that one makes its syncs fail. The test
+//! compiles it (`cc`) and runs itself with it.
 
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 

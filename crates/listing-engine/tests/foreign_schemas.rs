@@ -5,7 +5,7 @@
 
 mod support;
 
-use listing_engine::{Broker, Error, Kind, Location, Metadata, NewDatabase, Row, Settling, adopt};
+use listing_engine::{Broker, CopyIdentity, Error, Kind, Location, Metadata, NewDatabase, Row, adopt};
 use rusqlite::functions::FunctionFlags;
 use std::fs;
 use support::{at, container, location, new_database, object, replica, rows};
@@ -141,11 +141,11 @@ fn one_that_arrives_gets_no_name() {
         fs::create_dir_all(place.tmp_dir()).unwrap();
         let arrived = place.tmp_dir().join("sent");
         fs::copy(sender.location().db_file(), &arrived).unwrap();
-        let settling = Settling {
+        let identity = CopyIdentity {
             name: "sent",
             unique: "new",
         };
-        let error = adopt(&place, None, settling, |_| true).expect_err(label);
+        let error = adopt(&place, None, identity, |_| true).expect_err(label);
         assert!(matches!(error, Error::BadCopy { .. }), "{label}: {error}");
         assert_eq!(error.kind(), FaultKind::Data, "{label}");
         assert!(
@@ -168,11 +168,11 @@ fn one_that_arrives_takes_nobodys_place() {
             _ => scribble(&sender, &sql),
         }
         fs::copy(sender.location().db_file(), receiver.location().tmp_dir().join("sent")).unwrap();
-        let settling = Settling {
+        let identity = CopyIdentity {
             name: "sent",
             unique: "new",
         };
-        let error = receiver.replace_with(settling, |_| true).expect_err(label);
+        let error = receiver.replace_with(identity, |_| true).expect_err(label);
         assert!(matches!(error, Error::BadCopy { .. }), "{label}: {error}");
         receiver.commit_batch(&[row(kind, "victim 2")]).unwrap();
         assert_eq!(rows(&receiver).len(), 2, "{label}");

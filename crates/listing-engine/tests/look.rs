@@ -46,7 +46,7 @@ fn rows_that_wait_are_counted_and_stay_where_they_are() {
     broker
         .commit_batch(&[object("kept", 1, 10), object("replaced", 1, 100)])
         .unwrap();
-    broker.settle().unwrap();
+    broker.merge_pending().unwrap();
     broker
         .commit_batch(&[object("replaced", 2, 7), object("replaced", 3, 1), object("new", 2, 5)])
         .unwrap();
@@ -60,15 +60,15 @@ fn rows_that_wait_are_counted_and_stay_where_they_are() {
     assert_eq!(looked.spelled().unwrap()["account"], info.account);
     assert_eq!(contents(device.path()), before);
     // The servers come to the same.
-    let settled = broker.info().unwrap();
+    let merged = broker.info().unwrap();
     assert_eq!(
-        (settled.object_count, settled.bytes_used, &settled.hash),
+        (merged.object_count, merged.bytes_used, &merged.hash),
         (3, 16, &info.hash)
     );
 }
 
 #[test]
-fn what_is_no_database_of_the_kind_is_said_and_left() {
+fn what_is_no_database_of_the_kind_is_reported_and_left() {
     let device = tempfile::tempdir().unwrap();
     let broker = container(device.path());
     let file = broker.location().db_file();

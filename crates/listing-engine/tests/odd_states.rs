@@ -11,7 +11,7 @@ use vocabulary::Timestamp;
 
 /// Writes rows by hand, as no broker does: name, and what the other columns are in SQL.
 fn scribble(broker: &Broker, sql: &str) {
-    broker.settle().unwrap();
+    broker.merge_pending().unwrap();
     let raw = rusqlite::Connection::open(broker.location().db_file()).unwrap();
     raw.create_scalar_function("chexor", 3, FunctionFlags::default(), |call| call.get::<String>(0))
         .unwrap();
@@ -85,7 +85,7 @@ fn one_odd_container_keeps_no_other_from_travelling() {
 }
 
 #[test]
-fn metadata_that_cannot_be_read_keep_no_row_here_and_are_told_by_another_replica() {
+fn metadata_that_cannot_be_read_keep_no_row_here_and_come_from_another_replica() {
     for (kind, rubbish) in [
         (Kind::Container, "'{\"X-Container-Meta-A\": [\"v\", '"),
         (Kind::Container, "'[1]'"),
@@ -147,11 +147,11 @@ fn a_database_that_does_not_say_whose_it_is_goes_to_quarantine_and_others_go_on(
             Kind::Account => "account_stat",
         };
         scribble(&broker, &format!("UPDATE {table} SET {set}"));
-        let told = broker.replication_info();
+        let answer = broker.replication_info();
         match goes_on {
-            true => assert!(told.is_ok() && broker.audit().is_ok(), "{set}: {told:?}"),
+            true => assert!(answer.is_ok() && broker.audit().is_ok(), "{set}: {answer:?}"),
             false => {
-                assert!(matches!(told, Err(Error::Quarantined { .. })), "{set}: {told:?}");
+                assert!(matches!(answer, Err(Error::Quarantined { .. })), "{set}: {answer:?}");
                 assert!(!broker.exists(), "{set}");
             }
         }

@@ -1,38 +1,23 @@
 //! The same done by OpenStack Swift's brokers and by ours, and each on the other's files.
-//!
-//! Needs a Python with `swift` installed, named by `MARTLET_ORACLE_PYTHON`; without it these tests
-//! say so and pass. Random cases come from a seed that is printed on failure (`MARTLET_SEED` repeats it).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is test code")]
 
+#[path = "support/openstack.rs"]
+mod openstack;
 mod support;
 
 use listing_engine::{Broker, Entry, Kind, ListQuery, Metadata, ObjectRow, Row};
+use openstack::{Dice, OraclePython};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use support::{container, create, fill, location, new_database, object, t};
 use vocabulary::{PolicyIndex, Timestamp};
 
-struct Oracle {
-    python: Child,
-}
+struct Oracle(OraclePython);
 
 impl Oracle {
     fn start() -> Option<Self> {
-        let Some(python) = std::env::var_os("MARTLET_ORACLE_PYTHON") else {
-            println!("skipped: set MARTLET_ORACLE_PYTHON to a Python that has OpenStack Swift installed");
-            return None;
-        };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/oracle.py");
-        let python = Command::new(python)
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Some(Self { python })
+        OraclePython::start(env!("CARGO_MANIFEST_DIR"), "oracle.py", &[]).map(Self)
     }
 
     fn ask(&mut self, command: &str, broker: &Path, kind: Kind, more: Value) -> Value {
@@ -40,44 +25,18 @@ impl Oracle {
         for (key, value) in more.as_object().unwrap() {
             request[key] = value.clone();
         }
-        let mut line = String::new();
-        writeln!(self.python.stdin.as_mut().unwrap(), "{request}").unwrap();
-        BufReader::new(self.python.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("the oracle failed at {command}; see its output"))
+        self.0.ask(&request)
     }
 }
 
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        drop(self.python.stdin.take());
-        let _ = self.python.wait();
-    }
+/// Names and times that brokers may be given.
+trait DatabaseDice {
+    fn word(&mut self, most: u64) -> String;
+    fn time(&mut self) -> Timestamp;
+    fn maybe_time(&mut self) -> Option<Timestamp>;
 }
 
-/// A small generator: the same seed makes the same cases on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Self {
-        let seed = std::env::var("MARTLET_SEED").map_or(20_240_229, |text| text.parse().unwrap());
-        println!("MARTLET_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-
+impl DatabaseDice for Dice {
     fn word(&mut self, most: u64) -> String {
         let letters = ["a", "b", "/", "-", "ö", "\0", "z", "𝄞", "'", " "];
         (0..self.below(most + 1)).map(|_| self.pick(&letters)).collect()
@@ -124,7 +83,7 @@ fn operate(dice: &mut Dice, ours: &Broker) -> Value {
             json!(["set_storage_policy_index", policy, moment.internal()])
         }
         6 => {
-            ours.settle().unwrap();
+            ours.merge_pending().unwrap();
             json!(["settle"])
         }
         _ if container_db => put_object(dice, ours, moment),
@@ -263,7 +222,7 @@ fn older_schemas_are_migrated_to_the_same_state() {
             let mut dice = Dice::new();
             let operations: Vec<Value> = (0..40).map(|_| operate(&mut dice, &ours)).collect();
             oracle.ask("apply", &theirs, kind, json!({"operations": operations}));
-            ours.settle().unwrap();
+            ours.merge_pending().unwrap();
             let seen = comparable(oracle.ask("dump", &ours.location().db_file(), kind, json!({})));
             let expected = comparable(oracle.ask("dump", &theirs, kind, json!({})));
             assert_eq!(seen["rows"], expected["rows"], "{kind:?} {extra}");

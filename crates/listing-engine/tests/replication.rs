@@ -6,7 +6,7 @@ mod support;
 
 use listing_engine::wire::Numbered;
 use listing_engine::{
-    Arriving, Broker, ContainerRow, Direction, Error, Info, Kind, Metadata, ObjectRow, Row, Settling, ShardRange,
+    Arriving, Broker, ContainerRow, CopyIdentity, Direction, Error, Info, Kind, Metadata, ObjectRow, Row, ShardRange,
     SyncPoint, adopt, better_policy,
 };
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use support::{at, container, create, location, object, push, replica, rows};
 use vocabulary::{PolicyIndex, Timestamp};
 
-const SETTLING: Settling<'static> = Settling {
+const IDENTITY: CopyIdentity<'static> = CopyIdentity {
     name: "remote-id",
     unique: "5e7ab1e5-0000-4000-8000-00000000000f",
 };
@@ -77,10 +77,10 @@ fn apply(broker: &Broker, change: &Change) {
         }
         Change::Create(moment) => broker.update_put_timestamp(at(moment)).unwrap(),
         Change::Delete(moment) => {
-            let told = broker.replication_info().unwrap().summary;
+            let answer = broker.replication_info().unwrap().summary;
             let deleted = listing_engine::wire::Summary {
                 delete_timestamp: at(moment),
-                ..told
+                ..answer
             };
             broker.learn(&deleted, at(moment)).unwrap();
         }
@@ -118,7 +118,8 @@ proptest! {
             prop_assert_eq!(first.1.summary.put_timestamp, info.summary.put_timestamp);
             prop_assert_eq!(first.1.summary.delete_timestamp, info.summary.delete_timestamp);
             let items = |broker: &Broker| {
-                let mut items: Vec<String> = broker.metadata().unwrap().iter().map(|item| format!("{item:?}")).collect();
+                let metadata = broker.metadata().unwrap();
+    let mut items: Vec<String> = metadata.iter().map(|item| format!("{item:?}")).collect();
                 items.sort();
                 items
             };
@@ -179,7 +180,7 @@ fn sizes_beyond_what_can_be_added_keep_nobody_from_a_database() {
 }
 
 #[test]
-fn pending_rows_are_told() {
+fn pending_rows_are_sent() {
     let dir = tempfile::tempdir().unwrap();
     let broker = create(dir.path(), Kind::Container);
     broker.commit_batch(&[Row::Object(object("o", at(2)))]).unwrap();
@@ -234,12 +235,12 @@ fn two() -> Two {
 }
 
 fn carry(from: &Broker, to: &listing_engine::Location) {
-    carry_as(from, to, SETTLING.unique);
+    carry_as(from, to, IDENTITY.unique);
 }
 
 fn carry_as(from: &Broker, to: &listing_engine::Location, unique: &str) {
     let snapshot = from.snapshot("1").unwrap();
-    let mut arriving = Arriving::begin(to, Settling { unique, ..SETTLING }).unwrap();
+    let mut arriving = Arriving::begin(to, CopyIdentity { unique, ..IDENTITY }).unwrap();
     arriving.write(&std::fs::read(snapshot.path()).unwrap()).unwrap();
     arriving.finish().unwrap();
 }
@@ -250,17 +251,17 @@ fn a_copy_takes_the_place_of_nothing() {
     two.here.commit_batch(&[Row::Object(object("o", at(2)))]).unwrap();
     two.here.reported(at(0), Timestamp::ZERO, 1, 3).unwrap();
     carry(&two.here, &two.there);
-    adopt(&two.there, None, SETTLING, |info| info.account == "a").unwrap();
+    adopt(&two.there, None, IDENTITY, |info| info.account == "a").unwrap();
     let there = Broker::open(two.there.clone()).unwrap();
     let info = there.replication_info().unwrap();
     assert_eq!(rows(&there), rows(&two.here));
-    assert_eq!(info.summary.id, format!("{}-sdb", SETTLING.unique));
+    assert_eq!(info.summary.id, format!("{}-sdb", IDENTITY.unique));
     assert_eq!(info.info.reported_object_count, 0);
-    assert_eq!(there.sync_point(SETTLING.name, Direction::Incoming).unwrap(), 1);
+    assert_eq!(there.sync_point(IDENTITY.name, Direction::Incoming).unwrap(), 1);
     let left: Vec<_> = std::fs::read_dir(two.there.tmp_dir()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     carry(&two.here, &two.there);
-    let again = adopt(&two.there, None, SETTLING, |_| true);
+    let again = adopt(&two.there, None, IDENTITY, |_| true);
     assert!(matches!(again, Err(Error::AlreadyExists { .. })), "{again:?}");
 }
 
@@ -268,21 +269,21 @@ fn a_copy_takes_the_place_of_nothing() {
 fn a_copy_that_is_bad_never_gets_the_name() {
     let two = two();
     carry(&two.here, &two.there);
-    let elsewhere = adopt(&two.there, None, SETTLING, |info| info.account == "b");
+    let elsewhere = adopt(&two.there, None, IDENTITY, |info| info.account == "b");
     assert!(matches!(elsewhere, Err(Error::BadCopy { .. })), "{elsewhere:?}");
     for bytes in [&b"rubbish"[..], &[7; 9_000], b""] {
-        let mut arriving = Arriving::begin(&two.there, SETTLING).unwrap();
+        let mut arriving = Arriving::begin(&two.there, IDENTITY).unwrap();
         arriving.write(bytes).unwrap();
         arriving.finish().unwrap();
-        let refused = adopt(&two.there, None, SETTLING, |_| true);
+        let refused = adopt(&two.there, None, IDENTITY, |_| true);
         assert!(matches!(refused, Err(Error::BadCopy { .. })), "{refused:?}");
     }
     let snapshot = std::fs::read(two.here.snapshot("1").unwrap().path()).unwrap();
-    let mut arriving = Arriving::begin(&two.there, SETTLING).unwrap();
+    let mut arriving = Arriving::begin(&two.there, IDENTITY).unwrap();
     arriving.write(&snapshot[..snapshot.len() / 2]).unwrap();
     arriving.finish().unwrap();
-    assert!(adopt(&two.there, None, SETTLING, |_| true).is_err());
-    Arriving::begin(&two.there, SETTLING).unwrap().write(b"half").unwrap();
+    assert!(adopt(&two.there, None, IDENTITY, |_| true).is_err());
+    Arriving::begin(&two.there, IDENTITY).unwrap().write(b"half").unwrap();
     assert!(!two.there.hash_dir().exists());
     assert_eq!(std::fs::read_dir(two.there.tmp_dir()).unwrap().count(), 0);
 }
@@ -299,11 +300,11 @@ fn a_copy_that_arrives_while_one_of_its_name_is_taken_in_is_another() {
         carry_as(&two.here, &two.there, "another");
         true
     };
-    there.replace_with(SETTLING, again).unwrap();
+    there.replace_with(IDENTITY, again).unwrap();
     let info = there.replication_info().unwrap();
     assert_eq!(
         (info.info.object_count, info.summary.id),
-        (2, format!("{}-sdb", SETTLING.unique))
+        (2, format!("{}-sdb", IDENTITY.unique))
     );
     let left: Vec<_> = std::fs::read_dir(two.there.tmp_dir()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -329,15 +330,15 @@ fn very_many_items_of_metadata_keep_nobody_waiting() {
 fn a_name_is_no_path() {
     let two = two();
     for name in ["", ".", "..", "../x", "a/b", ".martlet-x", "a\0b"] {
-        let settling = Settling { name, ..SETTLING };
-        let refused = adopt(&two.there, None, settling, |_| true);
+        let identity = CopyIdentity { name, ..IDENTITY };
+        let refused = adopt(&two.there, None, identity, |_| true);
         assert!(matches!(refused, Err(Error::NotFound { .. })), "{name:?}");
-        assert!(Arriving::begin(&two.there, settling).is_err(), "{name:?}");
-        assert!(two.here.replace_with(settling, |_| true).is_err(), "{name:?}");
+        assert!(Arriving::begin(&two.there, identity).is_err(), "{name:?}");
+        assert!(two.here.replace_with(identity, |_| true).is_err(), "{name:?}");
     }
     for file in ["x.db", "../x.db", ".lock"] {
         carry(&two.here, &two.there);
-        assert!(adopt(&two.there, Some(file), SETTLING, |_| true).is_err(), "{file}");
+        assert!(adopt(&two.there, Some(file), IDENTITY, |_| true).is_err(), "{file}");
     }
 }
 
@@ -361,13 +362,13 @@ fn a_copy_takes_along_what_was_here() {
         .merge_shard_ranges(&[ShardRange::from_json(&range).unwrap()])
         .unwrap();
     carry(&two.here, &two.there);
-    there.replace_with(SETTLING, |_| true).unwrap();
+    there.replace_with(IDENTITY, |_| true).unwrap();
     let info = there.replication_info().unwrap();
     assert_eq!((info.info.object_count, info.info.put_timestamp), (2_500, at(70)));
-    assert_eq!(info.summary.id, format!("{}-sdb", SETTLING.unique));
+    assert_eq!(info.summary.id, format!("{}-sdb", IDENTITY.unique));
     assert!(there.metadata().unwrap().get("Only-There").is_some());
     // Rows of its own have got greater numbers, which are still to come from there.
-    assert_eq!(there.sync_point(SETTLING.name, Direction::Incoming).unwrap(), 2_500);
+    assert_eq!(there.sync_point(IDENTITY.name, Direction::Incoming).unwrap(), 2_500);
     assert_eq!(there.shard_ranges().unwrap().len(), 1);
     there.commit_batch(&[Row::Object(object("after", at(80)))]).unwrap();
     assert_eq!(there.info().unwrap().object_count, 2_501);
@@ -394,13 +395,13 @@ fn rows_that_come_during_an_exchange_survive_it() {
                 }
                 if n % 20 == 0 {
                     // Also through the tables.
-                    let settled = stranger.settle();
-                    assert!(settled.as_ref().is_ok_and(|()| true) || settled.unwrap_err().may_retry());
+                    let merged = stranger.merge_pending();
+                    assert!(merged.as_ref().is_ok_and(|()| true) || merged.unwrap_err().may_retry());
                 }
             }
             done
         });
-        there.replace_with(SETTLING, |_| true).unwrap();
+        there.replace_with(IDENTITY, |_| true).unwrap();
         writing.join().unwrap()
     });
     let listed = rows(&there).join("\n");

@@ -3,10 +3,9 @@
 use crate::accept::{self, ListingFormat};
 use crate::listing_query;
 use crate::metadata;
-use crate::refusal::refusal_of;
 use crate::render::ListingText;
 use crate::request::{ListingRequest, any_policy, is_overriding, optional, required};
-use crate::state::{DatabaseJob, ListingServerState};
+use crate::state::{DatabaseJob, ListingServerState, until_stored};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, StatusCode};
 use listing_engine::{Broker, ContainerRow, Error, Info, Kind, Metadata, Row};
@@ -64,7 +63,7 @@ fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) ->
     let limits = &job.state.options.limits;
     let check = |merged: &Metadata| metadata::check(Kind::Account, merged, limits);
     let refuse = |error: Error| job.refuse(&error);
-    broker.update_metadata_checked(&updates, check).map_err(refuse)??;
+    broker.update_metadata_checked(&updates, check, refuse)?;
     match updates.is_empty() {
         true => Ok(None),
         false => Ok(metadata::newer_than(&updates, &broker.metadata().map_err(refuse)?)),
@@ -115,12 +114,11 @@ pub(crate) async fn put_row(
         Ok(())
     };
     state.run(&request, job).await?;
-    match stored.await {
-        Ok(Ok(())) if went => Ok(page(StatusCode::NO_CONTENT)),
-        Ok(Ok(())) => Ok(page(StatusCode::CREATED)),
-        Ok(Err(error)) => Err(refusal_of(&error, &request.target.device)),
-        Err(_) => Err(Refusal::internal()),
-    }
+    until_stored(stored, &request.target.device).await?;
+    Ok(page(match went {
+        true => StatusCode::NO_CONTENT,
+        false => StatusCode::CREATED,
+    }))
 }
 
 /// Sets metadata.

@@ -134,7 +134,7 @@ fn set_metadata(job: &DatabaseJob<'_>, broker: &Broker, timestamp: Timestamp) ->
     }
     let limits = &job.state.options.limits;
     let check = |merged: &Metadata| metadata::check(Kind::Container, merged, limits);
-    broker.update_metadata_checked(&updates, check).map_err(refuse)??;
+    broker.update_metadata_checked(&updates, check, refuse)?;
     if updates.get(SYNC_TO).is_some() || updates.get(SYNC_KEY).is_some() {
         job.keep_sync_link(broker);
     }

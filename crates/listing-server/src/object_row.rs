@@ -4,9 +4,8 @@
 //! A row goes to the device's workers once, joins whatever batch is under way there, and the answer
 //! follows the batch's one sync without holding a thread.
 
-use crate::refusal::refusal_of;
 use crate::request::{ListingRequest, known_policy, optional, required, required_text};
-use crate::state::{BODY_PATIENCE, DatabaseJob, ListingServerState};
+use crate::state::{BODY_PATIENCE, DatabaseJob, ListingServerState, until_stored};
 use http::StatusCode;
 use listing_engine::wire::object_row;
 use listing_engine::{Error, ObjectRow, Row};
@@ -96,9 +95,5 @@ async fn store(
         Ok(())
     };
     state.run(request, job).await?;
-    match stored.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(refusal_of(&error, &request.target.device)),
-        Err(_) => Err(Refusal::internal()),
-    }
+    until_stored(stored, &request.target.device).await
 }

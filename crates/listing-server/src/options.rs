@@ -73,6 +73,8 @@ pub struct ListingServerOptions {
     /// `false`: replicators are sent elsewhere; else their verbs are served beside all others
     /// (`replication_server`).
     pub replication_server: Option<bool>,
+    /// Bytes a second at which the body of a REPLICATE has to come (`min_transfer_rate`); 0 for any rate.
+    pub min_transfer_rate: u64,
     /// Whether requests are written to the access log (`log_requests`).
     pub log_requests: bool,
     /// Where metrics are sent, besides those that every request has anyway.
@@ -104,6 +106,7 @@ impl ListingServerOptions {
             threads_per_disk: 4,
             queue_per_disk: 1024,
             replication_server: None,
+            min_transfer_rate: 16_384,
             log_requests: true,
             statsd: Statsd::default(),
         }

@@ -10,8 +10,8 @@
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
 //! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
 //! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it.
-//! Always holds: a body is read up to a limit and in limited time; a name in it leads to no file outside `tmp`; a
-//! database of another account or container is not taken in.
+//! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); a name in it leads
+//! to no file outside `tmp`; a database of another account or container is not taken in.
 
 use crate::devices::{ListingDevice, check_room};
 use crate::refusal::refusal_of;
@@ -20,14 +20,14 @@ use bytes::BytesMut;
 use http::StatusCode;
 use listing_engine::wire::{Numbered, Summary, ascii};
 use listing_engine::{
-    Arriving, Broker, Direction, Error, Info, Kind, Location, Settling, ShardRange, SyncPoint, adopt,
+    Arriving, Broker, CopyIdentity, Direction, Error, Info, Kind, Location, ShardRange, SyncPoint, adopt,
 };
 use peer::message::ReplicateDatabase;
 use peer::message::header_names::X_MARTLET_TAKES;
 use peer::{Body, BodyError, OFFER_VALUE, PartitionTarget, Response};
 use serde_json::Value;
 use std::sync::Arc;
-use storage_shell::{Refusal, page, put, run_detached, whole};
+use storage_shell::{MinimumRate, Refusal, page, put, run_detached, whole};
 use vocabulary::{Partition, PathHash};
 
 /// The most bytes of an operation's arguments.
@@ -56,11 +56,15 @@ pub(crate) async fn replicate(
         partition,
         hash: PathHash::from_hex(&rest),
     };
+    let rate = MinimumRate {
+        bytes: state.options.min_transfer_rate,
+        window: BODY_PATIENCE,
+    };
+    let body = rate.watch(&state.world, body);
     if let Some(name) = message.database.as_ref().and_then(|name| name.to_str().ok()) {
         return take_database(state, place, name.to_owned(), body).await;
     }
-    let bytes = body.collect_within(&state.world, MAX_ARGUMENTS, BODY_PATIENCE).await;
-    let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let bytes = body.collect(MAX_ARGUMENTS).await.map_err(unreadable)?;
     let args: Value = serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let Value::Array(mut args) = args else {
         return Err(Refusal::bad_request("Invalid object type"));
@@ -255,9 +259,9 @@ impl ReplicaJob<'_> {
 
     fn complete_rsync(&self, args: &[Value]) -> Result<Response, Refusal> {
         let (name, unique) = (text(args, 0)?, self.state.unique());
-        let settling = Settling { name, unique: &unique };
+        let identity = CopyIdentity { name, unique: &unique };
         let file = args.get(1).and_then(Value::as_str);
-        let adopted = adopt(&self.location, file, settling, |info| self.belongs(info));
+        let adopted = adopt(&self.location, file, identity, |info| self.belongs(info));
         adopted.map_err(|error| self.refuse(&error))?;
         self.keep_sync_link(&*self.open()?);
         Ok(page(StatusCode::NO_CONTENT))
@@ -266,8 +270,8 @@ impl ReplicaJob<'_> {
     fn rsync_then_merge(&self, args: &[Value]) -> Result<Response, Refusal> {
         let (name, unique) = (text(args, 0)?, self.state.unique());
         let broker = self.open()?;
-        let settling = Settling { name, unique: &unique };
-        let replaced = broker.replace_with(settling, |info| self.belongs(info));
+        let identity = CopyIdentity { name, unique: &unique };
+        let replaced = broker.replace_with(identity, |info| self.belongs(info));
         replaced.map_err(|error| self.refuse(&error))?;
         self.keep_sync_link(&broker);
         Ok(page(StatusCode::NO_CONTENT))
@@ -304,15 +308,12 @@ async fn take_database(
         check_room(device)?;
         let location = place.location(&server, device)?;
         let (name, unique) = (name.as_str(), server.unique());
-        let settling = Settling { name, unique: &unique };
-        Arriving::begin(&location, settling).map_err(|error| refusal_of(&error, device.name()))
+        let identity = CopyIdentity { name, unique: &unique };
+        Arriving::begin(&location, identity).map_err(|error| refusal_of(&error, device.name()))
     };
     let mut arriving = state.run_on(&name_of_device, begin).await?;
     loop {
-        let piece = state.world.timeout(BODY_PATIENCE, next_piece(&mut body)).await;
-        let (piece, over) = piece
-            .unwrap_or(Err(BodyError::TimedOut))
-            .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        let (piece, over) = next_piece(&mut body).await.map_err(unreadable)?;
         let write = move |device: &ListingDevice| {
             check_room(device)?;
             let written = arriving.write(&piece);
@@ -340,6 +341,14 @@ async fn next_piece(body: &mut Body) -> Result<(BytesMut, bool), BodyError> {
         }
     }
     Ok((piece, false))
+}
+
+/// 408 for a sender that is too slow.
+fn unreadable(error: BodyError) -> Refusal {
+    match error {
+        BodyError::TimedOut => Refusal::Text(StatusCode::REQUEST_TIMEOUT, error.to_string()),
+        error => Refusal::bad_request(error.to_string()),
+    }
 }
 
 fn text(args: &[Value], at: usize) -> Result<&str, Refusal> {

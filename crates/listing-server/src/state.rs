@@ -9,11 +9,12 @@ use peer::Peers;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use storage_shell::{Lane, Refusal};
+use tokio::sync::oneshot;
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
 
-/// How long a body may take, or a piece of a database: as long as OpenStack's servers wait for bytes
-/// (`client_timeout`).
+/// How long rows may take to come, or a database or its changes to show their rate: as long as OpenStack's servers wait
+/// for bytes (`client_timeout`).
 pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What all verbs use.
@@ -76,6 +77,12 @@ impl ListingServerState {
             n & 0xffff_ffff_ffff
         )
     }
+}
+
+/// Waits until rows that were queued for a database on `device` are durable.
+pub(crate) async fn until_stored(stored: oneshot::Receiver<Result<(), Error>>, device: &str) -> Result<(), Refusal> {
+    let stored = stored.await.map_err(|_| Refusal::internal())?;
+    stored.map_err(|error| refusal_of(&error, device))
 }
 
 /// A job on the database that a request is about, on a worker of its device.

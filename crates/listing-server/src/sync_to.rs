@@ -27,32 +27,35 @@ pub(crate) fn check(
             ))),
         };
     }
-    check_url(value, allowed_hosts).map_err(Refusal::labelled_bad_request)
+    check_url(value, allowed_hosts)
 }
 
-fn check_url(url: &str, allowed_hosts: &[String]) -> Result<(), String> {
+fn check_url(url: &str, allowed_hosts: &[String]) -> Result<(), Refusal> {
     let (scheme, rest) = url.split_once("://").unwrap_or_else(|| match url.split_once(':') {
         Some((scheme, _)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => (scheme, ""),
         _ => ("", url),
     });
     let scheme = scheme.to_ascii_lowercase();
     if scheme != "http" && scheme != "https" {
-        return Err(format!(
+        return Err(Refusal::labelled_bad_request(format!(
             "Invalid scheme '{scheme}' in X-Container-Sync-To, must be \"//\", \"http\", or \"https\"."
-        ));
+        )));
     }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     if !path.starts_with('/') {
-        return Err("Path required in X-Container-Sync-To".into());
+        return Err(Refusal::labelled_bad_request("Path required in X-Container-Sync-To"));
     }
     if path.contains(['?', '#', ';']) {
-        return Err("Params, queries, and fragments not allowed in X-Container-Sync-To".into());
+        let why = "Params, queries, and fragments not allowed in X-Container-Sync-To";
+        return Err(Refusal::labelled_bad_request(why));
     }
     let host = host_of(authority);
     match allowed_hosts.contains(&host) {
         true => Ok(()),
-        false => Err(format!("Invalid host '{host}' in X-Container-Sync-To")),
+        false => Err(Refusal::labelled_bad_request(format!(
+            "Invalid host '{host}' in X-Container-Sync-To"
+        ))),
     }
 }
 

@@ -1,42 +1,27 @@
 //! OpenStack's own account and container servers and ours are asked the same, and every answer compared.
-//!
-//! Needs a Python with `swift` installed, named by `MARTLET_ORACLE_PYTHON`; without it these tests
-//! say so and pass. Random cases come from a seed that is printed on failure (`MARTLET_SEED` repeats it).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is test code")]
 
+#[path = "../../listing-engine/tests/support/openstack.rs"]
+mod openstack;
 mod support;
 
+use openstack::{Dice, OraclePython};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use support::{Asked, Both, ask};
 
 struct OpenStack {
-    python: Child,
+    python: OraclePython,
     _devices: tempfile::TempDir,
 }
 
 impl OpenStack {
     fn start() -> Option<Self> {
-        let Some(python) = std::env::var_os("MARTLET_ORACLE_PYTHON") else {
-            println!("skipped: set MARTLET_ORACLE_PYTHON to a Python that has OpenStack Swift installed");
-            return None;
-        };
         let devices = tempfile::tempdir().unwrap();
         std::fs::create_dir(devices.path().join("sda1")).unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/openstack_server.py");
-        let python = Command::new(python)
-            .arg(script)
-            .arg(devices.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let arguments = [devices.path().as_os_str()];
         Some(Self {
-            python,
+            python: OraclePython::start(env!("CARGO_MANIFEST_DIR"), "openstack_server.py", &arguments)?,
             _devices: devices,
         })
     }
@@ -46,19 +31,7 @@ impl OpenStack {
             "server": asked.server, "method": asked.method, "path": asked.path, "headers": asked.headers,
             "body": asked.body,
         });
-        let mut line = String::new();
-        writeln!(self.python.stdin.as_mut().unwrap(), "{request}").unwrap();
-        BufReader::new(self.python.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("OpenStack's server gave no answer to {request}"))
-    }
-}
-
-impl Drop for OpenStack {
-    fn drop(&mut self) {
-        drop(self.python.stdin.take());
-        let _ = self.python.wait();
+        self.python.ask(&request)
     }
 }
 
@@ -142,28 +115,6 @@ async fn containers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts() {
     play(include_str!("golden/accounts.txt"), "account").await;
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Self {
-        let seed = std::env::var("MARTLET_SEED").map_or(20_240_229, |text| text.parse().unwrap());
-        println!("MARTLET_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.below(choices.len() as u64) as usize]
-    }
 }
 
 const QUERIES: [&str; 14] = [

@@ -1,17 +1,22 @@
-//! What no comparison with OpenStack shows: accounts being told, devices that go, rows in a crowd.
+//! What no comparison with OpenStack shows: reports to accounts, devices that go, rows in a crowd.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is test code")]
 
 mod support;
 
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Method};
 use listing_server::{Kind, ListingServer, ListingServerOptions, Reserve};
-use peer::Peers;
+use peer::message::header_names::X_MARTLET_DATABASE;
+use peer::{Address, Body, Peers, RawCall, Service};
 use serde_json::json;
 use std::fs;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use support::{Asked, Both, ask, options};
-use world::World;
+use vocabulary::Timestamp;
+use world::{BoxFuture, Clock, World};
 
 fn t(n: u64) -> String {
     format!("{:010}.00000", 1_700_000_000 + n)
@@ -28,7 +33,7 @@ fn row(path: &str, at: u64) -> Asked {
         .with("X-Etag", "d41d8cd98f00b204e9800998ecf8427e")
 }
 
-fn told(asked: Asked, hosts: &str, devices: &str) -> Asked {
+fn reporting_to(asked: Asked, hosts: &str, devices: &str) -> Asked {
     asked
         .with("X-Account-Host", hosts)
         .with("X-Account-Device", devices)
@@ -50,11 +55,11 @@ fn connected() -> Both {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_account_hears_of_its_containers() {
     let both = connected();
-    let create = told(container("PUT", "/sda1/0/a/c", 1), "127.0.0.1:6202", "sda1");
+    let create = reporting_to(container("PUT", "/sda1/0/a/c", 1), "127.0.0.1:6202", "sda1");
     assert_eq!(status(&both, &create).await, 404, "there is no account yet");
     let account = Asked::new("account", "PUT", "/sda1/0/a").with("X-Timestamp", &t(1));
     assert_eq!(status(&both, &account).await, 201);
-    let again = told(container("PUT", "/sda1/0/a/c", 2), "127.0.0.1:6202", "sda1");
+    let again = reporting_to(container("PUT", "/sda1/0/a/c", 2), "127.0.0.1:6202", "sda1");
     assert_eq!(
         status(&both, &again).await,
         202,
@@ -63,7 +68,7 @@ async fn the_account_hears_of_its_containers() {
     let list = Asked::new("account", "GET", "/sda1/0/a?format=json");
     let listed = ask(&both, &list).await["body"].as_str().unwrap().to_owned();
     assert!(listed.contains("\"name\": \"c\", \"count\": 0"), "{listed}");
-    let delete = told(container("DELETE", "/sda1/0/a/c", 3), "127.0.0.1:6202", "sda1");
+    let delete = reporting_to(container("DELETE", "/sda1/0/a/c", 3), "127.0.0.1:6202", "sda1");
     assert_eq!(status(&both, &delete).await, 204);
     assert_eq!(ask(&both, &list).await["body"], "[]");
 }
@@ -71,7 +76,7 @@ async fn the_account_hears_of_its_containers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_server_that_is_away_costs_nothing_but_the_news() {
     let both = connected();
-    let create = told(
+    let create = reporting_to(
         container("PUT", "/sda1/0/a/c", 1),
         "127.0.0.1:1,127.0.0.1:6202",
         "sda1,sda1",
@@ -248,21 +253,87 @@ async fn an_odd_row_of_a_peer_keeps_no_other_from_coming() {
     assert_eq!(status(&both, &merge).await, 500);
 }
 
+/// Tokio's time, which stands still while there is work.
+struct TokioClock(tokio::time::Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(1_700_000_000)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
+
+/// What a replicator sends may take long while it keeps a rate, and only then.
+#[tokio::test(start_paused = true)]
+async fn a_replicator_has_as_much_time_as_its_rate_is_worth() {
+    let mut both = Both::new();
+    assert_eq!(status(&both, &container("PUT", "/sda1/0/a/c", 1)).await, 201);
+    let database = walk(&both.devices.path().join("sda1/containers"));
+    let hash = database.file_stem().unwrap().to_str().unwrap().to_owned();
+    let mut options = options(both.devices.path());
+    options.min_transfer_rate = 1_000;
+    let world = World {
+        clock: Arc::new(TokioClock(tokio::time::Instant::now())),
+        ..World::real()
+    };
+    both.container = ListingServer::new(world, Kind::Container, options).unwrap();
+    let rows = format!("[\"merge_items\", [], \"other\"{}]", " ".repeat(300_000));
+    let database = "x".repeat(2 << 20);
+    for (name, body, rate, expected) in [
+        (None, &rows, 1_100, 202),
+        (None, &rows, 900, 408),
+        (Some("a-copy"), &database, 1_100, 201),
+        (Some("a-copy"), &database, 900, 408),
+    ] {
+        let mut headers = HeaderMap::new();
+        if let Some(name) = name {
+            headers.insert(X_MARTLET_DATABASE, HeaderValue::from_static(name));
+        }
+        let second = move |body: Bytes| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            (!body.is_empty()).then(|| {
+                (
+                    Ok(body.slice(..rate.min(body.len()))),
+                    body.slice(rate.min(body.len())..),
+                )
+            })
+        };
+        let method = Method::from_bytes(b"REPLICATE").unwrap();
+        let call = RawCall {
+            address: Address::parse(&method, &format!("/sda1/0/{hash}")).unwrap(),
+            method,
+            query: String::new(),
+            headers,
+            body: Body::stream(stream::unfold(Bytes::from(body.clone()), second), None),
+            interim: None,
+        };
+        let answer = both.container.call(call.into()).await;
+        assert_eq!(answer.status().as_u16(), expected, "{name:?} at {rate} bytes a second");
+    }
+}
+
 /// OpenStack's containers can come to a count below zero, and tell their account so.
 #[tokio::test(flavor = "multi_thread")]
 async fn less_than_nothing_in_a_container_is_nothing_to_the_account() {
     let both = Both::new();
     let account = Asked::new("account", "PUT", "/sda1/0/a").with("X-Timestamp", &t(1));
     assert_eq!(status(&both, &account).await, 201);
-    let said = |count: &str| {
+    let report = |count: &str| {
         Asked::new("account", "PUT", "/sda1/0/a/c")
             .with("X-Put-Timestamp", &t(2))
             .with("X-Delete-Timestamp", "0")
             .with("X-Object-Count", count)
             .with("X-Bytes-Used", "-70")
     };
-    assert_eq!(status(&both, &said("-3")).await, 201);
-    assert_eq!(status(&both, &said("some")).await, 400);
+    assert_eq!(status(&both, &report("-3")).await, 201);
+    assert_eq!(status(&both, &report("some")).await, 400);
     let list = ask(&both, &Asked::new("account", "GET", "/sda1/0/a?format=json")).await;
     let listed = list["body"].as_str().unwrap();
     assert!(

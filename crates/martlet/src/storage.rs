@@ -132,6 +132,7 @@ impl Storage<'_> {
             node_timeout: conf.settings.node_timeout,
             allowed_sync_hosts: conf.settings.allowed_sync_hosts.clone(),
             sync_realms: self.sync_realms(&conf.common.swift_dir),
+            min_transfer_rate: conf.settings.min_transfer_rate,
             ..self.listing_options(
                 &conf.storage,
                 Statsd::open(&conf.statsd, Role::Container.word(), self.world),
@@ -155,7 +156,11 @@ impl Storage<'_> {
     /// The account server that `conf` describes.
     pub fn account_server(self, conf: &AccountConf) -> Result<BuiltServer, CommandFailure> {
         let statsd = Statsd::open(&conf.statsd, Role::Account.word(), self.world);
-        self.listing_server(Kind::Account, self.listing_options(&conf.storage, statsd))
+        let options = ListingServerOptions {
+            min_transfer_rate: conf.settings.min_transfer_rate,
+            ..self.listing_options(&conf.storage, statsd)
+        };
+        self.listing_server(Kind::Account, options)
     }
 
     fn listing_options(self, storage: &StorageCommon, statsd: Statsd) -> ListingServerOptions {

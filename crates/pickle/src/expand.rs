@@ -30,14 +30,7 @@ impl<'m, 'a> Expander<'m, 'a> {
     }
 
     pub(crate) fn value(&mut self, id: NodeId, depth: usize) -> Result<Value, PickleError> {
-        if depth > self.limits.max_depth {
-            let limit = self.limits.max_depth;
-            return Err(PickleError::TooLarge {
-                what: "levels of nesting",
-                limit,
-            });
-        }
-        self.count(1, 0)?;
+        self.enter(depth)?;
         let nodes = self.nodes;
         Ok(match &nodes[id as usize] {
             PickleNode::None => Value::None,
@@ -63,6 +56,16 @@ impl<'m, 'a> Expander<'m, 'a> {
             }
             PickleNode::Global(_) => return Err(self.malformed("a bare global is not data")),
         })
+    }
+
+    /// Counts a value at this depth.
+    fn enter(&mut self, depth: usize) -> Result<(), PickleError> {
+        let limit = self.limits.max_depth;
+        if depth > limit {
+            let what = "levels of nesting";
+            return Err(PickleError::TooLarge { what, limit });
+        }
+        self.count(1, 0)
     }
 
     fn all(&mut self, items: &[NodeId], depth: usize) -> Result<Vec<Value>, PickleError> {
@@ -97,14 +100,7 @@ impl<'m, 'a> Expander<'m, 'a> {
 
     /// The key by which a dictionary tells its entries apart; mutable objects cannot be one.
     fn key(&mut self, id: NodeId, depth: usize) -> Result<Key<'m>, PickleError> {
-        if depth > self.limits.max_depth {
-            let limit = self.limits.max_depth;
-            return Err(PickleError::TooLarge {
-                what: "levels of nesting",
-                limit,
-            });
-        }
-        self.count(1, 0)?;
+        self.enter(depth)?;
         let nodes = self.nodes;
         Ok(match &nodes[id as usize] {
             PickleNode::None => Key::None,

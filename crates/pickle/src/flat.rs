@@ -9,6 +9,7 @@
 
 use crate::memo::ENCODE;
 use crate::opcode as op;
+use crate::protocol::Protocol as _;
 use crate::write::PickleWriter;
 use std::borrow::Cow;
 

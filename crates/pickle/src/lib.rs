@@ -22,6 +22,7 @@ mod machine;
 mod memo;
 mod node;
 mod opcode;
+mod protocol;
 mod read;
 mod reduce;
 mod text;

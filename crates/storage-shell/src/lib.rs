@@ -11,6 +11,7 @@
 //! | a device is opened, works, fails and comes back | `devices.rs` |
 //! | which status and page an error becomes | `refusal.rs` |
 //! | how replies and their headers are made | `reply.rs` |
+//! | how slowly a body may come | `transfer.rs` |
 //! | the line of a request in the access log | `access_log.rs` |
 //!
 //! Tests: beside the code; `tests/as_openstack.rs` of both servers compares the pages with OpenStack's.
@@ -19,6 +20,7 @@ mod access_log;
 mod devices;
 mod refusal;
 mod reply;
+mod transfer;
 
 pub use access_log::{AccessEntry, AccessLog};
 pub use devices::{
@@ -26,6 +28,7 @@ pub use devices::{
 };
 pub use refusal::Refusal;
 pub use reply::{empty, header_value, page, put, put_named, put_number, put_time, whole, without_body};
+pub use transfer::MinimumRate;
 
 use world::World;
 

@@ -1,13 +1,13 @@
 //! A database with its journal, copied to where SQLite may recover it.
 //!
-//! A writer that was killed amid a transaction leaves a journal that the next who opens the database rolls back, and one
-//! in WAL mode makes files even for readers. Both change what is only looked at; so the copy is recovered, in a directory
-//! of its own that nobody else can enter and that goes away with it.
+//! A writer that was killed amid a transaction leaves a journal that is rolled back when the database is opened next,
+//! and one in WAL mode makes files even for readers. Both change what is only looked at; so the copy is recovered, in a
+//! directory of its own that no other user can enter and that goes away with it.
 //!
 //! No lock is taken: one that would hold off a server's recovery could make other readers believe that the journal is a
-//! live writer's. Instead the journal is read before the database and again after: it is complete before any page of the
-//! database is overwritten, and recovery overwrites the same pages with the same content however far it has come. So a
-//! journal that stayed the same mends whatever was copied between; one that changed means that somebody works there.
+//! live writer's. Instead the journal is read before the database and again after: it is complete before any page of
+//! the database is overwritten, and recovery overwrites the same pages with the same content however far it has come.
+//! So a journal that stayed the same mends whatever was copied between; one that changed means that a writer is there.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -30,7 +30,7 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// The copy, or none if somebody changed the database meanwhile.
+    /// The copy, or none if the database was changed meanwhile.
     pub(super) fn copy(database: &Path) -> io::Result<Option<Self>> {
         Self::copy_while(database, || ())
     }
@@ -66,8 +66,8 @@ impl Aside {
         match wanted <= space.f_bavail.saturating_mul(space.f_frsize) / SHARE_OF_FREE {
             true => Ok(()),
             false => Err(io::Error::other(format!(
-                "its unfinished transaction has to be undone in a copy, for whose {wanted} bytes {} has too little room \
-                 (set TMPDIR)",
+                "its unfinished transaction has to be undone in a copy, for whose {wanted} bytes {} \
+                 has too little room (set TMPDIR)",
                 self.directory.path().parent().unwrap_or(Path::new("/")).display()
             ))),
         }
@@ -95,7 +95,7 @@ fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Nobody is waited for at a pipe of that name.
+/// A pipe of that name is not waited for.
 fn open_if_there(path: &Path) -> io::Result<Option<File>> {
     match if_there(fs::metadata(path))? {
         None => Ok(None),
@@ -139,7 +139,7 @@ mod tests {
         fs::write(&database, "pages").unwrap();
         fs::write(&journal, "before").unwrap();
         let copy = |between: &dyn Fn()| Aside::copy_while(&database, between).unwrap();
-        let made = copy(&|| ()).expect("nobody came between");
+        let made = copy(&|| ()).expect("nothing came between");
         assert_eq!(fs::read(made.path()).unwrap(), b"pages");
         assert_eq!(fs::read(beside(&made.path(), "-journal")).unwrap(), b"before");
         let place = made.path();

@@ -1,7 +1,7 @@
 //! The part of a database that answers all questions but listings, copied into memory.
 //!
-//! Always holds: the file is opened for reading only, and where reading alone would change something a copy of it is read
-//! (`aside.rs`); what is copied is of one moment; what a hostile file makes grow is refused at [`LARGEST`].
+//! Always holds: the file is opened for reading only, and where reading alone would change something a copy of it is
+//! read (`aside.rs`); what is copied is of one moment; what a hostile file makes grow is refused at [`LARGEST`].
 
 use super::aside::{Aside, is_in_wal_mode};
 use crate::connection::guard;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How long a server's transaction is waited for.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// How often it is tried again while somebody works on what is copied; between, SQLite waits for whoever writes.
+/// How often it is tried again while what is copied changes; between, SQLite waits for the writer.
 const TRIES: usize = 20;
 /// More values than this, in bytes, no database has outside its rows.
 const LARGEST: usize = 256 << 20;

@@ -1,7 +1,7 @@
 //! A file system with one database in it, on which every change succeeds and none is made.
 //!
-//! Its files are `<32 zeros>.db`, `<32 zeros>_<epoch>.db` and `<32 zeros>.db.pending` in the place where a broker looks for
-//! them; each stands for the real file whose name has the database's own stem there.
+//! Its files are `<32 zeros>.db`, `<32 zeros>_<epoch>.db` and `<32 zeros>.db.pending` in the place where a broker looks
+//! for them; each stands for the real file whose name has the database's own stem there.
 //! Always holds: of the real files only contents are read.
 
 use super::{Excerpt, Waiting};

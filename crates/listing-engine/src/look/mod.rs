@@ -1,9 +1,9 @@
 //! A database looked at: [`Broker::look`] answers what a broker answers and leaves every file as it is.
 //!
-//! OpenStack's brokers merge what waits before they answer, and put damaged databases aside; whoever only wants to know
-//! must not. So the broker works on an image in memory (`excerpt.rs`), on a file system that takes every change and keeps
-//! none (`files.rs`). The image has all tables but those of rows, and of these only the rows that waiting ones replace: it
-//! stays small however large the database is, and all counters come out right. What a killed
+//! OpenStack's brokers merge what waits before they answer, and put damaged databases aside; a tool that only wants to
+//! know must not. So the broker works on an image in memory (`excerpt.rs`), on a file system that takes every change
+//! and keeps none (`files.rs`). The image has all tables but those of rows, and of these only the rows that waiting
+//! ones replace: it stays small however large the database is, and all counters come out right. What a killed
 //! writer left unfinished is undone in a copy (`aside.rs`).
 //!
 //! Always holds: nothing on the disk changes, access times aside, and that SQLite, run by root, hands a journal to the
@@ -48,17 +48,17 @@ pub enum Waiting {
 
 /// What is wrong with a database that was looked at, by the name of its real file: inside it seems to lie elsewhere.
 pub fn complaint_about(error: &Error, path: &Path) -> String {
-    let said = error.to_string();
-    let Some((before, rest)) = said.split_once(files::ROOT) else {
-        return said;
+    let text = error.to_string();
+    let Some((before, rest)) = text.split_once(files::ROOT) else {
+        return text;
     };
     let behind = rest.split_once(".db").map_or("", |(_, behind)| behind);
     format!("{before}{}{behind}", path.display())
 }
 
 impl Broker {
-    /// Looks at the database of which `path` is a file, wherever it lies: of several files of one database the newest. Rows
-    /// that wait beside it count as `waiting` says.
+    /// Looks at the database of which `path` is a file, wherever it lies: of several files of one database the newest.
+    /// Rows that wait beside it count as `waiting` says.
     pub fn look(files: Arc<dyn FileSystem>, kind: Kind, path: &Path, waiting: Waiting) -> Result<Self, Error> {
         Self::look_through(kind, Untouched::newest(files, kind, path, waiting)?)
     }
@@ -74,13 +74,14 @@ impl Broker {
         Self::open_to_look(Location::new(root, kind, Partition(0), PathHash([0; 16])))
     }
 
-    /// The columns of its one row about the whole, as they are spelled; what is neither text nor whole number is left out.
+    /// The columns of its one row about the whole, as they are spelled; what is neither text nor whole number is left
+    /// out.
     pub fn spelled(&self) -> Result<HashMap<String, String>, Error> {
         let sql = match self.location().kind() {
             Kind::Account => "SELECT * FROM account_stat",
             Kind::Container => "SELECT * FROM container_stat",
         };
-        self.with_settled(|database| {
+        self.with_merged(|database| {
             database.read("read", |connection| {
                 let mut statement = connection.prepare(sql)?;
                 let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
@@ -98,7 +99,7 @@ impl Broker {
         })
     }
 
-    /// Whom it has heard of, or told, how far, and when.
+    /// Of which replicas it has heard, or to which it has sent, how far, and when.
     pub fn sync_notes(&self, direction: Direction) -> Result<Vec<SyncNote>, Error> {
         let sql = format!("SELECT remote_id, sync_point, updated_at FROM {}", direction.table());
         self.with(|database| {
