@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | SIGTERM, SIGINT | `stop` | the worker finishes what runs, then both end |
 //! | SIGHUP | `shutdown`, `reload` | accept no more and end at once; the worker finishes alone |
-//! | SIGUSR1 | `reload-seamless` | start the program and configuration of now; once that serves, the old worker leaves |
+//! | SIGUSR1 | `reload-seamless` | start the program and configuration of now; then the old worker leaves |
 //!
 //! Always holds: from the start to the end there is a socket that connections can queue at; a worker leaves only once
 //! its successor serves, so a build that does not run and a configuration that is wrong cost a line in the log and

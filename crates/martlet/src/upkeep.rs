@@ -31,7 +31,8 @@ use std::time::Duration;
 use telemetry::Statsd;
 use tokio::sync::watch;
 use upkeep::{
-    ContainerUpdater, Daemon, Disks, DriveWatch, ObjectUpdater, ReconFile, ReconWriter, RingClient, UpkeepPace,
+    ContainerUpdater, Daemon, Disks, DriveWatch, ObjectUpdater, ReconFile, ReconWriter, RingClient, UpkeepJob,
+    UpkeepPace,
 };
 use world::World;
 
@@ -260,12 +261,7 @@ impl UpkeepContext<'_> {
             settings.concurrency,
             at_once,
         );
-        let pace = UpkeepPace {
-            per_second: settings.objects_per_second,
-            interval: settings.interval,
-        };
-        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-            .with_recon(self.recon(&conf.storage))
+        self.daemon(conf, job, settings.objects_per_second, settings.interval)
     }
 
     fn container_updater(&self, conf: &UpkeepConf<ContainerUpdaterSettings>) -> Daemon {
@@ -277,12 +273,20 @@ impl UpkeepContext<'_> {
             settings.account_suppression_time,
             FIGURES_INTERVAL,
         );
-        let pace = UpkeepPace {
-            per_second: settings.containers_per_second,
-            interval: settings.interval,
-        };
-        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-            .with_recon(self.recon(&conf.storage))
+        self.daemon(conf, job, settings.containers_per_second, settings.interval)
+    }
+
+    /// A job as a daemon, whose figures go to StatsD and recon.
+    fn daemon<S>(
+        &self,
+        conf: &UpkeepConf<S>,
+        job: impl UpkeepJob + 'static,
+        per_second: f64,
+        interval: Duration,
+    ) -> Daemon {
+        let pace = UpkeepPace { per_second, interval };
+        let daemon = Daemon::new(self.world.clone(), job, pace);
+        measured(self.world, &conf.statsd, daemon).with_recon(self.recon(&conf.storage))
     }
 
     /// Where its figures go.
@@ -335,7 +339,12 @@ fn drive_watch(
     Daemon::new(world.clone(), job, DriveWatch::pace())
 }
 
-/// A daemon that tells who takes metrics what it does.
+/// How long a replicator waits from pass to pass: `run_pause` is the old name of `interval`.
+fn replicator_interval<S: Options>(conf: &UpkeepConf<S>, interval: Duration, run_pause: Option<Duration>) -> Duration {
+    run_pause.filter(|_| !conf.says("interval")).unwrap_or(interval)
+}
+
+/// A daemon that reports to StatsD what it does.
 fn measured(world: &World, settings: &StatsdSettings, daemon: Daemon) -> Daemon {
     let statsd = Statsd::open(settings, daemon.name(), world);
     daemon.with_statsd(statsd)

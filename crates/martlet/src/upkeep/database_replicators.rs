@@ -1,8 +1,8 @@
 //! From configuration to the replicators of account and container databases.
 
-use super::{UpkeepContext, load, measured, run};
+use super::{UpkeepContext, load, replicator_interval, run};
 use crate::addresses;
-use crate::cli::DatabaseReplicatorLine;
+use crate::cli::ReplicatorLine;
 use crate::failure::CommandFailure;
 use listing_server::Kind;
 use peer::Timeouts;
@@ -10,9 +10,7 @@ use settings::UpkeepConf;
 use settings::database_replicators::DatabaseReplicatorSettings;
 use std::path::Path;
 use std::time::Duration;
-use upkeep::{
-    Daemon, DatabaseReplicator, DatabaseReplicatorOptions, Disks, LocalServer, RingClient, RsyncOptions, UpkeepPace,
-};
+use upkeep::{Daemon, DatabaseReplicator, DatabaseReplicatorOptions, LocalServer, RingClient, RsyncOptions};
 use vocabulary::Partition;
 
 type Conf = UpkeepConf<DatabaseReplicatorSettings>;
@@ -28,7 +26,7 @@ const FILES: [(Kind, &str); 2] = [
 const UP_TRUST: Duration = Duration::from_secs(600);
 
 /// `martlet account-replicator` and `martlet container-replicator`.
-pub fn database_replicator(kind: Kind, line: &DatabaseReplicatorLine) -> Result<(), CommandFailure> {
+pub fn database_replicator(kind: Kind, line: &ReplicatorLine) -> Result<(), CommandFailure> {
     let conf = Conf::load(&line.upkeep.conf, section(kind))?;
     let once = line.upkeep.once();
     // As with OpenStack's, a choice holds for single passes only.
@@ -85,8 +83,7 @@ fn replicator(context: &UpkeepContext<'_>, kind: Kind, conf: &Conf, chosen: &Cho
         peers: context.peers.clone(),
         timeouts,
     };
-    let disks = Disks::new(context.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(chosen.devices);
-    let disks = disks.watched(context.drives.clone());
+    let disks = context.disks(&conf.storage).only(chosen.devices);
     let host = match settings.ring_ip.as_str() {
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,
@@ -100,23 +97,8 @@ fn replicator(context: &UpkeepContext<'_>, kind: Kind, conf: &Conf, chosen: &Cho
         ..options(kind, settings, timeouts, chosen)
     };
     let job = DatabaseReplicator::new(kind, disks, ring_client, own, options);
-    let pace = UpkeepPace {
-        per_second: settings.databases_per_second,
-        interval: interval(conf),
-    };
-    measured(
-        context.world,
-        &conf.statsd,
-        Daemon::new(context.world.clone(), job, pace),
-    )
-    .with_recon(context.recon(&conf.storage))
-}
-
-fn interval(conf: &Conf) -> Duration {
-    match conf.settings.run_pause {
-        Some(pause) if !conf.says("interval") => pause,
-        _ => conf.settings.interval,
-    }
+    let interval = replicator_interval(conf, settings.interval, settings.run_pause);
+    context.daemon(conf, job, settings.databases_per_second, interval)
 }
 
 fn options(

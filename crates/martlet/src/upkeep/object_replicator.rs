@@ -1,16 +1,14 @@
 //! From configuration to the object-replicator.
 
-use super::{UpkeepContext, load, measured, run};
+use super::{UpkeepContext, load, replicator_interval, run};
 use crate::addresses;
 use crate::cli::ObjectReplicatorLine;
 use crate::failure::CommandFailure;
 use settings::UpkeepConf;
 use settings::object_replicator::ObjectReplicatorSettings;
 use std::path::Path;
-use std::time::Duration;
 use upkeep::{
-    Daemon, Disks, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions,
-    SyncMethod, UpkeepPace,
+    Daemon, LocalServer, ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions, SyncMethod,
 };
 use vocabulary::{Partition, PolicyIndex, PolicyKind};
 
@@ -22,8 +20,8 @@ const UP_CONCURRENCY: usize = 4;
 
 /// `martlet object-replicator`.
 pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), CommandFailure> {
-    let conf = Conf::load(&line.upkeep.conf, SECTION)?;
-    let once = line.upkeep.once();
+    let conf = Conf::load(&line.replicator.upkeep.conf, SECTION)?;
+    let once = line.replicator.upkeep.once();
     // As with OpenStack's, a choice holds for single passes only.
     let chosen = if once { Chosen::of(line) } else { Chosen::default() };
     method(&conf)?;
@@ -54,8 +52,8 @@ struct Chosen {
 impl Chosen {
     fn of(line: &ObjectReplicatorLine) -> Self {
         Self {
-            devices: line.devices.clone(),
-            partitions: line.partitions.iter().copied().map(Partition).collect(),
+            devices: line.replicator.devices.clone(),
+            partitions: line.replicator.partitions.iter().copied().map(Partition).collect(),
             policies: line.policies.iter().copied().map(PolicyIndex).collect(),
         }
     }
@@ -96,9 +94,7 @@ fn replicator(context: &UpkeepContext<'_>, conf: &Conf, chosen: Chosen) -> Daemo
         hash: context.rings.hash.clone(),
         peers: context.peers.clone(),
     };
-    let disks =
-        Disks::new(context.world.clone(), &conf.storage.devices, conf.storage.mount_check).only(&chosen.devices);
-    let disks = disks.watched(context.drives.clone());
+    let disks = context.disks(&conf.storage).only(&chosen.devices);
     let host = match settings.ring_ip.as_str() {
         "" => &conf.common.bind_ip,
         ring_ip => ring_ip,
@@ -125,22 +121,7 @@ fn replicator(context: &UpkeepContext<'_>, conf: &Conf, chosen: Chosen) -> Daemo
         partitions: chosen.partitions,
         policies: chosen.policies,
     };
-    let pace = UpkeepPace {
-        per_second: 0.0,
-        interval: interval(conf),
-    };
     let job = ObjectReplicator::new(disks, ring_client, own, options);
-    measured(
-        context.world,
-        &conf.statsd,
-        Daemon::new(context.world.clone(), job, pace),
-    )
-    .with_recon(context.recon(&conf.storage))
-}
-
-fn interval(conf: &Conf) -> Duration {
-    match conf.settings.run_pause {
-        Some(pause) if !conf.says("interval") => pause,
-        _ => conf.settings.interval,
-    }
+    let interval = replicator_interval(conf, settings.interval, settings.run_pause);
+    context.daemon(conf, job, 0.0, interval)
 }

@@ -1,13 +1,13 @@
 //! From `account-server.conf` to the reaper of deleted accounts.
 
-use super::{UpkeepContext, load, measured, run};
+use super::{UpkeepContext, load, run};
 use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::CommandFailure;
 use settings::{AccountReaperSettings, UpkeepConf};
 use std::path::Path;
 use std::time::Duration;
-use upkeep::{AccountReaper, Daemon, LocalServer, ReaperOptions, ReaperTargets, RingClient, UpkeepPace};
+use upkeep::{AccountReaper, Daemon, LocalServer, ReaperOptions, ReaperTargets, RingClient};
 
 const ACCOUNT_REAPER: &str = "account-reaper";
 
@@ -50,11 +50,6 @@ impl UpkeepContext<'_> {
             },
         };
         let job = AccountReaper::new(self.disks(&conf.storage), accounts, below, options);
-        let pace = UpkeepPace {
-            per_second: 0.0,
-            interval: settings.interval,
-        };
-        measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-            .with_recon(self.recon(&conf.storage))
+        self.daemon(conf, job, 0.0, settings.interval)
     }
 }

@@ -1,6 +1,6 @@
 //! From `container-server.conf` and the realms to container-sync.
 
-use super::{UpkeepContext, load, measured, run_over};
+use super::{UpkeepContext, load, run_over};
 use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::CommandFailure;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
     ContainerSyncDaemon, Daemon, HttpProxy, InternalClient, LocalServer, RingClient, SyncOptions, SyncPeers, SyncRealm,
-    UpkeepPace,
 };
 
 const CONTAINER_SYNC: &str = "container-sync";
@@ -76,14 +75,7 @@ impl UpkeepContext<'_> {
             },
         };
         let job = ContainerSyncDaemon::new(self.disks(&conf.storage), containers, client, options);
-        let pace = UpkeepPace {
-            per_second: 0.0,
-            interval: settings.interval,
-        };
-        Ok(
-            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-                .with_recon(self.recon(&conf.storage)),
-        )
+        Ok(self.daemon(conf, job, 0.0, settings.interval))
     }
 
     fn sync_peers(

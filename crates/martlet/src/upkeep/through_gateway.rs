@@ -3,7 +3,7 @@
 //! As a command each reads the gateway's pipeline from where OpenStack's does: its own file or
 //! `internal-client.conf`; within `up` they share one, over what the clients' gateway knows and caches.
 
-use super::{UpCluster, UpkeepContext, load, measured, run_over, sync};
+use super::{UpCluster, UpkeepContext, load, run_over, sync};
 use crate::cli::{Expirer, Upkeep};
 use crate::failure::CommandFailure;
 use crate::proxy;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
     ContainerReconciler, Daemon, Delays, ExpirerOptions, InternalClient, MISPLACED_OBJECTS, ObjectExpirer,
-    ObjectServers, ReconcilerOptions, RingClient, UpkeepPace,
+    ObjectServers, ReconcilerOptions, RingClient,
 };
 use vocabulary::PolicyKind;
 
@@ -143,14 +143,7 @@ impl UpkeepContext<'_> {
             ..self.ring_client(CONN_TIMEOUT, RESPONSE_TIMEOUT)
         };
         let job = ContainerReconciler::new(self.world.clone(), client, containers, options);
-        let pace = UpkeepPace {
-            per_second: 0.0,
-            interval: settings.interval,
-        };
-        Ok(
-            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-                .with_recon(self.recon(&conf.storage)),
-        )
+        Ok(self.daemon(conf, job, 0.0, settings.interval))
     }
 
     fn object_expirer(
@@ -188,14 +181,7 @@ impl UpkeepContext<'_> {
         };
         let objects = self.object_servers(containers.ring.clone());
         let job = ObjectExpirer::new(self.world.clone(), client, containers, options).in_batches(objects);
-        let pace = UpkeepPace {
-            per_second: settings.tasks_per_second,
-            interval: settings.interval,
-        };
-        Ok(
-            measured(self.world, &conf.statsd, Daemon::new(self.world.clone(), job, pace))
-                .with_recon(self.recon(&conf.storage)),
-        )
+        Ok(self.daemon(conf, job, settings.tasks_per_second, settings.interval))
     }
 }
 
