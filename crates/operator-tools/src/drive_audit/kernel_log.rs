@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Command;
+use vocabulary::Fault;
 use vocabulary::calendar::{LAST_SECOND, month_number, parse_iso, utc};
 use world::World;
 
@@ -41,13 +42,15 @@ pub(super) struct KernelLog {
 
 impl KernelLog {
     /// `patterns`, each with the option that says it, are looked for instead of the usual ones, unless there are none.
-    pub(super) fn new(pattern: &str, minutes: i64, patterns: &[(String, String)]) -> Result<Self, String> {
+    pub(super) fn new(pattern: &str, minutes: i64, patterns: &[(String, String)]) -> Result<Self, Fault> {
         let usual = USUAL_PATTERNS.map(|wanted| ("the usual pattern".to_owned(), wanted.to_owned()));
         let wanted = if patterns.is_empty() { &usual[..] } else { patterns };
         let compiled = wanted.iter().map(|(option, wanted)| {
             let built = RegexBuilder::new(wanted).size_limit(LARGEST_PATTERN).build();
             built.map_err(|error| {
-                format!("Error: unable to compile regex pattern \"{wanted}\"\n{option}: {error}\n{NOT_KNOWN}")
+                Fault::caller(format!(
+                    "Error: unable to compile regex pattern \"{wanted}\"\n{option}: {error}\n{NOT_KNOWN}"
+                ))
             })
         });
         Ok(Self {
@@ -58,15 +61,15 @@ impl KernelLog {
     }
 
     /// The last to fail is the first. What went wrong is in words for the operator.
-    pub(super) fn errors(&self, world: &World) -> Result<Errors, String> {
-        let now = local_now().map_err(|error| error.to_string())?;
+    pub(super) fn errors(&self, world: &World) -> Result<Errors, Fault> {
+        let now = local_now().map_err(|error| Fault::caller(error.to_string()))?;
         let since = now.saturating_add_signed(self.minutes.saturating_mul(-60));
         let mut all = Errors::new();
         for path in written_last_first(world, &self.pattern) {
             let read = File::open(&path).and_then(|file| self.read(BufReader::new(file), now, since));
             let (errors, older_count) = read.map_err(|error| {
                 tracing::debug!("cannot read {}: {error}", path.display());
-                format!("Unable to open {}", path.display())
+                Fault::device(format!("Unable to open {}", path.display()))
             })?;
             for (device, count) in errors.into_iter().rev() {
                 match all.iter_mut().find(|(name, _)| *name == device) {
@@ -180,7 +183,7 @@ mod tests {
             expected(&[("dm-3", 1)])
         );
         for refused in ["(", r"(sd\w)(?!: fine)"] {
-            let reason = KernelLog::new("/x", 60, &own(refused)).err().unwrap();
+            let reason = KernelLog::new("/x", 60, &own(refused)).err().unwrap().what;
             assert!(reason.contains(refused) && reason.contains("regex_pattern_1: ") && reason.ends_with(NOT_KNOWN));
         }
     }
