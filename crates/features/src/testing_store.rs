@@ -8,7 +8,7 @@ use peer::Body;
 use request_pipeline::{ClientRequest, Feature, Next, Pipeline, Response, reply};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocabulary::RangeSet;
+use vocabulary::{Fault, RangeSet};
 
 /// An object: headers and bytes.
 #[derive(Clone)]
@@ -155,13 +155,13 @@ pub(crate) fn etag(bytes: &[u8]) -> String {
 }
 
 /// A body's text, or how it broke.
-pub(crate) async fn read_text(response: Response) -> Result<String, String> {
+pub(crate) async fn read_text(response: Response) -> Result<String, Fault> {
     let mut body = response.into_body();
     let mut all = Vec::new();
     while let Some(chunk) = body.next().await {
         match chunk {
             Ok(chunk) => all.extend_from_slice(&chunk),
-            Err(error) => return Err(format!("{} then {error:?}", String::from_utf8_lossy(&all))),
+            Err(error) => return Err(Fault::peer(format!("{} then {error:?}", String::from_utf8_lossy(&all)))),
         }
     }
     Ok(String::from_utf8(all).unwrap())

@@ -6,6 +6,7 @@
 use crate::user::Identity;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use vocabulary::Fault;
 
 const LISTS: [&str; 3] = ["admin", "read-write", "read-only"];
 
@@ -52,11 +53,15 @@ impl AccountAcl {
     }
 
     /// What is stored of a client's header: the same in one spelling. The error is the text of the 400.
-    pub fn check(value: &str) -> Result<String, String> {
+    pub fn check(value: &str) -> Result<String, Fault> {
         if value.is_empty() {
             return Ok(String::new());
         }
-        read(value).map_err(|problem| format!("X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"))
+        read(value).map_err(|problem| {
+            Fault::caller(format!(
+                "X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"
+            ))
+        })
     }
 
     /// The most it grants to any of the user's groups.
@@ -71,12 +76,12 @@ impl AccountAcl {
     }
 }
 
-fn read(value: &str) -> Result<String, String> {
+fn read(value: &str) -> Result<String, Fault> {
     let Ok(Value::Object(lists)) = serde_json::from_str(value) else {
         let shown = crate::container_acl::QuotedValue(value.into());
-        return Err(format!("Syntax error in input ({shown})"));
+        return Err(Fault::caller(format!("Syntax error in input ({shown})")));
     };
-    problem(&lists).map_or_else(|| Ok(print(&lists)), Err)
+    problem(&lists).map_or_else(|| Ok(print(&lists)), |problem| Err(Fault::caller(problem)))
 }
 
 /// The lists in order, without spaces, in ASCII.
@@ -122,7 +127,7 @@ mod tests {
             ("{\"admin\":[1]}", "Elements of \"admin\" list must be strings"),
         ] {
             let expected = format!("X-Account-Access-Control invalid: {expected}\n\nInput: {value}\n");
-            assert_eq!(AccountAcl::check(value), Err(expected));
+            assert_eq!(AccountAcl::check(value), Err(Fault::caller(expected)));
         }
         for (good, stored) in [
             ("", ""),
@@ -136,7 +141,7 @@ mod tests {
                 r#"{"admin":["/\u00e9\u00fc\ud83d\udc26\n\u007f"]}"#,
             ),
         ] {
-            assert_eq!(AccountAcl::check(good).as_deref(), Ok(stored));
+            assert_eq!(AccountAcl::check(good).unwrap(), stored);
             assert_eq!(AccountAcl::parse(stored), AccountAcl::parse(good));
         }
     }

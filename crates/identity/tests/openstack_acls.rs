@@ -154,8 +154,8 @@ fn judging_account_acls() {
         let value = question["value"].as_str().unwrap();
         match AccountAcl::check(value) {
             Ok(_) => Value::Null,
-            Err(text) => {
-                let text = text.strip_prefix("X-Account-Access-Control invalid: ").unwrap();
+            Err(fault) => {
+                let text = fault.what.strip_prefix("X-Account-Access-Control invalid: ").unwrap();
                 Value::from(text.strip_suffix(&format!("\n\nInput: {value}\n")).unwrap())
             }
         }

@@ -41,9 +41,9 @@ pub enum Command {
     /// Run the object server that CONF describes.
     ObjectServer(ServerLine),
     /// Make all replicas of account databases equal (CONF: account-server.conf).
-    AccountReplicator(DatabaseReplicatorLine),
+    AccountReplicator(ReplicatorLine),
     /// Make all replicas of container databases equal (CONF: container-server.conf).
-    ContainerReplicator(DatabaseReplicatorLine),
+    ContainerReplicator(ReplicatorLine),
     /// Deliver the listing updates that no container server took at once (CONF: object-server.conf).
     ObjectUpdater(Upkeep),
     /// Look all account databases over and put aside those that are damaged (CONF: account-server.conf).
@@ -182,7 +182,7 @@ pub struct ObjectAuditorLine {
 
 /// `martlet account-replicator` and `martlet container-replicator`.
 #[derive(Debug, Args)]
-pub struct DatabaseReplicatorLine {
+pub struct ReplicatorLine {
     #[command(flatten)]
     pub upkeep: Upkeep,
     /// Replicate only these devices, separated by commas; only with --once.
@@ -210,13 +210,7 @@ pub struct Expirer {
 #[derive(Debug, Args)]
 pub struct ObjectReplicatorLine {
     #[command(flatten)]
-    pub upkeep: Upkeep,
-    /// Replicate only these devices, separated by commas; only with --once.
-    #[arg(short, long, value_delimiter = ',', value_name = "DEVICES")]
-    pub devices: Vec<String>,
-    /// Replicate only these partitions, separated by commas; only with --once.
-    #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
-    pub partitions: Vec<u32>,
+    pub replicator: ReplicatorLine,
     /// Replicate only these policies, separated by commas; only with --once.
     #[arg(short = 'i', long, value_delimiter = ',', value_name = "POLICIES")]
     pub policies: Vec<u32>,

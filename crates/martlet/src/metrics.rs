@@ -29,6 +29,7 @@ use std::time::Duration;
 use telemetry::Statsd;
 use telemetry::metrics::process::ProcessMetrics;
 use telemetry::metrics::{Metrics, MetricsFormat, MetricsSource, Requests, Role};
+use vocabulary::{Fault, FaultKind};
 use world::{WatchedThreads, Workers, World};
 
 /// As long as Prometheus waits by default.
@@ -106,7 +107,7 @@ impl ProcessMetricsPage {
     }
 
     /// The page as of now; why there is none.
-    async fn page(self: &Arc<Self>, format: MetricsFormat) -> Result<String, String> {
+    async fn page(self: &Arc<Self>, format: MetricsFormat) -> Result<String, Fault> {
         if let Some(devices) = &self.devices {
             devices.survey(&self.world).await;
         }
@@ -114,8 +115,8 @@ impl ProcessMetricsPage {
         let writing = self.thread.run(move || its.metrics.page(format));
         match self.world.timeout(PATIENCE, writing).await {
             Ok(Ok(page)) => Ok(page),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(late) => Err(late.to_string()),
+            Ok(Err(error)) => Err(Fault::caller(error.to_string())),
+            Err(late) => Err(Fault::new(FaultKind::Contention, late.to_string())),
         }
     }
 }

@@ -3,6 +3,7 @@
 use settings::Document;
 use settings::interpolate::expand;
 use std::path::Path;
+use vocabulary::Fault;
 
 /// A section, with the defaults behind it.
 pub(crate) struct ConfSection {
@@ -12,21 +13,24 @@ pub(crate) struct ConfSection {
 
 impl ConfSection {
     /// Reads it; an error names the file.
-    pub(crate) fn read(path: &Path, name: &str) -> Result<Self, String> {
-        let document = Document::load(path).map_err(|error| error.to_string())?;
+    pub(crate) fn read(path: &Path, name: &str) -> Result<Self, Fault> {
+        let document = Document::load(path).map_err(|error| Fault::caller(error.to_string()))?;
         match document.section(name) {
             Some(_) => Ok(Self {
                 document,
                 name: name.to_owned(),
             }),
-            None => Err(format!("Unable to find {name} config section in {}", path.display())),
+            None => Err(Fault::caller(format!(
+                "Unable to find {name} config section in {}",
+                path.display()
+            ))),
         }
     }
 
     /// A text, or what holds without it.
-    pub(crate) fn text(&self, option: &str, default: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, option: &str, default: &str) -> Result<String, Fault> {
         match self.document.lookup(&self.name, option) {
-            Some(found) => expand(&self.document, &self.name, found).map_err(|error| error.to_string()),
+            Some(found) => expand(&self.document, &self.name, found).map_err(|error| Fault::caller(error.to_string())),
             None => Ok(default.to_owned()),
         }
     }

@@ -4,15 +4,17 @@
 //! here `--swift-dir` may name another place. With `--wsgi` filters and applications must say `use = egg:swift#name`.
 
 use crate::OURS;
-use crate::console::{Console, ToolStatus};
+use crate::console::{Console, ToolStatus, ToolStop};
 use crate::swift_dir::DEFAULT;
 use crate::words::{path, whole};
 use clap::Args;
 use settings::Document;
 use settings::ini::{DEFAULT as DEFAULTS, Section};
 use settings::interpolate::expand;
+use settings::report::SettingsError;
 use std::io;
 use std::path::{Path, PathBuf};
+use vocabulary::Fault;
 use world::World;
 use world::files::Kind;
 
@@ -61,9 +63,8 @@ pub fn run(arguments: &ConfigArguments, world: &World, console: &mut Console<'_>
     let mut status = ToolStatus::SUCCESS;
     for file in files {
         console.say(format_args!("# {}", file.display()))?;
-        if let Err(reason) = print(&file, arguments, console)? {
-            console.complain(reason)?;
-            status = ToolStatus::FAILURE;
+        if let Err(stop) = print(&file, arguments, console) {
+            status = stop.end(console)?;
         }
     }
     Ok(status)
@@ -164,15 +165,11 @@ fn configurations(base: &str, arguments: &ConfigArguments, world: &World) -> Vec
     found
 }
 
-fn print(file: &Path, arguments: &ConfigArguments, console: &mut Console<'_>) -> io::Result<Result<(), String>> {
-    let sections = Document::load(file).map_err(|error| error.to_string());
-    let sections = sections.and_then(|document| match arguments.wsgi {
-        true => pipeline(&document, file),
-        false => all(&document),
-    });
-    let sections = match sections {
-        Ok(sections) => sections,
-        Err(reason) => return Ok(Err(reason)),
+fn print(file: &Path, arguments: &ConfigArguments, console: &mut Console<'_>) -> Result<(), ToolStop> {
+    let document = Document::load(file).map_err(unfit)?;
+    let sections = match arguments.wsgi {
+        true => pipeline(&document, file)?,
+        false => all(&document)?,
     };
     for section in sections {
         if arguments.section.as_ref().is_some_and(|wanted| *wanted != section.name) {
@@ -188,18 +185,21 @@ fn print(file: &Path, arguments: &ConfigArguments, console: &mut Console<'_>) ->
         console.say("# log_name = None")?;
         console.say(format_args!("# __file__ = {}", file.display()))?;
     }
-    console.say("")?;
-    Ok(Ok(()))
+    Ok(console.say("")?)
+}
+
+fn unfit(error: SettingsError) -> Fault {
+    Fault::caller(error.to_string())
 }
 
 /// Each section with the defaults it does not set.
-fn all(document: &Document) -> Result<Vec<ShownSection>, String> {
+fn all(document: &Document) -> Result<Vec<ShownSection>, Fault> {
     let named = document.sections.iter().filter(|section| section.name != DEFAULTS);
     named
         .map(|section| {
             let mut options = defaults(document, &section.name)?;
             for option in &section.options {
-                let value = expand(document, &section.name, option).map_err(|error| error.to_string())?;
+                let value = expand(document, &section.name, option).map_err(unfit)?;
                 set(&mut options, &option.name, value);
             }
             Ok(ShownSection {
@@ -210,11 +210,11 @@ fn all(document: &Document) -> Result<Vec<ShownSection>, String> {
         .collect()
 }
 
-fn defaults(document: &Document, section: &str) -> Result<Vec<(String, String)>, String> {
+fn defaults(document: &Document, section: &str) -> Result<Vec<(String, String)>, Fault> {
     let of = document.section(DEFAULTS).map_or(&[][..], |defaults| &defaults.options);
     of.iter()
         .map(|option| {
-            let value = expand(document, section, option).map_err(|error| error.to_string())?;
+            let value = expand(document, section, option).map_err(unfit)?;
             Ok((option.name.clone(), value))
         })
         .collect()
@@ -228,15 +228,19 @@ fn set(options: &mut Vec<(String, String)>, name: &str, value: String) {
 }
 
 /// The pipeline, or the application where there is none, as the server puts them together.
-fn pipeline(document: &Document, file: &Path) -> Result<Vec<ShownSection>, String> {
+fn pipeline(document: &Document, file: &Path) -> Result<Vec<ShownSection>, Fault> {
     let Some(main) = document.section("pipeline:main") else {
         let (application, _) = part(document, file, "app", "main")?;
         return Ok(vec![application]);
     };
-    let line = main.get("pipeline").ok_or("[pipeline:main] has no pipeline")?;
-    let line = expand(document, &main.name, line).map_err(|error| error.to_string())?;
+    let line = main
+        .get("pipeline")
+        .ok_or_else(|| Fault::caller("[pipeline:main] has no pipeline"))?;
+    let line = expand(document, &main.name, line).map_err(unfit)?;
     let words: Vec<&str> = line.split_whitespace().collect();
-    let (last, filters) = words.split_last().ok_or("[pipeline:main] has an empty pipeline")?;
+    let (last, filters) = words
+        .split_last()
+        .ok_or_else(|| Fault::caller("[pipeline:main] has an empty pipeline"))?;
     let mut parts = vec![];
     for filter in filters {
         parts.push(part(document, file, "filter", filter)?);
@@ -257,8 +261,8 @@ fn pipeline(document: &Document, file: &Path) -> Result<Vec<ShownSection>, Strin
 }
 
 /// The options that every part gets.
-fn begin(document: &Document, file: &Path, section: &Section) -> Result<Vec<(String, String)>, String> {
-    let file = std::path::absolute(file).map_err(|error| error.to_string())?;
+fn begin(document: &Document, file: &Path, section: &Section) -> Result<Vec<(String, String)>, Fault> {
+    let file = std::path::absolute(file).map_err(|error| Fault::caller(error.to_string()))?;
     // A directory of files is where it is itself.
     let here = if file.is_dir() {
         Some(file.as_path())
@@ -275,17 +279,17 @@ fn begin(document: &Document, file: &Path, section: &Section) -> Result<Vec<(Str
 }
 
 /// A filter or an application of the pipeline, and its name in OpenStack's egg.
-fn part(document: &Document, file: &Path, kind: &str, name: &str) -> Result<(ShownSection, String), String> {
+fn part(document: &Document, file: &Path, kind: &str, name: &str) -> Result<(ShownSection, String), Fault> {
     let section = document.section(&format!("{kind}:{name}")).ok_or_else(|| {
-        format!(
+        Fault::caller(format!(
             "No section '{name}' (prefixed by '{kind}') found in config {}",
             file.display()
-        )
+        ))
     })?;
     let mut options = begin(document, file, section)?;
     let (mut own, mut egg) = (vec![], None);
     for option in &section.options {
-        let value = expand(document, &section.name, option).map_err(|error| error.to_string())?;
+        let value = expand(document, &section.name, option).map_err(unfit)?;
         match option.name.strip_prefix("set ") {
             Some(name) => set(&mut options, name.trim(), value),
             None if option.name == "use" => egg = value.rsplit_once('#').map(|(_, name)| name.to_owned()),
@@ -295,7 +299,7 @@ fn part(document: &Document, file: &Path, kind: &str, name: &str) -> Result<(Sho
     options.push(("__name__".into(), name.to_owned()));
     own.into_iter()
         .for_each(|(name, value)| set(&mut options, &name, value));
-    let egg = egg.ok_or_else(|| format!("[{}] does not say use = egg:swift#…", section.name))?;
+    let egg = egg.ok_or_else(|| Fault::caller(format!("[{}] does not say use = egg:swift#…", section.name)))?;
     let kind = if kind == "app" { "application" } else { kind };
     let name = format!("{kind}:{name}");
     Ok((ShownSection { name, options }, egg))

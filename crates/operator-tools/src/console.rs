@@ -3,6 +3,7 @@
 //! Always holds: a reader that goes away (`… | head`) ends the tool quietly.
 
 use std::io::{self, Write};
+use vocabulary::Fault;
 
 /// The two outputs of a tool.
 pub struct Console<'a> {
@@ -23,6 +24,45 @@ impl ToolStatus {
     pub const FAILURE: ToolStatus = ToolStatus(1);
     /// The command line makes no sense.
     pub const USAGE: ToolStatus = ToolStatus(2);
+}
+
+/// Why a tool ends early.
+#[derive(Debug)]
+pub(crate) enum ToolStop {
+    /// Something that it needs is missing or wrong.
+    Fault(Fault),
+    /// Its output cannot be written.
+    Io(io::Error),
+}
+
+impl ToolStop {
+    /// A command line, configuration or answer that is wrong.
+    pub(crate) fn caller(what: impl Into<String>) -> Self {
+        Self::Fault(Fault::caller(what))
+    }
+
+    /// Ends the tool: a fault is a line about what went wrong.
+    pub(crate) fn end(self, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+        match self {
+            Self::Fault(fault) => {
+                console.complain(fault)?;
+                Ok(ToolStatus::FAILURE)
+            }
+            Self::Io(error) => Err(error),
+        }
+    }
+}
+
+impl From<Fault> for ToolStop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<io::Error> for ToolStop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl Console<'_> {

@@ -9,6 +9,7 @@ use object_engine::ObjectMetadata;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::io;
+use vocabulary::Fault;
 
 /// What is printed, and the name under which an object has it.
 const DETAILS: [(&str, &str); 2] = [
@@ -41,12 +42,12 @@ pub(crate) fn print(metadata: &ObjectMetadata, console: &mut Console<'_>) -> io:
     Ok(true)
 }
 
-fn parse(quoted: &[u8]) -> Result<Value, String> {
+fn parse(quoted: &[u8]) -> Result<Value, Fault> {
     let text = String::from_utf8_lossy(quoted).replace('+', " ");
     let decoded = percent_decode_str(&text).decode_utf8_lossy();
-    match serde_json::from_str(&decoded).map_err(|error| error.to_string())? {
+    match serde_json::from_str(&decoded).map_err(|error| Fault::data(error.to_string()))? {
         details @ Value::Object(_) => Ok(details),
-        _ => Err("it is no JSON object".to_owned()),
+        _ => Err(Fault::data("it is no JSON object")),
     }
 }
 

@@ -17,7 +17,7 @@ use listing_engine::{Broker, Direction, Error, Info, Kind, Metadata, SyncNote, W
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use vocabulary::Timestamp;
+use vocabulary::{Fault, Timestamp};
 use world::World;
 use world::files::Kind as FileKind;
 
@@ -33,7 +33,7 @@ pub struct DatabaseInfoArguments {
     /// Leave out what the names of a group of metadata have in common (X-Account-Meta- and the like).
     #[arg(long)]
     pub drop_prefixes: bool,
-    /// Also print whom this replica has heard of or told, and how far.
+    /// Also print which replicas this one has got rows from or sent rows to, and how far.
     #[arg(short, long)]
     pub sync: bool,
     /// Do not count rows that wait in the pending file.
@@ -115,21 +115,23 @@ fn with_folder(path: &Path) -> String {
 /// Why there is nothing to print.
 enum DatabaseError {
     WrongKind,
-    Other(String),
+    Other(Fault),
 }
 
 impl DatabaseError {
     fn of(error: Error, path: &Path) -> Self {
         match error {
             Error::WrongKind { .. } => Self::WrongKind,
-            Error::Quarantined { reason, .. } => Self::Other(format!("{} is damaged: {reason}", path.display())),
-            other => Self::Other(complaint_about(&other, path)),
+            Error::Quarantined { reason, .. } => {
+                Self::Other(Fault::data(format!("{} is damaged: {reason}", path.display())))
+            }
+            other => Self::Other(Fault::data(complaint_about(&other, path))),
         }
     }
 }
 
-impl From<String> for DatabaseError {
-    fn from(reason: String) -> Self {
+impl From<Fault> for DatabaseError {
+    fn from(reason: Fault) -> Self {
         Self::Other(reason)
     }
 }
@@ -138,7 +140,7 @@ impl From<String> for DatabaseError {
 struct Database {
     kind: Kind,
     dir: SwiftDir,
-    ring: Result<Option<placement::Ring>, String>,
+    ring: Result<Option<placement::Ring>, Fault>,
     info: Info,
     spelled: HashMap<String, String>,
     metadata: Metadata,

@@ -11,7 +11,7 @@ mod log_files;
 mod mounts;
 
 use crate::conf_file::ConfSection;
-use crate::console::{Console, ToolStatus};
+use crate::console::{Console, ToolStatus, ToolStop};
 use crate::words::path;
 use clap::Args;
 use durable_fs::write_file_atomically;
@@ -26,6 +26,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use upkeep::{ReconFile, ReconWriter};
+use vocabulary::Fault;
 use world::World;
 
 const FSTAB: &str = "/etc/fstab";
@@ -49,9 +50,9 @@ struct Options {
 }
 
 impl Options {
-    fn read(file: &Path) -> Result<Self, String> {
+    fn read(file: &Path) -> Result<Self, Fault> {
         let section = ConfSection::read(file, SECTION)?;
-        let words = |error: SettingsError| error.to_string();
+        let words = |error: SettingsError| Fault::caller(error.to_string());
         let settings = DriveAuditSettings::from_document(section.document()).map_err(words)?;
         let patterns = drive_audit::patterns(section.document()).map_err(words)?;
         Ok(Self { settings, patterns })
@@ -102,12 +103,9 @@ pub async fn run(arguments: &DriveAuditArguments, world: &World, console: &mut C
             .filter(|mount| mount.kernel_name.as_ref() == Some(&device))
         {
             *counts.entry(mount.place.clone()).or_default() += count;
-            match take_out(&options, world, mount, count, console)? {
+            match take_out(&options, world, mount, count, console) {
                 Ok(done) => unmounted += usize::from(done),
-                Err(reason) => {
-                    console.complain(reason)?;
-                    failed = ToolStatus::FAILURE;
-                }
+                Err(stop) => failed = stop.end(console)?,
             }
         }
     }
@@ -130,7 +128,7 @@ fn take_out(
     mount: &Mounted,
     count: i64,
     console: &mut Console<'_>,
-) -> io::Result<Result<bool, String>> {
+) -> Result<bool, ToolStop> {
     let place = &mount.place;
     if !options.settings.unmount_failed_device {
         tell(
@@ -138,7 +136,7 @@ fn take_out(
             &format!("Detected {place} with {count} errors (Device not unmounted)"),
             console,
         )?;
-        return Ok(Ok(false));
+        return Ok(false);
     }
     tell(options, &format!("Unmounting {place} with {count} errors"), console)?;
     let ended = Command::new("umount").arg("-fl").arg(place).status();
@@ -147,13 +145,14 @@ fn take_out(
         console.complain(format_args!("cannot call umount: {error}"))?;
     }
     tell(options, &format!("Commenting out {place} from {FSTAB}"), console)?;
-    Ok(comment_out(world, place).map(|()| true))
+    comment_out(world, place)?;
+    Ok(true)
 }
 
 /// Makes the line of a place in /etc/fstab a comment.
-fn comment_out(world: &World, place: &str) -> Result<(), String> {
+fn comment_out(world: &World, place: &str) -> Result<(), Fault> {
     let path = Path::new(FSTAB);
-    let fail = |error: &dyn std::fmt::Display| format!("cannot comment {place} out of {FSTAB}: {error}");
+    let fail = |error: &dyn std::fmt::Display| Fault::device(format!("cannot comment {place} out of {FSTAB}: {error}"));
     let before = world.files.read(path, LARGEST).map_err(|error| fail(&error))?;
     let after = commented(&before, place);
     if after == before {

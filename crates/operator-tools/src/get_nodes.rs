@@ -6,14 +6,14 @@
 
 use crate::console::{Console, ToolStatus};
 use crate::locations::{LocationListing, quoted};
-use crate::swift_dir::{DEFAULT, LARGEST_RING, SwiftDir};
+use crate::swift_dir::{DEFAULT, SwiftDir, read_ring};
 use crate::words::{explained, path};
 use clap::Args;
 use percent_encoding::percent_decode_str;
 use placement::Ring;
 use std::io;
 use std::path::{Path, PathBuf};
-use vocabulary::{Partition, PolicyIndex};
+use vocabulary::{Fault, Partition, PolicyIndex};
 use world::World;
 
 /// The command line of `get-nodes`.
@@ -76,7 +76,7 @@ enum QueryError {
     /// The names on it.
     Names(&'static str),
     /// The files.
-    Files(String),
+    Files(Fault),
 }
 
 fn line<T>(why: &str) -> Result<T, QueryError> {
@@ -128,10 +128,7 @@ impl NodesQuery {
             return Err(QueryError::Names("No target specified"));
         }
         let ring_name = ring_name(&path);
-        let bytes = world.files.read(&path, LARGEST_RING);
-        let bytes = bytes.map_err(|error| QueryError::Files(format!("cannot read {}: {error}", path.display())))?;
-        let ring = Ring::from_bytes(&bytes);
-        let ring = ring.map_err(|error| QueryError::Files(format!("{}: {error}", path.display())))?;
+        let ring = read_ring(world, &path).map_err(QueryError::Files)?;
         Ok(NodesQuery {
             policy: policy.or_else(|| policy_of(&ring_name)),
             ring,
@@ -223,7 +220,7 @@ fn read_partition(text: &str) -> Result<Partition, QueryError> {
     let number = pythonic::int(text).and_then(|number| u32::try_from(number).ok());
     number
         .map(Partition)
-        .ok_or_else(|| QueryError::Files(format!("partition '{text}' is no number")))
+        .ok_or_else(|| QueryError::Files(Fault::caller(format!("partition '{text}' is no number"))))
 }
 
 /// Account, container, object, which may be one word with slashes; those at its ends, and quoted ones, count as

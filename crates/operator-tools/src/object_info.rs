@@ -5,7 +5,7 @@
 //! Always holds: the file is only read. A file whose metadata cannot be read is `Invalid metadata` and the reason;
 //! where OpenStack's program ends with a traceback, here a line says what is wrong, and the exit status is the same.
 
-use crate::console::{Console, ToolStatus};
+use crate::console::{Console, ToolStatus, ToolStop};
 use crate::crypto_details;
 use crate::locations::Placed;
 use crate::swift_dir::{DEFAULT, SwiftDir};
@@ -18,7 +18,7 @@ use object_engine::files::xattrs::{self, ReadError};
 use placement::Ring;
 use std::io;
 use std::path::{Path, PathBuf};
-use vocabulary::{PathHash, PolicyIndex, Timestamp, header_name};
+use vocabulary::{Fault, PathHash, PolicyIndex, Timestamp, header_name};
 use world::World;
 use world::files::{File, Kind, Purpose};
 
@@ -56,12 +56,9 @@ pub fn run(arguments: &ObjectInfoArguments, world: &World, console: &mut Console
     if !world.files.info(path).is_ok_and(|info| info.kind != Kind::Directory) {
         return console.fail("Data file doesn't exist");
     }
-    match Looking::begin(arguments, world, path, console)? {
+    match Looking::begin(arguments, world, path, console) {
         Ok(looking) => looking.print(console),
-        Err(reason) => {
-            console.complain(reason)?;
-            Ok(ToolStatus::FAILURE)
-        }
+        Err(stop) => stop.end(console),
     }
 }
 
@@ -83,32 +80,26 @@ impl<'a> Looking<'a> {
         world: &World,
         path: &Path,
         console: &mut Console<'_>,
-    ) -> io::Result<Result<Self, String>> {
-        let dir = match SwiftDir::open(world, &arguments.swift_dir) {
-            Ok(dir) => dir,
-            Err(reason) => return Ok(Err(reason)),
-        };
+    ) -> Result<Self, ToolStop> {
+        let dir = SwiftDir::open(world, &arguments.swift_dir)?;
         let policy = policy_of(&std::path::absolute(path)?).filter(|policy| dir.policy(*policy).is_some());
         let policy = policy.unwrap_or(PolicyIndex::LEGACY);
-        let ring = match find_ring(arguments, world, &dir, policy, console)? {
-            Ok(ring) => ring,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let ring = find_ring(arguments, world, &dir, policy, console)?;
         let (file, metadata) = match read(world, path) {
             Ok(read) => read,
             Err(reason) => {
                 console.say("Invalid metadata")?;
-                return Ok(Err(reason));
+                return Err(reason.into());
             }
         };
-        Ok(Ok(Self {
+        Ok(Self {
             arguments,
             dir,
             metadata,
             file,
             policy,
             ring,
-        }))
+        })
     }
 
     fn print(&self, console: &mut Console<'_>) -> io::Result<ToolStatus> {
@@ -315,43 +306,45 @@ fn find_ring(
     dir: &SwiftDir,
     policy: PolicyIndex,
     console: &mut Console<'_>,
-) -> io::Result<Result<Option<(Ring, PolicyIndex)>, String>> {
-    let ring = match dir.ring(world, &policy.ring_name()) {
-        Ok(ring) => ring.map(|ring| (ring, policy)),
-        Err(reason) => return Ok(Err(reason)),
-    };
+) -> Result<Option<(Ring, PolicyIndex)>, ToolStop> {
+    let ring = dir.ring(world, &policy.ring_name())?.map(|ring| (ring, policy));
     let named = arguments.policy_name.as_deref().and_then(|name| dir.policy_named(name));
     let Some(named) = named.map(|named| named.index) else {
-        return Ok(Ok(ring));
+        return Ok(ring);
     };
     if named != policy {
         console.say("WARNING: Ring does not match policy!")?;
         console.say("Double check your policy name!")?;
     }
     if ring.is_some() || named == PolicyIndex::LEGACY {
-        return Ok(Ok(ring));
+        return Ok(ring);
     }
-    Ok(match dir.ring(world, &named.ring_name()) {
-        Ok(Some(ring)) => Ok(Some((ring, named))),
-        Ok(None) => Err(format!("there is no {}.ring.gz to ask", named.ring_name())),
-        Err(reason) => Err(reason),
-    })
+    match dir.ring(world, &named.ring_name())? {
+        Some(ring) => Ok(Some((ring, named))),
+        None => Err(ToolStop::caller(format!(
+            "there is no {}.ring.gz to ask",
+            named.ring_name()
+        ))),
+    }
 }
 
-fn read(world: &World, path: &Path) -> Result<(Box<dyn File>, ObjectMetadata), String> {
+fn read(world: &World, path: &Path) -> Result<(Box<dyn File>, ObjectMetadata), Fault> {
     let name = path.display();
-    let info = world.files.info(path).map_err(|error| format!("{name}: {error}"))?;
+    let info = world
+        .files
+        .info(path)
+        .map_err(|error| Fault::caller(format!("{name}: {error}")))?;
     if info.kind != Kind::File {
-        return Err(format!("{name}: is no file"));
+        return Err(Fault::caller(format!("{name}: is no file")));
     }
     let opened = world.files.open(path, Purpose::Read);
-    let file = opened.map_err(|error| format!("{name}: {error}"))?;
+    let file = opened.map_err(|error| Fault::caller(format!("{name}: {error}")))?;
     let metadata = xattrs::read(&*file).map_err(|error| match error {
-        ReadError::Bad(reason) => format!("{name}: {reason}"),
-        ReadError::Io(error) => format!("{name}: cannot read its metadata: {error}"),
+        ReadError::Bad(reason) => Fault::data(format!("{name}: {reason}")),
+        ReadError::Io(error) => Fault::device(format!("{name}: cannot read its metadata: {error}")),
     })?;
     match metadata.is_empty() {
-        true => Err(format!("{name}: its metadata are empty")),
+        true => Err(Fault::data(format!("{name}: its metadata are empty"))),
         false => Ok((file, metadata)),
     }
 }

@@ -13,7 +13,7 @@ use world::World;
 /// The command line of `oldies`.
 #[derive(Debug, Args)]
 pub struct OldiesArguments {
-    /// Look for processes at least so many hours old; unless told, 30 days.
+    /// Look for processes at least so many hours old; without it, 30 days.
     #[arg(
         short,
         long,

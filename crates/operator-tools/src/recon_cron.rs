@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use upkeep::{ReconFile, ReconWriter};
+use vocabulary::Fault;
 use world::World;
 use world::files::{File, Purpose};
 
@@ -34,7 +35,7 @@ pub async fn run(arguments: &ReconCronArguments, world: &World, console: &mut Co
         console.say("Usage: swift-recon-cron CONF_FILE")?;
         return console.fail("ex: swift-recon-cron /etc/swift/object-server.conf");
     };
-    let read = || -> Result<[String; 3], String> {
+    let read = || -> Result<[String; 3], Fault> {
         let section = ConfSection::read(file, "filter:recon")?;
         Ok([
             section.text("devices", "/srv/node")?,
@@ -101,14 +102,14 @@ fn take(world: &World, folder: &Path) -> io::Result<Box<dyn File>> {
 
 /// What is in the directories of `async_pending` and `async_pending-N` of every device. What cannot be listed is an
 /// error that names it, but for what is no directory or has just gone.
-fn count(world: &World, devices: &Path) -> Result<usize, String> {
+fn count(world: &World, devices: &Path) -> Result<usize, Fault> {
     let listed = |folder: &Path| -> io::Result<Vec<OsString>> {
         let mut names = vec![];
         let directory = world.files.open_directory(folder)?;
         directory.list(&mut |name| names.push(name.to_owned()))?;
         Ok(names)
     };
-    let described = |folder: &Path, error: &io::Error| format!("{error}: {}", folder.display());
+    let described = |folder: &Path, error: &io::Error| Fault::device(format!("{error}: {}", folder.display()));
     let below = |folder: &Path| match listed(folder) {
         Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(vec![]),
         other => other.map_err(|error| described(folder, &error)),

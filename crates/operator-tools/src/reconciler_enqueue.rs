@@ -9,7 +9,9 @@ use crate::console::{Console, ToolStatus};
 use crate::swift_dir::{DEFAULT, SwiftDir};
 use crate::words::{explained, path};
 use clap::{Args, ValueEnum};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderValue, Method};
+use peer::message::header_names;
 use peer::{Peers, RawCall, Target, Timeouts};
 use placement::{Device, Ring};
 use std::io;
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::timestamp::TimestampError;
-use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, Fault, PolicyIndex, Timestamp};
 use world::World;
 
 /// The account of the queue.
@@ -109,18 +111,20 @@ fn prepare(
     policy: &str,
     path: &str,
     timestamp: &str,
-) -> Result<(SwiftDir, Ring, Misplaced), String> {
+) -> Result<(SwiftDir, Ring, Misplaced), Fault> {
     let dir = SwiftDir::open(world, &arguments.swift_dir)?;
     let ring = dir.ring(world, "container")?;
-    let ring = ring.ok_or_else(|| format!("no container ring in {}", arguments.swift_dir.display()))?;
+    let ring = ring.ok_or_else(|| Fault::caller(format!("no container ring in {}", arguments.swift_dir.display())))?;
     let index = pythonic::int(policy).and_then(|index| u32::try_from(index).ok());
     let index = index.map(PolicyIndex).filter(|index| dir.policy(*index).is_some());
-    let policy = index.ok_or_else(|| format!("invalid storage policy index: {policy}"))?;
+    let policy = index.ok_or_else(|| Fault::caller(format!("invalid storage policy index: {policy}")))?;
     let mut parts = path.strip_prefix('/').unwrap_or_default().splitn(3, '/');
     if (0..3).any(|_| parts.next().is_none_or(str::is_empty)) {
-        return Err(format!("Invalid path: {path}"));
+        return Err(Fault::caller(format!("Invalid path: {path}")));
     }
-    let at = timestamp.parse().map_err(|error: TimestampError| error.to_string());
+    let at = timestamp
+        .parse()
+        .map_err(|error: TimestampError| Fault::caller(error.to_string()));
     let misplaced = Misplaced {
         policy,
         path: path.to_owned(),
@@ -175,18 +179,18 @@ fn headers(arguments: &ReconcilerEnqueueArguments, world: &World, misplaced: &Mi
     let now = world.clock.now().internal();
     let time = if arguments.force { &now } else { &misplaced.spelled };
     let pairs = [
-        ("x-size", "0"),
-        ("x-etag", misplaced.spelled.as_str()),
-        ("x-timestamp", time),
-        ("x-content-type", kind),
-        ("x-backend-use-replication-network", "true"),
-        ("x-backend-allow-reserved-names", "true"),
-        ("user-agent", "direct-client"),
+        (header_names::X_SIZE, "0"),
+        (header_names::X_ETAG, misplaced.spelled.as_str()),
+        (header_names::X_TIMESTAMP, time),
+        (header_names::X_CONTENT_TYPE, kind),
+        (header_names::X_USE_REPLICATION_NETWORK, "true"),
+        (header_names::X_ALLOW_RESERVED_NAMES, "true"),
+        (USER_AGENT, "direct-client"),
     ];
     // Timestamps are plain digits: the values are headers.
     let pairs = pairs.into_iter().filter_map(|(name, value)| {
         let value = HeaderValue::from_str(value).ok()?;
-        Some((HeaderName::from_static(name), value))
+        Some((name, value))
     });
     pairs.collect()
 }

@@ -7,14 +7,14 @@ use placement::Ring;
 use settings::SwiftConf;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use vocabulary::{PathHash, Policy, PolicyIndex};
+use vocabulary::{Fault, PathHash, Policy, PolicyIndex};
 use world::World;
 use world::files::Kind;
 
-/// Where it is unless told otherwise.
+/// Where it is by default.
 pub(crate) const DEFAULT: &str = "/etc/swift";
 /// No ring is larger: 2^32 partitions do not fit a format 1 file.
-pub(crate) const LARGEST_RING: u64 = 8 << 30;
+const LARGEST_RING: u64 = 8 << 30;
 
 /// What is read of it.
 pub(crate) struct SwiftDir {
@@ -24,11 +24,11 @@ pub(crate) struct SwiftDir {
 
 impl SwiftDir {
     /// Reads `swift.conf`.
-    pub(crate) fn open(world: &World, path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(world: &World, path: &Path) -> Result<Self, Fault> {
         let file = path.join("swift.conf");
         let is_there = world.files.info(&file).is_ok();
         let conf = match is_there || path != Path::new(DEFAULT) {
-            true => Some(SwiftConf::load(&file).map_err(|error| error.to_string())?),
+            true => Some(SwiftConf::load(&file).map_err(|error| Fault::caller(error.to_string()))?),
             false => None,
         };
         Ok(Self {
@@ -60,7 +60,7 @@ impl SwiftDir {
 
     /// A ring (`account`, `object-1`); none where there is no such file, and where nothing can be placed for want of
     /// secrets.
-    pub(crate) fn ring(&self, world: &World, name: &str) -> Result<Option<Ring>, String> {
+    pub(crate) fn ring(&self, world: &World, name: &str) -> Result<Option<Ring>, Fault> {
         let path = self.path.join(format!("{name}.ring.gz"));
         if self.conf.is_none() {
             return Ok(None);
@@ -74,8 +74,8 @@ impl SwiftDir {
 }
 
 /// The ring in a file.
-pub(crate) fn read_ring(world: &World, path: &Path) -> Result<Ring, String> {
+pub(crate) fn read_ring(world: &World, path: &Path) -> Result<Ring, Fault> {
     let bytes = world.files.read(path, LARGEST_RING);
-    let bytes = bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    Ring::from_bytes(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+    let bytes = bytes.map_err(|error| Fault::caller(format!("cannot read {}: {error}", path.display())))?;
+    Ring::from_bytes(&bytes).map_err(|error| Fault::data(format!("{}: {error}", path.display())))
 }

@@ -166,7 +166,10 @@ proptest! {
 
     #[test]
     fn any_cluster_is_balanced_and_spread(
-        places in proptest::collection::vec((1u32..4, 1u32..4, 1u32..4, prop_oneof![Just(100.0), Just(0.0), 1.0..1000.0]), 1..30),
+        places in proptest::collection::vec(
+            (1u32..4, 1u32..4, 1u32..4, prop_oneof![Just(100.0), Just(0.0), 1.0..1000.0]),
+            1..30,
+        ),
         replicas in prop_oneof![Just(1.0), Just(2.0), Just(3.0), 1.0..4.0],
         power in 1u32..9,
         seed in any::<u64>(),

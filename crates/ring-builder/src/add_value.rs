@@ -6,6 +6,7 @@ use crate::address::ip;
 use crate::device_options::{as_place, as_port, device_name};
 use crate::number::whole;
 use placement::Device;
+use vocabulary::Fault;
 
 /// The region of devices whose value names none.
 const DEFAULT_REGION: u32 = 1;
@@ -21,8 +22,8 @@ pub struct Added {
 
 impl Added {
     /// Reads an add value.
-    pub fn read(value: &str) -> Result<Added, String> {
-        let invalid = || format!("Invalid add value: {value}");
+    pub fn read(value: &str) -> Result<Added, Fault> {
+        let invalid = || Fault::caller(format!("Invalid add value: {value}"));
         let (region, rest) = match value.strip_prefix('r') {
             Some(rest) => digits(rest).map(|(number, rest)| (Some(number), rest))?,
             None => (None, value),
@@ -57,19 +58,19 @@ impl Added {
     }
 }
 
-fn digits(text: &str) -> Result<(i64, &str), String> {
+fn digits(text: &str) -> Result<(i64, &str), Fault> {
     let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     Ok((whole(number)?, rest))
 }
 
 /// The port stands after the last colon, so that IPv6 needs no brackets.
-fn address_and_port(text: &str) -> Result<(String, u16), String> {
+fn address_and_port(text: &str) -> Result<(String, u16), Fault> {
     let Some((address, port)) = text.rsplit_once(':') else {
-        return Err("Invalid port in add value".to_owned());
+        return Err(Fault::caller("Invalid port in add value"));
     };
     let number = whole(port).ok().filter(|_| port.bytes().all(|it| it.is_ascii_digit()));
-    let number = number.ok_or_else(|| format!("Invalid port :{port} in add value"))?;
+    let number = number.ok_or_else(|| Fault::caller(format!("Invalid port :{port} in add value")))?;
     let bare = address.strip_prefix('[').unwrap_or(address);
     let bare = bare.strip_suffix(']').unwrap_or(bare);
     Ok((ip(bare)?, as_port(number, "port")?))
@@ -117,9 +118,14 @@ mod tests {
             ("r1z1-127.0.0.1:1/", "Invalid device name"),
             ("r1z1-127.0.0.1:1/ sda", "Invalid device name"),
         ] {
-            assert_eq!(Added::read(value).unwrap_err(), why);
+            assert_eq!(Added::read(value).unwrap_err().what, why);
         }
-        assert!(Added::read("r1z1-127.0.0.1:99999/sda").unwrap_err().contains("99999"));
+        assert!(
+            Added::read("r1z1-127.0.0.1:99999/sda")
+                .unwrap_err()
+                .what
+                .contains("99999")
+        );
     }
 
     proptest! {

@@ -4,9 +4,10 @@ use crate::device_options::{as_port, device_name};
 use crate::search_value::Rest;
 use placement::builder::Change;
 use pythonic::quoted;
+use vocabulary::Fault;
 
 /// Reads a change value.
-pub fn read(value: &str) -> Result<Change, String> {
+pub fn read(value: &str) -> Result<Change, Fault> {
     let mut rest = Rest(value);
     let port = |number: Option<i64>| number.map(|it| as_port(it, "port")).transpose();
     let mut change = Change {
@@ -23,7 +24,10 @@ pub fn read(value: &str) -> Result<Change, String> {
     if rest.0.is_empty() && change != Change::default() {
         return Ok(change);
     }
-    Err(format!("Invalid set info change value: {}", quoted(value)))
+    Err(Fault::caller(format!(
+        "Invalid set info change value: {}",
+        quoted(value)
+    )))
 }
 
 #[cfg(test)]
@@ -49,7 +53,7 @@ mod tests {
 
     #[test]
     fn errors_have_openstacks_words() {
-        let why = |value| read(value).unwrap_err();
+        let why = |value| read(value).unwrap_err().what;
         for value in ["", "R", "foo", "node.example.org", "1.2.3.4x"] {
             assert_eq!(why(value), format!("Invalid set info change value: '{value}'"));
         }

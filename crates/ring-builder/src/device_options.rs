@@ -6,6 +6,7 @@ use crate::options::{Declared, OptionError, ParsedOptions, Takes, option};
 use crate::search_value::DeviceSearch;
 use placement::Device;
 use placement::builder::Change;
+use vocabulary::Fault;
 
 /// All of them.
 pub const DECLARED: [Declared; 17] = [
@@ -93,7 +94,7 @@ impl DeviceLine {
     }
 
     /// The devices that the options describe.
-    pub fn wanted(&self) -> Result<DeviceSearch, String> {
+    pub fn wanted(&self) -> Result<DeviceSearch, Fault> {
         let options = &self.options;
         let number = |name: &str| options.whole(name);
         let place = |name: &str| match options.text(name) {
@@ -120,7 +121,7 @@ impl DeviceLine {
     }
 
     /// What the options change.
-    pub fn change(&self) -> Result<Change, String> {
+    pub fn change(&self) -> Result<Change, Fault> {
         let options = &self.options;
         // What is empty or nought is not changed, as with OpenStack's program.
         let port = |name: &str| {
@@ -142,7 +143,7 @@ impl DeviceLine {
     }
 
     /// The new device that the options describe.
-    pub fn device(&self) -> Result<Device, String> {
+    pub fn device(&self) -> Result<Device, Fault> {
         for (name, letter) in [
             ("region", 'r'),
             ("zone", 'z'),
@@ -152,7 +153,9 @@ impl DeviceLine {
             ("weight", 'w'),
         ] {
             if !self.options.has(name) {
-                return Err(format!("Required argument -{letter}/--{name} not specified."));
+                return Err(Fault::caller(format!(
+                    "Required argument -{letter}/--{name} not specified."
+                )));
             }
         }
         let options = &self.options;
@@ -182,19 +185,19 @@ impl DeviceLine {
 }
 
 /// A port that can be connected to; OpenStack's program takes any number, and its servers fail later.
-pub fn as_port(number: i64, name: &str) -> Result<u16, String> {
-    u16::try_from(number).map_err(|_| format!("Invalid {name} {number}: ports go from 0 to 65535"))
+pub fn as_port(number: i64, name: &str) -> Result<u16, Fault> {
+    u16::try_from(number).map_err(|_| Fault::caller(format!("Invalid {name} {number}: ports go from 0 to 65535")))
 }
 
 /// The number of a region or a zone.
-pub fn as_place(number: i64, name: &str) -> Result<u32, String> {
-    u32::try_from(number).map_err(|_| format!("Invalid {name} {number}: choose 0 to {}", u32::MAX))
+pub fn as_place(number: i64, name: &str) -> Result<u32, Fault> {
+    u32::try_from(number).map_err(|_| Fault::caller(format!("Invalid {name} {number}: choose 0 to {}", u32::MAX)))
 }
 
 /// The name of a device's directory.
-pub fn device_name(text: &str) -> Result<String, String> {
+pub fn device_name(text: &str) -> Result<String, Fault> {
     if text.is_empty() || text.trim() != text {
-        return Err("Invalid device name".to_owned());
+        return Err(Fault::caller("Invalid device name"));
     }
     Ok(text.to_owned())
 }
@@ -216,7 +219,7 @@ mod tests {
             (1, 2, 6200, 6200)
         );
         assert_eq!((&*device.ip, &*device.replication_ip), ("foo.com", "foo.com"));
-        let why = |text| line(text).device().unwrap_err();
+        let why = |text| line(text).device().unwrap_err().what;
         assert_eq!(why("--weight 3"), "Required argument -r/--region not specified.");
         assert_eq!(
             why("-r 1 -z 1 -i ::1 -p 1 -w 3"),

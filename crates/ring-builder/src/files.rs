@@ -5,13 +5,13 @@
 //! which OpenStack's `-safe` program takes too.
 
 use crate::terminal::Stop;
-use pythonic::quoted;
-
 use durable_fs::{FsError, Locked, StorageDevice, write_file_atomically};
 use placement::{BuilderError, RingBuilder, RingData};
+use pythonic::quoted;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vocabulary::Fault;
 use world::World;
 
 /// How long one waits for another who changes a ring of the same directory.
@@ -126,10 +126,12 @@ impl<'w> Shelf<'w> {
     }
 
     /// The ring; none when there is no such file.
-    pub fn read_ring(&self) -> Result<Option<RingData>, String> {
-        let bytes = self.read_ring_bytes().map_err(|error| error.to_string())?;
+    pub fn read_ring(&self) -> Result<Option<RingData>, Fault> {
+        let bytes = self
+            .read_ring_bytes()
+            .map_err(|error| Fault::caller(error.to_string()))?;
         let ring = bytes.map(|bytes| RingData::from_bytes(&bytes)).transpose();
-        ring.map_err(|error| error.to_string())
+        ring.map_err(|error| Fault::data(error.to_string()))
     }
 
     /// The ring's file; none when there is none.

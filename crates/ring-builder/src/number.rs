@@ -2,20 +2,29 @@
 //!
 //! Always holds: what is refused is refused with the words OpenStack's program has for it; no text panics.
 
+use vocabulary::Fault;
+
 /// A whole number, with a sign, blanks around it and `_` between digits if one likes.
-pub fn whole(text: &str) -> Result<i64, String> {
-    let refuse = || format!("invalid literal for int() with base 10: {}", pythonic::quoted(text));
+pub fn whole(text: &str) -> Result<i64, Fault> {
+    let refuse = || {
+        Fault::caller(format!(
+            "invalid literal for int() with base 10: {}",
+            pythonic::quoted(text)
+        ))
+    };
     let plain = without_underscores(text.trim()).ok_or_else(refuse)?;
     let digits = plain.strip_prefix(['+', '-']).unwrap_or(&plain);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(refuse());
     }
-    plain.parse().map_err(|_| format!("{plain} is too large"))
+    plain
+        .parse()
+        .map_err(|_| Fault::caller(format!("{plain} is too large")))
 }
 
 /// A number with a point or an exponent, `nan` and `inf` included.
-pub fn float(text: &str) -> Result<f64, String> {
-    let refuse = || format!("could not convert string to float: {}", pythonic::quoted(text));
+pub fn float(text: &str) -> Result<f64, Fault> {
+    let refuse = || Fault::caller(format!("could not convert string to float: {}", pythonic::quoted(text)));
     let plain = without_underscores(text.trim()).ok_or_else(refuse)?;
     plain.parse().map_err(|_| refuse())
 }
@@ -67,10 +76,16 @@ mod tests {
         assert_eq!(whole("12"), Ok(12));
         assert_eq!(whole(" -5 "), Ok(-5));
         assert_eq!(whole("1_000"), Ok(1000));
-        assert_eq!(whole("x").unwrap_err(), "invalid literal for int() with base 10: 'x'");
-        assert_eq!(whole("").unwrap_err(), "invalid literal for int() with base 10: ''");
         assert_eq!(
-            whole("1.5").unwrap_err(),
+            whole("x").unwrap_err().what,
+            "invalid literal for int() with base 10: 'x'"
+        );
+        assert_eq!(
+            whole("").unwrap_err().what,
+            "invalid literal for int() with base 10: ''"
+        );
+        assert_eq!(
+            whole("1.5").unwrap_err().what,
             "invalid literal for int() with base 10: '1.5'"
         );
         assert!(whole("1__0").is_err() && whole("_1").is_err() && whole("1_").is_err());
@@ -82,7 +97,10 @@ mod tests {
         assert_eq!(float("1e3"), Ok(1000.0));
         assert_eq!(float(" 10 "), Ok(10.0));
         assert!(float("nan").is_ok_and(f64::is_nan));
-        assert_eq!(float("abc").unwrap_err(), "could not convert string to float: 'abc'");
+        assert_eq!(
+            float("abc").unwrap_err().what,
+            "could not convert string to float: 'abc'"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::address::ip;
 use crate::number::whole;
 use placement::Device;
 use pythonic::quoted;
+use vocabulary::Fault;
 
 /// What a device must be to be meant; everything left out is no matter.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,7 +36,7 @@ pub struct DeviceSearch {
 
 impl DeviceSearch {
     /// Reads a search value.
-    pub fn read(value: &str) -> Result<DeviceSearch, String> {
+    pub fn read(value: &str) -> Result<DeviceSearch, Fault> {
         let mut rest = Rest(value);
         let mut wanted = DeviceSearch {
             id: rest.number_after('d')?,
@@ -55,7 +56,7 @@ impl DeviceSearch {
         if rest.0.is_empty() {
             return Ok(wanted);
         }
-        Err(format!("Invalid <search-value>: {}", quoted(value)))
+        Err(Fault::caller(format!("Invalid <search-value>: {}", quoted(value))))
     }
 
     /// Whether a device is meant.
@@ -97,7 +98,7 @@ impl<'v> Rest<'v> {
     }
 
     /// A number, when the letter before it is there.
-    pub(crate) fn number_after(&mut self, letter: char) -> Result<Option<i64>, String> {
+    pub(crate) fn number_after(&mut self, letter: char) -> Result<Option<i64>, Fault> {
         if !self.skip(letter) {
             return Ok(None);
         }
@@ -110,7 +111,7 @@ impl<'v> Rest<'v> {
     }
 
     /// An address: IPv4, or anything in brackets.
-    pub(crate) fn ip(&mut self) -> Result<Option<String>, String> {
+    pub(crate) fn ip(&mut self) -> Result<Option<String>, Fault> {
         let text = if self.skip('[') {
             let inside = self.take_while(|it| it != ']');
             self.skip(']');
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn errors_have_openstacks_words() {
-        let why = |value| DeviceSearch::read(value).unwrap_err();
+        let why = |value| DeviceSearch::read(value).unwrap_err().what;
         assert_eq!(why("foo"), "Invalid <search-value>: 'foo'");
         assert_eq!(why("z1r1"), "Invalid <search-value>: 'z1r1'");
         assert_eq!(

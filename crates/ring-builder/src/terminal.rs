@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{BufRead, Read, Write};
+use vocabulary::Fault;
 
 /// How a command ended, as its exit status says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,14 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// The refusal as a fault of the caller.
+    pub fn into_fault(self) -> Fault {
+        Fault::caller(match self {
+            Stop::Refused(why) => why,
+            other => format!("{other:?}"),
+        })
+    }
+
     /// Says it, and what it means for the exit status.
     pub fn tell(self, program: &str, terminal: &mut Terminal<'_>) -> CommandStatus {
         match self {
@@ -111,9 +120,9 @@ impl Stop {
     }
 }
 
-impl From<String> for Stop {
-    fn from(why: String) -> Stop {
-        Stop::Refused(why)
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Stop {
+        Stop::Refused(fault.what)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::ini::{Document, RawOption};
 use crate::report::SettingsError;
+use vocabulary::Fault;
 
 const DEEPEST: usize = 10;
 const LONGEST: usize = 1 << 20;
@@ -17,12 +18,12 @@ pub fn expand(document: &Document, section: &str, option: &RawOption) -> Result<
         return Ok(option.value.clone());
     }
     let mut out = String::new();
-    append(document, section, &option.value, DEEPEST, &mut out).map_err(|expected| SettingsError::Value {
+    append(document, section, &option.value, DEEPEST, &mut out).map_err(|fault| SettingsError::Value {
         file: option.file.clone(),
         section: section.into(),
         option: option.name.clone(),
         value: option.value.clone(),
-        expected,
+        expected: fault.what,
     })?;
     Ok(out)
 }
@@ -40,7 +41,7 @@ fn names_in(value: &str) -> impl Iterator<Item = &str> {
         .filter_map(|rest| rest.split_once(")s").map(|(name, _)| name))
 }
 
-fn append(document: &Document, section: &str, value: &str, depth: usize, out: &mut String) -> Result<(), String> {
+fn append(document: &Document, section: &str, value: &str, depth: usize, out: &mut String) -> Result<(), Fault> {
     let mut rest = value;
     while let Some(at) = rest.find('%') {
         out.push_str(&rest[..at]);
@@ -52,20 +53,22 @@ fn append(document: &Document, section: &str, value: &str, depth: usize, out: &m
             append_named(document, section, name, depth, out)?;
             rest = tail;
         } else {
-            return Err("`%` to be followed by `%` or `(name)s` in a value that uses `%(name)s`".into());
+            return Err(Fault::caller(
+                "`%` to be followed by `%` or `(name)s` in a value that uses `%(name)s`",
+            ));
         }
         if out.len() > LONGEST {
-            return Err("a value that expands to less than 1 MiB".into());
+            return Err(Fault::caller("a value that expands to less than 1 MiB"));
         }
     }
     out.push_str(rest);
     Ok(())
 }
 
-fn append_named(document: &Document, section: &str, name: &str, depth: usize, out: &mut String) -> Result<(), String> {
+fn append_named(document: &Document, section: &str, name: &str, depth: usize, out: &mut String) -> Result<(), Fault> {
     let deeper = depth
         .checked_sub(1)
-        .ok_or_else(|| format!("`%({name})s` not to refer to itself"))?;
+        .ok_or_else(|| Fault::caller(format!("`%({name})s` not to refer to itself")))?;
     if let Some(option) = document.lookup(section, name) {
         return append(document, section, &option.value, deeper, out);
     }
@@ -73,9 +76,9 @@ fn append_named(document: &Document, section: &str, name: &str, depth: usize, ou
         "__file__" => out.push_str(&document.path.to_string_lossy()),
         "here" => out.push_str(&document.path.parent().unwrap_or(&document.path).to_string_lossy()),
         _ => {
-            return Err(format!(
+            return Err(Fault::caller(format!(
                 "`%({name})s` to name an option of [{section}] or [DEFAULT]; set `{name}` there"
-            ));
+            )));
         }
     }
     Ok(())

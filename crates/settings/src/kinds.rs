@@ -207,7 +207,7 @@ impl DigestKind {
     }
 }
 
-/// Some digests, at least one, in the order of [`DigestKind::ALL`]. Names that are none are left out, as OpenStack does.
+/// Some digests, at least one, in the order of [`DigestKind::ALL`]. Unknown names are left out, as OpenStack does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digests(pub Vec<DigestKind>);
 

@@ -122,7 +122,7 @@ impl Style {
             headers_only: names.map(|n| n.to_ascii_lowercase()).collect(),
             template: match is_default {
                 true => None,
-                false => Some(Template::parse(text).map_err(|expected| ("log_msg_template", expected))?),
+                false => Some(Template::parse(text).map_err(|fault| ("log_msg_template", fault.what))?),
             },
             anonymizer: Anonymizer::new(method, salt).ok_or((
                 "log_anonymization_method",

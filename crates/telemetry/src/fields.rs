@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
-use vocabulary::http_date::civil;
+use vocabulary::calendar;
 
 /// What stays as it is in the proxy's line: letters, digits, `_.-~`, `/` and `:`.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
@@ -130,11 +130,9 @@ pub(crate) struct LogMoment {
 
 impl Display for LogMoment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        const MONTHS: [&str; 12] = [
-            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-        ];
-        let (year, month, day, hour, minute, second) = civil(self.seconds);
-        let month = MONTHS[(month as usize + 11) % 12];
+        let time = calendar::utc(self.seconds);
+        let (day, month, year) = (time.day(), calendar::short(calendar::month_name(time)), time.year());
+        let (hour, minute, second) = (time.hour(), time.minute(), time.second());
         let (between, within) = self.separators;
         write!(
             f,

@@ -12,7 +12,8 @@ use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
-use vocabulary::http_date::civil;
+use vocabulary::Fault;
+use vocabulary::calendar::{self, short};
 
 /// A template that has been understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +82,7 @@ named! {
 
 impl Template {
     /// Understands a template, or says what is expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Fault> {
         let (mut parts, mut plain) = (Vec::new(), String::new());
         let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
@@ -93,7 +94,9 @@ impl Template {
                 continue;
             }
             let Some((name, tail)) = brace.strip_prefix('{').and_then(|field| field.split_once('}')) else {
-                return Err("text in which every { is followed by a field and a }; two of either stand for one".into());
+                return Err(Fault::caller(
+                    "text in which every { is followed by a field and a }; two of either stand for one",
+                ));
             };
             if !plain.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut plain)));
@@ -114,15 +117,17 @@ impl Template {
     }
 }
 
-fn field(text: &str) -> Result<Part, String> {
+fn field(text: &str) -> Result<Part, Fault> {
     let (name, form) = text
         .split_once('.')
         .map_or((text, None), |(name, form)| (name, Some(form)));
     let wrong = || match form {
-        Some(form) => Err(format!("fields that there are: {{{name}}} has no form {form:?}")),
-        None => Err(format!(
+        Some(form) => Err(Fault::caller(format!(
+            "fields that there are: {{{name}}} has no form {form:?}"
+        ))),
+        None => Err(Fault::caller(format!(
             "fields that there are: {{{name}}} is none of those in OpenStack's documentation"
-        )),
+        ))),
     };
     if let Some(plain) = Plain::of(name) {
         return if form.is_none() {
@@ -278,40 +283,14 @@ fn domain(host: &[u8]) -> &[u8] {
     }
 }
 
-const DAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
 fn write_moment(form: TimeForm, moment: Duration, f: &mut Formatter<'_>) -> fmt::Result {
     let seconds = moment.as_secs();
-    let (year, month, day, hour, minute, second) = civil(seconds);
-    let days = seconds / 86_400;
-    // 1970 began on a Thursday.
-    let week_day = (days + 4) % 7;
-    let year_day = days - first_day_of(year);
-    let day_name = DAYS.get(week_day as usize).copied().unwrap_or_default();
-    let month_name = MONTHS.get(month as usize - 1).copied().unwrap_or_default();
-    let short = |name: &'static str| name.get(..3).unwrap_or(name);
+    let time = calendar::utc(seconds);
+    let (year, month, day) = (time.year(), time.month(), time.day());
+    let (hour, minute, second) = (time.hour(), time.minute(), time.second());
+    let week_day = i16::from(time.weekday().to_sunday_zero_offset());
+    let year_day = time.day_of_year() - 1;
+    let (day_name, month_name) = (calendar::weekday_name(time), calendar::month_name(time));
     match form {
         TimeForm::Datetime => {
             let separators = ('/', '/');
@@ -324,7 +303,7 @@ fn write_moment(form: TimeForm, moment: Duration, f: &mut Formatter<'_>) -> fmt:
             short(month_name),
             if day < 10 { "%20" } else { "" }
         ),
-        TimeForm::Iso => write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"),
+        TimeForm::Iso => f.write_str(&calendar::iso(seconds, 'T')),
         TimeForm::Seconds => Display::fmt(&seconds, f),
         TimeForm::Millis => write!(f, "{:03}", moment.subsec_millis()),
         TimeForm::Micros => write!(f, "{:06}", moment.subsec_micros()),
@@ -350,12 +329,6 @@ fn write_moment(form: TimeForm, moment: Duration, f: &mut Formatter<'_>) -> fmt:
         TimeForm::Year => write!(f, "{year:04}"),
         TimeForm::Zone => f.write_str("UTC"),
     }
-}
-
-/// Days from 1970 to the first of January.
-fn first_day_of(year: u64) -> u64 {
-    let before = year - 1;
-    before * 365 + before / 4 - before / 100 + before / 400 - 719_162
 }
 
 #[cfg(test)]
@@ -412,7 +385,7 @@ mod tests {
             ("path}", "every { is followed"),
             ("{}", "{} is none"),
         ] {
-            let message = Template::parse(text).unwrap_err();
+            let message = Template::parse(text).unwrap_err().what;
             assert!(message.contains(expected), "{message}");
         }
         assert_eq!(Template::parse("{{x}}"), Ok(Template(vec![Part::Text("{x}".into())])));

@@ -4,7 +4,7 @@
 //! without quotes, as Swift's do.
 
 use crate::Timestamp;
-use crate::http_date;
+use crate::calendar::parse_http;
 
 /// What the conditions of a request say about the object as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +68,8 @@ impl Conditions {
         Self {
             if_match: if_match.map(Tags::parse),
             if_none_match: if_none_match.map(Tags::parse),
-            if_modified_since: if_modified_since.and_then(http_date::parse),
-            if_unmodified_since: if_unmodified_since.and_then(http_date::parse),
+            if_modified_since: if_modified_since.and_then(parse_http),
+            if_unmodified_since: if_unmodified_since.and_then(parse_http),
         }
     }
 

@@ -19,14 +19,14 @@
 //! | partitions, device numbers, byte counts | `number.rs` |
 //! | bytes in hexadecimal | `hex.rs` |
 //! | whose failure it is, and whether trying again helps | `fault.rs` |
-//! | HTTP dates | `http_date.rs` |
+//! | dates and times, and how they are spelled | `calendar.rs` |
 
+pub mod calendar;
 pub mod conditional;
 pub mod fault;
 pub mod hash_path;
 pub mod header_name;
 pub mod hex;
-pub mod http_date;
 pub mod limits;
 pub mod markup;
 pub mod metadata;

@@ -7,6 +7,7 @@
 //! deltas. Source: `doc/source/overview_architecture.rst` and observed file names.
 //! Always holds: `normal()` is 16 characters, sorts as text like the time sorts, up to the year 2286.
 
+use crate::calendar;
 use std::fmt;
 use std::str::FromStr;
 
@@ -113,14 +114,27 @@ impl Timestamp {
 
     /// `2023-11-14T22:13:20.123450`, the spelling of `last_modified` in listings.
     pub fn iso(self) -> String {
-        let (year, month, day, hour, minute, second) = crate::http_date::civil(self.seconds());
+        let mut text = calendar::iso(self.seconds(), 'T');
         let micros = (self.ticks % TICKS_PER_SECOND) * 10;
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}")
+        // Writing to a String cannot fail.
+        let _ = fmt::Write::write_fmt(&mut text, format_args!(".{micros:06}"));
+        text
+    }
+
+    /// Reads what [`Timestamp::iso`] writes, with up to six decimals.
+    pub fn from_iso(text: &str) -> Option<Self> {
+        let (seconds, rest) = calendar::parse_iso(text, calendar::LAST_SECOND)?;
+        let decimals = rest.strip_prefix('.')?;
+        if decimals.is_empty() || decimals.len() > 6 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let micros: u64 = format!("{decimals:0<6}").parse().ok()?;
+        Self::from_ticks(seconds * TICKS_PER_SECOND + micros / 10).ok()
     }
 
     /// `Mon, 14 Nov 2023 22:13:21 GMT` of the second rounded up, for `Last-Modified`.
     pub fn last_modified(self) -> String {
-        crate::http_date::format(self.seconds_ceil())
+        calendar::http(self.seconds_ceil())
     }
 }
 
@@ -257,6 +271,16 @@ mod tests {
         assert_eq!("1".parse::<Timestamp>().unwrap().normal(), "0000000001.00000");
         assert_eq!("1.000005".parse::<Timestamp>().unwrap().normal(), "0000000001.00001");
         assert_eq!(t.iso(), "2023-11-14T22:13:20.123450");
+        for (text, expected) in [
+            ("2023-11-14T22:13:20.12345", Some(t)),
+            ("2023-11-14T22:13:20.123456", Some(t)),
+            ("2023-11-14T22:13:20", None),
+            ("2023-11-14T22:13:20.1234567", None),
+            ("2023-02-30T22:13:20.1", None),
+            ("2023-11-14T22:13:60.1", None),
+        ] {
+            assert_eq!(Timestamp::from_iso(text), expected, "{text}");
+        }
         assert_eq!(t.last_modified(), "Tue, 14 Nov 2023 22:13:21 GMT");
         for bad in ["", ".", "-1", "nan", "1e3", "1_", "1_xyz", "99999999999", "１"] {
             assert!(bad.parse::<Timestamp>().is_err(), "{bad}");
@@ -280,6 +304,7 @@ mod tests {
             let (x, y) = (Timestamp::from_ticks(a).unwrap(), Timestamp::from_ticks(b).unwrap());
             prop_assert_eq!(x.cmp(&y), x.normal().cmp(&y.normal()));
             prop_assert_eq!(x.internal().parse::<Timestamp>().unwrap(), x);
+            prop_assert_eq!(Timestamp::from_iso(&x.iso()), Some(x));
             let series = decode_series(&encode_series(x, &[y, x], false)).unwrap();
             prop_assert_eq!(series, [x, y, x]);
         }
@@ -288,6 +313,7 @@ mod tests {
         fn any_text_is_read_or_refused(text in "\\PC*") {
             let _ = text.parse::<Timestamp>();
             let _ = decode_series(&text);
+            let _ = Timestamp::from_iso(&text);
         }
     }
 }

@@ -17,6 +17,7 @@ use identity::{
 use request_pipeline::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply, set_header};
 use std::sync::Arc;
 use telemetry::Statsd;
+use vocabulary::Fault;
 use world::World;
 
 /// Swift's `tempauth`, or any other authenticator in its place.
@@ -198,9 +199,9 @@ fn take_account_acl(request: &mut ClientRequest) -> Result<(), Response> {
         return Ok(());
     };
     let text = String::from_utf8_lossy(wanted.as_bytes());
-    let refuse = |problem| {
+    let refuse = |problem: Fault| {
         let plain = HeaderValue::from_static("text/plain; charset=UTF-8");
-        reply::with_body(400, plain, problem)
+        reply::with_body(400, plain, problem.what)
     };
     let stored = AccountAcl::check(&text).map_err(refuse)?;
     set_header(&mut request.headers, STORED_ACCOUNT_ACL, &stored);

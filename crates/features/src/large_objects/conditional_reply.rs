@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use peer::Body;
 use request_pipeline::{ClientRequest, Response, reply};
 use vocabulary::conditional::{Conditions, Outcome};
-use vocabulary::{ByteRange, RangeSet, Timestamp, http_date};
+use vocabulary::{ByteRange, RangeSet, Timestamp, calendar};
 
 /// What a client's conditions say of an object with these headers, under any of these entity tags.
 pub fn decide(request: &ClientRequest, headers: &HeaderMap, etag: &str) -> Outcome {
@@ -24,7 +24,7 @@ pub fn decide(request: &ClientRequest, headers: &HeaderMap, etag: &str) -> Outco
         return Outcome::Proceed;
     }
     let modified = headers.get("last-modified").and_then(|date| date.to_str().ok());
-    let modified = modified.and_then(http_date::parse).unwrap_or_default();
+    let modified = modified.and_then(calendar::parse_http).unwrap_or_default();
     conditions.check_read(&[etag], Timestamp::from_seconds(modified))
 }
 

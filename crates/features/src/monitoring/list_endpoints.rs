@@ -6,11 +6,13 @@
 
 use http::Method;
 use http::header::{ALLOW, HeaderValue};
+use peer::message::header_names::X_POLICY_INDEX;
 use request_pipeline::{ClientRequest, EntityLocation, Feature, InfoSource, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::ListEndpointsSettings;
+use vocabulary::header_name::title;
 use vocabulary::names::quote;
-use vocabulary::{EntityPath, PolicyIndex};
+use vocabulary::{EntityPath, Fault, PolicyIndex};
 
 /// Swift's `list_endpoints`.
 pub struct ListEndpoints {
@@ -37,15 +39,15 @@ struct Asked<'a> {
 }
 
 /// Reads what follows the prefix. `Err` says what is wrong.
-fn asked(rest: &str) -> Result<Asked<'_>, String> {
+fn asked(rest: &str) -> Result<Asked<'_>, Fault> {
     let (first, behind) = rest.split_once('/').unwrap_or((rest, ""));
     let (with_headers, path) = match first {
         "v1" | "v1.0" => (false, behind),
         "v2" | "v2.0" => (true, behind),
-        other if other.starts_with('v') => return Err(format!("Unsupported version '{other}'")),
+        other if other.starts_with('v') => return Err(Fault::caller(format!("Unsupported version '{other}'"))),
         _ => (false, rest),
     };
-    let entity = EntityPath::split(path).map_err(|_| "No account specified".to_owned())?;
+    let entity = EntityPath::split(path).map_err(|_| Fault::caller("No account specified"))?;
     Ok(Asked {
         with_headers,
         entity,
@@ -77,7 +79,7 @@ async fn answer(asked: &Asked<'_>, info: &dyn InfoSource) -> Value {
         return json!(urls);
     }
     let headers = match policy {
-        Some(policy) => json!({"X-Backend-Storage-Policy-Index": policy.to_string()}),
+        Some(policy) => json!({title(X_POLICY_INDEX.as_str()): policy.to_string()}),
         None => json!({}),
     };
     json!({"endpoints": urls, "headers": headers})
@@ -99,7 +101,7 @@ impl Feature for ListEndpoints {
             return response;
         }
         match asked(rest) {
-            Err(complaint) => reply::html(400, complaint),
+            Err(complaint) => reply::html(400, complaint.what),
             Ok(asked) => {
                 let json = pythonic::json(&answer(&asked, next.info()).await);
                 reply::with_body(200, HeaderValue::from_static("application/json"), json)
@@ -129,7 +131,7 @@ mod tests {
         ] {
             let got = asked(rest).map(|asked| (asked.with_headers, asked.entity.path(), asked.path));
             let expected = expected.map(|(headers, entity, path)| (headers, entity.to_owned(), path));
-            assert_eq!(got, expected.map_err(str::to_owned), "{rest}");
+            assert_eq!(got, expected.map_err(Fault::caller), "{rest}");
         }
     }
 

@@ -4,6 +4,7 @@
 
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
+use vocabulary::calendar::{LAST_SECOND, parse_iso};
 
 /// Why a description of a token cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -235,29 +236,14 @@ fn pair(value: &Value) -> Option<(String, String)> {
 
 /// `2026-11-20T16:10:59.000000Z` in seconds since 1970.
 fn seconds(text: &str) -> Option<f64> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(|number| number.parse::<u32>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let mut time = time.splitn(3, ':');
-    let (hour, minute): (u32, u32) = (time.next()?.parse().ok()?, time.next()?.parse().ok()?);
-    let second: f64 = time.next()?.parse().ok()?;
-    let fits = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    if !fits || hour > 23 || minute > 59 || !(0.0..61.0).contains(&second) {
-        return None;
-    }
-    Some(f64::from(days(year, month, day)) * 86_400.0 + f64::from(hour * 3600 + minute * 60) + second)
-}
-
-/// Days since 1970-01-01, by the proleptic Gregorian calendar. March is taken for the first month, so that the
-/// leap day comes last.
-fn days(year: u32, month: u32, day: u32) -> u32 {
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
+    let (seconds, rest) = parse_iso(text, LAST_SECOND)?;
+    let decimals = rest.strip_suffix('Z')?;
+    let is_fraction = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let fraction: f64 = match decimals.strip_prefix('.') {
+        None => decimals.is_empty().then_some(0.0)?,
+        Some(digits) => decimals.parse().ok().filter(|_| is_fraction(digits))?,
     };
-    let before_1970 = 719_468; // days from 0000-03-01
-    365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - before_1970
+    Some(seconds as f64 + fraction)
 }
 
 #[cfg(test)]
@@ -324,7 +310,12 @@ mod tests {
             ("1970-01-01T00:00:00Z", Some(0.0)),
             ("2000-02-29T12:00:00.000000Z", Some(951_825_600.0)),
             ("2100-03-01T00:00:00Z", Some(4_107_542_400.0)),
+            ("1970-01-01T00:00:00.25Z", Some(0.25)),
             ("2026-13-01T00:00:00Z", None),
+            ("2026-02-30T00:00:00Z", None),
+            ("2026-11-20T16:10:60Z", None),
+            ("2026-11-20T16:10:59.Z", None),
+            ("2026-11-20T16:10:59", None),
             ("2026-11-20 16:10:59", None),
             ("", None),
         ] {

@@ -9,7 +9,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | who may ask the gateway, and what it says | `account.rs` |
+//! | the token for the gateway, and requests with it | `account.rs` |
 //! | making containers and objects | `populate.rs` |
 //! | counting copies | `report.rs` |
 //! | how far either has come | `progress.rs` |
@@ -25,7 +25,7 @@ pub use populate::{PopulateArguments, run as populate};
 pub use report::{ReportArguments, run as report};
 
 use crate::conf_file::ConfSection;
-use crate::console::{Console, ToolStatus};
+use crate::console::ToolStop;
 use crate::swift_dir::read_ring;
 use crate::words::path;
 use account::Account;
@@ -33,9 +33,8 @@ use clap::Args;
 use placement::Ring;
 use settings::SwiftConf;
 use settings::dispersion::{DispersionSettings, SECTION};
-use std::io;
 use std::path::PathBuf;
-use vocabulary::{HashPrefix, Partition, Policy};
+use vocabulary::{Fault, HashPrefix, Partition, Policy};
 use world::World;
 
 /// The options of both programs.
@@ -57,7 +56,7 @@ pub struct Common {
     /// Do not verify Keystone's certificate.
     #[arg(long)]
     pub insecure: bool,
-    /// The storage policy; the default one unless told.
+    /// The storage policy; without it the default one.
     #[arg(short = 'P', long, value_name = "POLICY")]
     pub policy_name: Option<String>,
 }
@@ -72,46 +71,20 @@ struct Ground<'a> {
     objects: Ring,
 }
 
-/// Why there is nothing to work with.
-enum DispersionError {
-    /// The line to end with.
-    Line(String),
-    /// Likewise, while writing.
-    Io(io::Error),
-}
-
-impl From<io::Error> for DispersionError {
-    fn from(error: io::Error) -> Self {
-        DispersionError::Io(error)
-    }
-}
-
-impl DispersionError {
-    fn end(self, console: &mut Console<'_>) -> io::Result<ToolStatus> {
-        match self {
-            DispersionError::Line(line) => {
-                console.complain(line)?;
-                Ok(ToolStatus::FAILURE)
-            }
-            DispersionError::Io(error) => Err(error),
-        }
-    }
-}
-
 impl<'a> Ground<'a> {
-    fn read(world: &'a World, common: &Common) -> Result<Self, DispersionError> {
-        let line = |error: &dyn std::fmt::Display| DispersionError::Line(error.to_string());
+    fn read(world: &'a World, common: &Common) -> Result<Self, ToolStop> {
+        let line = |error: &dyn std::fmt::Display| Fault::caller(error.to_string());
         if !common.conf.exists() {
-            return Err(DispersionError::Line(format!(
+            return Err(ToolStop::caller(format!(
                 "Unable to read config file: {}",
                 common.conf.display()
             )));
         }
-        let section = ConfSection::read(&common.conf, SECTION).map_err(DispersionError::Line)?;
+        let section = ConfSection::read(&common.conf, SECTION)?;
         for name in ["auth_url", "auth_user", "auth_key"] {
-            if section.text(name, "").map_err(DispersionError::Line)?.is_empty() {
+            if section.text(name, "")?.is_empty() {
                 let conf = common.conf.display();
-                return Err(DispersionError::Line(format!("{conf}: [{SECTION}] has no {name}")));
+                return Err(ToolStop::caller(format!("{conf}: [{SECTION}] has no {name}")));
             }
         }
         let mut settings = DispersionSettings::load(&common.conf).map_err(|error| line(&error))?;
@@ -120,11 +93,11 @@ impl<'a> Ground<'a> {
         let policy = match &common.policy_name {
             None => swift.policies.default_policy(),
             Some(name) => (swift.policies.by_name(name))
-                .ok_or_else(|| DispersionError::Line(format!("Unable to find policy: {name}")))?,
+                .ok_or_else(|| ToolStop::caller(format!("Unable to find policy: {name}")))?,
         };
         let ring = |name: &str| {
             let path = settings.swift_dir.join(format!("{name}.ring.gz"));
-            read_ring(world, &path).map_err(DispersionError::Line)
+            read_ring(world, &path)
         };
         Ok(Self {
             world,
@@ -136,10 +109,8 @@ impl<'a> Ground<'a> {
         })
     }
 
-    async fn account(&self) -> Result<Account, DispersionError> {
-        Account::open(self.world, &self.settings)
-            .await
-            .map_err(DispersionError::Line)
+    async fn account(&self) -> Result<Account, ToolStop> {
+        Ok(Account::open(self.world, &self.settings).await?)
     }
 
     /// What the names of containers begin with.

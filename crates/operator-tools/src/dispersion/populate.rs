@@ -2,14 +2,14 @@
 
 use super::account::Account;
 use super::progress::Progress;
-use super::{ANEW, Common, DispersionError, Ground, shortly};
-use crate::console::{Console, ToolStatus};
+use super::{ANEW, Common, Ground, shortly};
+use crate::console::{Console, ToolStatus, ToolStop};
 use crate::words::whole;
 use clap::Args;
 use futures_util::StreamExt;
 use std::collections::HashSet;
 use std::io;
-use vocabulary::Partition;
+use vocabulary::{Fault, Partition};
 use world::World;
 
 /// The command line.
@@ -37,20 +37,14 @@ pub async fn run(arguments: &PopulateArguments, world: &World, console: &mut Con
     }
 }
 
-async fn populate(
-    arguments: &PopulateArguments,
-    world: &World,
-    console: &mut Console<'_>,
-) -> Result<(), DispersionError> {
+async fn populate(arguments: &PopulateArguments, world: &World, console: &mut Console<'_>) -> Result<(), ToolStop> {
     let common = &arguments.common;
     let ground = Ground::read(world, common)?;
     console.say(format_args!("Using storage policy: {} ", ground.policy.name))?;
     let containers = ground.settings.container_populate && !common.object_only;
     let objects = ground.settings.object_populate && !common.container_only;
     if !containers && !objects {
-        return Err(DispersionError::Line(
-            "Neither container or object populate is set to run".into(),
-        ));
+        return Err(ToolStop::caller("Neither container or object populate is set to run"));
     }
     let account = ground.account().await?;
     let of = Populating {
@@ -74,12 +68,12 @@ struct Populating<'a> {
 }
 
 impl Populating<'_> {
-    async fn containers(&self, start: i64, console: &mut Console<'_>) -> Result<(), DispersionError> {
+    async fn containers(&self, start: i64, console: &mut Console<'_>) -> Result<(), ToolStop> {
         let (ground, account) = (self.ground, self.account);
         let prefix = ground.container_prefix();
         let partition = |name: &str| ground.partition_of_container(&account.name, name);
         let there = match self.no_overlap {
-            true => account.names("", &prefix).await.map_err(DispersionError::Line)?,
+            true => account.names("", &prefix).await?,
             false => vec![],
         };
         let names = self.choose(start, &prefix, &there, ground.containers.partition_count(), partition);
@@ -96,17 +90,13 @@ impl Populating<'_> {
         )
     }
 
-    async fn objects(&self, start: i64, console: &mut Console<'_>) -> Result<(), DispersionError> {
+    async fn objects(&self, start: i64, console: &mut Console<'_>) -> Result<(), ToolStop> {
         let (ground, account) = (self.ground, self.account);
         let container = ground.objects_container();
-        let made = account.make_container(&container, &ground.policy.name).await;
-        made.map_err(DispersionError::Line)?;
+        account.make_container(&container, &ground.policy.name).await?;
         let partition = |name: &str| ground.partition_of_object(&account.name, name);
         let there = match self.no_overlap {
-            true => account
-                .names(&format!("/{container}"), "dispersion_")
-                .await
-                .map_err(DispersionError::Line)?,
+            true => account.names(&format!("/{container}"), "dispersion_").await?,
             false => vec![],
         };
         let names = self.choose(
@@ -149,13 +139,13 @@ impl Populating<'_> {
             .collect()
     }
 
-    async fn make<F: Future<Output = Result<(), String>>>(
+    async fn make<F: Future<Output = Result<(), Fault>>>(
         &self,
         what: &str,
         names: Vec<String>,
         make: impl Fn(String) -> F,
         console: &mut Console<'_>,
-    ) -> Result<(), DispersionError> {
+    ) -> Result<(), ToolStop> {
         let clock = &self.ground.world.clock;
         let (count, began, retried) = (names.len(), clock.elapsed(), self.account.retried());
         let doing = format!("Creating {what}");
@@ -163,7 +153,7 @@ impl Populating<'_> {
         let at_once = self.ground.settings.concurrency.max(1);
         let mut making = futures_util::stream::iter(names.into_iter().map(make)).buffer_unordered(at_once);
         while let Some(made) = making.next().await {
-            made.map_err(DispersionError::Line)?;
+            made?;
             progress.step(self.account.retried() - retried, clock.elapsed(), console)?;
         }
         let took = shortly(clock.elapsed().saturating_sub(began).as_secs_f64());
@@ -183,7 +173,7 @@ impl Populating<'_> {
         partitions: u32,
         partition: impl Fn(&str) -> Partition,
         console: &mut Console<'_>,
-    ) -> Result<(), DispersionError> {
+    ) -> Result<(), ToolStop> {
         if self.no_overlap {
             let before: HashSet<Partition> = there.iter().map(|name| partition(name)).collect();
             let covered = (before.len() + made) as f64 / f64::from(partitions) * 100.0;

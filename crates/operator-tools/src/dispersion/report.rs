@@ -1,12 +1,13 @@
 //! `dispersion-report`: how many copies of what `dispersion-populate` made are where the rings say.
 
-use super::account::Account;
+use super::account::{Account, pause};
 use super::progress::Progress;
-use super::{ANEW, Common, DispersionError, Ground, shortly};
-use crate::console::{Console, ToolStatus};
+use super::{ANEW, Common, Ground, shortly};
+use crate::console::{Console, ToolStatus, ToolStop};
 use clap::Args;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method};
+use peer::message::header_names::X_POLICY_INDEX;
 use peer::{Peers, RawCall, Target, Timeouts};
 use placement::{Device, Ring};
 use serde_json::{Map, Value, json};
@@ -49,7 +50,7 @@ pub async fn run(arguments: &ReportArguments, world: &World, console: &mut Conso
     }
 }
 
-async fn report(arguments: &ReportArguments, world: &World, console: &mut Console<'_>) -> Result<(), DispersionError> {
+async fn report(arguments: &ReportArguments, world: &World, console: &mut Console<'_>) -> Result<(), ToolStop> {
     let common = &arguments.common;
     let ground = Ground::read(world, common)?;
     let json = arguments.dump_json || ground.settings.dump_json;
@@ -59,9 +60,7 @@ async fn report(arguments: &ReportArguments, world: &World, console: &mut Consol
     let containers = ground.settings.container_report && !common.object_only;
     let objects = ground.settings.object_report && !common.container_only;
     if !containers && !objects {
-        return Err(DispersionError::Line(
-            "Neither container or object report is set to run".into(),
-        ));
+        return Err(ToolStop::caller("Neither container or object report is set to run"));
     }
     let account = ground.account().await?;
     let reporting = Reporting {
@@ -133,40 +132,28 @@ struct Copies {
 }
 
 impl Reporting<'_> {
-    async fn containers(&self, console: &mut Console<'_>) -> Result<Value, DispersionError> {
+    async fn containers(&self, console: &mut Console<'_>) -> Result<Value, ToolStop> {
         let (ground, account) = (self.ground, &self.account.name);
-        let listed = self.account.names("", &ground.container_prefix()).await;
-        let things = listed
-            .map_err(DispersionError::Line)?
-            .into_iter()
-            .map(|name| ProbedItem {
-                partition: ground.partition_of_container(account, &name),
-                path: Arc::new(EntityPath {
-                    account: account.clone(),
-                    container: Some(name),
-                    object: None,
-                }),
-            });
-        self.copies("container", &ground.containers, things.collect(), console)
-            .await
+        let names = self.account.names("", &ground.container_prefix()).await?;
+        let item = |name: String| ProbedItem {
+            partition: ground.partition_of_container(account, &name),
+            path: Arc::new(EntityPath::account(account).with_container(name)),
+        };
+        let items = names.into_iter().map(item).collect();
+        self.copies("container", &ground.containers, items, console).await
     }
 
-    async fn objects(&self, console: &mut Console<'_>) -> Result<Value, DispersionError> {
+    async fn objects(&self, console: &mut Console<'_>) -> Result<Value, ToolStop> {
         let (ground, account) = (self.ground, &self.account.name);
         let container = ground.objects_container();
-        let listed = self.account.names(&format!("/{container}"), "dispersion_").await;
-        let things = listed
-            .map_err(DispersionError::Line)?
-            .into_iter()
-            .map(|name| ProbedItem {
-                partition: ground.partition_of_object(account, &name),
-                path: Arc::new(EntityPath {
-                    account: account.clone(),
-                    container: Some(container.clone()),
-                    object: Some(name),
-                }),
-            });
-        self.copies("object", &ground.objects, things.collect(), console).await
+        let names = self.account.names(&format!("/{container}"), "dispersion_").await?;
+        let within = EntityPath::account(account).with_container(container);
+        let item = |name: String| ProbedItem {
+            partition: ground.partition_of_object(account, &name),
+            path: Arc::new(within.with_object(name)),
+        };
+        let items = names.into_iter().map(item).collect();
+        self.copies("object", &ground.objects, items, console).await
     }
 
     async fn copies(
@@ -175,7 +162,7 @@ impl Reporting<'_> {
         ring: &Ring,
         things: Vec<ProbedItem>,
         console: &mut Console<'_>,
-    ) -> Result<Value, DispersionError> {
+    ) -> Result<Value, ToolStop> {
         let listed = things.len();
         let mut seen = HashSet::new();
         let things: Vec<ProbedItem> = things
@@ -270,12 +257,10 @@ impl Reporting<'_> {
             device.ip.clone()
         };
         let place = format!("{ip}:{}/{}", device.port, device.device);
-        for attempt in 0.. {
+        let mut attempt = 0;
+        loop {
             let mut headers = HeaderMap::new();
-            headers.insert(
-                "x-backend-storage-policy-index",
-                HeaderValue::from(self.ground.policy.index.0),
-            );
+            headers.insert(X_POLICY_INDEX, HeaderValue::from(self.ground.policy.index.0));
             let target = Target {
                 device: device.device.as_str().into(),
                 partition: thing.partition,
@@ -304,13 +289,9 @@ impl Reporting<'_> {
                 return Err(Some(format!("ERROR: {place}: {why}")));
             }
             self.retried.fetch_add(1, Ordering::Relaxed);
-            self.ground
-                .world
-                .clock
-                .sleep(Duration::from_secs(1 << attempt.min(5)))
-                .await;
+            pause(self.ground.world, attempt).await;
+            attempt += 1;
         }
-        Err(None) // the loop has no end of its own
     }
 }
 

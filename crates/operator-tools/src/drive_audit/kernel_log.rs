@@ -12,11 +12,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Command;
+use vocabulary::Fault;
+use vocabulary::calendar::{LAST_SECOND, month_number, parse_iso, utc};
 use world::World;
 
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
 /// Patterns from configurations may not grow larger than this when compiled.
 const LARGEST_PATTERN: usize = 10 << 20;
 /// What Python's expressions have beyond ours, and what to do without.
@@ -34,9 +33,6 @@ const BOOT: [&[u8]; 3] = [
 /// Devices with how many errors they had.
 type Errors = Vec<(String, i64)>;
 
-/// A local time: year, month, day, hour, minute, second.
-type Local = [i64; 6];
-
 /// Where the log is, and what is looked for in it.
 pub(super) struct KernelLog {
     pattern: PathBuf,
@@ -46,13 +42,15 @@ pub(super) struct KernelLog {
 
 impl KernelLog {
     /// `patterns`, each with the option that says it, are looked for instead of the usual ones, unless there are none.
-    pub(super) fn new(pattern: &str, minutes: i64, patterns: &[(String, String)]) -> Result<Self, String> {
+    pub(super) fn new(pattern: &str, minutes: i64, patterns: &[(String, String)]) -> Result<Self, Fault> {
         let usual = USUAL_PATTERNS.map(|wanted| ("the usual pattern".to_owned(), wanted.to_owned()));
         let wanted = if patterns.is_empty() { &usual[..] } else { patterns };
         let compiled = wanted.iter().map(|(option, wanted)| {
             let built = RegexBuilder::new(wanted).size_limit(LARGEST_PATTERN).build();
             built.map_err(|error| {
-                format!("Error: unable to compile regex pattern \"{wanted}\"\n{option}: {error}\n{NOT_KNOWN}")
+                Fault::caller(format!(
+                    "Error: unable to compile regex pattern \"{wanted}\"\n{option}: {error}\n{NOT_KNOWN}"
+                ))
             })
         });
         Ok(Self {
@@ -63,15 +61,15 @@ impl KernelLog {
     }
 
     /// The last to fail is the first. What went wrong is in words for the operator.
-    pub(super) fn errors(&self, world: &World) -> Result<Errors, String> {
-        let now = local_now().map_err(|error| error.to_string())?;
-        let since = seconds(now) - self.minutes.saturating_mul(60);
+    pub(super) fn errors(&self, world: &World) -> Result<Errors, Fault> {
+        let now = local_now().map_err(|error| Fault::caller(error.to_string()))?;
+        let since = now.saturating_add_signed(self.minutes.saturating_mul(-60));
         let mut all = Errors::new();
         for path in written_last_first(world, &self.pattern) {
             let read = File::open(&path).and_then(|file| self.read(BufReader::new(file), now, since));
             let (errors, older_count) = read.map_err(|error| {
                 tracing::debug!("cannot read {}: {error}", path.display());
-                format!("Unable to open {}", path.display())
+                Fault::device(format!("Unable to open {}", path.display()))
             })?;
             for (device, count) in errors.into_iter().rev() {
                 match all.iter_mut().find(|(name, _)| *name == device) {
@@ -87,7 +85,7 @@ impl KernelLog {
     }
 
     /// The errors of a file, the last to fail last, and whether what older files hold counts too.
-    fn read(&self, mut lines: impl BufRead, now: Local, since: i64) -> io::Result<(Errors, bool)> {
+    fn read(&self, mut lines: impl BufRead, now: u64, since: u64) -> io::Result<(Errors, bool)> {
         let (mut found, mut older_count) = (Errors::new(), true);
         let mut line = vec![];
         loop {
@@ -99,7 +97,7 @@ impl KernelLog {
             let boot = BOOT
                 .iter()
                 .any(|boot| line.windows(boot.len()).any(|part| part == *boot));
-            let time = time_of(&text, now).map(seconds);
+            let time = time_of(&text, now);
             if boot || time.is_some_and(|time| time <= since) {
                 found.clear();
                 older_count = false;
@@ -121,54 +119,29 @@ impl KernelLog {
     }
 }
 
-/// The machine knows its time zone.
-fn local_now() -> io::Result<Local> {
-    let output = Command::new("date").arg("+%Y %m %d %H %M %S").output()?;
-    let output = String::from_utf8_lossy(&output.stdout).into_owned();
-    let parts: Vec<i64> = output.split_whitespace().filter_map(|part| part.parse().ok()).collect();
-    parts
-        .try_into()
-        .map_err(|_| io::Error::other("date does not tell the time"))
+/// The local time, for which the machine knows its time zone, as seconds since 1970 if it were UTC.
+fn local_now() -> io::Result<u64> {
+    let output = Command::new("date").arg("+%Y-%m-%dT%H:%M:%S").output()?;
+    let time = parse_iso(&String::from_utf8_lossy(&output.stdout), LAST_SECOND).map(|(seconds, _)| seconds);
+    time.ok_or_else(|| io::Error::other("date does not print the time"))
 }
 
-/// The time at the beginning of a line. Syslog leaves out the year: it is this one, or the last for months to come.
-fn time_of(line: &str, now: Local) -> Option<Local> {
-    let iso = || -> Option<Local> {
-        let parts: Vec<&str> = line.get(..19)?.split(['-', 'T', ':']).collect();
-        let parts: Vec<i64> = parts.into_iter().map(|part| part.parse().ok()).collect::<Option<_>>()?;
-        parts.try_into().ok()
-    };
-    let syslog = || -> Option<Local> {
-        let mut words = line.split_whitespace();
-        let month = words.next()?;
-        let month = MONTHS.iter().position(|name| *name == month)? as i64 + 1;
-        let day = words.next()?.parse().ok()?;
-        let clock: Vec<i64> = words
-            .next()?
-            .split(':')
-            .map(|part| part.parse().ok())
-            .collect::<Option<_>>()?;
-        let [hour, minute, second] = clock.try_into().ok()?;
-        let year = if month > now[1] { now[0] - 1 } else { now[0] };
-        Some([year, month, day, hour, minute, second])
-    };
-    let time = iso().or_else(syslog)?;
-    let [year, month, day, hour, minute, second] = time;
-    let is_time = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    let is_time = is_time && (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
-    is_time.then_some(time)
-}
-
-/// Seconds since 1970 if it were the time in Greenwich: for comparing local times.
-fn seconds([year, month, day, hour, minute, second]: Local) -> i64 {
-    // Years begin in March, so that the leap day is their last.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    days * 86_400 + hour * 3_600 + minute * 60 + second
+/// The local time at the beginning of a line, as seconds since 1970 if it were UTC. Syslog leaves out the year: it is
+/// this one, or the last for months to come.
+fn time_of(line: &str, now: u64) -> Option<u64> {
+    let iso = line.get(..19).and_then(|time| parse_iso(time, LAST_SECOND));
+    if let Some((seconds, "")) = iso {
+        return Some(seconds);
+    }
+    let mut words = line.split_whitespace();
+    let (month, day, clock) = (month_number(words.next()?)?, words.next()?, words.next()?);
+    let now = utc(now);
+    let is_last_year = i32::from(month) > i32::from(now.month());
+    let year = now.year() - i16::from(is_last_year);
+    match parse_iso(&format!("{year:04}-{month}-{day}T{clock}"), LAST_SECOND)? {
+        (seconds, "") => Some(seconds),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -176,7 +149,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const NOW: Local = [2026, 1, 2, 0, 10, 0];
+    /// 2026-01-02, ten minutes after midnight.
+    const NOW: u64 = 1_767_312_600;
 
     fn own(pattern: &str) -> [(String, String); 1] {
         [("regex_pattern_1".to_owned(), pattern.to_owned())]
@@ -184,7 +158,7 @@ mod tests {
 
     fn counted(patterns: &[(String, String)], text: &str) -> (Errors, bool) {
         let log = KernelLog::new("/x", 60, patterns).unwrap();
-        log.read(text.as_bytes(), NOW, seconds(NOW) - 3600).unwrap()
+        log.read(text.as_bytes(), NOW, NOW - 3600).unwrap()
     }
 
     fn expected(devices: &[(&str, i64)]) -> Errors {
@@ -209,7 +183,7 @@ mod tests {
             expected(&[("dm-3", 1)])
         );
         for refused in ["(", r"(sd\w)(?!: fine)"] {
-            let reason = KernelLog::new("/x", 60, &own(refused)).err().unwrap();
+            let reason = KernelLog::new("/x", 60, &own(refused)).err().unwrap().what;
             assert!(reason.contains(refused) && reason.contains("regex_pattern_1: ") && reason.ends_with(NOT_KNOWN));
         }
     }
@@ -231,7 +205,7 @@ mod tests {
         #[test]
         fn any_line_is_read(text in "\\PC*", line in "[A-Z][a-z]{2} [0-9 :T-]{1,30}") {
             let _ = time_of(&text, NOW);
-            let _ = time_of(&line, NOW).map(seconds);
+            let _ = time_of(&line, NOW);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use vocabulary::{Policies, PolicyIndex};
+use vocabulary::{Fault, Policies, PolicyIndex};
 use world::World;
 
 /// Hosts asked at the same time.
@@ -23,24 +23,24 @@ const LIMIT: u64 = 64 << 20;
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServerKind {
+pub(super) enum ReconServer {
     Account,
     Container,
     Object,
 }
 
-impl ServerKind {
-    pub(super) const ALL: [ServerKind; 3] = [ServerKind::Account, ServerKind::Container, ServerKind::Object];
+impl ReconServer {
+    pub(super) const ALL: [ReconServer; 3] = [ReconServer::Account, ReconServer::Container, ReconServer::Object];
 
-    pub(super) fn named(word: &str) -> Option<ServerKind> {
-        ServerKind::ALL.into_iter().find(|kind| kind.word() == word)
+    pub(super) fn named(word: &str) -> Option<ReconServer> {
+        ReconServer::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            ServerKind::Account => "account",
-            ServerKind::Container => "container",
-            ServerKind::Object => "object",
+            ReconServer::Account => "account",
+            ReconServer::Container => "container",
+            ReconServer::Object => "object",
         }
     }
 }
@@ -50,7 +50,7 @@ pub(super) enum ScoutError {
     /// There is no such storage policy.
     Policy(String),
     /// A file is wanting or wrong.
-    Files(String),
+    Files(Fault),
 }
 
 /// Whom to ask.
@@ -82,7 +82,7 @@ pub(super) struct HostResponse {
 
 /// Asks hosts.
 pub(super) struct Scout<'a> {
-    pub(super) kind: ServerKind,
+    pub(super) kind: ReconServer,
     pub(super) hosts: Vec<Host>,
     pub(super) world: &'a World,
     peers: Peers,
@@ -90,7 +90,7 @@ pub(super) struct Scout<'a> {
 }
 
 impl<'a> Scout<'a> {
-    pub(super) fn new(arguments: &ReconArguments, world: &'a World, kind: ServerKind) -> Result<Self, ScoutError> {
+    pub(super) fn new(arguments: &ReconArguments, world: &'a World, kind: ReconServer) -> Result<Self, ScoutError> {
         let policies = policies(&arguments.swiftdir)?;
         let policy = arguments.policy.as_deref().filter(|name| !name.is_empty());
         let mut hosts = BTreeSet::new();
@@ -217,12 +217,13 @@ fn policies(swift_dir: &Path) -> Result<Policies, ScoutError> {
     if !swift_dir.join("swift.conf").exists() {
         return Ok(Policies::default());
     }
-    let conf = SwiftConf::load_from_dir(swift_dir).map_err(|error| ScoutError::Files(error.to_string()))?;
+    let conf =
+        SwiftConf::load_from_dir(swift_dir).map_err(|error| ScoutError::Files(Fault::caller(error.to_string())))?;
     Ok(conf.policies)
 }
 
 /// The names of a kind's rings.
-fn rings(kind: ServerKind, policies: &Policies, policy: Option<&str>) -> Result<Vec<String>, ScoutError> {
+fn rings(kind: ReconServer, policies: &Policies, policy: Option<&str>) -> Result<Vec<String>, ScoutError> {
     let chosen = |name: &str| {
         let index = name.parse().ok().map(PolicyIndex);
         let found = policies.by_name(name).or_else(|| policies.get(index?));
@@ -230,8 +231,8 @@ fn rings(kind: ServerKind, policies: &Policies, policy: Option<&str>) -> Result<
     };
     let policy = policy.map(chosen).transpose()?;
     Ok(match (kind, policy) {
-        (ServerKind::Object, Some(policy)) => vec![policy.index.ring_name()],
-        (ServerKind::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
+        (ReconServer::Object, Some(policy)) => vec![policy.index.ring_name()],
+        (ReconServer::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
         (kind, _) => vec![kind.word().to_owned()],
     })
 }

@@ -5,7 +5,7 @@
 use super::Checks;
 use serde_json::{Value, json};
 use std::io;
-use vocabulary::http_date::civil;
+use vocabulary::calendar;
 
 /// What hosts said of one figure, null where they had nothing to say.
 pub(super) struct FigureSummary {
@@ -134,8 +134,7 @@ impl Checks<'_, '_, '_> {
 
 /// `2026-11-21 08:46:49`.
 pub(super) fn date(seconds: f64) -> String {
-    let (year, month, day, hour, minute, second) = civil(seconds.clamp(0.0, 253_402_300_799.0) as u64);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    calendar::iso(seconds as u64, ' ')
 }
 
 /// `3 minutes`.

@@ -1,8 +1,9 @@
 //! Where lines go: to the console, or into one JSON document.
 //!
 //! ```json
-//! {"object": {"hosts": 3, "async": {"answers": {"10.0.0.1:6200": {"async_pending": 0}, "10.0.0.2:6200": {"error": "…"}},
-//!                                   "summary": {"async_pending": {"low": 0.0, "high": 0.0, …}}}}}
+//! {"object": {"hosts": 3, "async": {
+//!     "answers": {"10.0.0.1:6200": {"async_pending": 0}, "10.0.0.2:6200": {"error": "…"}},
+//!     "summary": {"async_pending": {"low": 0.0, "high": 0.0, …}}}}}
 //! ```
 //! Always holds: with JSON nothing else is printed, refusals excepted, which go to standard error.
 

@@ -5,6 +5,7 @@
 use super::size;
 use serde::Deserialize;
 use std::collections::HashSet;
+use vocabulary::Fault;
 
 /// More drives than any cluster has.
 const MOST_DRIVES: u32 = 1_000_000;
@@ -79,24 +80,27 @@ pub struct Inventory {
 
 impl Inventory {
     /// Reads a TOML file's text.
-    pub fn read(text: &str) -> Result<Inventory, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    pub fn read(text: &str) -> Result<Inventory, Fault> {
+        let file: File = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
         if file.server.len() > MOST_SERVERS {
-            return Err(format!("more than {MOST_SERVERS} servers"));
+            return Err(Fault::caller(format!("more than {MOST_SERVERS} servers")));
         }
         let (mut drives, mut places) = (0u32, HashSet::new());
         let servers = file.server.into_iter().map(|server| {
             let named = server.devices.len() as u32;
             let count = server.drives.unwrap_or(named);
             if named > 0 && named != count {
-                return Err(format!("server {}: {count} drives, and {named} devices", server.ip));
+                return Err(Fault::caller(format!(
+                    "server {}: {count} drives, and {named} devices",
+                    server.ip
+                )));
             }
             drives = drives.saturating_add(count);
             if count == 0 || drives > MOST_DRIVES {
-                return Err(format!(
+                return Err(Fault::caller(format!(
                     "server {}: say `drives` (up to {MOST_DRIVES} in all) or `devices`",
                     server.ip
-                ));
+                )));
             }
             server.known()
         });
@@ -109,7 +113,7 @@ impl Inventory {
                 .iter()
                 .find(|name| !places.insert((place, name.as_str())))
             {
-                return Err(format!("server {place} has {twice} twice"));
+                return Err(Fault::caller(format!("server {place} has {twice} twice")));
             }
         }
         Ok(Inventory {
@@ -127,10 +131,10 @@ impl Inventory {
 }
 
 /// What a drive holds.
-pub fn drive_size(text: &str) -> Result<f64, String> {
+pub fn drive_size(text: &str) -> Result<f64, Fault> {
     match size::bytes(text)? {
         size if size > 0.0 => Ok(size),
-        _ => Err(format!("a drive of {text} holds nothing")),
+        _ => Err(Fault::caller(format!("a drive of {text} holds nothing"))),
     }
 }
 
@@ -141,24 +145,27 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// A number of drives that some cluster has.
-pub fn bounded(drives: u32) -> Result<u32, String> {
+pub fn bounded(drives: u32) -> Result<u32, Fault> {
     match drives {
         1..=MOST_DRIVES => Ok(drives),
-        _ => Err(format!("{drives} drives: choose 1 to {MOST_DRIVES}")),
+        _ => Err(Fault::caller(format!("{drives} drives: choose 1 to {MOST_DRIVES}"))),
     }
 }
 
 impl FileServer {
-    fn known(self) -> Result<InventoryServer, String> {
+    fn known(self) -> Result<InventoryServer, Fault> {
         let show = |ip: &str| crate::address::address(ip).map(|ip| crate::address::before_port(&ip));
         if self.port == 0 || self.replication_port == Some(0) {
-            return Err(format!("server {}: port 0 cannot be connected to", self.ip));
+            return Err(Fault::caller(format!(
+                "server {}: port 0 cannot be connected to",
+                self.ip
+            )));
         }
         if let Some(name) = self.devices.iter().find(|name| !is_plain(name)) {
             let (ip, name) = (&self.ip, name.escape_debug());
-            return Err(format!(
+            return Err(Fault::caller(format!(
                 "server {ip}: device '{name}': choose letters, digits, and - _ . : + @"
-            ));
+            )));
         }
         let mut address = format!("{}:{}", show(&self.ip)?, self.port);
         if let Some(ip) = &self.replication_ip {

@@ -2,7 +2,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | which part power, how many replicas and zones | `plan.rs`, the commands `plan_commands.rs`, the picture `plan_picture.rs` |
+//! | which part power, how many replicas and zones | `plan.rs`; its commands and picture `plan_{commands,picture}.rs` |
 //! | what is planned for | `planned_cluster.rs`, its servers `inventory.rs` |
 //! | in which steps do devices come in or go out | `ramp/mod.rs`, laid out and tried in `ramp/way.rs` |
 //! | what is at risk when places fail, how long does repair take | `simulate.rs` |

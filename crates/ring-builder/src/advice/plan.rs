@@ -11,8 +11,9 @@ use crate::options::{Declared, ParsedOptions, Takes, long};
 use crate::terminal::{CommandStatus, Stop};
 use placement::RingBuilder;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use vocabulary::Fault;
 
 /// Partitions for each drive of the final cluster.
 const PARTS_PER_DRIVE: f64 = 100.0;
@@ -83,82 +84,93 @@ pub fn plan(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder>) -> CommandRes
     })
 }
 
-fn count(options: &ParsedOptions, name: &str) -> Result<Option<u32>, String> {
+fn count(options: &ParsedOptions, name: &str) -> Result<Option<u32>, Fault> {
     let number = options.whole(name);
     let fits = |number: i64| u32::try_from(number).ok().filter(|it| *it > 0);
-    let refuse = |number| format!("--{name} {number}: choose 1 or more");
+    let refuse = |number| Fault::caller(format!("--{name} {number}: choose 1 or more"));
     number
         .map(|number| fits(number).ok_or_else(|| refuse(number)))
         .transpose()
 }
 
+/// What the operator answers where options do not say it.
+struct Questions<'q, 'd, 't> {
+    desk: &'q mut Desk<'d, 't>,
+    options: &'q ParsedOptions,
+    may_ask: bool,
+}
+
+impl Questions<'_, '_, '_> {
+    /// The number of an option, else the answer to a question; none where there is neither.
+    fn number(&mut self, name: &str, question: &str) -> Result<Option<u32>, Stop> {
+        let given = count(self.options, name)?;
+        if given.is_some() || !self.may_ask {
+            return Ok(given);
+        }
+        let answer = self.desk.terminal.answer(question);
+        let number = answer.trim().parse().ok().filter(|it| *it > 0);
+        match (answer.trim(), number) {
+            ("", _) => Ok(None),
+            (_, Some(number)) => Ok(Some(number)),
+            (text, None) => Err(Stop::Refused(format!("'{text}' is no number of them"))),
+        }
+    }
+
+    /// Drives at the beginning and in the end.
+    fn drives(&mut self, inventory: &Inventory) -> Result<(u32, u32), Stop> {
+        let listed = Some(inventory.drives()).filter(|drives| *drives > 0);
+        let drives = match listed {
+            Some(drives) => Some(drives),
+            None => self.number("drives", "How many drives does the cluster begin with? ")?,
+        };
+        let missing = "say how many drives the cluster begins with: --drives or --inventory";
+        let drives = drives.ok_or_else(|| Stop::Refused(missing.to_owned()))?;
+        let question = "How many will it have in the end (Enter: four times as many)? ";
+        let final_drives = match (inventory.final_drives, self.options.has("final-drives")) {
+            (Some(drives), false) => Some(drives),
+            _ => self.number("final-drives", question)?,
+        };
+        if let Some(fewer) = final_drives.filter(|it| *it < drives) {
+            let why = format!("{fewer} drives in the end: the cluster begins with {drives}");
+            return Err(Stop::Refused(why));
+        }
+        let final_drives = final_drives.unwrap_or_else(|| drives.saturating_mul(USUAL_GROWTH));
+        Ok((bounded(drives)?, bounded(final_drives)?))
+    }
+}
+
 /// From options, the inventory, answers and assumptions, in this order.
 fn cluster(desk: &mut Desk<'_, '_>, options: &ParsedOptions) -> Result<PlannedCluster, Stop> {
-    let inventory = match options.text("inventory") {
+    let file = options.text("inventory");
+    let inventory = match file {
         Some(path) => read_inventory(desk, path)?,
         None => Inventory::default(),
     };
-    for name in ["drives", "zones", "regions", "servers"] {
-        if options.text("inventory").is_some() && options.has(name) {
-            return Err(Stop::Refused(format!("say --{name} or --inventory, not both")));
-        }
+    let both = ["drives", "zones", "regions", "servers"]
+        .into_iter()
+        .find(|name| file.is_some() && options.has(name));
+    if let Some(name) = both {
+        return Err(Stop::Refused(format!("say --{name} or --inventory, not both")));
     }
-    let asks = options.text("inventory").is_none() && !options.has("no-questions") && !options.has("json");
-    let mut ask = |name: &str, question: &str| -> Result<Option<u32>, Stop> {
-        match count(options, name)? {
-            None if asks => {
-                let answer = desk.terminal.answer(question);
-                let number = answer.trim().parse().ok().filter(|it| *it > 0);
-                match (answer.trim().is_empty(), number) {
-                    (true, _) => Ok(None),
-                    (false, Some(number)) => Ok(Some(number)),
-                    (false, None) => Err(Stop::Refused(format!("'{}' is no number of them", answer.trim()))),
-                }
-            }
-            given => Ok(given),
-        }
-    };
-    let listed = (inventory.drives() > 0).then(|| inventory.drives());
-    let drives = match listed {
-        Some(drives) => Some(drives),
-        None => ask("drives", "How many drives does the cluster begin with? ")?,
-    };
-    let Some(drives) = drives else {
-        return Err(Stop::Refused(
-            "say how many drives the cluster begins with: --drives or --inventory".to_owned(),
-        ));
-    };
-    let final_drives = match (inventory.final_drives, options.has("final-drives")) {
-        (Some(drives), false) => Some(drives),
-        _ => ask(
-            "final-drives",
-            "How many will it have in the end (Enter: four times as many)? ",
-        )?,
-    };
-    if let Some(fewer) = final_drives.filter(|it| *it < drives) {
-        let why = format!("{fewer} drives in the end: the cluster begins with {drives}");
-        return Err(Stop::Refused(why));
-    }
+    let may_ask = file.is_none() && !options.has("no-questions") && !options.has("json");
+    let mut questions = Questions { desk, options, may_ask };
+    let (drives, final_drives) = questions.drives(&inventory)?;
     let places = |key: fn(&InventoryServer) -> (u32, u32)| {
-        let mut places: Vec<_> = inventory.servers.iter().map(key).collect();
-        places.sort_unstable();
-        places.dedup();
+        let places: BTreeSet<_> = inventory.servers.iter().map(key).collect();
         (!places.is_empty()).then_some(places.len() as u32)
     };
+    let question = "In how many zones (racks, rooms, power feeds) does it stand (Enter: 1)? ";
     let zones = match places(|server| (server.region, server.zone)) {
         Some(zones) => Some(zones),
-        None => ask(
-            "zones",
-            "In how many zones (racks, rooms, power feeds) does it stand (Enter: 1)? ",
-        )?,
+        None => questions.number("zones", question)?,
     };
     let regions = match places(|server| (server.region, 0)) {
         Some(regions) => Some(regions),
         None => count(options, "regions")?,
     };
     Ok(PlannedCluster {
-        drives: bounded(drives)?,
-        final_drives: bounded(final_drives.unwrap_or_else(|| drives.saturating_mul(USUAL_GROWTH)))?,
+        drives,
+        final_drives,
         zones: zones.unwrap_or(1),
         regions: regions.unwrap_or(1),
         servers: count(options, "servers")?
@@ -176,13 +188,13 @@ fn cluster(desk: &mut Desk<'_, '_>, options: &ParsedOptions) -> Result<PlannedCl
 }
 
 fn read_inventory(desk: &Desk<'_, '_>, path: &str) -> Result<Inventory, Stop> {
-    let refuse = |why: String| Stop::Refused(format!("inventory {path}: {why}"));
+    let refuse = |why: Fault| why.within(format_args!("inventory {path}"));
     let bytes = desk
         .shelf
         .read_other(Path::new(path), LARGEST_FILE)
-        .map_err(|error| refuse(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| refuse("is no text".to_owned()))?;
-    Inventory::read(&text).map_err(refuse)
+        .map_err(|error| refuse(Fault::caller(error.to_string())))?;
+    let text = String::from_utf8(bytes).map_err(|_| refuse(Fault::caller("is no text")))?;
+    Ok(Inventory::read(&text).map_err(refuse)?)
 }
 
 fn propose(desk: &Desk<'_, '_>, cluster: &PlannedCluster, builder: Option<&RingBuilder>) -> Result<Proposal, Stop> {

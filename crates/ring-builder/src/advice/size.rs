@@ -2,6 +2,8 @@
 //!
 //! Always holds: no text panics; what is read is finite and not negative.
 
+use vocabulary::Fault;
+
 /// Names of units and what they are in bytes, longest names first.
 const UNITS: [(&str, f64); 17] = [
     ("kib", 1024.0),
@@ -24,8 +26,8 @@ const UNITS: [(&str, f64); 17] = [
 ];
 
 /// Bytes.
-pub fn bytes(text: &str) -> Result<f64, String> {
-    let refuse = || format!("'{text}' is no size: write 16TB, 1.5TiB or 200000000");
+pub fn bytes(text: &str) -> Result<f64, Fault> {
+    let refuse = || Fault::caller(format!("'{text}' is no size: write 16TB, 1.5TiB or 200000000"));
     let small = text.trim().to_lowercase();
     let digits = small
         .find(|it: char| !(it.is_ascii_digit() || it == '.'))
@@ -38,8 +40,8 @@ pub fn bytes(text: &str) -> Result<f64, String> {
 }
 
 /// Bytes per second.
-pub fn speed(text: &str) -> Result<f64, String> {
-    let refuse = || format!("'{text}' is no speed: write 200GiB/h or 100MB/s");
+pub fn speed(text: &str) -> Result<f64, Fault> {
+    let refuse = || Fault::caller(format!("'{text}' is no speed: write 200GiB/h or 100MB/s"));
     let (size, per) = text.rsplit_once('/').ok_or_else(refuse)?;
     let seconds = match per.trim() {
         "s" | "sec" | "second" => 1.0,

@@ -3,6 +3,7 @@
 use super::size;
 use crate::options::{Declared, ParsedOptions, Takes, long};
 use placement::{Device, RingBuilder};
+use vocabulary::Fault;
 
 /// The options that say it.
 pub const STORED: Declared = long(
@@ -41,7 +42,7 @@ pub struct Stored {
 
 impl Stored {
     /// By the options, for a ring.
-    pub fn read(options: &ParsedOptions, builder: &RingBuilder) -> Result<Stored, String> {
+    pub fn read(options: &ParsedOptions, builder: &RingBuilder) -> Result<Stored, Fault> {
         let named = options.text("weight-unit").unwrap_or(USUAL_UNIT);
         let unit = size::bytes(named)?;
         // What holds nothing yet has not been filled.
@@ -54,7 +55,7 @@ impl Stored {
             * unit;
         let used = options.text("used").map(percent).transpose()?;
         let (bytes, assumed) = match (options.text("stored"), used) {
-            (Some(_), Some(_)) => return Err("say --stored or --used, not both".to_owned()),
+            (Some(_), Some(_)) => return Err(Fault::caller("say --stored or --used, not both")),
             (Some(text), None) => (size::bytes(text)?, None),
             (None, Some(percent)) => (capacity * percent / 100.0, None),
             (None, None) => {
@@ -85,8 +86,8 @@ impl Stored {
     }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn percent(text: &str) -> Result<f64, Fault> {
     let number: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
     let valid = number.filter(|it| (0.0..=100.0).contains(it));
-    valid.ok_or_else(|| format!("'{text}' is no percentage: write a number from 0 to 100"))
+    valid.ok_or_else(|| Fault::caller(format!("'{text}' is no percentage: write a number from 0 to 100")))
 }

@@ -11,6 +11,7 @@ use crate::search_value::DeviceSearch;
 use crate::terminal::{CommandStatus, Stop};
 use placement::builder::Change;
 use placement::{Device, RingBuilder};
+use vocabulary::Fault;
 
 const UNCHANGED: &str = "The on-disk ring builder is unchanged.";
 
@@ -21,7 +22,7 @@ pub(super) fn add(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandR
     }
     not_while_power_grows(&builder, "adding devices")?;
     let line = desk.device_line()?;
-    let unchanged = |why: String| Stop::Refused(format!("{why}\n{UNCHANGED}"));
+    let unchanged = |why: Fault| Stop::Refused(format!("{why}\n{UNCHANGED}"));
     let devices = if line.by_options {
         if !line.options.words.is_empty() {
             return Err(desk.usage());
@@ -49,7 +50,7 @@ fn read_values(desk: &mut Desk<'_, '_>, words: &[String]) -> Result<Vec<Device>,
     if words.is_empty() || !words.len().is_multiple_of(2) {
         return Err(desk.usage());
     }
-    let unchanged = |why: String| Stop::Refused(format!("{why}\n{UNCHANGED}"));
+    let unchanged = |why: Fault| Stop::Refused(format!("{why}\n{UNCHANGED}"));
     let mut devices = Vec::new();
     for pair in words.chunks_exact(2) {
         let Added { mut device, no_region } = Added::read(&pair[0]).map_err(unchanged)?;
@@ -158,7 +159,7 @@ fn set<V>(
 fn pairs<V>(
     desk: &Desk<'_, '_>,
     line: &DeviceLine,
-    read: impl Fn(&str) -> Result<V, String>,
+    read: impl Fn(&str) -> Result<V, Fault>,
 ) -> Result<Vec<(DeviceSearch, V)>, Stop> {
     let words = &line.options.words;
     if line.by_options {
@@ -171,7 +172,7 @@ fn pairs<V>(
     let pairs = words.chunks_exact(2);
     Ok(pairs
         .map(|pair| Ok((DeviceSearch::read(&pair[0])?, read(&pair[1])?)))
-        .collect::<Result<_, String>>()?)
+        .collect::<Result<_, Fault>>()?)
 }
 
 /// Sets weights.

@@ -82,7 +82,7 @@ pub(super) fn write_builder(desk: &mut Desk<'_, '_>, builder: Option<RingBuilder
         }
         [hours, ..] => {
             let hours = whole(hours)?;
-            let refuse = |_| format!("min_part_hours must be non-negative (was {hours})");
+            let refuse = |_| Stop::Refused(format!("min_part_hours must be non-negative (was {hours})"));
             u32::try_from(hours).map_err(refuse)?
         }
     };

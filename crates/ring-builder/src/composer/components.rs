@@ -7,6 +7,7 @@ use crate::terminal::Stop;
 use placement::RingBuilder;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use vocabulary::Fault;
 use world::World;
 
 /// A builder that brings some replicas.
@@ -19,18 +20,15 @@ pub(super) struct Component {
 
 impl Component {
     /// Reads a builder.
-    pub(super) fn read(world: &World, path: &Path) -> Result<Component, String> {
+    pub(super) fn read(world: &World, path: &Path) -> Result<Component, Fault> {
         let files = BuilderFiles {
             builder: path.to_owned(),
             ring: path.to_owned(),
             by_ring: false,
         };
         let read = Shelf::new(world, files).read_builder();
-        let builder = read.map_err(|stop| match stop {
-            Stop::Refused(why) => why,
-            other => format!("{other:?}"),
-        })?;
-        let missing = || format!("Ring Builder file does not exist: {}", path.display());
+        let builder = read.map_err(Stop::into_fault)?;
+        let missing = || Fault::caller(format!("Ring Builder file does not exist: {}", path.display()));
         Ok(Component {
             path: path.to_owned(),
             builder: builder.ok_or_else(missing)?,
@@ -45,9 +43,9 @@ impl Component {
 }
 
 /// Whether one ring can be made of them.
-pub(super) fn may_be_joined(components: &[Component]) -> Result<(), String> {
+pub(super) fn may_be_joined(components: &[Component]) -> Result<(), Fault> {
     if components.len() < 2 {
-        return Err("Two or more component builders are required.".to_owned());
+        return Err(Fault::caller("Two or more component builders are required."));
     }
     let problems: Vec<String> = components
         .iter()
@@ -55,7 +53,10 @@ pub(super) fn may_be_joined(components: &[Component]) -> Result<(), String> {
         .flat_map(|(place, it)| problems(place, &it.builder))
         .collect();
     if !problems.is_empty() {
-        return Err(format!("Problem with builders.\n{}", problems.join("\n")));
+        return Err(Fault::caller(format!(
+            "Problem with builders.\n{}",
+            problems.join("\n")
+        )));
     }
     ids_differ(components)?;
     same_power(components)?;
@@ -80,7 +81,7 @@ fn problems(place: usize, builder: &RingBuilder) -> Vec<String> {
     problems
 }
 
-fn ids_differ(components: &[Component]) -> Result<(), String> {
+fn ids_differ(components: &[Component]) -> Result<(), Fault> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (place, component) in components.iter().enumerate() {
         places.entry(component.part().id).or_default().push(place.to_string());
@@ -92,11 +93,11 @@ fn ids_differ(components: &[Component]) -> Result<(), String> {
     if twice.is_empty() {
         Ok(())
     } else {
-        Err(twice.join("\n"))
+        Err(Fault::caller(twice.join("\n")))
     }
 }
 
-fn same_power(components: &[Component]) -> Result<(), String> {
+fn same_power(components: &[Component]) -> Result<(), Fault> {
     let mut places: BTreeMap<(u32, Option<u32>), Vec<usize>> = BTreeMap::new();
     for (place, component) in components.iter().enumerate() {
         let builder = &component.builder;
@@ -114,33 +115,33 @@ fn same_power(components: &[Component]) -> Result<(), String> {
         Some(next) => format!("part_power={power}, being increased to {next}, found at indexes {places:?}"),
     });
     let found: Vec<String> = found.collect();
-    Err(format!(
+    Err(Fault::caller(format!(
         "All builders must have same value for 'part_power'.\n{}",
         found.join("\n  ")
-    ))
+    )))
 }
 
-fn regions_differ(components: &[Component]) -> Result<(), String> {
+fn regions_differ(components: &[Component]) -> Result<(), Fault> {
     let mut seen = BTreeSet::new();
     for component in components {
         let own: BTreeSet<u32> = component.builder.devices().map(|device| device.region).collect();
         if own.iter().any(|region| !seen.insert(*region)) {
-            return Err("Same region found in different rings".to_owned());
+            return Err(Fault::caller("Same region found in different rings"));
         }
     }
     Ok(())
 }
 
-fn devices_differ(components: &[Component]) -> Result<(), String> {
+fn devices_differ(components: &[Component]) -> Result<(), Fault> {
     let mut seen = HashMap::new();
     for (place, component) in components.iter().enumerate() {
         for device in component.builder.devices() {
             let key = (device.ip.as_str(), device.port, device.device.as_str());
             if let Some(first) = seen.insert(key, place).filter(|first| *first != place) {
                 let (ip, port, name) = key;
-                return Err(format!(
+                return Err(Fault::caller(format!(
                     "Duplicate ip/port/device combination {ip}/{port}/{name} found in builders at indexes {first} and {place}"
-                ));
+                )));
             }
         }
     }
@@ -148,7 +149,7 @@ fn devices_differ(components: &[Component]) -> Result<(), String> {
 }
 
 /// Whether they may follow those of which the ring was made before.
-pub(super) fn may_follow(components: &[Component], before: &CompositeRecord) -> Result<(), String> {
+pub(super) fn may_follow(components: &[Component], before: &CompositeRecord) -> Result<(), Fault> {
     let now: Vec<ComponentRecord> = components.iter().map(Component::part).collect();
     let mut wrong = Vec::new();
     for place in 0..now.len().max(before.components.len()) {
@@ -162,11 +163,11 @@ pub(super) fn may_follow(components: &[Component], before: &CompositeRecord) -> 
         }
     }
     if !wrong.is_empty() {
-        return Err(wrong.join("\n"));
+        return Err(Fault::caller(wrong.join("\n")));
     }
     if now == before.components {
         let why = "None of the component builders has been modified since the existing composite ring was built.";
-        return Err(why.to_owned());
+        return Err(Fault::caller(why));
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ use placement::RingData;
 use pythonic::quoted;
 use record::CompositeRecord;
 use std::path::{Path, PathBuf};
+use vocabulary::Fault;
 use world::World;
 
 const NOTE: &str = "\nNOTE: This tool is for experimental use and may be\n      removed in future versions of Swift.\n";
@@ -60,7 +61,12 @@ struct Order {
 }
 
 /// Why it was not done: a step, in OpenStack's words, and the reason.
-struct Failed(&'static str, String);
+struct Failed(&'static str, Fault);
+
+/// The composite builder file cannot be written.
+fn writing(stop: Stop) -> Failed {
+    Failed("writing the composite builder file", stop.into_fault())
+}
 
 impl Composing<'_> {
     /// Runs it; the exit status says how it ended.
@@ -141,7 +147,7 @@ impl Composing<'_> {
     fn perform(&self, world: &World, file: &str, task: Task, terminal: &mut Terminal<'_>) -> Result<(), Failed> {
         let shelf = Shelf::new(world, BuilderFiles::named(file));
         let is_new = world.files.info(Path::new(file)).is_err();
-        let loading = |why: String| Failed("loading the composite builder file", why);
+        let loading = |why: Fault| Failed("loading the composite builder file", why);
         let record = match (&task, is_new) {
             (Task::Compose(_), true) => None,
             _ => Some(read_record(&shelf, file).map_err(loading)?),
@@ -152,13 +158,7 @@ impl Composing<'_> {
                 Ok(())
             }
             Task::Compose(order) => {
-                let _lock = shelf.lock(PATIENCE).map_err(|stop| {
-                    let why = match stop {
-                        Stop::Refused(why) => why,
-                        other => format!("{other:?}"),
-                    };
-                    Failed("writing the composite builder file", why)
-                })?;
+                let _lock = shelf.lock(PATIENCE).map_err(writing)?;
                 self.compose(world, &shelf, file, record.as_ref(), &order)
             }
         }
@@ -172,7 +172,7 @@ impl Composing<'_> {
         record: Option<&CompositeRecord>,
         order: &Order,
     ) -> Result<(), Failed> {
-        let composing = |why: String| Failed("composing the ring", why);
+        let composing = |why: Fault| Failed("composing the ring", why);
         let paths = match (&order.builders[..], record) {
             ([], Some(record)) => record.files(),
             (names, _) => names.iter().map(PathBuf::from).collect(),
@@ -183,23 +183,22 @@ impl Composing<'_> {
         if let Some(record) = record.filter(|_| !order.force) {
             components::may_follow(&read, record).map_err(composing)?;
         }
-        let rings = read
-            .iter()
-            .map(|component| component.builder.to_ring().map_err(|error| error.to_string()));
+        let rings = read.iter().map(|component| {
+            component
+                .builder
+                .to_ring()
+                .map_err(|error| Fault::caller(error.to_string()))
+        });
         let rings: Vec<RingData> = rings.collect::<Result<_, _>>().map_err(composing)?;
-        let ring = RingData::composed(&rings).map_err(|error| composing(error.to_string()))?;
+        let ring = RingData::composed(&rings).map_err(|error| composing(Fault::caller(error.to_string())))?;
         let bytes = ring.to_bytes_v1().unwrap_or_else(|_| ring.to_bytes_v2());
-        let described = |stop: Stop| match stop {
-            Stop::Refused(why) => why,
-            other => format!("{other:?}"),
-        };
         let written = shelf.write_other(Path::new(&order.output), &bytes);
-        written.map_err(|stop| Failed("writing the composite ring file", described(stop)))?;
+        written.map_err(|stop| Failed("writing the composite ring file", stop.into_fault()))?;
         let version = record.map_or(0, |record| record.version) + 1;
         let remembered = read.iter().map(|it| (it.part(), self.here.join(&it.path)));
         let record = CompositeRecord::of(remembered.collect(), version);
         let written = shelf.write_other(Path::new(file), record.to_json(&self.here.join(file)).as_bytes());
-        written.map_err(|stop| Failed("writing the composite builder file", described(stop)))
+        written.map_err(writing)
     }
 }
 
@@ -250,11 +249,13 @@ fn read_compose<'w>(words: impl Iterator<Item = &'w String>, unknown: &mut Vec<&
 /// No record of a composite ring is larger.
 const LARGEST_RECORD: u64 = 64 << 20;
 
-fn read_record(shelf: &Shelf<'_>, file: &str) -> Result<CompositeRecord, String> {
+fn read_record(shelf: &Shelf<'_>, file: &str) -> Result<CompositeRecord, Fault> {
     let bytes = shelf.read_other(Path::new(file), LARGEST_RECORD);
-    let bytes = bytes.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => format!("[Errno 2] No such file or directory: {}", quoted(file)),
-        _ => format!("{error}: {}", quoted(file)),
+    let bytes = bytes.map_err(|error| {
+        Fault::caller(match error.kind() {
+            std::io::ErrorKind::NotFound => format!("[Errno 2] No such file or directory: {}", quoted(file)),
+            _ => format!("{error}: {}", quoted(file)),
+        })
     })?;
-    CompositeRecord::read(&bytes).ok_or_else(|| "File does not contain valid composite ring data".to_owned())
+    CompositeRecord::read(&bytes).ok_or_else(|| Fault::data("File does not contain valid composite ring data"))
 }

@@ -7,7 +7,7 @@
 //! Always holds: any row is a record or none; the decision is a table over what is known.
 
 use crate::internal_client::ListedItem;
-use vocabulary::timestamp::{TICKS_PER_SECOND, decode_series};
+use vocabulary::timestamp::decode_series;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
 /// The hidden account of the queue, behind its prefix.
@@ -56,7 +56,7 @@ impl Record {
             path,
             event,
             at,
-            queued: moment(&row.last_modified)?,
+            queued: Timestamp::from_iso(&row.last_modified)?,
         })
     }
 
@@ -114,37 +114,6 @@ pub(super) fn judge_source(record: &Record, here: FoundVersion, too_old: bool) -
         _ if too_old => Move::GiveUp,
         _ => Move::Wait,
     }
-}
-
-/// `2023-11-14T22:13:20.123450`.
-fn moment(text: &str) -> Option<Timestamp> {
-    let (date, time) = text.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(str::parse::<i64>);
-    let mut next = || date.next()?.ok();
-    let (year, month, day) = (next()?, next()?, next()?);
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let mut time = time.splitn(3, ':').map(str::parse::<u64>);
-    let mut next = || time.next()?.ok();
-    let (hour, minute, second) = (next()?, next()?, next()?);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 {
-        return None;
-    }
-    if minute > 59 || second > 60 || fraction.len() > 6 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let days = u64::try_from(days_since_1970(year, month, day)).ok()?;
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
-    let micros: u64 = format!("{fraction:0<6}").parse().ok()?;
-    Timestamp::from_ticks(seconds * TICKS_PER_SECOND + micros / 10).ok()
-}
-
-/// In the Gregorian calendar.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year / 400;
-    let of_era = year - era * 400;
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]
@@ -240,12 +209,6 @@ mod tests {
         fn any_row_is_read(name in "\\PC{0,40}", hash in "[0-9._+-]{0,30}", modified in "[0-9T:.-]{0,30}") {
             let row = ListedItem { name, hash, last_modified: modified, ..row("", "application/x-put") };
             let _ = Record::read(&row);
-        }
-
-        #[test]
-        fn moments_are_read_as_written(ticks in 0_u64..400_000_000_000_000) {
-            let time = Timestamp::from_ticks(ticks).unwrap();
-            prop_assert_eq!(moment(&time.iso()), Some(time));
         }
     }
 }

@@ -33,7 +33,7 @@ use settings::gateway_filters::TempUrlSettings;
 use settings::kinds::HeaderPatterns;
 use std::sync::Arc;
 use telemetry::Statsd;
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, calendar};
 use world::Clock;
 
 /// Swift's `tempurl`.
@@ -166,7 +166,7 @@ impl TempUrl {
         if let Ok(value) = HeaderValue::from_bytes(&wishes.disposition()) {
             headers.insert(CONTENT_DISPOSITION, value);
         }
-        if let Ok(value) = HeaderValue::try_from(query::http_time(granted.ends)) {
+        if let Ok(value) = HeaderValue::try_from(calendar::http(granted.ends)) {
             headers.insert(EXPIRES, value);
         }
         response

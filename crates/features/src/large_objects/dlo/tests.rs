@@ -29,7 +29,11 @@ async fn get(store: &Store, name: &str, headers: &[(&'static str, &str)]) -> (u1
     let header = |name: &str| text(response.headers(), name).unwrap_or("-").to_owned();
     let shown = format!("{} {}", header("content-length"), header("content-range"));
     let status = response.status().as_u16();
-    (status, shown, read_text(response).await.unwrap_or_else(|broken| broken))
+    (
+        status,
+        shown,
+        read_text(response).await.unwrap_or_else(|broken| broken.what),
+    )
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn joined(store: &Store, pieces: Vec<Piece>, length: Option<u64>) -> Resul
     });
     let response = store.ask(through, request("GET", "/v1/a/c/large")).await;
     match response.status() == 200 {
-        true => read_text(response).await,
+        true => read_text(response).await.map_err(|broken| broken.what),
         false => Err(response.status().as_u16().to_string()),
     }
 }

@@ -44,7 +44,7 @@ async fn tell(response: Response) -> SeenReply {
     SeenReply {
         status: response.status().as_u16(),
         headers: response.headers().clone(),
-        body: read_text(response).await.unwrap_or_else(|broken| broken),
+        body: read_text(response).await.unwrap_or_else(|broken| broken.what),
     }
 }
 

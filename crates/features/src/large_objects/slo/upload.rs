@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use vocabulary::conditional::bare_etag;
 use vocabulary::names::quote;
-use vocabulary::{ByteRange, EntityPath, http_date};
+use vocabulary::{ByteRange, EntityPath, Timestamp, calendar};
 
 const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
 
@@ -200,7 +200,7 @@ impl Upload {
                 ManifestEntry::Data(bytes) => whole.add_data(bytes),
                 ManifestEntry::Object(wish) => match seen.get(&wish.name()) {
                     None => {}
-                    Some(Err(status)) => problems.push((quote(&wish.path), status.clone())),
+                    Some(Err(status)) => problems.push((quote(&wish.path), reply::status_line(status.as_u16()))),
                     Some(Ok(seen)) => match check(wish, seen, index == last) {
                         Ok(range) => whole.add_object(wish.name(), seen, range),
                         Err(found) => problems.extend(found.into_iter().map(|what| (quote(&wish.path), what.into()))),
@@ -215,7 +215,7 @@ impl Upload {
     }
 
     /// Asks for every object once; `Err` is the status of one that cannot be had.
-    async fn look(&self) -> HashMap<String, Result<Seen, String>> {
+    async fn look(&self) -> HashMap<String, Result<Seen, StatusCode>> {
         let mut wanted: Vec<String> = Vec::new();
         let mut known: std::collections::HashSet<String> = std::collections::HashSet::new();
         for entry in &self.entries {
@@ -233,9 +233,9 @@ impl Upload {
             .await
     }
 
-    async fn look_at(&self, name: String) -> (String, Result<Seen, String>) {
+    async fn look_at(&self, name: String) -> (String, Result<Seen, StatusCode>) {
         let Some((container, object)) = names(&name).filter(|_| !name.contains('\0')) else {
-            return (name, Err("412 Precondition Failed".into()));
+            return (name, Err(StatusCode::PRECONDITION_FAILED));
         };
         let account = self.request.entity.as_ref().map_or("", |entity| &entity.account);
         let path = EntityPath::account(account)
@@ -247,7 +247,7 @@ impl Upload {
         let response = read::handle(&self.shared, request, self.next.clone(), false).await;
         let seen = match response.status().is_success() {
             true => Ok(Seen::of(&response)),
-            false => Err(reply::status_line(response.status().as_u16())),
+            false => Err(response.status()),
         };
         (name, seen)
     }
@@ -300,13 +300,12 @@ impl Seen {
     fn of(response: &Response) -> Self {
         let headers = response.headers();
         let header = |name: HeaderName| text(headers, name.as_str()).unwrap_or_default();
-        let modified = http_date::parse(header(LAST_MODIFIED)).unwrap_or_default();
-        let (year, month, day, hour, minute, second) = http_date::civil(modified);
+        let modified = calendar::parse_http(header(LAST_MODIFIED)).unwrap_or_default();
         Self {
             length: header(CONTENT_LENGTH).parse().unwrap_or_default(),
             etag: bare_etag(header(ETAG)).to_owned(),
             content_type: header(CONTENT_TYPE).to_owned(),
-            modified: format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000000"),
+            modified: Timestamp::from_seconds(modified).iso(),
             is_large: is_large(headers),
         }
     }

@@ -5,7 +5,8 @@
 //! much is made smaller. Always holds: no step moves more than was allowed, or there are none; each is what a rebalance
 //! with [`SEED`] does.
 
-use placement::RingBuilder;
+use placement::{BuilderError, RingBuilder};
+use vocabulary::Fault;
 
 /// What rebalances are to be done with, so that they move what was counted.
 pub(super) const SEED: u64 = 1;
@@ -48,12 +49,18 @@ pub(super) struct RampPath {
 
 impl RampPath {
     /// Lays out the steps. `now` is the time in seconds since 1970.
-    pub(super) fn steps(&self, builder: &RingBuilder, now: i64) -> Result<Vec<Step>, String> {
+    pub(super) fn steps(&self, builder: &RingBuilder, now: i64) -> Result<Vec<Step>, Fault> {
         if self.others <= 0.0 {
-            return Err("there are no other devices to move partitions from or to".to_owned());
+            return Err(Fault::caller(
+                "there are no other devices to move partitions from or to",
+            ));
         }
         let least = self.moved(&self.from, &self.to) / self.most as f64;
-        let too_many = |count: f64| Err(format!("that would be {count:.0} steps or more: allow more to move"));
+        let too_many = |count: f64| {
+            Err(Fault::caller(format!(
+                "that would be {count:.0} steps or more: allow more to move"
+            )))
+        };
         if least > MOST_STEPS as f64 {
             return too_many(least);
         }
@@ -84,7 +91,7 @@ impl RampPath {
     }
 
     /// The next step, and the ring after it. `pace` is how much of what the last step moved had been reckoned.
-    fn step(&self, ring: &RingBuilder, done: f64, pace: &mut f64, now: i64) -> Result<(Step, RingBuilder), String> {
+    fn step(&self, ring: &RingBuilder, done: f64, pace: &mut f64, now: i64) -> Result<(Step, RingBuilder), Fault> {
         let (begin, mut moved) = (self.weights(done), 0);
         for _ in 0..TRIES {
             let factor = self.farthest(done, self.most as f64 * *pace);
@@ -103,7 +110,7 @@ impl RampPath {
     }
 
     /// What is left when all weights are as wished.
-    fn rest(&self, ring: &RingBuilder, now: i64) -> Result<(Step, RingBuilder), String> {
+    fn rest(&self, ring: &RingBuilder, now: i64) -> Result<(Step, RingBuilder), Fault> {
         let (step, after) = self.take(ring, 1.0, now)?;
         if step.moved > self.most {
             return Err(self.too_much(step.moved));
@@ -111,22 +118,22 @@ impl RampPath {
         Ok((step, after))
     }
 
-    fn too_much(&self, moved: u64) -> String {
-        format!(
+    fn too_much(&self, moved: u64) -> Fault {
+        Fault::caller(format!(
             "the smallest step moves {moved} replicas of partitions and {} are allowed: other changes wait in the builder \
              (rebalance first), or allow more to move",
             self.most
-        )
+        ))
     }
 
     /// Sets the weights and rebalances.
-    fn take(&self, ring: &RingBuilder, factor: f64, now: i64) -> Result<(Step, RingBuilder), String> {
+    fn take(&self, ring: &RingBuilder, factor: f64, now: i64) -> Result<(Step, RingBuilder), Fault> {
         let (mut after, weights) = (ring.clone(), self.weights(factor));
         for (id, weight) in self.ids.iter().zip(&weights) {
-            after.set_weight(*id, *weight).map_err(|error| error.to_string())?;
+            after.set_weight(*id, *weight).map_err(refused)?;
         }
         after.pretend_min_part_hours_passed();
-        after.rebalance(SEED, now).map_err(|error| error.to_string())?;
+        after.rebalance(SEED, now).map_err(refused)?;
         let moved = moves(ring, &after);
         let step = Step { factor, weights, moved };
         Ok((step, after))
@@ -176,6 +183,10 @@ impl RampPath {
         shares.push(self.cells - shares.iter().sum::<f64>());
         shares
     }
+}
+
+fn refused(error: BuilderError) -> Fault {
+    Fault::caller(error.to_string())
 }
 
 /// A weight in six digits.
@@ -280,7 +291,10 @@ mod tests {
     fn what_waits_in_the_builder_is_no_part_of_the_way() {
         let mut builder = ring(&[100.0; 10]);
         builder.remove(9).unwrap();
-        let refused = way(&[100.0; 2], &[0.0; 2], 800.0, 20).steps(&builder, 0).unwrap_err();
+        let refused = way(&[100.0; 2], &[0.0; 2], 800.0, 20)
+            .steps(&builder, 0)
+            .unwrap_err()
+            .what;
         assert!(refused.contains("rebalance first"), "{refused}");
         assert!(way(&[0.0; 2], &[1.0; 2], 0.0, 20).steps(&builder, 0).is_err());
     }
