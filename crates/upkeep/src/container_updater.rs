@@ -180,38 +180,34 @@ impl ContainerUpdater {
     }
 
     async fn send(&self, info: &Info) -> Reply {
-        let ring = self.accounts.ring.load_full();
-        let partition = ring.partition_of(&self.accounts.hash.account(&info.account).0);
-        let primaries = ring.primaries(partition);
         let container = info.container.clone().unwrap_or_default();
         let account = EntityPath::account(info.account.clone());
         let path = account.with_container(container);
         let (what, context) = (path.path(), context_of(NAME));
-        let update = |_, target| update(target, info);
-        let place = (partition, path);
+        let update = |target| update(target, info);
         let responses = self
             .accounts
-            .send(&context, &primaries, place, Bytes::new(), update)
+            .send_to_primaries(&context, (&account, path), Bytes::new(), update)
             .await;
         let took = responses.iter().filter(|response| response.is_success()).count();
         for response in responses.iter().filter(|response| !response.is_success()) {
             let (place, why) = (&response.place, response.why());
             tracing::info!("{NAME}: {place} did not take the figures of {what}: {why}");
         }
-        if took > primaries.len() / 2 {
+        if took > responses.len() / 2 {
             return Reply::Taken;
         }
         if !all_say_not_found(&responses) {
             return Reply::Refused;
         }
-        let head = |_, target| ReadAccount {
+        let head = |target| ReadAccount {
             head_only: true,
             ..ReadAccount::new(target)
         };
-        let place = (partition, account);
+        let place = (&account, account.clone());
         let known = self
             .accounts
-            .send(&context, &primaries, place, Bytes::new(), head)
+            .send_to_primaries(&context, place, Bytes::new(), head)
             .await;
         match all_say_not_found(&known) && !known.iter().any(says_deleted) {
             true => Reply::NoAccount,

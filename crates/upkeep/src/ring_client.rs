@@ -54,6 +54,30 @@ impl NodeResponse {
 }
 
 impl RingClient {
+    /// The partition of an account, or of a container.
+    pub(crate) fn partition_of(&self, ring: &Ring, owner: &EntityPath) -> Partition {
+        let hash = match &owner.container {
+            Some(container) => self.hash.container(&owner.account, container),
+            None => self.hash.account(&owner.account),
+        };
+        ring.partition_of(&hash.0)
+    }
+
+    /// Sends a message about `path` to all primaries of `owner`, the account or container that has it, at the same time.
+    pub(crate) async fn send_to_primaries<M: Into<Message>>(
+        &self,
+        context: &RequestContext,
+        (owner, path): (&EntityPath, EntityPath),
+        body: Bytes,
+        message: impl Fn(Target) -> M,
+    ) -> Vec<NodeResponse> {
+        let ring = self.ring.load_full();
+        let partition = self.partition_of(&ring, owner);
+        let message = |_, target| message(target);
+        self.send(context, &ring.primaries(partition), (partition, path), body, message)
+            .await
+    }
+
     /// Sends a message to each of `devices` at the same time, made from its number among them and its target.
     pub(crate) async fn send<M: Into<Message>>(
         &self,

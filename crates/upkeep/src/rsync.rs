@@ -1,4 +1,4 @@
-//! The program `rsync`, as OpenStack Swift's replicators call it to carry a database.
+//! The program `rsync`, and how OpenStack Swift's replicators call it to carry a database.
 //!
 //! Always holds: it runs on threads of its own, so that a peer that stalls holds up no disk; it is
 //! ended by its own time-outs, which are always given, or else when it takes longer than any transfer should.
@@ -8,10 +8,10 @@ use crate::program::run;
 use placement::Device;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 use vocabulary::Fault;
-use world::{Clock, Workers, World};
+use world::{Workers, World};
 
 /// Transfers that may wait.
 const QUEUE: usize = 256;
@@ -32,36 +32,65 @@ pub struct RsyncOptions {
     pub stall: Duration,
 }
 
-/// Calls it, a few at a time.
-pub(crate) struct DatabaseRsync {
+/// Calls rsync, a few at a time.
+pub(crate) struct RsyncRunner {
     world: World,
-    options: RsyncOptions,
     parallel: usize,
     /// Started when first needed.
-    threads: OnceLock<Option<Arc<Workers>>>,
+    threads: OnceLock<Option<Workers>>,
+}
+
+impl RsyncRunner {
+    /// At most `parallel` at a time.
+    pub(crate) fn new(world: World, parallel: usize) -> Self {
+        Self {
+            world,
+            parallel: parallel.max(1),
+            threads: OnceLock::new(),
+        }
+    }
+
+    /// The lines of its output, some of them. The first `error_line` letters of its first complaint say why it failed.
+    pub(crate) async fn call(
+        &self,
+        arguments: Vec<OsString>,
+        limit: Duration,
+        error_line: usize,
+    ) -> Result<Vec<String>, Fault> {
+        let start = || self.world.workers("rsync", self.parallel, QUEUE).ok();
+        let threads = self.threads.get_or_init(start).as_ref();
+        let threads = threads.ok_or_else(|| Fault::caller("no threads for rsync"))?;
+        let clock = self.world.clock.clone();
+        let ran = run_on(threads, move || run("rsync", &arguments, limit, &*clock)).await?;
+        let Some((status, why)) = ran.failure() else {
+            return Ok(ran.output);
+        };
+        let why: String = why.chars().take(error_line).collect();
+        Err(Fault::peer(format!("rsync failed ({status}): {why}")))
+    }
+}
+
+/// Brings databases to other servers.
+pub(crate) struct DatabaseRsync {
+    options: RsyncOptions,
+    runner: RsyncRunner,
 }
 
 impl DatabaseRsync {
     /// At most `parallel` at a time.
     pub(crate) fn new(world: World, options: RsyncOptions, parallel: usize) -> Self {
         Self {
-            world,
             options,
-            parallel: parallel.max(1),
-            threads: OnceLock::new(),
+            runner: RsyncRunner::new(world, parallel),
         }
     }
 
     /// Brings `file` to `<device>/tmp/<name>` of `node`.
     pub(crate) async fn send(&self, file: &Path, node: &Device, name: &str, other_region: bool) -> Result<(), Fault> {
         let arguments = self.arguments(file, node, name, other_region);
-        let start = || self.world.workers("rsync", self.parallel, QUEUE).ok().map(Arc::new);
-        let threads = self.threads.get_or_init(start).as_ref();
-        let threads = threads.ok_or_else(|| Fault::caller("no threads for rsync"))?;
-        let length = self.world.files.info(file).map_or(0, |info| info.size);
+        let length = self.runner.world.files.info(file).map_or(0, |info| info.size);
         let limit = self.options.connect + self.options.stall + Duration::from_secs(length / SLOWEST);
-        let clock = self.world.clock.clone();
-        run_on(threads, move || call(&arguments, limit, &*clock)).await
+        self.runner.call(arguments, limit, usize::MAX).await.map(drop)
     }
 
     fn arguments(&self, file: &Path, node: &Device, name: &str, other_region: bool) -> Vec<OsString> {
@@ -80,14 +109,6 @@ impl DatabaseRsync {
         arguments.push(file.into());
         arguments.push(format!("{module}/{}/tmp/{name}", node.device).into());
         arguments
-    }
-}
-
-fn call(arguments: &[OsString], limit: Duration, clock: &dyn Clock) -> Result<(), Fault> {
-    let ran = run("rsync", arguments, limit, clock)?;
-    match ran.failure() {
-        None => Ok(()),
-        Some((status, why)) => Err(Fault::peer(format!("rsync failed ({status}): {why}"))),
     }
 }
 

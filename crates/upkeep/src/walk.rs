@@ -63,16 +63,6 @@ pub(crate) trait WalkJob: KeepsWalk + Send + Sync + Sized + 'static {
     /// A step took so long; after the last one of a pass, all devices have been worked on.
     async fn stepped(&mut self, _took: Duration, _is_last: bool) {}
 
-    /// See [`UpkeepJob::due`].
-    fn due_for_items(&mut self) -> Duration {
-        Duration::ZERO
-    }
-
-    /// Takes the job's metrics from now on.
-    fn send_metrics_to(&mut self, statsd: Statsd) {
-        self.state_mut().statsd = statsd;
-    }
-
     /// See [`UpkeepJob::figures`].
     fn pass_figures(&self, _pass: &PassProgress) -> Option<(ReconFile, Value)> {
         None
@@ -175,6 +165,8 @@ pub(crate) struct WalkState<J: WalkJob> {
     pub(crate) disks: Disks,
     /// Takes the job's metrics.
     pub(crate) statsd: Statsd,
+    /// How long the step should take at least, beside the pace: see [`UpkeepJob::due`].
+    pub(crate) due: Duration,
     /// `None` between passes.
     walk: Option<DeviceWalk<J>>,
 }
@@ -186,6 +178,7 @@ impl<J: WalkJob> WalkState<J> {
             daemon,
             disks,
             statsd: Statsd::default(),
+            due: Duration::ZERO,
             walk: None,
         }
     }
@@ -228,11 +221,11 @@ impl<J: WalkJob> UpkeepJob for J {
     }
 
     fn due(&mut self) -> Duration {
-        self.due_for_items()
+        std::mem::take(&mut self.state_mut().due)
     }
 
     fn set_statsd(&mut self, statsd: Statsd) {
-        self.send_metrics_to(statsd);
+        self.state_mut().statsd = statsd;
     }
 
     fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {

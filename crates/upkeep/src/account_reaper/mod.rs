@@ -235,7 +235,7 @@ impl AccountReaper {
 
     async fn remove_container(&self, account: &mut DeletedAccount, container: &DeletedContainer) -> ItemCount {
         let ring = self.accounts.ring.load_full();
-        let partition = ring.partition_of(&self.accounts.hash.account(&account.path.account).0);
+        let partition = self.accounts.partition_of(&ring, &account.path);
         let accounts = ring.primaries(partition);
         let removal = match container.stuck {
             true => {

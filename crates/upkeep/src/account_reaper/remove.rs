@@ -62,7 +62,7 @@ impl ReaperTargets {
     pub(super) async fn page(&self, container: &EntityPath, marker: &str, statsd: &Statsd) -> Option<Page> {
         let ring_client = &self.containers;
         let ring = ring_client.ring.load_full();
-        let partition = partition_of_container(ring_client, &ring, container);
+        let partition = ring_client.partition_of(&ring, container);
         let path = Arc::new(container.clone());
         let mut everywhere_gone = true;
         for device in ring.primaries(partition) {
@@ -130,7 +130,7 @@ impl ReaperTargets {
         };
         let ring_client = &self.containers;
         let containers = ring_client.ring.load_full();
-        let above = partition_of_container(ring_client, &containers, &path);
+        let above = ring_client.partition_of(&containers, &path);
         let (container, object) = (path.container.as_deref(), path.object.as_deref());
         let hash = ring_client
             .hash
@@ -164,7 +164,7 @@ impl ReaperTargets {
     ) -> Removal {
         let ring_client = &self.containers;
         let ring = ring_client.ring.load_full();
-        let partition = partition_of_container(ring_client, &ring, &path);
+        let partition = ring_client.partition_of(&ring, &path);
         let (now, headers) = (world.clock.now(), own_headers());
         let devices = ring.primaries(partition);
         let delete = |number, target| DeleteContainer {
@@ -208,11 +208,6 @@ fn judge(path: &EntityPath, responses: &[NodeResponse], gone: &[u16], (things, s
     };
     statsd.count(format_args!("{things}_{what}"), 1);
     removal
-}
-
-fn partition_of_container(ring_client: &RingClient, ring: &Ring, path: &EntityPath) -> Partition {
-    let name = path.container.as_deref().unwrap_or_default();
-    ring.partition_of(&ring_client.hash.container(&path.account, name).0)
 }
 
 fn context() -> RequestContext {

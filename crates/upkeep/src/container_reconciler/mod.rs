@@ -246,21 +246,18 @@ impl ContainerReconciler {
     /// The policy that the container has, as most of its servers know it.
     async fn right_policy(&self, path: &EntityPath) -> Option<PolicyIndex> {
         let name = path.container.as_deref()?;
-        let ring = self.containers.ring.load_full();
-        let partition = ring.partition_of(&self.containers.hash.container(&path.account, name).0);
         let container = EntityPath::account(path.account.as_str()).with_container(name);
         let allowed = (X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
         let headers: Arc<HeaderMap> = Arc::new([allowed].into_iter().collect());
-        let head = |_, target| ReadContainer {
+        let head = |target| ReadContainer {
             head_only: true,
             headers: headers.clone(),
             ..ReadContainer::new(target)
         };
-        let devices = ring.primaries(partition);
-        let place = (partition, container);
+        let place = (&container, container.clone());
         let responses = self
             .containers
-            .send(&context_of(NAME), &devices, place, Bytes::new(), head)
+            .send_to_primaries(&context_of(NAME), place, Bytes::new(), head)
             .await;
         let claims: Vec<Summary> = responses.iter().filter_map(claim).collect();
         if claims.len() * 2 <= responses.len() {
@@ -281,19 +278,16 @@ impl ContainerReconciler {
     /// Takes the row out of the queue, at each of its servers.
     async fn take_out(&self, container: &str, record: &Record) -> Result<(), Later> {
         let queue = self.queue(container);
-        let ring = self.containers.ring.load_full();
-        let partition = ring.partition_of(&self.containers.hash.container(&queue.account, container).0);
         let path = queue.with_object(record.name.as_str());
-        let delete = |_, target| UpdateContainer {
+        let delete = |target| UpdateContainer {
             change: RowChange::Delete,
             timestamp: record.done_at().into(),
             policy: PolicyIndex::LEGACY.into(),
             ..UpdateContainer::new(target)
         };
-        let devices = ring.primaries(partition);
         let responses = self
             .containers
-            .send(&context_of(NAME), &devices, (partition, path), Bytes::new(), delete)
+            .send_to_primaries(&context_of(NAME), (&queue, path), Bytes::new(), delete)
             .await;
         for response in responses.iter().filter(|response| !response.is_success()) {
             let (place, why) = (&response.place, response.why());

@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use target::SyncTarget;
 pub use target::{HttpProxy, SyncPeers, SyncRealm};
-use telemetry::Statsd;
 use vocabulary::{EntityPath, Partition};
 
 const NAME: &str = "container-sync";
@@ -95,7 +94,6 @@ impl ContainerSyncDaemon {
             peers: containers.peers.clone(),
             proxies: options.proxies.clone(),
             timeouts: options.timeouts,
-            statsd: Statsd::default(),
         };
         Self {
             containers,
@@ -114,7 +112,7 @@ impl ContainerSyncDaemon {
         let container = info.container.clone()?;
         let path = EntityPath::account(info.account.as_str()).with_container(container.as_str());
         let ring = self.containers.ring.load_full();
-        let partition = ring.partition_of(&self.containers.hash.container(&info.account, &container).0);
+        let partition = self.containers.partition_of(&ring, &path);
         let share = self.options.here.share_of(&ring, partition, &device.name)?;
         let target = (self.options.peers)().resolve(&to, &key);
         let target = target
@@ -167,8 +165,12 @@ impl ContainerSyncDaemon {
             return (ItemCount::default(), more);
         };
         let mine = batch.into_iter().filter(|(_, row)| again || self.is_mine(task, row));
-        let (carrier, target, path, policy) = (&self.carrier, &task.target, &task.path, task.info.policy);
-        let carried = mine.map(|(id, row)| async move { (id, carrier.carry(target, path, policy, &row).await) });
+        let (carrier, statsd, info) = (&self.carrier, &self.state.statsd, &task.info);
+        let (target, path) = (&task.target, &task.path);
+        let carried = mine.map(|(id, row)| async move {
+            let is_done = carrier.carry(statsd, target, path, info.policy, &row).await;
+            (id, is_done)
+        });
         let carried: Vec<(i64, bool)> = join_all(carried).await;
         let failures = carried.iter().filter(|(_, done)| !done).map(|(id, _)| *id);
         let (failed, first_failure) = (failures.clone().count() as u64, failures.min());
@@ -268,10 +270,5 @@ impl WalkJob for ContainerSyncDaemon {
 
     fn count(&mut self, _: &OpenDevice, counted: ItemCount) -> ItemCount {
         counted
-    }
-
-    fn send_metrics_to(&mut self, statsd: Statsd) {
-        self.carrier.statsd = statsd.clone();
-        self.state.statsd = statsd;
     }
 }

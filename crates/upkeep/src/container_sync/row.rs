@@ -34,13 +34,13 @@ pub(super) struct Carrier {
     pub(super) peers: Arc<Peers>,
     pub(super) proxies: Vec<HttpProxy>,
     pub(super) timeouts: Timeouts,
-    pub(super) statsd: Statsd,
 }
 
 impl Carrier {
     /// Whether the other side has it now.
     pub(super) async fn carry(
         &self,
+        statsd: &Statsd,
         target: &SyncTarget,
         container: &EntityPath,
         policy: PolicyIndex,
@@ -54,11 +54,11 @@ impl Carrier {
         let took = self.world.clock.elapsed().saturating_sub(began);
         match carried {
             Ok(Some(what)) => {
-                self.statsd.increment(what);
-                self.statsd.timing(format_args!("{what}.timing"), took);
+                statsd.increment(what);
+                statsd.timing(format_args!("{what}.timing"), took);
             }
             Ok(None) => {}
-            Err(_) => self.statsd.increment("failures"),
+            Err(_) => statsd.increment("failures"),
         }
         carried
             .inspect_err(|why| {
@@ -312,7 +312,6 @@ mod tests {
                 connect: PATIENCE,
                 response: PATIENCE,
             },
-            statsd: Statsd::default(),
         };
         let known = SyncPeers {
             allowed_hosts: vec!["127.0.0.1".into()],
@@ -324,7 +323,9 @@ mod tests {
             ..ObjectRow::deleted("o", TIME.parse().unwrap(), PolicyIndex(0))
         };
         let container = EntityPath::account("a").with_container("c");
-        carrier.carry(&target, &container, PolicyIndex(0), &row).await
+        carrier
+            .carry(&Statsd::default(), &target, &container, PolicyIndex(0), &row)
+            .await
     }
 
     #[tokio::test]

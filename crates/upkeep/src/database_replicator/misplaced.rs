@@ -99,7 +99,7 @@ async fn send(context: &Context, hour: u64, items: &[Value]) -> bool {
     let ring_client = &context.ring_client;
     let ring = ring_client.ring.load_full();
     let path = EntityPath::account(QUEUE).with_container(hour.to_string());
-    let partition = ring.partition_of(&ring_client.hash.container(QUEUE, &hour.to_string()).0);
+    let partition = ring_client.partition_of(&ring, &path);
     let path = Arc::new(path);
     let body = json!(items).to_string();
     let now = context.world.clock.now();

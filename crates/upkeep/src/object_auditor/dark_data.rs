@@ -157,9 +157,7 @@ impl DarkData {
         kind: &'static str,
     ) -> Vec<Option<ContainerAnswer>> {
         let ring = self.containers.ring.load_full();
-        let name = container.container.as_deref().unwrap_or_default();
-        let hash = self.containers.hash.container(&container.account, name);
-        let partition = ring.partition_of(&hash.0);
+        let partition = self.containers.partition_of(&ring, container);
         let primaries = ring.primaries(partition);
         if primaries.is_empty() {
             return vec![None];

@@ -96,8 +96,6 @@ pub struct ObjectAuditor {
     dark_data: Option<DarkData>,
     recon: ReconWriter,
     logged: LoggedPaths,
-    /// Bytes read since the frame asked.
-    unpaid: u64,
     state: WalkState<Self>,
     /// `None` before the first pass.
     pass: Option<Pass>,
@@ -179,7 +177,6 @@ impl ObjectAuditor {
             dark_data: dark_data.filter(|_| scan == Scan::All),
             recon,
             logged: LoggedPaths::default(),
-            unpaid: 0,
             state: WalkState::new(NAME, disks),
             pass: None,
         }
@@ -380,7 +377,10 @@ impl WalkJob for ObjectAuditor {
     }
 
     fn count(&mut self, _: &AuditedDevice, outcome: ObjectOutcome) -> ItemCount {
-        self.unpaid += outcome.bytes;
+        if self.options.bytes_per_second > 0.0 {
+            let due = Duration::try_from_secs_f64(outcome.bytes as f64 / self.options.bytes_per_second);
+            self.state.due = self.state.due.saturating_add(due.unwrap_or(Duration::MAX));
+        }
         self.logged.log_foreign(NAME, &outcome.foreign);
         let Some(pass) = &mut self.pass else {
             return ItemCount::default();
@@ -420,14 +420,6 @@ impl WalkJob for ObjectAuditor {
             && pass.figures.is_due(self.state.world(), self.options.log_time)
         {
             self.report().await;
-        }
-    }
-
-    fn due_for_items(&mut self) -> Duration {
-        let bytes = std::mem::take(&mut self.unpaid) as f64;
-        match self.options.bytes_per_second > 0.0 {
-            true => Duration::try_from_secs_f64(bytes / self.options.bytes_per_second).unwrap_or(Duration::MAX),
-            false => Duration::ZERO,
         }
     }
 }

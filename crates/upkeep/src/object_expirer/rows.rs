@@ -1,4 +1,4 @@
-//! Rows of the queue whose tasks are settled: taken out by one UPDATE to each server of their container.
+//! Rows of the queue whose tasks are done: taken out by one UPDATE to each server of their container.
 //!
 //! UPDATE is Swift's verb for many rows at once (JSON, as the replicators' `merge_items`).
 
@@ -15,22 +15,18 @@ impl ObjectExpirer {
     pub(super) async fn remove_rows(&self, queue: &str, tasks: &[&Task]) -> bool {
         let now = self.world.clock.now();
         let rows: Vec<Value> = tasks.iter().map(|task| tombstone(&task.name, now)).collect();
-        let ring = self.containers.ring.load_full();
         let path = self.queue(queue);
-        let hash = self.containers.hash.container(&path.account, queue);
-        let partition = ring.partition_of(&hash.0);
         let body = Value::Array(rows).to_string();
-        let update = |_, target| UpdateContainer {
+        let update = |target| UpdateContainer {
             change: RowChange::Batch,
             timestamp: now.into(),
             policy: PolicyIndex::LEGACY.into(),
             headers: json_body(),
             ..UpdateContainer::new(target)
         };
-        let devices = ring.primaries(partition);
         let responses = self
             .containers
-            .send(&context_of(NAME), &devices, (partition, path), body.into(), update)
+            .send_to_primaries(&context_of(NAME), (&path, path.clone()), body.into(), update)
             .await;
         for response in responses.iter().filter(|response| !response.is_success()) {
             let (place, why) = (&response.place, response.why());

@@ -6,21 +6,16 @@
 
 use super::tasks::PartitionTask;
 use super::{NAME, Shared};
-use crate::faults::run_on;
-use crate::program::run;
 use crate::ring_client::place;
-use crate::rsync::module;
+use crate::rsync::{RsyncRunner, module};
 use object_engine::PartitionKey;
 use placement::Device;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::Fault;
-use world::{Clock, Workers, World};
+use world::World;
 
-/// Transfers that may wait.
-const QUEUE: usize = 256;
 /// rsync's own names for files on their way.
 const TEMPORARIES: &str = "--exclude=.*.[0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z][0-9a-zA-Z]";
 
@@ -43,21 +38,27 @@ pub struct ObjectRsyncOptions {
     pub log_transfers: bool,
 }
 
-/// Calls it, a few at a time.
+/// Brings suffix directories to other servers.
 pub(super) struct ObjectRsync {
     options: ObjectRsyncOptions,
-    clock: Arc<dyn Clock>,
-    threads: Option<Workers>,
+    runner: RsyncRunner,
 }
 
 impl ObjectRsync {
     pub(super) fn new(world: &World, options: ObjectRsyncOptions, parallel: usize) -> Self {
-        let threads = world.workers("rsync", parallel.max(1), QUEUE);
         Self {
             options,
-            clock: world.clock.clone(),
-            threads: threads.ok(),
+            runner: RsyncRunner::new(world.clone(), parallel),
         }
+    }
+
+    /// The lines of its output, some of them.
+    async fn call(&self, arguments: Vec<OsString>) -> Result<Vec<String>, Fault> {
+        let error_line = match self.options.error_line {
+            0 => usize::MAX,
+            length => length,
+        };
+        self.runner.call(arguments, self.options.timeout, error_line).await
     }
 
     fn arguments(
@@ -106,10 +107,7 @@ impl Shared {
     ) -> Result<(), Fault> {
         let far = node.region != task.own.region;
         let arguments = rsync.arguments(&task.local.root, task.key, node, suffixes, far);
-        let (options, clock) = (rsync.options.clone(), rsync.clock.clone());
-        let threads = rsync.threads.as_ref();
-        let threads = threads.ok_or_else(|| Fault::caller("no threads for rsync"))?;
-        let transferred = run_on(threads, move || call(&arguments, &options, &*clock)).await?;
+        let transferred = rsync.call(arguments).await?;
         if rsync.options.log_transfers {
             for line in transferred {
                 tracing::debug!("{NAME}: to {}: {line}", place(node));
@@ -124,20 +122,6 @@ impl Shared {
             ))),
         }
     }
-}
-
-/// The lines it said, some of them.
-fn call(arguments: &[OsString], options: &ObjectRsyncOptions, clock: &dyn Clock) -> Result<Vec<String>, Fault> {
-    let ran = run("rsync", arguments, options.timeout, clock)?;
-    let Some((status, line)) = ran.failure() else {
-        return Ok(ran.output);
-    };
-    let kept = match options.error_line {
-        0 => usize::MAX,
-        length => length,
-    };
-    let line: String = line.chars().take(kept).collect();
-    Err(Fault::peer(format!("rsync failed ({status}): {line}")))
 }
 
 #[cfg(test)]
@@ -190,11 +174,10 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_failure_says_why_and_no_more_than_wanted() {
+    #[tokio::test]
+    async fn a_failure_says_why_and_no_more_than_wanted() {
         let rsync = rsync("x");
-        let arguments = ["--no-such-option".into()];
-        let error = call(&arguments, &rsync.options, &*rsync.clock).unwrap_err().what;
+        let error = rsync.call(vec!["--no-such-option".into()]).await.unwrap_err().what;
         assert!(error.contains("rsync") && error.len() < 80, "{error}");
     }
 }

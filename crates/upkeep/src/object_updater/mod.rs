@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
 use telemetry::Statsd;
-use vocabulary::{EntityPath, PathHash, Policies};
+use vocabulary::Policies;
 
 const NAME: &str = "object-updater";
 /// Records whose end is known before devices hear of it: enough to keep all their threads busy. Sending rests
@@ -170,16 +170,12 @@ impl ObjectUpdater {
 
     /// Sends all rows of a batch to the container's primaries.
     async fn deliver_batch(&self, mut batch: RowBatch) -> RecordsOutcome {
-        let ring = self.containers.ring.load_full();
-        let partition = ring.partition_of(&self.place(&batch.container).0);
-        let primaries = ring.primaries(partition);
         let (body, began) = (batch.body(), self.disks.world().clock.elapsed());
         let responses = {
-            let place = (partition, batch.container.clone());
-            let update = |_, target| batch.update(target);
-            let context = context_of(NAME);
+            let place = (&batch.container, batch.container.clone());
+            let update = |target| batch.update(target);
             self.containers
-                .send(&context, &primaries, place, body.into(), update)
+                .send_to_primaries(&context_of(NAME), place, body.into(), update)
                 .await
         };
         self.time(&responses, began);
@@ -193,7 +189,7 @@ impl ObjectUpdater {
             let (place, why) = (&response.place, response.why());
             tracing::info!("{NAME}: {place} did not take {count} rows of {container}: {why}");
         }
-        if !primaries.is_empty() && took.len() == primaries.len() {
+        if !responses.is_empty() && took.len() == responses.len() {
             return RecordsOutcome::Sent(batch.records);
         }
         for loaded in &mut batch.records {
@@ -238,7 +234,7 @@ impl ObjectUpdater {
             return false;
         };
         let ring = self.containers.ring.load_full();
-        let partition = ring.partition_of(&self.place(&container).0);
+        let partition = self.containers.partition_of(&ring, &container);
         let mut missing = ring.primaries(partition);
         if missing.is_empty() {
             tracing::error!("{NAME}: the container ring names nobody for partition {partition}; kept");
@@ -266,11 +262,6 @@ impl ObjectUpdater {
             let status = response.status().map_or(500, |status| status.as_u16());
             self.statsd.timing(format_args!("updater.timing.status.{status}"), took);
         }
-    }
-
-    fn place(&self, container: &EntityPath) -> PathHash {
-        let name = container.container.as_deref().unwrap_or_default();
-        self.containers.hash.container(&container.account, name)
     }
 
     fn judge(
