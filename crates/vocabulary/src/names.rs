@@ -5,6 +5,7 @@
 //! [`crate::Limits`], which a cluster may configure.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode, utf8_percent_encode};
+use std::iter;
 
 /// Names that begin with this character belong to Swift itself; clients cannot spell them.
 pub const RESERVED: char = '\0';
@@ -85,8 +86,9 @@ impl EntityPath {
 
     /// `/a`, `/a/c` or `/a/c/o`, not encoded.
     pub fn path(&self) -> String {
-        let mut path = format!("/{}", self.account);
-        for part in [&self.container, &self.object].into_iter().flatten() {
+        let parts = || iter::once(&self.account).chain(&self.container).chain(&self.object);
+        let mut path = String::with_capacity(parts().map(|part| 1 + part.len()).sum());
+        for part in parts() {
             path.push('/');
             path.push_str(part);
         }
