@@ -1,7 +1,7 @@
 //! From configuration to the replicators of account and container databases.
 
 use super::{UpkeepContext, load, local_server, pause, preset, run};
-use crate::cli::DatabaseReplicatorLine;
+use crate::cli::ReplicatorLine;
 use crate::failure::CommandFailure;
 use listing_server::Kind;
 use peer::Timeouts;
@@ -25,7 +25,7 @@ const FILES: [(Kind, &str); 2] = [
 const UP_TRUST: Duration = Duration::from_secs(600);
 
 /// `martlet account-replicator` and `martlet container-replicator`.
-pub fn database_replicator(kind: Kind, line: &DatabaseReplicatorLine) -> Result<(), CommandFailure> {
+pub fn database_replicator(kind: Kind, line: &ReplicatorLine) -> Result<(), CommandFailure> {
     let conf = Conf::load(&line.upkeep.conf, section(kind))?;
     let once = line.upkeep.once();
     // As with OpenStack's, a choice holds for single passes only.

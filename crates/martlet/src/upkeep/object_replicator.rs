@@ -19,8 +19,8 @@ const UP_CONCURRENCY: usize = 4;
 
 /// `martlet object-replicator`.
 pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), CommandFailure> {
-    let conf = Conf::load(&line.upkeep.conf, SECTION)?;
-    let once = line.upkeep.once();
+    let conf = Conf::load(&line.replicator.upkeep.conf, SECTION)?;
+    let once = line.replicator.upkeep.once();
     // As with OpenStack's, a choice holds for single passes only.
     let chosen = if once { Chosen::of(line) } else { Chosen::default() };
     method(&conf)?;
@@ -47,8 +47,8 @@ struct Chosen {
 impl Chosen {
     fn of(line: &ObjectReplicatorLine) -> Self {
         Self {
-            devices: line.devices.clone(),
-            partitions: line.partitions.iter().copied().map(Partition).collect(),
+            devices: line.replicator.devices.clone(),
+            partitions: line.replicator.partitions.iter().copied().map(Partition).collect(),
             policies: line.policies.iter().copied().map(PolicyIndex).collect(),
         }
     }
