@@ -2,7 +2,7 @@
 //!
 //! OpenStack Swift accepts, keeps and shows metadata named `X-Object-Meta-Größe` or
 //! `X-Object-Meta-a/b`; the type for header names knows tokens of ASCII only. So at the border of the
-//! process ([`encode`], by whoever reads sockets) every other byte of a name becomes `%XX`, `%` itself
+//! process ([`encode`], where sockets are read) every other byte of a name becomes `%XX`, `%` itself
 //! too; where a name is stored, counted or sent it becomes again what it was ([`decode`]).
 //! Always holds: decoding an encoded name gives the name back; no decoded byte is a letter, a digit or
 //! `-`, so that an encoded name never stands for a header that means something.

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 pub const RESERVED: char = '\0';
 
 /// What Python's `urllib.parse.quote` leaves as it is: letters, digits and `_.-~/`.
-const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
+pub const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'.')
     .remove(b'-')

@@ -6,9 +6,11 @@
 
 use http::Method;
 use http::header::{ALLOW, HeaderValue};
+use peer::message::header_names::X_POLICY_INDEX;
 use request_pipeline::{ClientRequest, EntityLocation, Feature, InfoSource, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::ListEndpointsSettings;
+use vocabulary::header_name::title;
 use vocabulary::names::quote;
 use vocabulary::{EntityPath, PolicyIndex};
 
@@ -77,7 +79,7 @@ async fn answer(asked: &Asked<'_>, info: &dyn InfoSource) -> Value {
         return json!(urls);
     }
     let headers = match policy {
-        Some(policy) => json!({"X-Backend-Storage-Policy-Index": policy.to_string()}),
+        Some(policy) => json!({title(X_POLICY_INDEX.as_str()): policy.to_string()}),
         None => json!({}),
     };
     json!({"endpoints": urls, "headers": headers})
