@@ -46,7 +46,8 @@ options! {
         log_name: String = "swift",
         /// Least level that is logged.
         log_level: LogLevel = "INFO",
-        /// Socket of the system's log. It is used by servers and daemons called swift-…, unless they run with --verbose.
+        /// Socket of the system's log. It is used by servers and daemons called swift-…, unless they run with
+        /// --verbose.
         log_address: PathBuf = "/dev/log",
         /// Facility of lines in the system's log.
         log_facility: LogFacility = "LOG_LOCAL0",
