@@ -4,7 +4,7 @@
 //! passed over where that does.
 
 use super::Checks;
-use super::scout::{Host, ServerKind};
+use super::scout::{Host, ReconServerKind};
 use super::summary::{FigureSummary, date};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ impl Checks<'_, '_, '_> {
     }
 
     pub(super) async fn async_pendings(&mut self) -> io::Result<()> {
-        if self.scout.kind != ServerKind::Object {
+        if self.scout.kind != ReconServerKind::Object {
             return self.senseless("asyncs on non object servers");
         }
         self.simple("async", "Checking async pendings", "async", &["async_pending"])
@@ -50,7 +50,7 @@ impl Checks<'_, '_, '_> {
     }
 
     pub(super) async fn expirer(&mut self) -> io::Result<()> {
-        if self.scout.kind != ServerKind::Object {
+        if self.scout.kind != ReconServerKind::Object {
             return self.senseless("expirer on non object servers");
         }
         let names = ["object_expiration_pass", "expired_last_pass"];
@@ -88,9 +88,9 @@ impl Checks<'_, '_, '_> {
 
     pub(super) async fn updater(&mut self) -> io::Result<()> {
         let (question, name) = match self.scout.kind {
-            ServerKind::Account => return self.senseless("updaters on account servers"),
-            ServerKind::Container => ("updater/container", "container_updater_sweep"),
-            ServerKind::Object => ("updater/object", "object_updater_sweep"),
+            ReconServerKind::Account => return self.senseless("updaters on account servers"),
+            ReconServerKind::Container => ("updater/container", "container_updater_sweep"),
+            ReconServerKind::Object => ("updater/object", "object_updater_sweep"),
         };
         self.begin("updater", "Checking updater times")?;
         let responses = self.responses(question).await?;
@@ -101,7 +101,7 @@ impl Checks<'_, '_, '_> {
     }
 
     pub(super) async fn reconstruction(&mut self) -> io::Result<()> {
-        if self.scout.kind != ServerKind::Object {
+        if self.scout.kind != ReconServerKind::Object {
             return self.senseless("reconstruction stats on non object servers");
         }
         self.begin("reconstruction", "Checking on reconstructors")?;
@@ -116,7 +116,7 @@ impl Checks<'_, '_, '_> {
     }
 
     pub(super) async fn sharding(&mut self) -> io::Result<()> {
-        if self.scout.kind != ServerKind::Container {
+        if self.scout.kind != ReconServerKind::Container {
             return self.senseless("sharding on non container servers");
         }
         self.begin("sharding", "Checking on sharders")?;
@@ -176,7 +176,7 @@ impl Checks<'_, '_, '_> {
 
     pub(super) async fn auditor(&mut self) -> io::Result<()> {
         match self.scout.kind {
-            ServerKind::Object => self.object_auditor().await,
+            ReconServerKind::Object => self.object_auditor().await,
             kind => self.database_auditor(kind.word()).await,
         }
     }

@@ -27,7 +27,7 @@ mod writer;
 pub use arguments::ReconArguments;
 
 use crate::console::{Console, ToolStatus};
-use scout::{Scout, ServerKind};
+use scout::{ReconServerKind, Scout};
 use std::io;
 use world::World;
 use writer::ReportWriter;
@@ -105,11 +105,11 @@ const ONE_BY_ONE: [Check; 17] = [
 
 impl Check {
     /// Whether it makes sense for servers of a kind. One that is named although it does not gets a line that says so.
-    fn fits(self, kind: ServerKind) -> bool {
+    fn fits(self, kind: ReconServerKind) -> bool {
         match self {
-            Check::Async | Check::Expirer | Check::Reconstruction => kind == ServerKind::Object,
-            Check::Updater => kind != ServerKind::Account,
-            Check::Sharding => kind == ServerKind::Container,
+            Check::Async | Check::Expirer | Check::Reconstruction => kind == ReconServerKind::Object,
+            Check::Updater => kind != ReconServerKind::Account,
+            Check::Sharding => kind == ReconServerKind::Container,
             _ => true,
         }
     }
@@ -147,7 +147,7 @@ pub async fn run(arguments: &ReconArguments, world: &World, console: &mut Consol
     }
     let mut kinds = vec![];
     for word in &arguments.server_types {
-        let Some(kind) = ServerKind::named(word) else {
+        let Some(kind) = ReconServerKind::named(word) else {
             writer.refuse("Invalid Server Type")?;
             return Ok(ToolStatus::FAILURE);
         };
@@ -156,7 +156,7 @@ pub async fn run(arguments: &ReconArguments, world: &World, console: &mut Consol
         }
     }
     if kinds.is_empty() {
-        kinds.push(ServerKind::Object);
+        kinds.push(ReconServerKind::Object);
     }
     for kind in kinds {
         let scout = match Scout::new(arguments, world, kind) {

@@ -23,24 +23,28 @@ const LIMIT: u64 = 64 << 20;
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServerKind {
+pub(super) enum ReconServerKind {
     Account,
     Container,
     Object,
 }
 
-impl ServerKind {
-    pub(super) const ALL: [ServerKind; 3] = [ServerKind::Account, ServerKind::Container, ServerKind::Object];
+impl ReconServerKind {
+    pub(super) const ALL: [ReconServerKind; 3] = [
+        ReconServerKind::Account,
+        ReconServerKind::Container,
+        ReconServerKind::Object,
+    ];
 
-    pub(super) fn named(word: &str) -> Option<ServerKind> {
-        ServerKind::ALL.into_iter().find(|kind| kind.word() == word)
+    pub(super) fn named(word: &str) -> Option<ReconServerKind> {
+        ReconServerKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            ServerKind::Account => "account",
-            ServerKind::Container => "container",
-            ServerKind::Object => "object",
+            ReconServerKind::Account => "account",
+            ReconServerKind::Container => "container",
+            ReconServerKind::Object => "object",
         }
     }
 }
@@ -82,7 +86,7 @@ pub(super) struct HostResponse {
 
 /// Asks hosts.
 pub(super) struct Scout<'a> {
-    pub(super) kind: ServerKind,
+    pub(super) kind: ReconServerKind,
     pub(super) hosts: Vec<Host>,
     pub(super) world: &'a World,
     peers: Peers,
@@ -90,7 +94,7 @@ pub(super) struct Scout<'a> {
 }
 
 impl<'a> Scout<'a> {
-    pub(super) fn new(arguments: &ReconArguments, world: &'a World, kind: ServerKind) -> Result<Self, ScoutError> {
+    pub(super) fn new(arguments: &ReconArguments, world: &'a World, kind: ReconServerKind) -> Result<Self, ScoutError> {
         let policies = policies(&arguments.swiftdir)?;
         let policy = arguments.policy.as_deref().filter(|name| !name.is_empty());
         let mut hosts = BTreeSet::new();
@@ -222,7 +226,7 @@ fn policies(swift_dir: &Path) -> Result<Policies, ScoutError> {
 }
 
 /// The names of a kind's rings.
-fn rings(kind: ServerKind, policies: &Policies, policy: Option<&str>) -> Result<Vec<String>, ScoutError> {
+fn rings(kind: ReconServerKind, policies: &Policies, policy: Option<&str>) -> Result<Vec<String>, ScoutError> {
     let chosen = |name: &str| {
         let index = name.parse().ok().map(PolicyIndex);
         let found = policies.by_name(name).or_else(|| policies.get(index?));
@@ -230,8 +234,8 @@ fn rings(kind: ServerKind, policies: &Policies, policy: Option<&str>) -> Result<
     };
     let policy = policy.map(chosen).transpose()?;
     Ok(match (kind, policy) {
-        (ServerKind::Object, Some(policy)) => vec![policy.index.ring_name()],
-        (ServerKind::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
+        (ReconServerKind::Object, Some(policy)) => vec![policy.index.ring_name()],
+        (ReconServerKind::Object, None) => policies.iter().map(|policy| policy.index.ring_name()).collect(),
         (kind, _) => vec![kind.word().to_owned()],
     })
 }
