@@ -1,7 +1,8 @@
 //! A storage server's line about a request, in OpenStack's default `log_format`.
 //!
 //! ```text
-//! remote_addr - - [20/Nov/2026:12:23:19 +0000] "PUT /sda1/7/a/c/o" 201 - "referer" "txn" "agent" 0.01 "info" pid policy
+//! remote_addr - - [20/Nov/2026:12:23:19 +0000] "PUT /sda1/7/a/c/o" 201 - "referer" "txn" "agent" 0.01 "info" pid
+//! policy
 //! ```
 
 use crate::fields::{Count, LogMoment, PlainField, PolicyField};

@@ -1,8 +1,8 @@
 //! The page that Prometheus scrapes, in the OpenMetrics text format, or in the older one for scrapers that do not
 //! accept OpenMetrics.
 //!
-//! Always holds: what belongs to one metric stands together, whichever source reports it; labels are escaped; a value for a metric
-//! with the wrong number of labels is left out.
+//! Always holds: what belongs to one metric stands together, whichever source reports it; labels are escaped; a value
+//! for a metric with the wrong number of labels is left out.
 //! The text itself is `prometheus-client`'s; its own counters are not used, as its histograms take a lock and its
 //! families look a label up for each request.
 
