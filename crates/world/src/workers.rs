@@ -159,8 +159,8 @@ enum WorkersKind {
 }
 
 impl Workers {
-    /// Up to `threads` threads named after `name`, with room for `queue` waiting jobs. The first is started now, so that
-    /// a process which may have no more threads hears of it here.
+    /// Up to `threads` threads named after `name`, with room for `queue` waiting jobs. The first is started now, so
+    /// that a process which may have no more threads hears of it here.
     pub fn start(name: &str, threads: usize, queue: usize) -> std::io::Result<Self> {
         Self::start_as(name, threads, queue, None)
     }
