@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use world::Random;
-use world::files::{Directory, FileSystem, Kind, Purpose};
+use world::files::{Directory, FileKind, FileSystem, Purpose};
 
 /// How our temporary files begin, so that a sweep touches no other program's.
 pub(crate) const TEMPORARY_PREFIX: &str = ".martlet-";
@@ -86,7 +86,7 @@ impl StorageDevice {
         } else {
             match self.files.info(&self.root) {
                 Err(error) if is_absent(&error) => Err(FsError::Missing(self.root.clone()))?,
-                other => other.map(|info| info.kind == Kind::Directory),
+                other => other.map(|info| info.kind == FileKind::Directory),
             }
         };
         match (present.map_err(FsError::io("look at", &self.root))?, must_be_mounted) {
@@ -159,7 +159,7 @@ impl StorageDevice {
 
     fn is_older(&self, path: &Path, before: u64) -> bool {
         let info = self.files.info(path);
-        info.is_ok_and(|info| info.kind == Kind::File && u64::try_from(info.modified.0).unwrap_or(0) < before)
+        info.is_ok_and(|info| info.kind == FileKind::File && u64::try_from(info.modified.0).unwrap_or(0) < before)
     }
 
     fn is_abandoned(&self, path: &Path) -> bool {
@@ -220,7 +220,7 @@ impl StorageDevice {
         if self
             .files
             .info(directory)
-            .is_ok_and(|info| info.kind == Kind::Directory)
+            .is_ok_and(|info| info.kind == FileKind::Directory)
         {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 use world::World;
-use world::files::{File, Kind, Purpose, read_bytes_at};
+use world::files::{File, FileKind, Purpose, read_bytes_at};
 
 const LENGTH: usize = 4096;
 const NUMBER: usize = size_of::<u64>();
@@ -49,7 +49,7 @@ fn write_and_read(world: &World, device: &StorageDevice) -> io::Result<bool> {
     let temporaries = device.root().join("tmp");
     // Where what a crash leaves of a named file is swept, if there is such a place yet.
     let place = match world.files.info(&temporaries) {
-        Ok(info) if info.kind == Kind::Directory => temporaries,
+        Ok(info) if info.kind == FileKind::Directory => temporaries,
         _ => device.root().to_owned(),
     };
     match world.files.open_unnamed(&place) {

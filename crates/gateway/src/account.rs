@@ -14,7 +14,7 @@ use crate::write_clock::WriteTime;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use peer::message::header_names::X_PUT_TIMESTAMP;
-use peer::message::{DeleteAccount, Message, PostAccount, PutAccount, ReadAccount};
+use peer::message::{DeleteAccount, Message, PostAccount, PutAccount, ReadAccount, RequestContext};
 use peer::{Body, Target};
 use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use std::sync::Arc;
@@ -234,17 +234,25 @@ pub(crate) async fn exists_or_created(
     }
 }
 
+/// When a PUT or POST is, what storage is to know of its client, and the headers that go there; refuses metadata and
+/// times that cannot be.
+fn begin_change(
+    shared: &Shared,
+    request: &mut ClientRequest,
+) -> Result<(WriteTime, RequestContext, HeaderMap), Response> {
+    check_metadata(request, Entity::Account, &shared.options.limits)?;
+    drop_owners_headers(shared, request);
+    let time = shared.write_time_of(request)?;
+    let mut headers = kept_headers(request);
+    let context = context_of(request, &mut headers);
+    Ok((time, context, headers))
+}
+
 async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
-    if let Err(refusal) = check_metadata(&request, Entity::Account, &shared.options.limits) {
-        return refusal;
-    }
-    drop_owners_headers(shared, &mut request);
-    let time = match shared.write_time_of(&request) {
-        Ok(time) => time,
+    let (time, context, headers) = match begin_change(shared, &mut request) {
+        Ok(begun) => begun,
         Err(refusal) => return refusal,
     };
-    let mut headers = kept_headers(&request);
-    let context = context_of(&request, &mut headers);
     let message = PutAccount {
         timestamp: time.timestamp.into(),
         ..PutAccount::decode(account_target(account), headers)
@@ -253,16 +261,10 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) ->
 }
 
 async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
-    if let Err(refusal) = check_metadata(&request, Entity::Account, &shared.options.limits) {
-        return refusal;
-    }
-    drop_owners_headers(shared, &mut request);
-    let time = match shared.write_time_of(&request) {
-        Ok(time) => time,
+    let (time, context, headers) = match begin_change(shared, &mut request) {
+        Ok(begun) => begun,
         Err(refusal) => return refusal,
     };
-    let mut headers = kept_headers(&request);
-    let context = context_of(&request, &mut headers);
     let message = PostAccount {
         timestamp: time.timestamp.into(),
         ..PostAccount::decode(account_target(account), headers)

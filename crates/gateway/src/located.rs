@@ -16,7 +16,7 @@ use peer::message::header_names::{
     X_DELETE_AT_CONTAINER, X_DELETE_AT_DEVICE, X_DELETE_AT_HOST, X_DELETE_AT_PARTITION, X_POLICY_INDEX, X_TIMESTAMP,
     X_TRANS_ID,
 };
-use peer::message::{Message, RequestContext, UpdateTargets};
+use peer::message::{Message, RequestContext};
 use request_pipeline::{ClientRequest, ContainerInfo, Response, reply};
 use settings::kinds::HandoffDeleteCount;
 use std::sync::Arc;
@@ -145,30 +145,18 @@ impl Updates {
 
     /// Says in the message for replica number `replica` which of them are its own.
     pub(crate) fn add_to(&self, message: &mut Message, replica: usize, network: &RequestContext) {
-        let containers = self.containers.update_targets(replica, self.replicas, network);
-        let root_state = self.root_state.clone();
-        let queue = || self.queue.as_ref().map(|queue| self.queue_for(queue, replica, network));
-        match message {
-            Message::PutObject(put) => {
-                (put.containers, put.root_db_state) = (containers, root_state);
-                if let Some((targets, container)) = queue() {
-                    (put.queue, put.queue_container) = (targets, Some(container));
-                }
-            }
-            Message::PostObject(post) => {
-                (post.containers, post.root_db_state) = (containers, root_state);
-                if let Some((targets, container)) = queue() {
-                    (post.queue, post.queue_container) = (targets, Some(container));
-                }
-            }
-            Message::DeleteObject(delete) => (delete.containers, delete.root_db_state) = (containers, root_state),
-            _ => {}
+        let rows = match message {
+            Message::PutObject(put) => &mut put.rows,
+            Message::PostObject(post) => &mut post.rows,
+            Message::DeleteObject(delete) => &mut delete.rows,
+            _ => return,
+        };
+        rows.containers = self.containers.update_targets(replica, self.replicas, network);
+        rows.root_db_state.clone_from(&self.root_state);
+        if let Some(queue) = &self.queue {
+            rows.queue = queue.route.update_targets(replica, self.replicas, network);
+            rows.queue_container = Some(text(&queue.container));
         }
-    }
-
-    fn queue_for(&self, queue: &ExpiryQueue, replica: usize, network: &RequestContext) -> (UpdateTargets, HeaderValue) {
-        let targets = queue.route.update_targets(replica, self.replicas, network);
-        (targets, text(&queue.container))
     }
 }
 

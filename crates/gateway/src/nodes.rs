@@ -92,3 +92,20 @@ impl NodeTables {
         nodes
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A node of a region.
+    pub(crate) fn node(region: u32, device: &str) -> Node {
+        Node {
+            ip: format!("10.0.{region}.1").into(),
+            port: 6200,
+            inside: (format!("10.0.{region}.1").into(), 6200),
+            device: device.into(),
+            region,
+            zone: 1,
+        }
+    }
+}

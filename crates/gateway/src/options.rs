@@ -47,7 +47,7 @@ pub struct GatewayOptions {
     /// How long what is cached in this process is believed without asking memcached again.
     pub local_cache: Duration,
     pub log_handoffs: bool,
-    /// Who takes metrics.
+    /// Where metrics go.
     pub statsd: Statsd,
 }
 

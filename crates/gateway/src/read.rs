@@ -120,7 +120,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Who answered next, and what, if it was an answer; `None` when everybody has been asked.
+    /// The next node that answered, with its response if it was one; `None` when all have been asked.
     async fn next(&mut self) -> Option<(Candidate, Option<Response>)> {
         let Some(patience) = self.candidates.patience() else {
             let (candidate, call) = self.choose()?;

@@ -17,10 +17,10 @@ pub struct Route {
     nodes: Arc<RingNodes>,
     /// The partition.
     pub partition: Partition,
-    /// The nodes that should have it, in the ring's order; of a write with an affinity, those it goes to first, and of a
-    /// deletion with one, those that may have it besides.
+    /// The nodes that should have it, in the ring's order; of a write with an affinity, those it goes to first, and of
+    /// a deletion with one, those that may have it besides.
     pub primaries: Arc<[Node]>,
-    /// Who comes after them, where that is not the ring's order.
+    /// The nodes that come after them, where that is not the ring's order.
     spares: Option<Arc<[Node]>>,
     /// The policy of an object.
     policy: Option<PolicyIndex>,
@@ -182,17 +182,7 @@ impl HandoffCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn node(region: u32, device: &str) -> Node {
-        Node {
-            ip: format!("10.0.{region}.1").into(),
-            port: 6200,
-            inside: (format!("10.0.{region}.1").into(), 6200),
-            device: device.into(),
-            region,
-            zone: 1,
-        }
-    }
+    use crate::nodes::tests::node;
 
     #[test]
     fn a_write_stays_at_home_first() {

@@ -48,17 +48,7 @@ impl Timings {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn node(region: u32, device: &str) -> Node {
-        Node {
-            ip: format!("10.0.{region}.1").into(),
-            port: 6200,
-            inside: (format!("10.0.{region}.1").into(), 6200),
-            device: device.into(),
-            region,
-            zone: 1,
-        }
-    }
+    use crate::nodes::tests::node;
 
     #[test]
     fn a_timing_is_good_for_a_while() {

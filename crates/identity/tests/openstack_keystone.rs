@@ -5,7 +5,7 @@ mod oracle;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use identity::decide::RequestFacts;
-use identity::keystone::{AccountDomain, Caller, DomainSource, KeystoneRules, UNKNOWN_DOMAIN, Verdict};
+use identity::keystone::{AccountDomain, Caller, DomainSource, KeystoneRules, KeystoneVerdict, UNKNOWN_DOMAIN};
 use oracle::compare;
 use serde_json::{Value, json};
 use settings::declare::Scope;
@@ -135,13 +135,13 @@ fn ours(question: &Value) -> Value {
     };
     let acl = question["acl"].as_str();
     let verdict = match auth.authorize(&facts, caller.as_ref(), acl, DomainSource::NotFetched) {
-        Verdict::NeedsDomain => auth.authorize(&facts, caller.as_ref(), acl, DomainSource::Fetched(of_account)),
+        KeystoneVerdict::NeedsDomain => auth.authorize(&facts, caller.as_ref(), acl, DomainSource::Fetched(of_account)),
         verdict => verdict,
     };
     let (status, owner) = match verdict {
-        Verdict::Allow { owner } => (StatusCode::OK, owner),
-        Verdict::Deny(status) => (status, false),
-        Verdict::NeedsDomain => panic!("asked for what was given"),
+        KeystoneVerdict::Allow { owner } => (StatusCode::OK, owner),
+        KeystoneVerdict::Deny(status) => (status, false),
+        KeystoneVerdict::NeedsDomain => panic!("asked for what was given"),
     };
     let allowed = status == 200;
     let reseller = allowed && caller.as_ref().is_some_and(|caller| auth.is_reseller(caller));

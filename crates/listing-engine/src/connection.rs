@@ -26,7 +26,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use world::files::Kind as FileKind;
+use world::files::FileKind;
 
 /// How long SQLite waits for another process's transaction, as OpenStack does.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(25);

@@ -18,7 +18,7 @@ use crate::wire::Numbered;
 use crate::{Broker, Error, Info, Kind, Location, Metadata, absorb, info, metadata, shard_ranges};
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
-use world::files::{File, Kind as FileKind};
+use world::files::{File, FileKind};
 
 /// Rows per step while no request is kept waiting.
 const STEP: usize = 1_000;

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use std::ffi::OsStr;
 use std::path::Path;
 use vocabulary::{PolicyIndex, Timestamp};
-use world::files::Kind as FileKind;
+use world::files::FileKind;
 
 /// How temporary files begin, as everywhere on our devices.
 const TEMPORARY_PREFIX: &str = ".martlet-";

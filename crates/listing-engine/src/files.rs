@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use world::files::{Databases, File, FileInfo, FileSystem, Kind, Purpose};
+use world::files::{Databases, File, FileInfo, FileKind, FileSystem, Purpose};
 use world::real_files::RealFiles;
 
 /// How long a lock is waited for, as OpenStack does.
@@ -98,7 +98,7 @@ impl Disk {
     }
 
     /// Whether it is a directory, or a file.
-    pub(crate) fn is(&self, path: &Path, kind: Kind) -> bool {
+    pub(crate) fn is(&self, path: &Path, kind: FileKind) -> bool {
         self.info(path).is_ok_and(|info| info.kind == kind)
     }
 
@@ -123,7 +123,7 @@ impl Disk {
         self.check_writable()?;
         let absent = || Error::io("find the device", &device.path, io::ErrorKind::NotFound.into());
         if dir == device.path {
-            return if self.is(dir, Kind::Directory) {
+            return if self.is(dir, FileKind::Directory) {
                 Ok(())
             } else {
                 Err(absent())

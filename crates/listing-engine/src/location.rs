@@ -139,7 +139,7 @@ impl Location {
     /// # Errors
     /// When the device does not let it be made.
     pub fn make_tmp(&self) -> Result<(), Error> {
-        match self.disk().is(&self.tmp_dir(), world::files::Kind::Directory) {
+        match self.disk().is(&self.tmp_dir(), world::files::FileKind::Directory) {
             true => Ok(()),
             false => self.disk().make_dirs(&self.tmp_dir(), self.root()),
         }

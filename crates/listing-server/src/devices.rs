@@ -12,7 +12,7 @@ use std::sync::Arc;
 use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice, Refusal};
 use vocabulary::Fault;
 use world::World;
-use world::files::{FileSystem, Kind as FileKind};
+use world::files::{FileKind, FileSystem};
 
 /// A device of the pool.
 pub(crate) type ListingDevice = PooledDevice<DatabaseDisk>;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex, Timestamp};
 use world::World;
-use world::files::{Kind, own_names};
+use world::files::{FileKind, own_names};
 
 /// How the directories of records begin.
 const DIRECTORY: &str = "async_pending";
@@ -213,7 +213,7 @@ impl PendingUpdates {
         for name in self.names(root)? {
             let Some(policy) = policy_of(&name) else { continue };
             let directory = root.join(&name);
-            if !self.is(&directory, Kind::Directory) {
+            if !self.is(&directory, FileKind::Directory) {
                 continue;
             }
             let names = match self.names(&directory) {
@@ -237,7 +237,7 @@ impl PendingUpdates {
     /// The newest record of each object, oldest first; how many outdated ones were removed. A directory
     /// that has been empty for a while is removed.
     pub fn records(&self, suffix: &PendingSuffix, now: Timestamp) -> Result<(Vec<PendingRecord>, u64), FsError> {
-        if !self.is(&suffix.path, Kind::Directory) {
+        if !self.is(&suffix.path, FileKind::Directory) {
             return Ok((vec![], 0));
         }
         let names = self.names(&suffix.path)?;
@@ -349,7 +349,7 @@ impl PendingUpdates {
         }
     }
 
-    fn is(&self, path: &Path, kind: Kind) -> bool {
+    fn is(&self, path: &Path, kind: FileKind) -> bool {
         self.device.files().info(path).is_ok_and(|info| info.kind == kind)
     }
 

@@ -7,7 +7,7 @@ use crate::options::ObjectServerOptions;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use object_engine::ObjectKey;
 use peer::Target;
-use peer::message::{DeleteObject, HeaderField, PostObject, PutObject, ReadObject, RequestContext, UpdateTargets};
+use peer::message::{DeleteObject, HeaderField, PostObject, PutObject, ReadObject, RequestContext, RowTargets};
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal, header_value};
 use vocabulary::names::RESERVED;
@@ -29,25 +29,10 @@ pub(crate) struct ObjectRequest {
     pub(crate) opens_expired: bool,
     /// Where listing rows go.
     pub(crate) rows: RowTargets,
-    /// The workers that do it.
-    pub(crate) lane: Lane,
-}
-
-/// Where the listing rows of a change go, as the gateway says.
-#[derive(Debug, Default)]
-pub(crate) struct RowTargets {
-    pub(crate) containers: UpdateTargets,
-    /// `account/container` of the shard that takes the row.
-    pub(crate) container_path: Option<HeaderValue>,
-    /// The same, quoted; it wins.
-    pub(crate) quoted_container_path: Option<HeaderValue>,
-    pub(crate) root_db_state: Option<HeaderValue>,
-    pub(crate) queue: UpdateTargets,
-    pub(crate) queue_container: Option<HeaderValue>,
-    /// Whether the queue forgets the former expiry; yes unless it says no.
-    pub(crate) cleans_queue: Option<bool>,
     /// What the listing is to show instead, known at the end of the body.
     pub(crate) overrides: HeaderMap,
+    /// The workers that do it.
+    pub(crate) lane: Lane,
 }
 
 /// What a PUT says of its body.
@@ -101,16 +86,6 @@ impl ObjectRequest {
             mime_boundary: message.mime_boundary,
             object_length: message.object_length,
         };
-        let rows = RowTargets {
-            containers: message.containers,
-            container_path: message.container_path,
-            quoted_container_path: message.quoted_container_path,
-            root_db_state: message.root_db_state,
-            queue: message.queue,
-            queue_container: message.queue_container,
-            cleans_queue: message.cleans_queue,
-            overrides: HeaderMap::new(),
-        };
         let request = Self {
             method: Method::PUT,
             context,
@@ -120,7 +95,8 @@ impl ObjectRequest {
             headers: message.headers,
             is_replication: message.is_replication,
             opens_expired: message.opens_expired,
-            rows,
+            rows: message.rows,
+            overrides: HeaderMap::new(),
             lane,
         };
         Ok((request, head))
@@ -138,16 +114,6 @@ impl ObjectRequest {
             content_type_timestamp: message.content_type_timestamp,
             replication_headers: message.replication_headers,
         };
-        let rows = RowTargets {
-            containers: message.containers,
-            container_path: message.container_path,
-            quoted_container_path: message.quoted_container_path,
-            root_db_state: message.root_db_state,
-            queue: message.queue,
-            queue_container: message.queue_container,
-            cleans_queue: message.cleans_queue,
-            overrides: HeaderMap::new(),
-        };
         let request = Self {
             method: Method::POST,
             context,
@@ -157,7 +123,8 @@ impl ObjectRequest {
             headers: message.headers,
             is_replication: message.is_replication,
             opens_expired: message.opens_expired,
-            rows,
+            rows: message.rows,
+            overrides: HeaderMap::new(),
             lane,
         };
         Ok((request, head))
@@ -171,14 +138,6 @@ impl ObjectRequest {
         options: &ObjectServerOptions,
     ) -> Result<(Self, HeaderField<Timestamp>), Refusal> {
         let key = object_key(&message.target, &message.policy, options)?;
-        let rows = RowTargets {
-            containers: message.containers,
-            container_path: message.container_path,
-            quoted_container_path: message.quoted_container_path,
-            root_db_state: message.root_db_state,
-            cleans_queue: message.cleans_queue,
-            ..RowTargets::default()
-        };
         let request = Self {
             method: Method::DELETE,
             context,
@@ -188,7 +147,8 @@ impl ObjectRequest {
             headers: message.headers,
             is_replication: message.is_replication,
             opens_expired: message.opens_expired,
-            rows,
+            rows: message.rows,
+            overrides: HeaderMap::new(),
             lane,
         };
         Ok((request, message.if_delete_at))
@@ -216,6 +176,7 @@ impl ObjectRequest {
             is_replication: message.is_replication,
             opens_expired: message.opens_expired,
             rows: RowTargets::default(),
+            overrides: HeaderMap::new(),
             lane,
         };
         Ok((request, head))

@@ -269,7 +269,7 @@ impl Upload {
             row.update.size = size.into();
             row.update.etag = HeaderValue::from_str(etag).ok();
             row.update.content_type = Some(self.plan.content_type.clone());
-            row.with_overrides([&*self.request.headers, &self.request.rows.overrides], metadata)
+            row.with_overrides([&*self.request.headers, &self.request.overrides], metadata)
         }));
         rows
     }

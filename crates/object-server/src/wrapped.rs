@@ -123,7 +123,7 @@ impl Upload {
         kept::keep_for_put(&mut plan.kept, &footers, None, &[]);
         for (name, value) in footers {
             if let Some(name) = name.filter(|name| name.as_str().starts_with(UPDATE_OVERRIDE_PREFIX)) {
-                self.request.rows.overrides.insert(name, value);
+                self.request.overrides.insert(name, value);
             }
         }
     }

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use vocabulary::Fault;
 use world::World;
-use world::files::Kind;
+use world::files::FileKind;
 
 /// Its configuration is named as it is, not as the server of its kind.
 const ALONE: &str = "container-reconciler";
@@ -148,8 +148,8 @@ fn before(number: i64, all: usize) -> usize {
 fn configurations(base: &str, arguments: &ConfigArguments, world: &World) -> Vec<PathBuf> {
     let is = |path: &Path, kind| world.files.info(path).is_ok_and(|info| info.kind == kind);
     let counts = |path: &Path| match path.extension().and_then(|ending| ending.to_str()) {
-        Some("conf") => is(path, Kind::File),
-        Some("d") => path.to_string_lossy().ends_with(".conf.d") && is(path, Kind::Directory),
+        Some("conf") => is(path, FileKind::File),
+        Some("d") => path.to_string_lossy().ends_with(".conf.d") && is(path, FileKind::Directory),
         _ => false,
     };
     let folder = arguments.swift_dir.join(base);

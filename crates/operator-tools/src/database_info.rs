@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use vocabulary::{Fault, Timestamp};
 use world::World;
-use world::files::Kind as FileKind;
+use world::files::FileKind;
 
 /// The command line of `account-info`, and what `container-info` has in common with it.
 #[derive(Debug, Args)]

@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use vocabulary::{Fault, PathHash, PolicyIndex, Timestamp, header_name};
 use world::World;
-use world::files::{File, Kind, Purpose};
+use world::files::{File, FileKind, Purpose};
 
 /// How much of the file is read at once.
 const PIECE: usize = 1 << 20;
@@ -53,7 +53,11 @@ pub fn run(arguments: &ObjectInfoArguments, world: &World, console: &mut Console
         console.say(explained::<ObjectInfoArguments>())?;
         return Ok(ToolStatus::SUCCESS);
     };
-    if !world.files.info(path).is_ok_and(|info| info.kind != Kind::Directory) {
+    if !world
+        .files
+        .info(path)
+        .is_ok_and(|info| info.kind != FileKind::Directory)
+    {
         return console.fail("Data file doesn't exist");
     }
     match Looking::begin(arguments, world, path, console) {
@@ -334,7 +338,7 @@ fn read(world: &World, path: &Path) -> Result<(Box<dyn File>, ObjectMetadata), F
         .files
         .info(path)
         .map_err(|error| Fault::caller(format!("{name}: {error}")))?;
-    if info.kind != Kind::File {
+    if info.kind != FileKind::File {
         return Err(Fault::caller(format!("{name}: is no file")));
     }
     let opened = world.files.open(path, Purpose::Read);

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use world::World;
-use world::files::{Kind, Purpose, read_bytes_at};
+use world::files::{FileKind, Purpose, read_bytes_at};
 
 /// A pid file holds a number.
 const LONGEST: usize = 1 << 10;
@@ -132,7 +132,12 @@ fn collect_pids(world: &World, directory: &Path, depth: usize, known: &mut HashS
     }
     for (name, is_link) in names {
         let path = directory.join(&name);
-        if !is_link && world.files.info(&path).is_ok_and(|info| info.kind == Kind::Directory) {
+        if !is_link
+            && world
+                .files
+                .info(&path)
+                .is_ok_and(|info| info.kind == FileKind::Directory)
+        {
             if depth > 0 {
                 collect_pids(world, &path, depth - 1, known);
             }

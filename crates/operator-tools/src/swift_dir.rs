@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use vocabulary::{Fault, PathHash, Policy, PolicyIndex};
 use world::World;
-use world::files::Kind;
+use world::files::FileKind;
 
 /// Where it is by default.
 pub(crate) const DEFAULT: &str = "/etc/swift";
@@ -67,7 +67,7 @@ impl SwiftDir {
         }
         match world.files.info(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Ok(info) if info.kind == Kind::Directory => Ok(None),
+            Ok(info) if info.kind == FileKind::Directory => Ok(None),
             _ => read_ring(world, &path).map(Some),
         }
     }

@@ -237,7 +237,8 @@ impl Body {
         poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// All bytes, if they are at most `limit` and come within `patience`: a sender that stalls or drips holds nothing up.
+    /// All bytes, if they are at most `limit` and come within `patience`: a sender that stalls or drips holds nothing
+    /// up.
     pub async fn collect_within(self, world: &World, limit: u64, patience: Duration) -> Chunk {
         let collected = world.timeout(patience, self.collect(limit)).await;
         collected.unwrap_or(Err(BodyError::TimedOut))

@@ -3,7 +3,8 @@
 //! A verb of our own: OpenStack's servers refuse it with 405, and a sender asks first with an empty list. It goes
 //! to `/device/0`: each request in it names its own partition. The body is a JSON list of
 //! `{"partition": 12, "path": "/account/container/object", "headers": {"x-timestamp": …}}`, all of the policy
-//! that the call's own headers name; the answer is 200 with the list of statuses that the requests would have got, in order.
+//! that the call's own headers name; the answer is 200 with the list of statuses that the requests would have got, in
+//! order.
 //! Always holds: any bytes are read or refused; no more than [`MOST_DELETES`] travel together.
 //! Deliberately absent: what a DELETE means and which headers it takes (the object server's).
 

@@ -3,7 +3,8 @@
 //! [`Heads`] watches the bytes that a connection delivers. It knows where heads end and how long bodies
 //! are, looks only at the former, and changes only bytes of header names
 //! ([`vocabulary::header_name`]) and bytes of a request's address that OpenStack takes raw and hyper does not
-//! ([`is_raw`]): they are escaped as clients should have done. Nearly every head needs no change: then nothing is copied.
+//! ([`is_raw`]): they are escaped as clients should have done. Nearly every head needs no change: then nothing is
+//! copied.
 //! Always holds: what comes out does not depend on how the bytes were cut into pieces; bytes of bodies
 //! and of values are never changed; a message whose length cannot be known (hyper refuses it) ends the
 //! changing for its connection.
@@ -64,8 +65,8 @@ pub(crate) struct Heads {
     body: Framing,
 }
 
-/// Whether OpenStack Swift takes this byte of an address as it is, and hyper refuses it, or, worse, cuts the address off
-/// there (`#`), so that the request would be for another object. A space ends an address in both.
+/// Whether OpenStack Swift takes this byte of an address as it is, and hyper refuses it, or, worse, cuts the address
+/// off there (`#`), so that the request would be for another object. A space ends an address in both.
 const fn is_raw(byte: u8) -> bool {
     matches!(byte, b'#' | b'<' | b'>' | b'`' | 0..=9 | 0x0b..=0x0c | 0x0e..=0x1f | 0x7f..)
 }
@@ -109,6 +110,51 @@ enum Coding {
     Other,
 }
 
+/// Bytes on their way through [`Heads`].
+struct Piece<'a> {
+    bytes: &'a [u8],
+    /// The next byte to be looked at.
+    at: usize,
+    /// Where the current line starts.
+    line: usize,
+    /// What to hand on instead of the bytes, once some of them have changed.
+    out: Option<Vec<u8>>,
+    /// Up to where the bytes are in `out`.
+    copied: usize,
+}
+
+impl<'a> Piece<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            line: 0,
+            out: None,
+            copied: 0,
+        }
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Hands on what `write` appends instead of the next `length` bytes.
+    fn replace(&mut self, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let room = self.bytes.len() + 64;
+        let out = self.out.get_or_insert_with(|| Vec::with_capacity(room));
+        out.extend(self.bytes.get(self.copied..self.at).unwrap_or_default());
+        write(out);
+        self.at += length;
+        self.copied = self.at;
+    }
+
+    fn finish(self) -> Option<Vec<u8>> {
+        let mut out = self.out?;
+        out.extend(self.bytes.get(self.copied..).unwrap_or_default());
+        Some(out)
+    }
+}
+
 impl Heads {
     pub(crate) fn new(side: Side) -> Self {
         let at = match side {
@@ -132,84 +178,26 @@ impl Heads {
 
     /// What to hand on instead of `bytes`; `None` when they may stay as they are.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let mut out: Option<Vec<u8>> = None;
-        // Where the current line starts, and up to where bytes are in `out` (when there is one).
-        let (mut line, mut copied, mut at) = (0, 0, 0);
-        while let Some(byte) = bytes.get(at).copied() {
-            let rest = bytes.get(at..).unwrap_or_default();
+        let mut piece = Piece::new(bytes);
+        while let Some(byte) = bytes.get(piece.at).copied() {
             match self.at {
                 At::Blind => break,
-                At::Start if matches!(byte, b'\r' | b'\n') => at += 1,
+                At::Start if matches!(byte, b'\r' | b'\n') => piece.at += 1,
                 At::Start => {
-                    line = at;
+                    piece.line = piece.at;
                     self.at = match self.side {
                         Side::Server => At::Request,
                         Side::Client => At::FirstLine,
                     };
                 }
-                At::Request => {
-                    let end = memchr(b'\n', rest);
-                    let target = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-                    if target.iter().any(|byte| RAW[usize::from(*byte)]) {
-                        let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len() + 64));
-                        out.extend(bytes.get(copied..at).unwrap_or_default());
-                        escape(target, out);
-                        copied = at + target.len();
-                    }
-                    at += target.len();
-                    if end.is_some() {
-                        self.at = At::FirstLine;
-                    }
-                }
-                At::FirstLine | At::Value => match memchr(b'\n', rest) {
-                    None => at = bytes.len(),
-                    Some(end) => {
-                        self.judge(bytes.get(line..at + end).unwrap_or_default());
-                        at += end + 1;
-                        line = at;
-                        self.at = At::LineStart;
-                    }
-                },
-                At::LineStart => match byte {
-                    b'\r' => {
-                        at += 1;
-                        self.at = At::LineStartCr;
-                    }
-                    b'\n' => {
-                        at += 1;
-                        self.at = self.after_head();
-                    }
-                    // A continued line, which hyper refuses.
-                    b' ' | b'\t' => self.at = At::Value,
-                    _ => self.at = At::Name,
-                },
-                At::LineStartCr => {
-                    if byte == b'\n' {
-                        at += 1;
-                        self.at = self.after_head();
-                    } else {
-                        self.at = At::Value;
-                    }
-                }
-                At::Name => {
-                    let plain = rest.iter().position(|b| *b == b':' || *b == b'\n' || is_encoded(*b));
-                    at += plain.unwrap_or(rest.len());
-                    match bytes.get(at) {
-                        None => {}
-                        Some(b':' | b'\n') => self.at = At::Value,
-                        Some(odd) => {
-                            let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len() + 64));
-                            out.extend(bytes.get(copied..at).unwrap_or_default());
-                            encode_byte(*odd, out);
-                            at += 1;
-                            copied = at;
-                        }
-                    }
-                }
+                At::Request => self.request(&mut piece),
+                At::FirstLine | At::Value => self.value(&mut piece),
+                At::LineStart | At::LineStartCr => self.line_start(&mut piece, byte),
+                At::Name => self.name(&mut piece),
                 At::Body(left) | At::Chunk(left) => {
-                    let passed = left.min(rest.len() as u64);
+                    let passed = left.min(piece.rest().len() as u64);
                     // At most what is left of `bytes`.
-                    at += passed as usize;
+                    piece.at += passed as usize;
                     self.at = match (self.at, left - passed) {
                         (At::Body(_), 0) => self.next_head(),
                         (At::Body(_), left) => At::Body(left),
@@ -218,7 +206,7 @@ impl Heads {
                     };
                 }
                 At::ChunkSize { .. } | At::ChunkEnd | At::Trailer { .. } => {
-                    at += 1;
+                    piece.at += 1;
                     self.at = self.chunking(byte);
                 }
             }
@@ -227,12 +215,66 @@ impl Heads {
             self.at,
             At::Request | At::FirstLine | At::LineStart | At::LineStartCr | At::Name | At::Value
         ) {
-            self.carry(bytes.get(line..).unwrap_or_default());
+            self.carry(bytes.get(piece.line..).unwrap_or_default());
         }
-        if let Some(out) = &mut out {
-            out.extend(bytes.get(copied..).unwrap_or_default());
+        piece.finish()
+    }
+
+    /// Takes the line of a request.
+    fn request(&mut self, piece: &mut Piece<'_>) {
+        let rest = piece.rest();
+        let end = memchr(b'\n', rest);
+        let target = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        match target.iter().any(|byte| RAW[usize::from(*byte)]) {
+            true => piece.replace(target.len(), |out| escape(target, out)),
+            false => piece.at += target.len(),
         }
-        out
+        if end.is_some() {
+            self.at = At::FirstLine;
+        }
+    }
+
+    /// Takes what is left of a line.
+    fn value(&mut self, piece: &mut Piece<'_>) {
+        let Some(end) = memchr(b'\n', piece.rest()) else {
+            piece.at = piece.bytes.len();
+            return;
+        };
+        let end = piece.at + end;
+        self.judge(piece.bytes.get(piece.line..end).unwrap_or_default());
+        piece.at = end + 1;
+        piece.line = piece.at;
+        self.at = At::LineStart;
+    }
+
+    /// Decides what a line is by its first bytes: the end of the head, a name, or more of the line before.
+    fn line_start(&mut self, piece: &mut Piece<'_>, byte: u8) {
+        self.at = match (self.at, byte) {
+            (_, b'\n') => {
+                piece.at += 1;
+                self.after_head()
+            }
+            (At::LineStart, b'\r') => {
+                piece.at += 1;
+                At::LineStartCr
+            }
+            // A continued line, which hyper refuses.
+            (At::LineStart, b' ' | b'\t') => At::Value,
+            (At::LineStart, _) => At::Name,
+            _ => At::Value,
+        };
+    }
+
+    /// Takes a name up to the first byte that must be encoded, and encodes that.
+    fn name(&mut self, piece: &mut Piece<'_>) {
+        let rest = piece.rest();
+        let plain = rest.iter().position(|b| *b == b':' || *b == b'\n' || is_encoded(*b));
+        piece.at += plain.unwrap_or(rest.len());
+        match piece.bytes.get(piece.at) {
+            None => {}
+            Some(b':' | b'\n') => self.at = At::Value,
+            Some(odd) => piece.replace(1, |out| encode_byte(*odd, out)),
+        }
     }
 
     fn carry(&mut self, part: &[u8]) {
@@ -434,13 +476,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_change_nothing(messages in prop::collection::vec(message(), 1..4), cuts in prop::collection::vec(0usize..20, 0..40)) {
+        fn cuts_change_nothing(
+            messages in prop::collection::vec(message(), 1..4), cuts in prop::collection::vec(0usize..20, 0..40)
+        ) {
             let bytes = messages.concat();
             prop_assert_eq!(passed(&bytes, &cuts), passed(&bytes, &[]));
         }
 
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), cuts in prop::collection::vec(0usize..9, 0..40)) {
+        fn any_bytes_are_survived(
+            bytes in prop::collection::vec(any::<u8>(), 0..200), cuts in prop::collection::vec(0usize..9, 0..40)
+        ) {
             let whole = passed(&bytes, &[]);
             prop_assert_eq!(&passed(&bytes, &cuts), &whole);
             prop_assert!(whole.len() >= bytes.len());

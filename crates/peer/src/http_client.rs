@@ -1,82 +1,146 @@
-//! Kept-alive HTTP connections to other nodes.
+//! Kept-alive HTTP connections to other nodes and to other people's servers (Keystone).
 //!
-//! A connection serves one request at a time and goes back to its node's pool once its answer has
+//! A connection serves one request at a time and goes back to its server's pool once its answer has
 //! been read to the end; one that broke is forgotten. A request that meets a connection which the
-//! other side closed in the meantime is sent again on a new one, but only when none of it has left.
+//! other side closed in the meantime is sent again on a new one: one to a node ([`HttpClient::send`]) only when
+//! none of it has left, one that is in memory ([`HttpClient::fetch`]) in any case.
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
-//! A body with a footer goes as MIME (`footer.rs`), and only to a node that says it understands it.
-//! Always holds: at most [`MAX_IDLE`] idle connections per node.
+//! A body with a footer goes as MIME (`footer_mime.rs`), and only to a node that says it understands it.
+//! Always holds: at most [`MAX_IDLE`] idle connections per server.
 
 use crate::body::{Body, BodyError};
-use crate::footer;
-use crate::interim::{Begin, InterimStream};
+use crate::connect::{Connector, HttpConnection, PeerError, Timeouts};
+use crate::footer_mime;
 use crate::message::Message;
 use crate::message::header_names::X_OBJ_METADATA_FOOTER;
-use crate::names::{Mark, Names};
-use crate::peers::{PeerError, Timeouts};
-use crate::{Call, RawCall, Response};
+use crate::{Call, RawCall, Response, Url};
+use bytes::Bytes;
 use futures_util::Stream;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
 use world::World;
 
-/// Idle connections kept per node.
+/// Idle connections kept per server.
 const MAX_IDLE: usize = 64;
 
-/// Headers of an answer. Metadata adds up: a container may carry far more than one request can set.
-const MAX_HEADERS: usize = 1024;
-
-type Pool = Arc<Mutex<HashMap<String, Vec<Sender>>>>;
-
-/// A connection that can take a request.
-struct Sender {
-    requests: SendRequest<Body>,
-    begins: Begin,
-    names: Names,
+/// A server of the pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Server {
+    /// `host:port`.
+    authority: String,
+    over_tls: bool,
 }
 
-/// Connections to all nodes.
+type Pool = Arc<Mutex<HashMap<Server, Vec<HttpConnection>>>>;
+
+/// A response and the connection that its body still comes over.
+type Exchanged = (http::Response<Incoming>, HttpConnection);
+
+/// Connections to all servers.
 pub struct HttpClient {
     world: World,
+    connector: Connector,
     idle: Pool,
-    mark: Mark,
 }
 
 impl HttpClient {
-    /// No connections yet.
+    /// No connections yet; only servers that are asked in the clear are reached.
     pub fn new(world: World) -> Self {
+        Self::connecting(world, None)
+    }
+
+    /// No connections yet; `tls` is for servers whose address begins with `https`.
+    pub fn with_tls(world: World, tls: TlsConnector) -> Self {
+        Self::connecting(world, Some(tls))
+    }
+
+    fn connecting(world: World, tls: Option<TlsConnector>) -> Self {
         Self {
-            mark: Mark::new(&*world.random),
+            connector: Connector::new(world.clone(), tls),
             world,
             idle: Pool::default(),
         }
     }
 
-    /// Sends `call` to `host:port`; answers with the response's head while its body streams.
+    /// Sends `call` to the storage node at `host:port`; answers with the response's head while its body streams.
     pub async fn send(&self, host: &str, port: u16, call: Call, timeouts: Timeouts) -> Result<Response, PeerError> {
-        let node = format!("{host}:{port}");
-        let mut request = into_request(&node, call, || self.boundary())?;
+        let node = Server {
+            authority: format!("{host}:{port}"),
+            over_tls: false,
+        };
+        let mut request = into_request(&node.authority, call, || self.boundary())?;
         for _ in 0..=MAX_IDLE {
-            let Some(sender) = self.take_idle(&node) else { break };
-            match self.exchange(&node, sender, request, timeouts).await {
-                Ok(response) => return Ok(response),
+            let Some(connection) = self.take_idle(&node) else { break };
+            match self.exchange(connection, request, timeouts.response).await {
+                Ok(exchanged) => return Ok(self.streaming(node, exchanged)),
                 Err((_, Some(unsent))) => request = *unsent,
                 Err((error, None)) => return Err(error),
             }
         }
-        let sender = self.connect(host, port, timeouts).await?;
-        self.exchange(&node, sender, request, timeouts)
-            .await
-            .map_err(|(error, _)| error)
+        let opening = self.connector.open(host, port, node.over_tls, timeouts.connect);
+        let exchanged = self.exchange(opening.await?, request, timeouts.response).await;
+        Ok(self.streaming(node, exchanged.map_err(|(error, _)| error)?))
+    }
+
+    /// Sends a request that may arrive twice to the server of `url` and collects the answer: at most `most` bytes, all
+    /// of it within `patience`. `request` has no address and no `Host`.
+    pub async fn fetch(
+        &self,
+        url: &Url,
+        mut request: http::Request<Bytes>,
+        most: u64,
+        patience: Duration,
+    ) -> Result<http::Response<Bytes>, PeerError> {
+        let server = Server {
+            authority: url.authority(),
+            over_tls: url.over_tls,
+        };
+        address(&mut request, &server.authority, url.path().to_owned())?;
+        let work = async {
+            while let Some(connection) = self.take_idle(&server) {
+                // An idle connection may have been closed meanwhile: then the next, or a new one.
+                let fetched = self.fetch_on(&server, connection, request.clone(), most, patience);
+                if let Ok(response) = fetched.await {
+                    return Ok(response);
+                }
+            }
+            let opening = self.connector.open(&url.host, url.port, url.over_tls, patience);
+            let connection = opening.await.map_err(|error| match error {
+                PeerError::Connect(why) => PeerError::Connect(format!("{}: {why}", server.authority)),
+                error => error,
+            })?;
+            self.fetch_on(&server, connection, request.clone(), most, patience)
+                .await
+        };
+        let fetched = self.world.timeout(patience, work).await;
+        fetched.map_err(|_| PeerError::ResponseTimeout)?
+    }
+
+    async fn fetch_on(
+        &self,
+        server: &Server,
+        connection: HttpConnection,
+        request: http::Request<Bytes>,
+        most: u64,
+        patience: Duration,
+    ) -> Result<http::Response<Bytes>, PeerError> {
+        let exchanged = self.exchange(connection, request.map(Body::whole), patience).await;
+        let (response, connection) = exchanged.map_err(|(error, _)| error)?;
+        let (head, body) = response.into_parts();
+        let body = Body::wire(body).collect(most).await;
+        let body = body.map_err(|error| PeerError::Broken(error.to_string()))?;
+        give_back(&self.idle, server.clone(), connection).await;
+        Ok(http::Response::from_parts(head, body))
     }
 
     /// A MIME boundary that no body has in it.
@@ -85,51 +149,27 @@ impl HttpClient {
         format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
     }
 
-    fn take_idle(&self, node: &str) -> Option<Sender> {
+    fn take_idle(&self, server: &Server) -> Option<HttpConnection> {
         let mut idle = self.idle.lock();
-        let senders = idle.get_mut(node)?;
-        std::iter::from_fn(|| senders.pop()).find(|sender| sender.requests.is_ready())
-    }
-
-    async fn connect(&self, host: &str, port: u16, timeouts: Timeouts) -> Result<Sender, PeerError> {
-        let connecting = self.world.network.connect(host.to_owned(), port);
-        let stream = self
-            .world
-            .timeout(timeouts.connect, connecting)
-            .await
-            .map_err(|_| PeerError::ConnectTimeout)?
-            .map_err(|error| PeerError::Connect(error.to_string()))?;
-        let (stream, begins, names) = InterimStream::of_client(stream, self.mark.clone());
-        let (requests, connection) = http1::Builder::new()
-            .max_headers(MAX_HEADERS)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| PeerError::Connect(error.to_string()))?;
-        // Errors of the connection reach us through the request that is on it.
-        self.world.spawn_unrelated(async move { drop(connection.await) });
-        Ok(Sender {
-            requests,
-            begins,
-            names,
-        })
+        let connections = idle.get_mut(server)?;
+        std::iter::from_fn(|| connections.pop()).find(|connection| connection.requests.is_ready())
     }
 
     /// On failure hands the request back if none of it has left.
     async fn exchange(
         &self,
-        node: &str,
-        mut sender: Sender,
+        mut connection: HttpConnection,
         mut request: http::Request<Body>,
-        timeouts: Timeouts,
-    ) -> Result<Response, (PeerError, Option<Box<http::Request<Body>>>)> {
-        sender.begins.announce();
-        sender.names.announce(request.headers_mut());
-        let sending = sender.requests.try_send_request(request);
-        let response = match self.world.timeout(timeouts.response, sending).await {
-            Err(_) => return Err((PeerError::ResponseTimeout, None)),
+        patience: Duration,
+    ) -> Result<Exchanged, (PeerError, Option<Box<http::Request<Body>>>)> {
+        connection.begins.announce();
+        connection.names.announce(request.headers_mut());
+        let sending = connection.requests.try_send_request(request);
+        match self.world.timeout(patience, sending).await {
+            Err(_) => Err((PeerError::ResponseTimeout, None)),
             Ok(Err(mut failed)) => {
                 let unsent = failed.take_message().map(|mut unsent| {
-                    sender.names.take_back(unsent.headers_mut());
+                    connection.names.take_back(unsent.headers_mut());
                     Box::new(unsent)
                 });
                 let error = failed.into_error();
@@ -137,26 +177,40 @@ impl HttpClient {
                     true => PeerError::Abandoned,
                     false => PeerError::Broken(error.to_string()),
                 };
-                return Err((why, unsent));
+                Err((why, unsent))
             }
-            Ok(Ok(response)) => response,
-        };
-        self.give_back_when_ready(node.to_owned(), sender);
-        Ok(response.map(Body::wire))
+            Ok(Ok(response)) => Ok((response, connection)),
+        }
     }
 
-    fn give_back_when_ready(&self, node: String, mut sender: Sender) {
+    /// The response; the connection goes back to the pool once the body has been read.
+    fn streaming(&self, node: Server, (response, connection): Exchanged) -> Response {
         let idle = self.idle.clone();
-        self.world.spawn(async move {
-            if sender.requests.ready().await.is_ok() {
-                let mut idle = idle.lock();
-                let senders = idle.entry(node).or_default();
-                if senders.len() < MAX_IDLE {
-                    senders.push(sender);
-                }
-            }
-        });
+        self.world
+            .spawn(async move { give_back(&idle, node, connection).await });
+        response.map(Body::wire)
     }
+}
+
+/// Puts a connection into the pool once its answer has been read, unless it broke.
+async fn give_back(idle: &Pool, server: Server, mut connection: HttpConnection) {
+    if connection.requests.ready().await.is_ok() {
+        let mut idle = idle.lock();
+        let connections = idle.entry(server).or_default();
+        if connections.len() < MAX_IDLE {
+            connections.push(connection);
+        }
+    }
+}
+
+/// Says in `request` to whom it goes and what it asks there.
+fn address<B>(request: &mut http::Request<B>, server: &str, uri: String) -> Result<(), PeerError> {
+    *request.uri_mut() = uri.parse().map_err(|_| PeerError::Unspeakable(uri))?;
+    // A whole address is for a proxy on the way: the host is the one behind it.
+    let host = request.uri().authority().map_or(server, |authority| authority.as_str());
+    let host = http::HeaderValue::from_str(host).map_err(|_| PeerError::Unspeakable(server.to_owned()))?;
+    request.headers_mut().insert(HOST, host);
+    Ok(())
 }
 
 /// The HTTP request for `call`; `boundary` is for a body that must be wrapped.
@@ -168,15 +222,11 @@ fn into_request(node: &str, call: Call, boundary: impl FnOnce() -> String) -> Re
         uri.push_str(&call.query);
     }
     let has_footer = call.body.footer().is_some();
-    let body = footer::wrap(&mut call.headers, call.body, boundary);
+    let body = footer_mime::wrap(&mut call.headers, call.body, boundary);
     let mut request = http::Request::new(body);
     *request.method_mut() = call.method;
-    *request.uri_mut() = uri.parse().map_err(|_| PeerError::Unspeakable(uri))?;
     *request.headers_mut() = call.headers;
-    // A whole address is for a proxy on the way: the host is the one behind it.
-    let host = request.uri().authority().map_or(node, |authority| authority.as_str());
-    let host = http::HeaderValue::from_str(host).map_err(|_| PeerError::Unspeakable(node.to_owned()))?;
-    request.headers_mut().insert(http::header::HOST, host);
+    address(&mut request, node, uri)?;
     let expects = request
         .headers()
         .get(http::header::EXPECT)
@@ -238,7 +288,7 @@ struct Held {
 }
 
 impl Stream for Held {
-    type Item = Result<bytes::Bytes, BodyError>;
+    type Item = Result<Bytes, BodyError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Some(gate) = &mut self.gate {

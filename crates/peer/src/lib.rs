@@ -12,10 +12,10 @@
 //! | question | file |
 //! |---|---|
 //! | what is a body and how is it fed | `body.rs` |
-//! | headers that are known only at a body's end | `footer.rs` |
+//! | headers that are known only at a body's end | `footer.rs`, `footer_mime.rs` |
 //! | what is asked of whom | `call.rs`, `address.rs`; in which words: `message/` |
 //! | local or remote | `peers.rs` |
-//! | connections that are kept | `http_client.rs` |
+//! | connections that are made and kept | `connect.rs`, `http_client.rs`, `url.rs` |
 //! | accepting connections | `http_server.rs` |
 //! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
 //! | how many requests an account may have | `shares.rs` |
@@ -33,12 +33,14 @@ pub mod arrival;
 pub mod body;
 mod busy;
 pub mod call;
+mod connect;
 mod connections;
 pub mod deletes;
 mod digest;
-pub mod footer;
+mod footer;
+mod footer_mime;
 mod heads;
-pub mod http_client;
+mod http_client;
 pub mod http_server;
 mod http_service;
 pub mod interim;
@@ -51,16 +53,20 @@ mod requests;
 mod shares;
 pub mod ssync;
 pub mod tls;
+mod url;
 mod watch;
 
 pub use address::{Address, PartitionTarget, Target};
 pub use arrival::{Arrival, Https};
 pub use body::{Body, BodyError, Feed, Meter};
 pub use call::{Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, RawCall, Response, Service};
+pub use connect::{PeerError, Timeouts};
 pub use digest::Digest;
 pub use footer::Footer;
+pub use http_client::HttpClient;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;
-pub use peers::{PeerError, Peers, Timeouts};
+pub use peers::Peers;
 pub use refusals::{ServerRefusal, ServerRefusals};
 pub use tls::{Tls, TlsError};
+pub use url::Url;

@@ -4,44 +4,12 @@
 //! such an address is a function call. Everything else goes over HTTP.
 //! Always holds: the caller cannot tell the two apart but by speed.
 
+use crate::connect::{PeerError, Timeouts};
 use crate::http_client::HttpClient;
 use crate::{Call, Response, Service};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use world::World;
-
-/// How long to wait for a node.
-#[derive(Debug, Clone, Copy)]
-pub struct Timeouts {
-    /// For a connection (`conn_timeout`).
-    pub connect: Duration,
-    /// For the head of the response once the request is out (`node_timeout`).
-    pub response: Duration,
-}
-
-/// Why a node gave no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PeerError {
-    /// Nothing listens there, or the network says no.
-    #[error("cannot connect: {0}")]
-    Connect(String),
-    /// No connection in time.
-    #[error("no connection in time")]
-    ConnectTimeout,
-    /// No response in time.
-    #[error("no response in time")]
-    ResponseTimeout,
-    /// The connection broke, or what came over it was not HTTP.
-    #[error("the connection broke: {0}")]
-    Broken(String),
-    /// The body to be sent broke off where it comes from; not the node's fault.
-    #[error("the body to send broke off")]
-    Abandoned,
-    /// The request cannot be put into HTTP; the caller's fault, not the node's.
-    #[error("cannot be written as a request: {0:?}")]
-    Unspeakable(String),
-}
 
 /// All storage services, near and far.
 pub struct Peers {

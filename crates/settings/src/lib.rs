@@ -25,6 +25,7 @@
 //!
 //! Tests: beside the code, and `tests/` for OpenStack's own sample files.
 
+pub mod affinity;
 pub mod auditors;
 pub mod check;
 pub mod database_replicators;

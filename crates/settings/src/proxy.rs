@@ -1,9 +1,8 @@
 //! The options of the proxy, `[app:proxy-server]`, with overrides per storage policy.
 
+use crate::affinity::{ReadAffinity, WriteAffinity};
 use crate::declare::options;
-use crate::kinds::{
-    AtLeastOne, HandoffDeleteCount, HeaderNames, NodeCount, ReadAffinity, SortingMethod, WriteAffinity,
-};
+use crate::kinds::{AtLeastOne, HandoffDeleteCount, HeaderNames, NodeCount, SortingMethod};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use vocabulary::PolicyIndex;

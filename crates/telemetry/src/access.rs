@@ -1,18 +1,10 @@
-//! The proxy's line about a request, in OpenStack's default format.
+//! What is known of a request that is over, for the proxy's line about it; `access_format.rs` writes that line.
 //!
-//! ```text
-//! client_ip remote_addr end_time.datetime method path protocol status_int referer user_agent
-//! auth_token bytes_recvd bytes_sent client_etag transaction_id headers request_time source log_info
-//! start_time end_time policy_index access_user_id
-//! ```
-//!
-//! Always holds: one line, twenty-two fields, no spaces within one.
-//! One difference from OpenStack, on purpose: it encodes the bytes of headers beyond ASCII twice over
-//! (`ü` becomes `%C3%83%C2%BC`); here they are encoded once (`%C3%BC`).
+//! Always holds: secrets are cut short.
 
-use crate::fields::{Count, LogMoment, Nanoseconds, Obscured, PolicyField, QuotedField, TwiceQuoted};
-use crate::template::{Anonymizer, Template, Templated};
-use http::header::{AUTHORIZATION, ETAG, REFERER, USER_AGENT};
+use crate::fields::{Obscured, QuotedField, TwiceQuoted};
+use crate::template::{Anonymizer, Template};
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use settings::ProxyLoggingSettings;
 use std::fmt::{self, Display, Formatter};
@@ -34,7 +26,7 @@ const SECRET_HEADERS: &[&str] = &[
     "x-container-meta-temp-url-key-2",
 ];
 
-/// A request that is over. [`Display`] is its line.
+/// A request that is over. [`std::fmt::Display`] is its line.
 #[derive(Clone, Copy)]
 pub struct AccessLine<'a> {
     /// Address of the other end of the connection, without port; empty when unknown.
@@ -140,56 +132,6 @@ pub(crate) struct EntityNames<'a> {
     pub(crate) object: &'a str,
 }
 
-impl Display for AccessLine<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if let Some(template) = &self.style.template {
-            return Display::fmt(&Templated(self, template), f);
-        }
-        let ended = LogMoment {
-            seconds: self.end.as_secs(),
-            separators: ('/', '/'),
-        };
-        write!(
-            f,
-            "{} {} {ended} {} ",
-            QuotedField(self.client()),
-            QuotedField(self.remote.as_bytes()),
-            QuotedField(self.method.as_bytes()),
-        )?;
-        self.write_path(f)?;
-        let header = |name: &HeaderName| QuotedField(self.headers.get(name).map_or(b"", |v| v.as_bytes()));
-        write!(
-            f,
-            " {} {} {} {} ",
-            self.protocol,
-            self.status,
-            header(&REFERER),
-            header(&USER_AGENT)
-        )?;
-        self.write_token(f)?;
-        write!(
-            f,
-            " {} {} {} {} ",
-            Count(self.received),
-            Count(self.sent),
-            header(&ETAG),
-            QuotedField(self.transaction_id.as_bytes())
-        )?;
-        self.write_headers(f)?;
-        write!(
-            f,
-            " {:.4} {} {} {} {} {} {}",
-            self.end.saturating_sub(self.start).as_secs_f64(),
-            QuotedField(self.source.as_bytes()),
-            QuotedField(self.info.as_bytes()),
-            Nanoseconds(self.start),
-            Nanoseconds(self.end),
-            PolicyField(self.policy),
-            QuotedField(self.user.as_bytes()),
-        )
-    }
-}
-
 impl AccessLine<'_> {
     /// Whom the proxies in front name, or who the connection is from.
     pub(crate) fn client(&self) -> &[u8] {
@@ -261,7 +203,7 @@ impl AccessLine<'_> {
         }
     }
 
-    fn write_headers(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    pub(crate) fn write_headers(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.style.headers {
             true => Display::fmt(&QuotedField(&self.header_lines()), f),
             false => f.write_str("-"),

@@ -1,18 +1,13 @@
 //! Fields of log lines: quoted, cut short, or `-`.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, percent_encode};
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 use vocabulary::calendar;
+use vocabulary::names::QUOTED;
 
 /// What stays as it is in the proxy's line: letters, digits, `_.-~`, `/` and `:`.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'-')
-    .remove(b'~')
-    .remove(b'/')
-    .remove(b':');
+const PLAIN: &AsciiSet = &QUOTED.remove(b':');
 
 /// Percent-encoded bytes, `-` for none.
 pub(crate) struct QuotedField<'a>(pub(crate) &'a [u8]);

@@ -1,4 +1,4 @@
-//! What Martlet tells its operators: logs, transaction ids, the line about each request.
+//! What Martlet reports to its operators: logs, transaction ids, the line about each request.
 //!
 //! Comes in: facts about a request that is over; events. Goes out: lines on standard error, and the
 //! ids that tie the lines of one request together across servers.
@@ -9,7 +9,7 @@
 //! | question | file |
 //! |---|---|
 //! | where do events go | `log.rs` |
-//! | the proxy's line per request | `access.rs`, `template.rs` |
+//! | the proxy's line per request | `access.rs`, `access_format.rs`, `template.rs` |
 //! | metrics for StatsD | `statsd.rs` |
 //! | a storage server's line per request | `storage.rs` |
 //! | ids of requests | `transaction.rs` |
@@ -18,6 +18,7 @@
 //! Tests: beside the code, and `tests/` against OpenStack's own lines.
 
 pub mod access;
+mod access_format;
 mod fields;
 pub mod log;
 pub mod metrics;

@@ -5,8 +5,7 @@
 //! Always holds: a template that exists names only fields and transformers that there are; what is
 //! anonymized shows nothing of itself but a hash.
 
-use crate::access::AccessLine;
-use crate::fields::{Count, LogMoment, Nanoseconds, PolicyField, QuotedField};
+use crate::fields::LogMoment;
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
@@ -17,10 +16,10 @@ use vocabulary::calendar::{self, short};
 
 /// A template that has been understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(pub(crate) Vec<TemplatePart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+pub(crate) enum TemplatePart {
     Text(String),
     /// A field that has no other forms.
     Plain(Plain),
@@ -99,25 +98,25 @@ impl Template {
                 ));
             };
             if !plain.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut plain)));
+                parts.push(TemplatePart::Text(std::mem::take(&mut plain)));
             }
             parts.push(field(name)?);
             rest = tail;
         }
         plain.push_str(rest);
         if !plain.is_empty() {
-            parts.push(Part::Text(plain));
+            parts.push(TemplatePart::Text(plain));
         }
         Ok(Self(parts))
     }
 
     /// Whether the transaction's id is on the line.
     pub fn names_transaction(&self) -> bool {
-        self.0.contains(&Part::Plain(Plain::Transaction))
+        self.0.contains(&TemplatePart::Plain(Plain::Transaction))
     }
 }
 
-fn field(text: &str) -> Result<Part, Fault> {
+fn field(text: &str) -> Result<TemplatePart, Fault> {
     let (name, form) = text
         .split_once('.')
         .map_or((text, None), |(name, form)| (name, Some(form)));
@@ -131,21 +130,21 @@ fn field(text: &str) -> Result<Part, Fault> {
     };
     if let Some(plain) = Plain::of(name) {
         return if form.is_none() {
-            Ok(Part::Plain(plain))
+            Ok(TemplatePart::Plain(plain))
         } else {
             wrong()
         };
     }
     if let Some(telling) = Telling::of(name) {
         return match form {
-            None => Ok(Part::Telling(telling, false)),
-            Some("anonymized") => Ok(Part::Telling(telling, true)),
+            None => Ok(TemplatePart::Telling(telling, false)),
+            Some("anonymized") => Ok(TemplatePart::Telling(telling, true)),
             Some(_) => wrong(),
         };
     }
     match (Time::of(name), form.map(TimeForm::of)) {
-        (Some(time), None) => Ok(Part::Time(time, None)),
-        (Some(time), Some(Some(form))) => Ok(Part::Time(time, Some(form))),
+        (Some(time), None) => Ok(TemplatePart::Time(time, None)),
+        (Some(time), Some(Some(form))) => Ok(TemplatePart::Time(time, Some(form))),
         _ => wrong(),
     }
 }
@@ -180,7 +179,7 @@ impl Anonymizer {
         })
     }
 
-    fn write(&self, value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
+    pub(crate) fn write(&self, value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
         fn hashed<D: Digest>(salt: &str, value: &[u8]) -> Vec<u8> {
             D::new().chain_update(salt).chain_update(value).finalize().to_vec()
         }
@@ -201,89 +200,7 @@ impl Anonymizer {
     }
 }
 
-/// A line in a template's format.
-pub(crate) struct Templated<'a>(pub(crate) &'a AccessLine<'a>, pub(crate) &'a Template);
-
-impl Display for Templated<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self(line, Template(parts)) = self;
-        for part in parts {
-            match part {
-                Part::Text(text) => f.write_str(text)?,
-                Part::Plain(field) => plain(*field, line, f)?,
-                Part::Telling(field, true) => line.style.anonymizer.write(&telling(*field, line), f)?,
-                Part::Telling(Telling::Path, false) => line.write_path(f)?,
-                Part::Telling(field, false) => Display::fmt(&QuotedField(&telling(*field, line)), f)?,
-                Part::Time(time, form) => {
-                    let moment = match time {
-                        Time::Start => line.start,
-                        Time::End => line.end,
-                    };
-                    match form {
-                        None => Display::fmt(&Nanoseconds(moment), f)?,
-                        Some(form) => write_moment(*form, moment, f)?,
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn plain(field: Plain, line: &AccessLine<'_>, f: &mut Formatter<'_>) -> fmt::Result {
-    match field {
-        Plain::Method => Display::fmt(&QuotedField(line.method.as_bytes()), f),
-        Plain::Protocol => f.write_str(line.protocol),
-        Plain::Status => Display::fmt(&line.status, f),
-        Plain::Token => line.write_token(f),
-        Plain::Received => Display::fmt(&Count(line.received), f),
-        Plain::Sent => Display::fmt(&Count(line.sent), f),
-        Plain::Transaction => Display::fmt(&QuotedField(line.transaction_id.as_bytes()), f),
-        Plain::Took => write!(f, "{:.4}", line.end.saturating_sub(line.start).as_secs_f64()),
-        Plain::Source => Display::fmt(&QuotedField(line.source.as_bytes()), f),
-        Plain::Info => Display::fmt(&QuotedField(line.info.as_bytes()), f),
-        Plain::FirstByte => match line.first_byte {
-            Some(after) => Display::fmt(&after.as_secs_f64(), f),
-            None => f.write_char('-'),
-        },
-        Plain::Policy => Display::fmt(&PolicyField(line.policy), f),
-        Plain::Pid => Display::fmt(&std::process::id(), f),
-        Plain::WireStatus => Display::fmt(&line.wire_status, f),
-        Plain::User => Display::fmt(&QuotedField(line.user.as_bytes()), f),
-    }
-}
-
-/// A field's own bytes; none when it has no value.
-fn telling(field: Telling, line: &AccessLine<'_>) -> Vec<u8> {
-    let header = |name: &str| {
-        line.headers
-            .get(name)
-            .map_or(Vec::new(), |value| value.as_bytes().to_vec())
-    };
-    match field {
-        Telling::Client => line.client().to_vec(),
-        Telling::Remote => line.remote.as_bytes().to_vec(),
-        Telling::Domain => domain(&header("host")).to_vec(),
-        Telling::Path => line.path_and_query().into_bytes(),
-        Telling::Referer => header("referer"),
-        Telling::Agent => header("user-agent"),
-        Telling::Etag => header("etag"),
-        Telling::Headers => line.header_lines(),
-        Telling::Account => vocabulary::names::quote(line.entity().account).into_bytes(),
-        Telling::Container => vocabulary::names::quote(line.entity().container).into_bytes(),
-        Telling::Object => vocabulary::names::quote(line.entity().object).into_bytes(),
-    }
-}
-
-/// Without the port.
-fn domain(host: &[u8]) -> &[u8] {
-    match host.iter().rposition(|byte| *byte == b':') {
-        Some(colon) if !host.ends_with(b"]") => host.get(..colon).unwrap_or_default(),
-        _ => host,
-    }
-}
-
-fn write_moment(form: TimeForm, moment: Duration, f: &mut Formatter<'_>) -> fmt::Result {
+pub(crate) fn write_moment(form: TimeForm, moment: Duration, f: &mut Formatter<'_>) -> fmt::Result {
     let seconds = moment.as_secs();
     let time = calendar::utc(seconds);
     let (year, month, day) = (time.year(), time.month(), time.day());
@@ -388,7 +305,10 @@ mod tests {
             let message = Template::parse(text).unwrap_err().what;
             assert!(message.contains(expected), "{message}");
         }
-        assert_eq!(Template::parse("{{x}}"), Ok(Template(vec![Part::Text("{x}".into())])));
+        assert_eq!(
+            Template::parse("{{x}}"),
+            Ok(Template(vec![TemplatePart::Text("{x}".into())]))
+        );
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vocabulary::Fault;
-use world::files::Kind;
+use world::files::FileKind;
 use world::{Workers, World};
 
 /// Jobs that may wait for a device's thread.
@@ -164,7 +164,7 @@ fn look(world: &World, root: &Path, must_be_mounted: bool) -> io::Result<Vec<(St
     directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)))?;
     let is_directory = |name: &String| {
         let info = world.files.info(&root.join(name));
-        info.is_ok_and(|info| info.kind == Kind::Directory)
+        info.is_ok_and(|info| info.kind == FileKind::Directory)
     };
     names.retain(is_directory);
     let judged = names.into_iter().map(|name| {

@@ -75,16 +75,6 @@ pub fn is_transient_system_meta(name: &str) -> bool {
     has_tail(name, TRANSIENT_SYSTEM_PREFIX)
 }
 
-/// Headers that no client may send or see: sysmeta of every kind and everything for back ends.
-pub fn is_internal(name: &str) -> bool {
-    name.starts_with("x-backend-")
-        || name.starts_with(TRANSIENT_SYSTEM_PREFIX)
-        || name.starts_with("x-object-transient-sysmeta")
-        || [Entity::Account, Entity::Container, Entity::Object]
-            .iter()
-            .any(|e| name.starts_with(e.system_prefix()))
-}
-
 fn has_tail(name: &str, prefix: &str) -> bool {
     name.len() > prefix.len() && name.starts_with(prefix)
 }
@@ -100,14 +90,5 @@ mod tests {
         assert!(!Entity::Object.is_user_meta("x-container-meta-a"));
         assert!(Entity::Container.is_user_or_system_meta("x-container-sysmeta-acl"));
         assert!(is_transient_system_meta("x-object-transient-sysmeta-crypto"));
-        for name in [
-            "x-backend-timestamp",
-            "x-account-sysmeta-x",
-            "x-object-transient-sysmeta-y",
-            "x-object-sysmeta-",
-        ] {
-            assert!(is_internal(name), "{name}");
-        }
-        assert!(!is_internal("x-object-meta-x-backend-y"));
     }
 }

@@ -11,7 +11,7 @@ use std::iter;
 pub const RESERVED: char = '\0';
 
 /// What Python's `urllib.parse.quote` leaves as it is: letters, digits and `_.-~/`.
-const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
+pub const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'.')
     .remove(b'-')

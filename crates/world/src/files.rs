@@ -2,7 +2,8 @@
 //!
 //! [`FileSystem`] works on absolute paths; [`File`] and [`Directory`] are what it opens. Handles are
 //! short-lived, so that a device can be unmounted at any time. All calls block and belong on a
-//! device's I/O workers, but for [`FileSystem::glance`], which answers from memory or not at all. Errors are the system's own (`raw_os_error` is kept).
+//! device's I/O workers, but for [`FileSystem::glance`], which answers from memory or not at all. Errors are the
+//! system's own (`raw_os_error` is kept).
 //! Always holds: nothing here makes anything durable by itself except `sync`; no path is followed
 //! out of the directory it names by `..` that the caller did not write.
 //! Deliberately absent: the order of steps that makes a change durable; that is `durable-fs`.
@@ -31,7 +32,7 @@ pub enum Purpose {
 
 /// What kind of thing a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -44,7 +45,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileInfo {
     /// Regular file, directory or other.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Length in bytes.
     pub size: u64,
     /// The file system it is on.
@@ -120,8 +121,8 @@ pub trait File: Send + Sync {
     fn attribute_length(&self, name: &str) -> io::Result<usize>;
     /// Sets an extended attribute.
     fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()>;
-    /// Gives it the permissions of the file at `path`, and its owner as far as that is allowed; where there is none those of any plain
-    /// file (0644). Nothing where files have no permissions.
+    /// Gives it the permissions of the file at `path`, and its owner as far as that is allowed; where there is none
+    /// those of any plain file (0644). Nothing where files have no permissions.
     fn take_permissions_of(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -184,8 +185,8 @@ pub fn own_names(directory: &dyn Directory, path: &Path) -> io::Result<Vec<OsStr
 pub trait Databases: Send + Sync {
     /// The whole file.
     fn load(&self, path: &Path) -> io::Result<Vec<u8>>;
-    /// What a commit does: the file's content is `content` from now on, wholly or not at all, and on stable storage when
-    /// it is `synced`.
+    /// What a commit does: the file's content is `content` from now on, wholly or not at all, and on stable storage
+    /// when it is `synced`.
     fn commit(&self, path: &Path, content: &[u8], synced: bool) -> io::Result<()>;
 }
 
@@ -193,8 +194,8 @@ pub trait Databases: Send + Sync {
 pub trait FileSystem: Send + Sync {
     /// Opens a file.
     fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>>;
-    /// Opens a new file without a name, for writing and reading, on the file system of `directory`; it vanishes when closed
-    /// unless it is given a name. `EOPNOTSUPP` where file systems cannot do that.
+    /// Opens a new file without a name, for writing and reading, on the file system of `directory`; it vanishes when
+    /// closed unless it is given a name. `EOPNOTSUPP` where file systems cannot do that.
     fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>>;
     /// Opens a directory.
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>>;

@@ -31,9 +31,9 @@ pub trait Listener: Send + Sync {
 pub trait Network: Send + Sync {
     /// Listens on `host:port` with room for `backlog` connections not yet accepted.
     fn listen(&self, host: &str, port: u16, backlog: u32) -> io::Result<Box<dyn Listener>>;
-    /// Sends single messages to `host:port`, whoever listens there.
+    /// Sends single messages to `host:port`, whether anything listens there or not.
     fn datagrams(&self, host: &str, port: u16) -> io::Result<Box<dyn Datagrams>>;
-    /// Sends single messages to the socket at `path`, which somebody on this machine has made.
+    /// Sends single messages to the socket at `path`, which another process has made.
     fn local_datagrams(&self, path: &Path) -> io::Result<Box<dyn Datagrams>>;
     /// Connects to `host:port`. Give it a deadline.
     fn connect(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
@@ -116,7 +116,7 @@ struct Udp(std::net::UdpSocket);
 
 impl Datagrams for Udp {
     fn send(&self, message: &[u8]) {
-        // Nobody there, or no room: messages may get lost.
+        // No listener, or no room: messages may get lost.
         let _ = self.0.send(message);
     }
 }

@@ -43,7 +43,7 @@ thread_local! {
     static STORE: RefCell<Store> = const { RefCell::new(Store { bytes: [0; AHEAD], left: 0 }) };
 }
 
-/// Random bytes of a thread that nobody has yet: the first `left` of them.
+/// Random bytes of a thread that have not been given out yet: the first `left` of them.
 struct Store {
     bytes: [u8; AHEAD],
     left: usize,

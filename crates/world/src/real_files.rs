@@ -7,7 +7,7 @@
 //! (`RESOLVE_CACHED`), what is found is opened without asking the file system (`O_PATH`, which reads
 //! nothing and leaves the access time alone), and `fstat` copies what is in memory.
 
-use crate::files::{Directory, File, FileInfo, FileSystem, Glance, Kind, Purpose, Space};
+use crate::files::{Directory, File, FileInfo, FileKind, FileSystem, Glance, Purpose, Space};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{
     self, Advice, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Gid, Mode, OFlags, ResolveFlags, Uid,
@@ -48,7 +48,7 @@ struct RealFile {
     appends: bool,
 }
 
-/// In place of a file may be a pipe that nobody writes to: opening it is not to wait. Means nothing for files.
+/// In place of a file may be a pipe without a writer: opening it is not to wait. Means nothing for files.
 const PATIENT: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK);
 
 struct RealDirectory {
@@ -233,7 +233,7 @@ impl File for RealFile {
         let mode = match fs::stat(path) {
             Ok(stat) => {
                 let (user, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
-                // Only root may give a file away: of any other whoever writes it is the owner, as of a file that is new.
+                // Only root may give a file away: for any other user the writer is the owner, as of a new file.
                 let _ = fs::fchown(&self.fd, Some(user), Some(group));
                 Mode::from_raw_mode(stat.st_mode)
             }
@@ -364,8 +364,9 @@ static SYNCFS_TELLS: LazyLock<bool> = LazyLock::new(|| {
     (number(), number()) >= (5, 8)
 });
 
-/// Leaves the access time alone: on a file system that is not mounted with `noatime` the first read of every file would be a
-/// write, which waits when the file system's log is being written. Only an owner may (open(2)); others read as anyone does.
+/// Leaves the access time alone: on a file system that is not mounted with `noatime` the first read of every file would
+/// be a write, which waits when the file system's log is being written. Only an owner may (open(2)); others read as
+/// usual.
 fn open_to_read(at: impl AsFd, path: impl rustix::path::Arg + Copy, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let open = |flags| retry_on_intr(|| fs::openat(&at, path, OFlags::RDONLY | flags, Mode::empty()));
     match open(flags | OFlags::NOATIME) {
@@ -389,9 +390,9 @@ fn open_cached(at: impl AsFd, path: impl rustix::path::Arg, flags: OFlags) -> Op
 fn file_info(stat: &fs::Stat) -> FileInfo {
     FileInfo {
         kind: match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            _ => Kind::Other,
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Directory,
+            _ => FileKind::Other,
         },
         size: u64::try_from(stat.st_size).unwrap_or(0),
         device: stat.st_dev,

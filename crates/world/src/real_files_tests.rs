@@ -105,7 +105,7 @@ fn a_glance_sees_what_is_known_and_nothing_else() {
     assert_eq!(RealFiles.glance(place.path(), &["absent".to_owned()]), None);
     assert_eq!(RealFiles.glance(&path, &[]), None);
     let link = RealFiles.glance(place.path(), &["link".to_owned()]).unwrap();
-    assert_eq!(link.files[0].kind, Kind::Other);
+    assert_eq!(link.files[0].kind, FileKind::Other);
     assert!(!RealFiles.can_glance(Path::new("/proc")));
 }
 
@@ -136,12 +136,12 @@ fn nothing_is_written_through_a_link() {
     let info = |kind: fn(&RealFiles, &Path) -> io::Result<FileInfo>| kind(&RealFiles, &link).unwrap().kind;
     assert_eq!(
         (info(RealFiles::info), info(RealFiles::info_of_name)),
-        (Kind::File, Kind::Other)
+        (FileKind::File, FileKind::Other)
     );
 }
 
 #[test]
-fn mount_points_are_told_from_directories() {
+fn mount_points_are_not_mistaken_for_directories() {
     assert!(RealFiles.is_mount_point(Path::new("/proc")).unwrap());
     assert!(RealFiles.is_mount_point(Path::new("/")).unwrap());
     assert!(!RealFiles.is_mount_point(Path::new("/proc/sys")).unwrap());

@@ -1,4 +1,4 @@
-//! The task seam: work that goes on while nobody waits for it.
+//! The task seam: work that goes on without a caller that waits for it.
 
 use crate::BoxFuture;
 

@@ -3,12 +3,12 @@
 //! One slow or hung drive costs only its own requests: its queue fills, further work for it is
 //! refused at once ([`WorkerError::Busy`]), and other devices have their own workers.
 //! Always holds: at most `threads` jobs run and `queue` wait; a job that was accepted runs even
-//! when nobody waits for it any more, so half-done disk work is never abandoned.
-//! Threads begin when there is work for them and end when there has been none for [`IDLE`]: most chores have a device to
+//! when no caller waits for it any more, so half-done disk work is never abandoned.
+//! Threads begin when there is work for them and end when there has been none for [`IDLE`]: most jobs have a device to
 //! themselves for a moment each half minute, and a thread that only waits still holds memory.
-//! Threads for work that nobody waits for can be [nicer](NiceThreads): one of those makes room at once when a thread that
-//! serves wakes.
-//! Who wants to know how much waits where has them started by [`WatchedThreads`].
+//! Threads for background work can be [nicer](NiceThreads): one of those makes room at once when a thread that serves
+//! wakes.
+//! [`WatchedThreads`] starts threads whose queues can be counted.
 //! A world that is not the machine's runs jobs its own way ([`Pools`]); [`crate::World::workers`] asks it.
 
 use parking_lot::{Condvar, Mutex};
@@ -91,9 +91,9 @@ impl Pools for WatchedThreads {
     }
 }
 
-/// Threads of this process that are at least so nice: `setpriority(2)` of each thread, as Linux has it. Anybody may be
-/// nicer, only root less nice again; so such a thread starts no other, and no other work runs on it. It is for work without locks:
-/// who waits for one that such a thread holds, waits until the machine has nothing better to do.
+/// Threads of this process that are at least so nice: `setpriority(2)` of each thread, as Linux has it. Any thread may
+/// become nicer, only root's less nice again; so such a thread starts no other, and no other work runs on it. It is for
+/// work without locks: a lock that such a thread holds is held until the machine has nothing better to do.
 pub struct NiceThreads(pub i32);
 
 impl Pools for NiceThreads {
@@ -159,8 +159,8 @@ enum WorkersKind {
 }
 
 impl Workers {
-    /// Up to `threads` threads named after `name`, with room for `queue` waiting jobs. The first is started now, so that a
-    /// process which may have no more threads hears of it here.
+    /// Up to `threads` threads named after `name`, with room for `queue` waiting jobs. The first is started now, so
+    /// that a process which may have no more threads hears of it here.
     pub fn start(name: &str, threads: usize, queue: usize) -> std::io::Result<Self> {
         Self::start_as(name, threads, queue, None)
     }
@@ -192,11 +192,12 @@ impl Workers {
         }
     }
 
-    /// Runs `job` on a worker and waits for its result. What it logs stands in the caller's span, as if it had run there.
+    /// Runs `job` on a worker and waits for its result. What it logs stands in the caller's span, as if it had run
+    /// there.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkerError> {
         let (done, result) = oneshot::channel();
         let span = tracing::Span::current();
-        // Nobody listening any more is fine: the work itself has been done.
+        // A caller that has gone is fine: the work itself has been done.
         self.submit(Box::new(move || drop(done.send(span.in_scope(job)))))?;
         result.await.map_err(|_| WorkerError::Panicked)
     }

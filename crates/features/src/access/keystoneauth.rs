@@ -12,7 +12,7 @@ use crate::access::auth_shared::{facts, is_container_sync, tidy_container_acls, 
 use http::header::HeaderName;
 use http::{Method, StatusCode};
 use identity::keystone::{
-    AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneRules as Rules, UNKNOWN_DOMAIN, Verdict,
+    AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneRules as Rules, KeystoneVerdict, UNKNOWN_DOMAIN,
 };
 use identity::www_authenticate;
 use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
@@ -79,13 +79,13 @@ struct Judge {
 }
 
 impl Judge {
-    fn decide(&self, request: &ClientRequest, domain: DomainSource<'_>) -> Verdict {
+    fn decide(&self, request: &ClientRequest, domain: DomainSource<'_>) -> KeystoneVerdict {
         let facts = facts(request);
         let acl = request.acl.as_deref();
         self.rules.authorize(&facts, self.caller.as_ref(), acl, domain)
     }
 
-    async fn decide_knowing_the_domain(&self, request: &ClientRequest, info: &dyn InfoSource) -> Verdict {
+    async fn decide_knowing_the_domain(&self, request: &ClientRequest, info: &dyn InfoSource) -> KeystoneVerdict {
         let account = account_of(request, info).await;
         let domain = match account.exists() {
             true => account.sysmeta.get(DOMAIN_KEY).map(String::as_str),
@@ -134,22 +134,22 @@ fn may_store_domain(request: &ClientRequest) -> bool {
 impl Authorizer for Judge {
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response> {
         let verdict = match self.decide(request, DomainSource::NotFetched) {
-            Verdict::NeedsDomain => self.decide_knowing_the_domain(request, info).await,
+            KeystoneVerdict::NeedsDomain => self.decide_knowing_the_domain(request, info).await,
             verdict => verdict,
         };
         match verdict {
-            Verdict::Allow { owner } => {
+            KeystoneVerdict::Allow { owner } => {
                 request.is_owner = owner;
                 self.send_domain(request, info).await;
                 Ok(())
             }
-            Verdict::Deny(_) if is_container_sync(request, info).await => Ok(()),
-            Verdict::Deny(StatusCode::UNAUTHORIZED) => {
+            KeystoneVerdict::Deny(_) if is_container_sync(request, info).await => Ok(()),
+            KeystoneVerdict::Deny(StatusCode::UNAUTHORIZED) => {
                 Err(unauthorised(&request.method, www_authenticate(&request.path)))
             }
-            Verdict::Deny(status) => Err(reply::status_for(&request.method, status.as_u16())),
+            KeystoneVerdict::Deny(status) => Err(reply::status_for(&request.method, status.as_u16())),
             // Only asked for when it was not fetched.
-            Verdict::NeedsDomain => Err(reply::status_for(&request.method, 403)),
+            KeystoneVerdict::NeedsDomain => Err(reply::status_for(&request.method, 403)),
         }
     }
 }

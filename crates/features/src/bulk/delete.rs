@@ -10,10 +10,11 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Method};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::percent_encode;
 use request_pipeline::{ClientRequest, Next, reply};
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::names::QUOTED;
 use world::Clock;
 
 /// How things are deleted.
@@ -213,17 +214,9 @@ fn report(status: &str, body: &str, (deleted, not_found): (u64, u64), errors: Ve
     report
 }
 
-/// What Python's `quote` leaves as it is.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'-')
-    .remove(b'~')
-    .remove(b'/');
-
 /// Percent-encodes a name that need not be UTF-8.
 pub(super) fn quote(name: &[u8]) -> String {
-    percent_encode(name, KEPT).to_string()
+    percent_encode(name, QUOTED).to_string()
 }
 
 #[cfg(test)]

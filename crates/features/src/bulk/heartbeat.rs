@@ -1,8 +1,7 @@
 //! Answers that take long: the status goes out at once, then a space now and then, then what became of it.
 //!
 //! No proxy between here and the client may take the silence of a long operation for a dead connection.
-//! Always holds: the work goes on only while the client takes the answer, and is dropped with it; the
-//! report, if anything was sent before it, comes behind a blank line.
+//! Always holds: the work goes on only while the client takes the answer, and is dropped with it.
 
 use crate::listings::listing_accept::Form;
 use bytes::Bytes;
@@ -20,11 +19,16 @@ use world::Clock;
 /// What XML begins with when something has to be sent before the report is known.
 const XML_BEGINS: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
+/// Parts spaces from the report behind them.
+pub const BLANK_LINE: &str = "\r\n\r\n";
+
 struct Beating {
     work: BoxFuture<'static, String>,
     clock: Arc<dyn Clock>,
     every: Duration,
     is_xml: bool,
+    /// Stands before the report when something was sent before it.
+    gap: &'static str,
     /// A space goes out before anything else.
     greets: bool,
     has_sent: bool,
@@ -32,7 +36,7 @@ struct Beating {
 
 /// 200, and in its body, once it is known, what `work` makes. A body of `form` may have spaces in front.
 /// Answers once there is something to send: clients that look at the status alone, and no further, then
-/// find the work done, if it was quick.
+/// find the work done, if it was quick. What was sent before the report is parted from it by a blank line.
 pub async fn respond(
     form: Form,
     every: Duration,
@@ -44,6 +48,7 @@ pub async fn respond(
         clock,
         every,
         is_xml: matches!(form, Form::Xml | Form::TextXml),
+        gap: BLANK_LINE,
         greets: false,
         has_sent: false,
     };
@@ -52,11 +57,13 @@ pub async fn respond(
     made(form, StatusCode::OK, first.chain(chunks(rest)))
 }
 
-/// 202 and a space at once, so that the client sees that it was understood; else as [`respond`].
+/// 202 and a space at once, so that the client sees that it was understood; else as [`respond`], but for `gap` between
+/// what was sent before and the report.
 pub fn accept(
     form: Form,
     every: Duration,
     clock: Arc<dyn Clock>,
+    gap: &'static str,
     work: impl Future<Output = String> + Send + 'static,
 ) -> Response {
     let beating = Beating {
@@ -64,6 +71,7 @@ pub fn accept(
         clock,
         every,
         is_xml: false,
+        gap,
         greets: true,
         has_sent: false,
     };
@@ -99,7 +107,7 @@ impl Beating {
         let pause = self.clock.sleep(self.every);
         match select(&mut self.work, pause).await {
             Either::Left((report, _)) => {
-                let gap = if self.has_sent { "\r\n\r\n" } else { "" };
+                let gap = if self.has_sent { self.gap } else { "" };
                 (Bytes::from(format!("{gap}{report}")), None)
             }
             Either::Right(_) => {
@@ -137,7 +145,13 @@ mod tests {
     #[tokio::test]
     async fn what_is_accepted_begins_at_once() {
         let clock = Arc::new(RealClock::new());
-        let response = accept(Form::Xml, Duration::from_secs(9), clock, ready("<a/>".to_owned()));
+        let response = accept(
+            Form::Xml,
+            Duration::from_secs(9),
+            clock,
+            BLANK_LINE,
+            ready("<a/>".to_owned()),
+        );
         assert_eq!(response.status(), 202);
         assert_eq!(response.into_body().collect(100).await.unwrap(), " \r\n\r\n<a/>");
     }

@@ -22,5 +22,5 @@ mod token;
 
 pub use caller::Caller;
 pub use domain::{AccountDomain, STORED_HEADER as DOMAIN_STORED_HEADER, UNKNOWN as UNKNOWN_DOMAIN};
-pub use rules::{DomainSource, KeystoneRules, Verdict};
+pub use rules::{DomainSource, KeystoneRules, KeystoneVerdict};
 pub use token::{Token, TokenError, Whose, is_identity_header};

@@ -24,7 +24,7 @@ pub struct KeystoneRules {
 /// The domain stored with the account, which costs a look-up and is seldom needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DomainSource<'a> {
-    /// Not looked up; [`Verdict::NeedsDomain`] asks for it.
+    /// Not looked up; [`KeystoneVerdict::NeedsDomain`] asks for it.
     NotFetched,
     /// Looked up; `None` for an account from before domains were stored, [`UNKNOWN_DOMAIN`] for one that is not there.
     Fetched(Option<&'a str>),
@@ -32,7 +32,7 @@ pub enum DomainSource<'a> {
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum KeystoneVerdict {
     /// They may.
     Allow {
         /// As owner (`swift_owner`).
@@ -78,24 +78,24 @@ impl KeystoneRules {
         caller: Option<&Caller>,
         container_acl: Option<&str>,
         domain: DomainSource<'_>,
-    ) -> Verdict {
+    ) -> KeystoneVerdict {
         let acl = ContainerAcl::parse(container_acl.unwrap_or_default());
         let Some(caller) = caller else {
             return self.authorize_nobody(facts, &acl);
         };
-        let denied = Verdict::Deny(StatusCode::FORBIDDEN);
+        let denied = KeystoneVerdict::Deny(StatusCode::FORBIDDEN);
         let Some(account) = facts.account.filter(|account| !account.is_empty()) else {
             return denied;
         };
         let reads = matches!(*facts.method, Method::GET | Method::HEAD);
         if facts.method == Method::OPTIONS {
-            return Verdict::Allow { owner: false };
+            return KeystoneVerdict::Allow { owner: false };
         }
         if self.is_reseller(caller) {
-            return Verdict::Allow { owner: true };
+            return KeystoneVerdict::Allow { owner: true };
         }
         if reads && caller.has_role_of(&self.settings.options.system_reader_roles) {
-            return Verdict::Allow { owner: false };
+            return KeystoneVerdict::Allow { owner: false };
         }
         if facts.container.is_none() && facts.method == Method::DELETE {
             return denied;
@@ -104,41 +104,41 @@ impl KeystoneRules {
             .prefix_of(account)
             .filter(|prefix| is_of_project(account, prefix, caller));
         if own_prefix.is_some_and(|prefix| operates(prefix, caller)) {
-            return Verdict::Allow { owner: true };
+            return KeystoneVerdict::Allow { owner: true };
         }
         match self.names_caller(&acl, account, caller, domain) {
-            Some(true) => return Verdict::Allow { owner: false },
+            Some(true) => return KeystoneVerdict::Allow { owner: false },
             Some(false) => {}
-            None => return Verdict::NeedsDomain,
+            None => return KeystoneVerdict::NeedsDomain,
         }
         let by_referrer = by_referrer(facts, &acl);
         if by_referrer == Some(true) {
-            return Verdict::Allow { owner: false };
+            return KeystoneVerdict::Allow { owner: false };
         }
         let Some(prefix) = own_prefix else {
             return denied;
         };
         if reads && caller.has_role_of(&prefix.readers) {
-            return Verdict::Allow { owner: false };
+            return KeystoneVerdict::Allow { owner: false };
         }
         let by_role = acl
             .groups
             .iter()
             .any(|group| caller.roles.contains(&group.to_lowercase()));
         match by_referrer.is_none() && by_role {
-            true => Verdict::Allow { owner: false },
+            true => KeystoneVerdict::Allow { owner: false },
             false => denied,
         }
     }
 
-    fn authorize_nobody(&self, facts: &RequestFacts<'_>, acl: &ContainerAcl<'_>) -> Verdict {
+    fn authorize_nobody(&self, facts: &RequestFacts<'_>, acl: &ContainerAcl<'_>) -> KeystoneVerdict {
         let account = facts.account.unwrap_or_default();
         let ours = !account.is_empty() && self.prefix_of(account).is_some();
         let allowed =
             facts.method == Method::OPTIONS && !account.is_empty() || ours && by_referrer(facts, acl) == Some(true);
         match allowed {
-            true => Verdict::Allow { owner: false },
-            false => Verdict::Deny(StatusCode::UNAUTHORIZED),
+            true => KeystoneVerdict::Allow { owner: false },
+            false => KeystoneVerdict::Deny(StatusCode::UNAUTHORIZED),
         }
     }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use world::files::{Databases, Directory, File, FileInfo, FileSystem, Kind as FileKind, Purpose, Space};
+use world::files::{Databases, Directory, File, FileInfo, FileKind, FileSystem, Purpose, Space};
 
 /// The device on which the database seems to lie.
 pub(super) const ROOT: &str = "/look";

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, HashPrefix, Partition, PathHash, PolicyIndex, Timestamp};
 use world::World;
-use world::files::{Directory, Kind};
+use world::files::{Directory, FileKind};
 
 const X_DELETE_AT: &str = "X-Delete-At";
 /// Each retry means that another writer finished in between.
@@ -346,7 +346,7 @@ impl ObjectAudit {
         }
         let looked_at = data.file.info();
         let info = looked_at.map_err(|error| self.state.io("look at", path, error))?;
-        if info.kind != Kind::File {
+        if info.kind != FileKind::File {
             return Err(ReadFailure::Bad(format!("{} is no file", names[data_at])));
         }
         read::check_length(&data.metadata, &info)?;
@@ -408,7 +408,7 @@ impl ObjectAudit {
             let file = path.join(name);
             let old = |(seconds, _): (i64, i64)| (seconds as f64) < horizon;
             let info = self.state.device.files().info(&file);
-            if info.is_ok_and(|info| info.kind == Kind::File && old(info.modified)) {
+            if info.is_ok_and(|info| info.kind == FileKind::File && old(info.modified)) {
                 match directory.remove(name) {
                     Ok(()) => tracing::info!("removed {}, which rsync left unfinished", file.display()),
                     Err(error) => tracing::warn!("cannot remove {}: {error}", file.display()),

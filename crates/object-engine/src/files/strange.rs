@@ -10,29 +10,29 @@ use super::EngineState;
 use durable_fs::{FsError, Locked};
 use std::path::Path;
 use std::time::Duration;
-use world::files::{Kind, Purpose};
+use world::files::{FileKind, Purpose};
 
 /// As long as OpenStack Swift waits for a partition's lock.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Whether something is there that is no file.
 pub(super) fn is_at(state: &EngineState, path: &Path) -> bool {
-    is_other(state, path, Kind::File)
+    is_other(state, path, FileKind::File)
 }
 
 /// Whether something is there, and not of this kind.
-fn is_other(state: &EngineState, path: &Path, kind: Kind) -> bool {
+fn is_other(state: &EngineState, path: &Path, kind: FileKind) -> bool {
     let found = state.device.files().info_of_name(path);
     found.is_ok_and(|found| found.kind != kind)
 }
 
 /// Moves it away, unless it has gone by now.
 pub(super) fn make_way(state: &EngineState, path: &Path) -> Result<(), FsError> {
-    make_way_for(state, path, Kind::File)
+    make_way_for(state, path, FileKind::File)
 }
 
 /// Moves away what is not of the kind that belongs there.
-pub(super) fn make_way_for(state: &EngineState, path: &Path, kind: Kind) -> Result<(), FsError> {
+pub(super) fn make_way_for(state: &EngineState, path: &Path, kind: FileKind) -> Result<(), FsError> {
     let parent = path.parent().unwrap_or(state.device.root());
     let directory = state.device.files().open(parent, Purpose::Read);
     let directory = directory.map_err(FsError::io("open", parent))?;
@@ -42,7 +42,7 @@ pub(super) fn make_way_for(state: &EngineState, path: &Path, kind: Kind) -> Resu
     }
     let to = state.device.move_aside(path, &state.layout.aside(path))?;
     let wanted = match kind {
-        Kind::Directory => "directory",
+        FileKind::Directory => "directory",
         _ => "file",
     };
     tracing::warn!("{}: is no {wanted}; moved to {}", path.display(), to.display());

@@ -78,12 +78,12 @@ impl VerifiedMarks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use world::files::Kind;
+    use world::files::FileKind;
 
     #[test]
     fn a_mark_is_for_one_state_of_one_file_and_one_hour() {
         let marks = VerifiedMarks::new(10, Duration::from_secs(60));
-        let (kind, changed, modified) = (Kind::File, (100, 0), (100, 0));
+        let (kind, changed, modified) = (FileKind::File, (100, 0), (100, 0));
         let (size, device, inode) = (5, 1, 2);
         let file = FileInfo {
             kind,

@@ -3,8 +3,9 @@
 //! Always holds: a request that failed is repeated as often as `retries` says, a little later each time, and counted;
 //! tokens and passwords are in no message.
 
-use features::access::authtoken::connections::{Ask, KeystoneConnections, KeystoneResponse, Url};
+use features::access::authtoken::connections::{Ask, KeystoneConnections, KeystoneResponse, versioned};
 use http::Method;
+use peer::Url;
 use serde_json::{Value, json};
 use settings::AuthTokenSettings;
 use settings::declare::Scope;
@@ -48,7 +49,7 @@ impl Account {
         let (storage, token) = match settings.auth_version.trim().trim_end_matches(".0") {
             "1" => tempauth(&connections, &url, settings).await?,
             "2" => keystone_2(&connections, &url, settings).await?,
-            "3" => keystone_3(&connections, url.versioned(), settings).await?,
+            "3" => keystone_3(&connections, versioned(&url), settings).await?,
             other => return Err(Fault::caller(format!("auth_version = {other}: expected 1.0, 2.0 or 3"))),
         };
         let name = storage.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -84,7 +85,7 @@ impl Account {
     async fn put(&self, path: &str, headers: &[(&'static str, &str)], body: Option<&str>) -> Result<(), Fault> {
         let body = body.map(|text| text.as_bytes().to_vec());
         let answer = self.send(Method::PUT, path, headers, body).await?;
-        match answer.status {
+        match answer.status() {
             200..=299 => Ok(()),
             status => Err(Fault::peer(format!("PUT {path}: {status}"))),
         }
@@ -97,7 +98,7 @@ impl Account {
             let (prefix, after) = (quote(prefix), quote(&marker));
             let target = format!("{path}?format=json&limit={PAGE}&prefix={prefix}&marker={after}");
             let answer = self.send(Method::GET, &target, &[], None).await?;
-            let page = match answer.status {
+            let page = match answer.status() {
                 200 => answer
                     .json()
                     .map_err(|error| Fault::peer(format!("GET {path}: {error}")))?,
@@ -143,7 +144,7 @@ impl Account {
                 body: body.clone(),
             };
             let failed = match self.connections.send(&ask).await {
-                Ok(answer) if answer.status < 500 => return Ok(answer),
+                Ok(answer) if answer.status() < 500 => return Ok(answer),
                 Ok(answer) => Ok(answer),
                 Err(error) => Err(Fault::peer(error.to_string())),
             };
@@ -252,11 +253,11 @@ async fn ask(
         .send(&ask)
         .await
         .map_err(|error| Fault::peer(format!("{place}: {error}")))?;
-    match answer.status {
+    match answer.status() {
         200..=299 => Ok(answer),
         401 | 403 => Err(Fault::peer(format!(
             "{place}: no token for auth_user and auth_key ({})",
-            answer.status
+            answer.status()
         ))),
         status => Err(Fault::peer(format!("{place}: {status}"))),
     }

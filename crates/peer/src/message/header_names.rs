@@ -3,6 +3,7 @@
 //! Always holds: no other file of the workspace spells one of them.
 
 use http::HeaderName;
+use vocabulary::metadata::Entity;
 
 /// What every header between servers begins with that clients must not send.
 pub const BACKEND_PREFIX: &str = "x-backend-";
@@ -206,4 +207,32 @@ names! {
     X_CRYPTO_CIPHER = "x-backend-crypto-cipher";
     /// The content type that a link has of its own.
     X_OWN_CONTENT_TYPE = "x-backend-own-content-type";
+}
+
+/// Whether `name` is of a header that no client may send or see: system metadata of every kind and everything between
+/// servers.
+pub fn is_internal(name: &str) -> bool {
+    name.starts_with(BACKEND_PREFIX)
+        || name.starts_with("x-object-transient-sysmeta")
+        || [Entity::Account, Entity::Container, Entity::Object]
+            .iter()
+            .any(|entity| name.starts_with(entity.system_prefix()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_client_may_see() {
+        for name in [
+            "x-backend-timestamp",
+            "x-account-sysmeta-x",
+            "x-object-transient-sysmeta-y",
+            "x-object-sysmeta-",
+        ] {
+            assert!(is_internal(name), "{name}");
+        }
+        assert!(!is_internal("x-object-meta-x-backend-y"));
+    }
 }

@@ -7,7 +7,8 @@
 //! **To convert a receiver**: begin with `let call = call.decoded(ServerKind::Object)` and match on `call.message`. A
 //! field is a [`HeaderField`]: `message.timestamp.required(missing, malformed)?` gives OpenStack's refusal at
 //! the place among the checks where it belongs. What no message can be made of (an unknown verb, a path that the
-//! verb does not take) stays a [`RawRequest`]. The transaction id, `User-Agent`, `Referer` and `Host` are in `call.context`.
+//! verb does not take) stays a [`RawRequest`]. The transaction id, `User-Agent`, `Referer` and `Host` are in
+//! `call.context`.
 //! **To convert a sender**: `Call::new(context, PutObject { timestamp: now.into(), ..PutObject::new(target) })`. What
 //! has no field goes into `headers`, made once for all replicas.
 //!
@@ -18,7 +19,7 @@
 //! |---|---|
 //! | how a header is called | `header_names.rs` |
 //! | how a field is read and written | `field.rs` |
-//! | which servers are sent a listing row | `targets.rs` |
+//! | which servers are sent a listing row | `row_targets.rs`, `targets.rs` |
 //! | transaction id and sender | `context.rs` |
 //! | objects, containers, accounts, replicators | `object.rs`, `container.rs`, `account.rs`, `replicate.rs` |
 
@@ -29,6 +30,7 @@ mod field;
 pub mod header_names;
 mod object;
 mod replicate;
+mod row_targets;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,7 @@ pub use context::RequestContext;
 pub use field::{HeaderField, HeaderText};
 pub use object::{DeleteObject, PostObject, PutObject, ReadObject};
 pub use replicate::{DeleteObjects, ReplicateDatabase, ReplicateSuffixes, Ssync};
+pub use row_targets::RowTargets;
 pub use targets::{UpdateNode, UpdateTargets};
 
 use crate::address::{Address, PartitionTarget, Target};

@@ -2,7 +2,7 @@
 
 use super::field::{HeaderField, messages};
 use super::header_names as names;
-use super::targets::{CONTAINER, QUEUE, UpdateTargets};
+use super::row_targets::{RowHeaders, RowTargets};
 use crate::address::Target;
 use http::HeaderValue;
 use http::header::{CONTENT_LENGTH, ETAG, EXPECT, IF_NONE_MATCH, TRANSFER_ENCODING};
@@ -27,20 +27,8 @@ messages! {
         content_length: Option<HeaderValue> = CONTENT_LENGTH,
         /// `chunked`, of a body whose length is not known. A sender in this process leaves it to the body.
         transfer_encoding: Option<HeaderValue> = TRANSFER_ENCODING,
-        /// The container's servers that are to be sent the row.
-        containers: UpdateTargets = CONTAINER,
-        /// `account/container` of the shard that takes the row.
-        container_path: Option<HeaderValue> = names::X_CONTAINER_PATH,
-        /// The same, quoted; it wins.
-        quoted_container_path: Option<HeaderValue> = names::X_QUOTED_CONTAINER_PATH,
-        /// How far the container is sharded.
-        root_db_state: Option<HeaderValue> = names::X_ROOT_DB_STATE,
-        /// The queue's servers that are to be sent the row of the object's expiry.
-        queue: UpdateTargets = QUEUE,
-        /// The queue's container.
-        queue_container: Option<HeaderValue> = names::X_DELETE_AT_CONTAINER,
-        /// Whether the queue is to forget the object's former expiry; yes unless it says no.
-        cleans_queue: Option<bool> = names::X_CLEAN_QUEUE,
+        /// Where its listing rows go.
+        rows: RowTargets = RowHeaders::ContainerAndQueue,
         /// Upkeep brings the object.
         is_replication: bool = (names::X_REPLICATION, "True"),
         /// What is overwritten is seen as if it had not expired.
@@ -67,20 +55,8 @@ messages! {
         policy: HeaderField<PolicyIndex> = names::X_POLICY_INDEX,
         /// When the content type was set, where that was before the change.
         content_type_timestamp: HeaderField<Timestamp> = names::CONTENT_TYPE_TIMESTAMP,
-        /// The container's servers that are to be sent the row.
-        containers: UpdateTargets = CONTAINER,
-        /// `account/container` of the shard that takes the row.
-        container_path: Option<HeaderValue> = names::X_CONTAINER_PATH,
-        /// The same, quoted; it wins.
-        quoted_container_path: Option<HeaderValue> = names::X_QUOTED_CONTAINER_PATH,
-        /// How far the container is sharded.
-        root_db_state: Option<HeaderValue> = names::X_ROOT_DB_STATE,
-        /// The queue's servers that are to be sent the row of the object's expiry.
-        queue: UpdateTargets = QUEUE,
-        /// The queue's container.
-        queue_container: Option<HeaderValue> = names::X_DELETE_AT_CONTAINER,
-        /// Whether the queue is to forget the object's former expiry; yes unless it says no.
-        cleans_queue: Option<bool> = names::X_CLEAN_QUEUE,
+        /// Where its listing rows go.
+        rows: RowTargets = RowHeaders::ContainerAndQueue,
         /// Upkeep brings the change.
         is_replication: bool = (names::X_REPLICATION, "True"),
         /// What is changed is seen as if it had not expired.
@@ -99,16 +75,8 @@ messages! {
         policy: HeaderField<PolicyIndex> = names::X_POLICY_INDEX,
         /// The expirer deletes only what still expires at this time.
         if_delete_at: HeaderField<Timestamp> = names::X_IF_DELETE_AT,
-        /// The container's servers that are to be sent the row.
-        containers: UpdateTargets = CONTAINER,
-        /// `account/container` of the shard that takes the row.
-        container_path: Option<HeaderValue> = names::X_CONTAINER_PATH,
-        /// The same, quoted; it wins.
-        quoted_container_path: Option<HeaderValue> = names::X_QUOTED_CONTAINER_PATH,
-        /// How far the container is sharded.
-        root_db_state: Option<HeaderValue> = names::X_ROOT_DB_STATE,
-        /// Whether the queue is to forget the object's expiry; yes unless it says no.
-        cleans_queue: Option<bool> = names::X_CLEAN_QUEUE,
+        /// Where its listing rows go.
+        rows: RowTargets = RowHeaders::Container,
         /// Upkeep brings the deletion.
         is_replication: bool = (names::X_REPLICATION, "True"),
         /// What is deleted is seen as if it had not expired.

@@ -67,21 +67,24 @@ proptest! {
         if_delete_at in time(),
     ) {
         let to = target("a/c/o");
+        let rows = RowTargets {
+            containers, container_path, root_db_state, cleans_queue, ..RowTargets::default()
+        };
+        let with_queue = RowTargets { queue, ..rows.clone() };
         let put = PutObject {
             timestamp: timestamp.clone(), policy: policy.clone(), headers: headers.clone(), etag,
-            containers: containers.clone(), queue: queue.clone(), container_path: container_path.clone(),
-            root_db_state: root_db_state.clone(), is_replication, opens_expired, cleans_queue,
+            rows: with_queue.clone(), is_replication, opens_expired,
             ..PutObject::new(to.clone())
         };
         prop_assert_eq!(sent(put.clone(), ServerKind::Object), put.into());
         let post = PostObject {
-            timestamp: timestamp.clone(), policy: policy.clone(), headers: headers.clone(), queue,
-            content_type_timestamp: if_delete_at.clone(), containers: containers.clone(),
+            timestamp: timestamp.clone(), policy: policy.clone(), headers: headers.clone(), rows: with_queue,
+            content_type_timestamp: if_delete_at.clone(),
             ..PostObject::new(to.clone())
         };
         prop_assert_eq!(sent(post.clone(), ServerKind::Object), post.into());
         let delete = DeleteObject {
-            timestamp: timestamp.clone(), policy: policy.clone(), headers: headers.clone(), containers, if_delete_at,
+            timestamp: timestamp.clone(), policy: policy.clone(), headers: headers.clone(), rows, if_delete_at,
             ..DeleteObject::new(to.clone())
         };
         prop_assert_eq!(sent(delete.clone(), ServerKind::Object), delete.into());

@@ -6,7 +6,7 @@ use super::{EIO, ENOSPC, MOUNTS, NodeDisks, SimFiles};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path};
-use world::files::{Databases, Directory, File, FileInfo, FileSystem, Glance, Kind, Purpose, Space};
+use world::files::{Databases, Directory, File, FileInfo, FileKind, FileSystem, Glance, Purpose, Space};
 
 const ROOM: u64 = 1 << 40;
 /// What the directory of mount points, and a mount point without its drive, are on.
@@ -95,7 +95,7 @@ impl Drive {
         let times = |micros: u64| ((micros / 1_000_000) as i64, (micros % 1_000_000 * 1_000) as i64);
         match self.inodes.get(&inode).ok_or_else(absent)? {
             Inode::File(file) => Ok(FileInfo {
-                kind: Kind::File,
+                kind: FileKind::File,
                 size: file.now.bytes.len() as u64,
                 device,
                 inode,
@@ -103,7 +103,7 @@ impl Drive {
                 modified: times(file.modified),
             }),
             Inode::Directory { changed, .. } => Ok(FileInfo {
-                kind: Kind::Directory,
+                kind: FileKind::Directory,
                 size: 4096,
                 device,
                 inode,
@@ -357,7 +357,7 @@ impl FileSystem for SimFiles {
 
     fn info(&self, path: &Path) -> io::Result<FileInfo> {
         let mount_point = |inode| FileInfo {
-            kind: Kind::Directory,
+            kind: FileKind::Directory,
             size: 4096,
             device: SYSTEM_DEVICE,
             inode,

@@ -13,7 +13,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use peer::Call;
 use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_POLICY_INDEX};
-use peer::message::{DeleteContainer, DeleteObject, ReadContainer, RequestContext, UpdateNode, UpdateTargets};
+use peer::message::{
+    DeleteContainer, DeleteObject, ReadContainer, RequestContext, RowTargets, UpdateNode, UpdateTargets,
+};
 use placement::{Device, Ring};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -142,7 +144,10 @@ impl ReaperTargets {
         let delete = |number, target| DeleteObject {
             timestamp: now.into(),
             policy: policy.into(),
-            containers: parent_of(number, &parents, above),
+            rows: RowTargets {
+                containers: parent_of(number, &parents, above),
+                ..RowTargets::default()
+            },
             headers: headers.clone(),
             ..DeleteObject::new(target)
         };

@@ -17,7 +17,7 @@ use futures_util::stream::iter;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::deletes::{self, MAX_STATUSES, OneDelete};
 use peer::message::header_names::{X_POLICY_INDEX, X_SHARDING_STATE};
-use peer::message::{DeleteObject, DeleteObjects, HeaderField, UpdateNode, UpdateTargets};
+use peer::message::{DeleteObject, DeleteObjects, HeaderField, RowTargets, UpdateNode, UpdateTargets};
 use peer::{Body, Call, PartitionTarget, PeerError, Peers, Response, Target, Timeouts};
 use placement::{Device, Ring};
 use std::collections::{BTreeMap, HashMap};
@@ -176,10 +176,8 @@ impl ObjectServers {
                 device: to.device.as_str().into(),
             });
             let path = Arc::new(task.target.clone());
-            let message = DeleteObject {
-                containers: UpdateTargets::of(partition, nodes.collect()),
-                ..delete_of(task, target(device, place.partition, &path))
-            };
+            let mut message = delete_of(task, target(device, place.partition, &path));
+            message.rows.containers = UpdateTargets::of(partition, nodes.collect());
             let delete = OneDelete {
                 partition: place.partition,
                 path: task.target.clone(),
@@ -318,12 +316,15 @@ fn delete_of(task: &Task, target: Target) -> DeleteObject {
     let due = Timestamp::from_ticks(task.due.ticks()).unwrap_or(task.due);
     DeleteObject {
         timestamp: due.into(),
-        root_db_state: Some(HeaderValue::from_static("unsharded")),
+        rows: RowTargets {
+            root_db_state: Some(HeaderValue::from_static("unsharded")),
+            cleans_queue: (!task.is_async).then_some(false),
+            ..RowTargets::default()
+        },
         if_delete_at: match task.is_async {
             true => HeaderField::Absent,
             false => due.into(),
         },
-        cleans_queue: (!task.is_async).then_some(false),
         ..DeleteObject::new(target)
     }
 }

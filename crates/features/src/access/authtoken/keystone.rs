@@ -5,9 +5,10 @@
 //! that token names, or at `auth_url` when it names none.
 //! Always holds: the password and tokens are in no message; at most [`MOST_AT_ONCE`] questions are under way.
 
-use super::connections::{Ask, KeystoneConnections, KeystoneResponse, Unreachable, Url};
+use super::connections::{Ask, KeystoneConnections, KeystoneResponse, versioned};
 use identity::keystone::{Token, TokenError};
 use parking_lot::RwLock;
+use peer::{PeerError, Url};
 use serde_json::{Value, json};
 use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
@@ -26,7 +27,7 @@ const EARLY: f64 = 60.0;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unavailable {
     #[error("Keystone cannot be reached: {0}")]
-    Unreachable(#[from] Unreachable),
+    Unreachable(#[from] PeerError),
     #[error("Keystone refused the gateway's own user with {0}; look at username, password and project_name")]
     Login(u16),
     #[error("Keystone answered {0} when asked about a token")]
@@ -61,7 +62,7 @@ impl Keystone {
     pub(super) fn new(settings: &AuthTokenSettings, world: &World, options: &Scope) -> Result<Self, SettingsError> {
         let base = Url::parse(&settings.auth_url).ok_or_else(|| options.wrong("auth_url", "an address"))?;
         Ok(Self {
-            base: base.versioned(),
+            base: versioned(&base),
             credentials: credentials(settings),
             interface: settings.interface.clone(),
             region: settings.region_name.clone(),
@@ -80,7 +81,7 @@ impl Keystone {
         let mut session = self.session().await?;
         for attempt in 0..2 {
             let answer = self.ask_about(&session, subject, allow_expired).await?;
-            match answer.status {
+            match answer.status() {
                 200 => return Ok(Some(Token::parse(&answer.json()?)?)),
                 404 => return Ok(None),
                 401 if attempt == 0 => session = self.renew(&session).await?,
@@ -147,8 +148,8 @@ impl Keystone {
             body: Some(body.into_bytes()),
         };
         let answer = self.send(ask).await?;
-        if answer.status != 201 {
-            return Err(Unavailable::Login(answer.status));
+        if answer.status() != 201 {
+            return Err(Unavailable::Login(answer.status()));
         }
         let description = answer.json()?;
         let token = answer.header("x-subject-token").ok_or(TokenError::Shape)?;
@@ -174,7 +175,7 @@ impl Keystone {
             is("interface", &self.interface) && (self.region.is_empty() || is("region_id", &self.region))
         };
         let endpoint = endpoints.flatten().find(fits)?;
-        Some(Url::parse(endpoint.get("url")?.as_str()?)?.versioned())
+        Some(versioned(&Url::parse(endpoint.get("url")?.as_str()?)?))
     }
 
     /// Sends, and again after a pause when it did not get there.
@@ -182,7 +183,8 @@ impl Keystone {
         let mut pause = Duration::from_millis(500);
         for _ in 0..self.retries {
             match self.connections.send(&ask).await {
-                Err(error) if error.may_retry() => {
+                // What is late has been waited for long enough.
+                Err(PeerError::Connect(_) | PeerError::Broken(_)) => {
                     self.world.clock.sleep(pause).await;
                     pause *= 2;
                 }

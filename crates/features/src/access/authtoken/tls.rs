@@ -52,11 +52,6 @@ pub(super) fn connector(
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The name a certificate must be for.
-pub(super) fn name_of(host: &str) -> Option<ServerName<'static>> {
-    ServerName::try_from(host.to_owned()).ok()
-}
-
 fn roots(
     settings: &AuthTokenSettings,
     files: &dyn FileSystem,

@@ -3,17 +3,11 @@
 //! Always holds: what comes from names and queries is percent-encoded, so it cannot end a header or a quoted
 //! string.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, percent_encode};
+use vocabulary::names::QUOTED;
 
-/// What a parameter's extended value leaves as it is: `quote` of Python.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'-')
-    .remove(b'~')
-    .remove(b'/');
-/// And its plain value.
-const KEPT_IN_QUOTES: &AsciiSet = &KEPT.remove(b' ');
+/// What a parameter's plain value leaves as it is; its extended value is quoted whole.
+const KEPT_IN_QUOTES: &AsciiSet = &QUOTED.remove(b' ');
 
 /// What decides: the query, the object's own header, and its name.
 pub struct Wishes<'a> {
@@ -44,7 +38,7 @@ impl Wishes<'_> {
 
 fn with_name(kind: &str, name: &[u8]) -> Vec<u8> {
     let quoted = percent_encode(name, KEPT_IN_QUOTES);
-    let extended = percent_encode(name, KEPT);
+    let extended = percent_encode(name, QUOTED);
     format!("{kind}; filename=\"{quoted}\"; filename*=UTF-8''{extended}").into_bytes()
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, nex
         };
     }
     let clock = shared.world.clock.clone();
-    heartbeat::accept(form, shared.beat(), clock, async move {
+    heartbeat::accept(form, shared.beat(), clock, heartbeat::BLANK_LINE, async move {
         upload.run().await.print(form).await
     })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use std::io;
 use std::path::Path;
-use world::files::{FileSystem, Kind};
+use world::files::{FileKind, FileSystem};
 
 /// Everything below the devices' directory, null when that cannot be read.
 pub(super) fn names(files: &dyn FileSystem, root: &Path) -> Value {
@@ -70,7 +70,7 @@ fn devices(files: &dyn FileSystem, root: &Path) -> io::Result<Vec<(String, Value
     for name in list(files, root)? {
         let path = root.join(&name);
         let mounted = match files.info(&path) {
-            Ok(info) if info.kind != Kind::Directory => continue,
+            Ok(info) if info.kind != FileKind::Directory => continue,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Ok(_) => files.is_mount_point(&path),
             Err(error) => Err(error),

@@ -36,7 +36,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vocabulary::{PathHash, PolicyIndex};
-use world::files::{Directory, Kind, own_names};
+use world::files::{Directory, FileKind, own_names};
 
 /// Held while a whole partition is sent or received.
 const REPLICATION_LOCK: &str = ".lock-replication";
@@ -147,7 +147,7 @@ impl<'a> Partition<'a> {
     fn is_announced(&self) -> Result<bool, EngineError> {
         let invalidations = self.path.join(INVALIDATIONS);
         match self.state.device.files().info_of_name(&invalidations) {
-            Ok(info) => Ok(info.size > 0 || info.kind != Kind::File),
+            Ok(info) => Ok(info.size > 0 || info.kind != FileKind::File),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
             Err(error) => Err(self.state.io("look at", &invalidations, error)),
         }
@@ -320,7 +320,7 @@ impl Replica for FilesEngine {
     fn is_changed(&self, partition: PartitionKey) -> Option<bool> {
         let invalidations = Partition::new(&self.state, partition).path.join(INVALIDATIONS);
         match self.state.device.files().info_of_name(&invalidations) {
-            Ok(info) => Some(info.size > 0 || info.kind != Kind::File),
+            Ok(info) => Some(info.size > 0 || info.kind != FileKind::File),
             Err(error) => (error.kind() != io::ErrorKind::NotADirectory).then_some(false),
         }
     }
@@ -328,7 +328,7 @@ impl Replica for FilesEngine {
     fn make_way(&self, partition: PartitionKey) -> Result<(), EngineError> {
         self.state.ready()?;
         let path = Partition::new(&self.state, partition).path;
-        let made = strange::make_way_for(&self.state, &path, Kind::Directory);
+        let made = strange::make_way_for(&self.state, &path, FileKind::Directory);
         made.map_err(|error| self.state.blame(error))
     }
 

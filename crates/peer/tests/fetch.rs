@@ -1,0 +1,104 @@
+//! Requests to servers that are no storage nodes: the connection that is kept, one that was closed meanwhile, answers
+//! that are too long or too late.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+
+use bytes::Bytes;
+use http::{Method, Request};
+use peer::{HttpClient, PeerError, Url};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use world::{Stream, World};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const MOST: u64 = 100;
+
+/// A server that counts its connections and answers each request with its own number and the request's head.
+struct Echo {
+    connections: Arc<AtomicUsize>,
+    url: Url,
+}
+
+/// `requests` are answered on each connection; the one behind them is read, and the connection closed.
+fn start(world: &World, requests: usize) -> Echo {
+    let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
+    let port = listener.address().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(answer(stream, requests));
+        }
+    });
+    let url = Url::parse(&format!("http://127.0.0.1:{port}/v3/")).unwrap();
+    Echo { connections, url }
+}
+
+async fn answer(mut stream: Box<dyn Stream>, requests: usize) {
+    for number in 0..=requests {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            match stream.read_u8().await {
+                Ok(byte) => head.push(byte),
+                Err(_) => return,
+            }
+        }
+        if number == requests {
+            return;
+        }
+        let body = String::from_utf8(head).unwrap().replace("\r\n", "|");
+        let length = body.len();
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+}
+
+fn get() -> Request<Bytes> {
+    let builder = Request::builder().method(Method::GET).header("x-a", "b");
+    builder.body(Bytes::new()).unwrap()
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_and_replaced_when_the_server_has_closed_it() {
+    let world = World::real();
+    let server = start(&world, 2);
+    let client = HttpClient::new(world);
+    for (request, connections) in [(0, 1), (1, 1), (2, 2)] {
+        let url = server.url.with("/auth?x=1");
+        let response = client.fetch(&url, get(), MOST, PATIENCE).await.unwrap();
+        let expected = format!("GET /v3/auth?x=1 HTTP/1.1|x-a: b|host: {}||", url.authority());
+        assert_eq!(response.into_body(), expected, "{request}");
+        assert_eq!(server.connections.load(Ordering::SeqCst), connections, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_refused() {
+    let world = World::real();
+    let server = start(&world, 1);
+    let client = HttpClient::new(world);
+    let fetched = client.fetch(&server.url, get(), 10, PATIENCE).await;
+    assert!(matches!(fetched, Err(PeerError::Broken(_))), "{fetched:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_not_waited_for() {
+    let world = World::real();
+    let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
+    let port = listener.address().unwrap().port();
+    let client = HttpClient::new(world);
+    let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
+    let fetched = client
+        .fetch(&url.with("/"), get(), MOST, Duration::from_millis(50))
+        .await;
+    assert_eq!(fetched.err(), Some(PeerError::ResponseTimeout));
+    drop(listener);
+    let fetched = client.fetch(&url.with("/"), get(), MOST, PATIENCE).await;
+    let Err(PeerError::Connect(why)) = fetched else {
+        panic!("{fetched:?}")
+    };
+    assert!(why.starts_with(&url.authority()), "{why}");
+}
