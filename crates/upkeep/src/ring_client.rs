@@ -63,7 +63,8 @@ impl RingClient {
         ring.partition_of(&hash.0)
     }
 
-    /// Sends a message about `path` to all primaries of `owner`, the account or container that has it, at the same time.
+    /// Sends a message about `path` to all primaries of `owner`, the account or container that has it, at the same
+    /// time.
     pub(crate) async fn send_to_primaries<M: Into<Message>>(
         &self,
         context: &RequestContext,
