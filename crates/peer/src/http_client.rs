@@ -9,6 +9,7 @@
 //! Always holds: at most [`MAX_IDLE`] idle connections per node.
 
 use crate::body::{Body, BodyError};
+use crate::cluster_tls::ClusterClient;
 use crate::footer;
 use crate::interim::{Begin, InterimStream};
 use crate::message::Message;
@@ -49,6 +50,8 @@ pub struct HttpClient {
     world: World,
     idle: Pool,
     mark: Mark,
+    /// How connections begin; plain when there is none.
+    cluster: Option<ClusterClient>,
 }
 
 impl HttpClient {
@@ -58,7 +61,13 @@ impl HttpClient {
             mark: Mark::new(&*world.random),
             world,
             idle: Pool::default(),
+            cluster: None,
         }
+    }
+
+    /// Connects as the cluster's TLS asks for.
+    pub fn secured(self, cluster: Option<ClusterClient>) -> Self {
+        Self { cluster, ..self }
     }
 
     /// Sends `call` to `host:port`; answers with the response's head while its body streams.
@@ -99,6 +108,7 @@ impl HttpClient {
             .await
             .map_err(|_| PeerError::ConnectTimeout)?
             .map_err(|error| PeerError::Connect(error.to_string()))?;
+        let stream = self.secure(stream, host, port, timeouts).await?;
         let (stream, begins, names) = InterimStream::of_client(stream, self.mark.clone());
         let (requests, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
@@ -112,6 +122,22 @@ impl HttpClient {
             begins,
             names,
         })
+    }
+
+    /// The handshake has as much time as the connection had.
+    async fn secure(
+        &self,
+        stream: Box<dyn world::Stream>,
+        host: &str,
+        port: u16,
+        timeouts: Timeouts,
+    ) -> Result<Box<dyn world::Stream>, PeerError> {
+        let Some(cluster) = &self.cluster else {
+            return Ok(stream);
+        };
+        let secured = self.world.timeout(timeouts.connect, cluster.secure(stream, host, port));
+        let secured = secured.await.map_err(|_| PeerError::ConnectTimeout)?;
+        secured.map_err(|error| PeerError::Connect(format!("TLS with {host}:{port}: {error}")))
     }
 
     /// On failure hands the request back if none of it has left.
