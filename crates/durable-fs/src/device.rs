@@ -383,6 +383,20 @@ pub fn write_file_atomically(
     staged.sync()?.publish(name).map(drop)
 }
 
+/// The same for a secret: only its owner may read it, from before its first byte on.
+pub fn write_private_file_atomically(
+    world: &world::World,
+    directory: &Path,
+    name: &str,
+    content: &[u8],
+) -> Result<(), FsError> {
+    let device = Device::new(world.files.clone(), world.random.clone(), directory);
+    let mut staged = device.stage(directory, directory)?;
+    staged.make_private()?;
+    staged.write(content)?;
+    staged.sync()?.publish(name).map(drop)
+}
+
 fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
 }

@@ -24,7 +24,7 @@ mod staged;
 mod trial;
 
 pub use batch::Batch;
-pub use device::{Device, write_file_atomically};
+pub use device::{Device, write_file_atomically, write_private_file_atomically};
 pub use drives::Drives;
 pub use error::FsError;
 pub use health::{DriveService, Health};

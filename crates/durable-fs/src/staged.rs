@@ -142,6 +142,12 @@ impl Staged {
         taken.map_err(FsError::io("set the permissions of a file in", &self.directory))
     }
 
+    /// Only its owner may read or write it from now on.
+    pub(crate) fn make_private(&self) -> Result<(), FsError> {
+        let made = self.file.make_private();
+        made.map_err(FsError::io("set the permissions of a file in", &self.directory))
+    }
+
     /// Sets an extended attribute.
     pub fn set_attribute(&self, name: &str, value: &[u8]) -> Result<(), FsError> {
         self.file
