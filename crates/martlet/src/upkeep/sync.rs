@@ -5,7 +5,7 @@ use crate::addresses;
 use crate::cli::Upkeep;
 use crate::failure::CommandFailure;
 use features::access::sync_realms::SyncRealms;
-use peer::{HttpService, Timeouts};
+use peer::{HttpService, Peers, Timeouts};
 use settings::{ContainerSyncDaemonSettings, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +59,8 @@ impl UpkeepContext<'_> {
         );
         let containers = RingClient {
             ring: self.rings.container.clone(),
+            // The other side is a gateway of another cluster, which knows no certificates of this one.
+            peers: Arc::new(Peers::new(self.world.clone())),
             ..self.ring_client(settings.conn_timeout, RESPONSE_TIMEOUT)
         };
         let options = SyncOptions {
