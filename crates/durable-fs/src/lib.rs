@@ -32,5 +32,5 @@ pub use health::{DriveService, Health, TrialOutcome};
 pub use intent_log::{Intent, IntentLog};
 pub use lock::{Hint, Locked};
 pub use reserve::Reserve;
-pub use staged::{Staged, Synced, write_file_atomically};
+pub use staged::{Staged, Synced, write_file_atomically, write_private_file_atomically};
 pub use trial::try_out;

@@ -111,6 +111,20 @@ pub fn write_file_atomically(
     staged.sync()?.publish(name).map(drop)
 }
 
+/// The same for a secret: only its owner may read it, from before its first byte on.
+pub fn write_private_file_atomically(
+    world: &world::World,
+    directory: &Path,
+    name: &str,
+    content: &[u8],
+) -> Result<(), FsError> {
+    let device = StorageDevice::new(world.files.clone(), world.random.clone(), directory);
+    let mut staged = device.stage(directory, directory)?;
+    staged.make_private()?;
+    staged.write(content)?;
+    staged.sync()?.publish(name).map(drop)
+}
+
 impl Staged {
     pub(crate) fn new(device: &Arc<StorageDevice>, directory: PathBuf, temporaries: PathBuf) -> Result<Self, FsError> {
         let (file, name) = match open_unnamed(device, &directory) {
@@ -203,6 +217,12 @@ impl Staged {
     pub(crate) fn take_permissions_of(&self, path: &Path) -> Result<(), FsError> {
         let taken = self.file.take_permissions_of(path);
         taken.map_err(FsError::io("set the permissions of a file in", &self.directory))
+    }
+
+    /// Only its owner may read or write it from now on.
+    pub(crate) fn make_private(&self) -> Result<(), FsError> {
+        let made = self.file.make_private();
+        made.map_err(FsError::io("set the permissions of a file in", &self.directory))
     }
 
     /// Sets an extended attribute.

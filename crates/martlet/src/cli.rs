@@ -100,6 +100,8 @@ pub enum Command {
     Orphans(operator_tools::orphans::OrphansArguments),
     /// Say what an account's database holds, and where it belongs.
     AccountInfo(operator_tools::database_info::DatabaseInfoArguments),
+    /// Make and exchange the certificates that nodes of a cluster show each other (cluster_tls).
+    ClusterCa(operator_tools::cluster_ca::ClusterCaArguments),
     /// Say what a container's database holds, how far it is sharded, and where it belongs.
     ContainerInfo(operator_tools::database_info::ContainerArguments),
 }
@@ -243,9 +245,12 @@ impl Cli {
     }
 }
 
-/// The words as OpenStack's programs read theirs; those of `up`, which has no counterpart, as they are.
+/// Commands without a counterpart in OpenStack.
+const OURS: [&str; 2] = ["up", "cluster-ca"];
+
+/// The words as OpenStack's programs read theirs; those of commands without a counterpart as they are.
 fn as_openstack_reads(line: &mut clap::Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
-    let name = args.get(1).filter(|name| *name != "up").cloned();
+    let name = args.get(1).filter(|name| OURS.iter().all(|own| *name != *own)).cloned();
     let Some(command) = name.as_ref().and_then(|name| line.find_subcommand(name)) else {
         return Ok(args);
     };
@@ -304,6 +309,22 @@ mod tests {
                 Command::ObjectUpdater(upkeep) => assert!(upkeep.once()),
                 other => panic!("{other:?}"),
             }
+        }
+        let line = [
+            "martlet",
+            "cluster-ca",
+            "issue",
+            "ca",
+            "--role",
+            "object",
+            "--name",
+            "n",
+            "--role",
+            "upkeep",
+        ];
+        match Cli::from_args(line.map(Into::into).into_iter()).command {
+            Command::ClusterCa(line) => assert!(format!("{line:?}").contains("role: [Object, Upkeep]"), "{line:?}"),
+            other => panic!("{other:?}"),
         }
         let cli = Cli::from_args(["martlet", "up"].map(Into::into).into_iter());
         match cli.command {

@@ -13,7 +13,7 @@
 //! | figures for Prometheus | `metrics.rs` |
 //! | ring files | `rings.rs` |
 //! | the operator's ring commands | `ring_tools.rs` |
-//! | certificates | `tls.rs` |
+//! | certificates | `tls.rs`; those of a cluster: `cluster_tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
 //! | who goes first when processors are scarce | `priority.rs` |
 //! | the tools an operator calls | `tools.rs` |
@@ -25,6 +25,7 @@ mod addresses;
 #[cfg(feature = "count-allocations")]
 mod allocations;
 mod cli;
+mod cluster_tls;
 mod failure;
 mod first_start;
 mod logging;
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
         Command::Orphans(line) => tools::orphans(&line),
         Command::AccountInfo(line) => tools::account_info(&line),
         Command::ContainerInfo(line) => tools::container_info(&line),
+        Command::ClusterCa(line) => tools::cluster_ca(&line),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -106,6 +106,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
         arrival: Arrival {
             tls: None,
             require_proxy_protocol: conf.proxy.require_proxy_protocol,
+            cluster: None,
         },
         ..storage_options(&conf.common)
     }

@@ -5,6 +5,7 @@
 //! runs → exit.
 
 use crate::cli::ServerLine;
+use crate::cluster_tls::{self, ClusterCredentials};
 use crate::failure::{CommandFailure, no_threads};
 use crate::metrics::{
     ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, ReconFigures, own_port,
@@ -22,6 +23,7 @@ use ::upkeep::ReconFile;
 use durable_fs::Drives;
 use features::monitoring::recon::Recon;
 use peer::http_server::{Shutdown, serve};
+use peer::message::ServerKind;
 use peer::{HttpService, Peers, ServerOptions, StorageDoor};
 use settings::gateway_filters::ReconSettings;
 use settings::server::ServerCommon;
@@ -45,7 +47,7 @@ pub fn proxy(server: &ServerLine) -> Result<(), CommandFailure> {
         let world = &metrics.world.clone();
         let (rings, ring_files) = WatchedRings::load(&conf.common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
-        let peers = Arc::new(Peers::new(world.clone()));
+        let peers = cluster_tls::peers(world, &conf.common)?;
         let gateway = proxy::build(world, &conf, &swift, rings, peers)?;
         let service = MeasuredGateway::new(
             gateway,
@@ -152,12 +154,14 @@ fn run_storage<S>(
         let drives = &Arc::new(Drives::default());
         let metrics = metrics.with_devices(Devices::new(drives));
         let world = &metrics.world.clone();
-        let role = match cache {
-            ReconFile::Account => Role::Account,
-            ReconFile::Container => Role::Container,
+        let (role, kind) = match cache {
+            ReconFile::Account => (Role::Account, ServerKind::Account),
+            ReconFile::Container => (Role::Container, ServerKind::Container),
             // The drives are the object server's.
-            ReconFile::Object | ReconFile::Drive => Role::Object,
+            ReconFile::Object | ReconFile::Drive => (Role::Object, ServerKind::Object),
         };
+        cluster_tls::refuse_two_kinds(common)?;
+        let cluster = ClusterCredentials::load(world, common)?;
         metrics.add(Arc::new(ReconFigures {
             world: world.clone(),
             directory: conf.storage.recon_cache_path.clone(),
@@ -165,10 +169,16 @@ fn run_storage<S>(
         }));
         let made = make(Storage { world, swift, drives })?.measured(&metrics, role);
         watch_drives(world, drives, &conf.storage, cache);
-        let service = made.connect(Arc::new(Peers::new(world.clone())));
+        let client = cluster.as_ref().and_then(ClusterCredentials::client);
+        let service = made.connect(Arc::new(Peers::secured(world.clone(), client)));
+        let mut options = proxy::storage_options(common);
+        options.arrival.cluster = cluster.as_ref().map(|cluster| cluster.arrival(kind));
+        if let Some(cluster) = cluster {
+            world.spawn(cluster.watch(world.clone()));
+        }
         Ok(Ready {
             service: door(world, swift, conf.recon.as_ref(), StorageDoor(service))?,
-            options: proxy::storage_options(common),
+            options,
             ports: ports(world, swift)?,
             role,
             who: MetricsAccess::Anybody,

@@ -1,12 +1,15 @@
 //! The tools an operator calls: each is a function of `operator-tools` on this machine and this terminal.
 
+use crate::cluster_tls::peers_of_tool;
 use crate::failure::CommandFailure;
 use operator_tools::console::{Console, ToolStatus, run};
 use operator_tools::{
-    config, database_info, dispersion, drive_audit, form_signature, get_nodes, object_info, oldies, orphans, recon,
-    recon_cron, reconciler_enqueue,
+    cluster_ca, config, database_info, dispersion, drive_audit, form_signature, get_nodes, object_info, oldies,
+    orphans, recon, recon_cron, reconciler_enqueue,
 };
+use peer::Peers;
 use std::io;
+use std::path::Path;
 use world::World;
 
 /// `martlet form-signature`.
@@ -29,10 +32,15 @@ pub fn container_info(line: &database_info::ContainerArguments) -> Result<(), Co
     tool(|console| database_info::run_container(line, &World::real(), console))
 }
 
+/// `martlet cluster-ca`.
+pub fn cluster_ca(line: &cluster_ca::ClusterCaArguments) -> Result<(), CommandFailure> {
+    tool(|console| cluster_ca::run(line, &World::real(), console))
+}
+
 /// `martlet recon`.
 pub fn recon(line: &recon::ReconArguments) -> Result<(), CommandFailure> {
-    let runtime = runtime()?;
-    tool(|console| runtime.block_on(recon::run(line, &World::real(), console)))
+    let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
+    tool(|console| runtime.block_on(recon::run(line, &peers, console)))
 }
 
 /// `martlet dispersion-populate`.
@@ -43,14 +51,19 @@ pub fn dispersion_populate(line: &dispersion::PopulateArguments) -> Result<(), C
 
 /// `martlet dispersion-report`.
 pub fn dispersion_report(line: &dispersion::ReportArguments) -> Result<(), CommandFailure> {
-    let runtime = runtime()?;
-    tool(|console| runtime.block_on(dispersion::report(line, &World::real(), console)))
+    let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
+    tool(|console| runtime.block_on(dispersion::report(line, &peers, console)))
 }
 
 /// For tools that speak to servers.
 fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {
     let made = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    made.map_err(CommandFailure::io("start", std::path::Path::new("the runtime")))
+    made.map_err(CommandFailure::io("start", Path::new("the runtime")))
+}
+
+/// For tools that speak to storage servers.
+fn peers(conf: Option<&Path>) -> Result<Peers, CommandFailure> {
+    peers_of_tool(&World::real(), conf)
 }
 
 /// `martlet get-nodes`.
@@ -89,8 +102,8 @@ pub fn recon_cron(line: &recon_cron::ReconCronArguments) -> Result<(), CommandFa
 
 /// `martlet reconciler-enqueue`.
 pub fn reconciler_enqueue(line: &reconciler_enqueue::ReconcilerEnqueueArguments) -> Result<(), CommandFailure> {
-    let runtime = runtime()?;
-    tool(|console| runtime.block_on(reconciler_enqueue::run(line, &World::real(), console)))
+    let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
+    tool(|console| runtime.block_on(reconciler_enqueue::run(line, &peers, console)))
 }
 
 fn tool(work: impl FnOnce(&mut Console<'_>) -> io::Result<ToolStatus>) -> Result<(), CommandFailure> {

@@ -24,7 +24,7 @@ use crate::metrics::{self, Daemons};
 use crate::program::Program;
 use crate::rings::WatchedRings;
 use crate::service_manager::{READY, tell_service_manager};
-use crate::{logging, priority, process};
+use crate::{cluster_tls, logging, priority, process};
 use durable_fs::Drives;
 use gateway::{Gateway, LiveRing, Rings};
 use peer::http_server::Shutdown;
@@ -189,7 +189,7 @@ fn run_over(
             world,
             swift,
             rings: &rings,
-            peers: Arc::new(Peers::new(world.clone())),
+            peers: cluster_tls::peers(world, common)?,
             recon: None,
             drives: Arc::default(),
         })

@@ -20,6 +20,7 @@
 //! | `drive-audit` | `drive_audit.rs`, `drive_audit/` |
 //! | `recon-cron` | `recon_cron.rs` |
 //! | `reconciler-enqueue` | `reconciler_enqueue.rs` |
+//! | `cluster-ca` | `cluster_ca/` |
 //!
 //! | what they share | file |
 //! |---|---|
@@ -32,6 +33,7 @@
 //!
 //! Compared with OpenStack's programs, field by field, in `tests/operator`.
 
+pub mod cluster_ca;
 mod conf_file;
 pub mod config;
 pub mod console;

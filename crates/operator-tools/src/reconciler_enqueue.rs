@@ -57,6 +57,9 @@ pub struct ReconcilerEnqueueArguments {
     /// Where swift.conf and the rings are.
     #[arg(long, value_name = "DIR", default_value = DEFAULT, value_parser = path(), help_heading = OURS)]
     pub swift_dir: PathBuf,
+    /// Speak to storage servers as the cluster_tls options of this server's configuration say.
+    #[arg(long, value_name = "CONF", help_heading = OURS, value_parser = path())]
+    pub cluster_tls: Option<PathBuf>,
 }
 
 /// What happened.
@@ -81,9 +84,10 @@ struct Misplaced {
 /// Queues it and prints the container of the queue.
 pub async fn run(
     arguments: &ReconcilerEnqueueArguments,
-    world: &World,
+    peers: &Peers,
     console: &mut Console<'_>,
 ) -> io::Result<ToolStatus> {
+    let world = peers.world();
     let [policy, path, timestamp] = arguments.words.as_slice() else {
         console.say(format_args!("{USAGE}\n{}", explained::<ReconcilerEnqueueArguments>()))?;
         return Ok(ToolStatus::SUCCESS);
@@ -97,7 +101,7 @@ pub async fn run(
         }
     };
     let container = (misplaced.at.seconds() / SPAN * SPAN).to_string();
-    if tell(arguments, world, &dir, &ring, &misplaced, &container, console).await? {
+    if tell(arguments, peers, &dir, &ring, &misplaced, &container, console).await? {
         console.say(container)?;
         return Ok(ToolStatus::SUCCESS);
     }
@@ -137,7 +141,7 @@ fn prepare(
 /// Whether a majority has it now.
 async fn tell(
     arguments: &ReconcilerEnqueueArguments,
-    world: &World,
+    peers: &Peers,
     dir: &SwiftDir,
     ring: &Ring,
     misplaced: &Misplaced,
@@ -150,8 +154,7 @@ async fn tell(
     let partition = ring.partition_of(&hash.0);
     let name = format!("{}:{}", misplaced.policy, misplaced.path);
     let path = Arc::new(EntityPath::account(QUEUE).with_container(container).with_object(name));
-    let headers = headers(arguments, world, misplaced);
-    let peers = Peers::new(world.clone());
+    let headers = headers(arguments, peers.world(), misplaced);
     let primaries: Vec<&Device> = ring.primaries(partition);
     let mut accepted = 0;
     for node in &primaries {

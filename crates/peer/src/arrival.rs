@@ -1,11 +1,13 @@
-//! What a connection goes through before its first request: the PROXY preamble, then TLS.
+//! What a connection goes through before its first request: the PROXY preamble, then TLS; or the TLS of a cluster.
 //!
 //! A load balancer speaks the preamble in the clear and then TLS, as its protocol has it, or all of it
 //! within TLS, as OpenStack expects it; where both are on, the first byte tells.
 //! Always holds: where a preamble is required nothing is served without; the whole is bounded in time
 //! (by the caller) and in bytes.
 
+use crate::cluster_tls::{ClusterArrival, RoleGuard};
 use crate::proxied::{self, Parsed, Preamble};
+use crate::refusals::ServerRefusal;
 use crate::tls::Tls;
 use std::io;
 use std::net::SocketAddr;
@@ -36,6 +38,8 @@ pub struct Arrival {
     pub tls: Option<Tls>,
     /// Say who they are passed on for.
     pub require_proxy_protocol: bool,
+    /// Show a certificate of the cluster; with this, neither of the others.
+    pub cluster: Option<ClusterArrival>,
 }
 
 /// In a request's extensions when the client speaks TLS, to us or to the balancer before us.
@@ -47,21 +51,42 @@ pub(crate) struct Arrived {
     pub(crate) stream: Box<dyn Stream>,
     pub(crate) from: SocketAddr,
     pub(crate) https: bool,
+    /// What may be asked; everything when there is none.
+    pub(crate) guard: Option<RoleGuard>,
+}
+
+/// Why a connection did not get as far as requests.
+#[derive(Debug)]
+pub(crate) struct ArrivalError {
+    pub(crate) error: io::Error,
+    /// As what it counts, when it was refused.
+    pub(crate) refusal: Option<ServerRefusal>,
+}
+
+impl From<io::Error> for ArrivalError {
+    fn from(error: io::Error) -> Self {
+        Self { error, refusal: None }
+    }
 }
 
 impl Arrival {
     /// Whether there is nothing to do.
     pub(crate) fn is_plain(&self) -> bool {
-        self.tls.is_none() && !self.require_proxy_protocol
+        self.tls.is_none() && !self.require_proxy_protocol && self.cluster.is_none()
     }
 
     /// Give it a deadline.
-    pub(crate) async fn receive(&self, stream: Box<dyn Stream>, from: SocketAddr) -> io::Result<Arrived> {
+    pub(crate) async fn receive(&self, stream: Box<dyn Stream>, from: SocketAddr) -> Result<Arrived, ArrivalError> {
         let mut arrived = Arrived {
             stream,
             from,
             https: false,
+            guard: None,
         };
+        if let Some(cluster) = &self.cluster {
+            arrived.show_certificates(cluster).await?;
+            return Ok(arrived);
+        }
         match (&self.tls, self.require_proxy_protocol) {
             (None, false) => {}
             (None, true) => arrived.learn().await?,
@@ -99,6 +124,31 @@ impl Arrived {
     async fn shake_hands(&mut self, tls: &Tls) -> io::Result<()> {
         let stream = std::mem::replace(&mut self.stream, Box::new(tokio::io::empty()));
         self.stream = tls.accept(stream).await?;
+        self.https = true;
+        Ok(())
+    }
+
+    /// The TLS of a cluster, or none where that is allowed.
+    async fn show_certificates(&mut self, cluster: &ClusterArrival) -> Result<(), ArrivalError> {
+        if self.first_byte().await? != HANDSHAKE {
+            return match cluster.required {
+                false => Ok(()),
+                true => Err(ArrivalError {
+                    error: io::Error::new(
+                        io::ErrorKind::PermissionDenied,
+                        "it does not begin with a TLS handshake",
+                    ),
+                    refusal: Some(ServerRefusal::Plain),
+                }),
+            };
+        }
+        let stream = std::mem::replace(&mut self.stream, Box::new(tokio::io::empty()));
+        let (stream, guard) = cluster.accept(stream).await.map_err(|error| ArrivalError {
+            error,
+            refusal: Some(ServerRefusal::Handshake),
+        })?;
+        self.stream = stream;
+        self.guard = Some(guard);
         self.https = true;
         Ok(())
     }

@@ -32,7 +32,7 @@ impl Refusing {
     /// Answers without a look at the request. Where TLS comes first, or when many are refused, the connection is
     /// closed.
     pub(crate) fn refuse(&mut self, world: &World, stream: Box<dyn Stream>, arrival: &Arrival) {
-        if arrival.tls.is_some() || self.0.load(Ordering::Relaxed) >= Self::MOST {
+        if arrival.tls.is_some() || arrival.cluster.is_some() || self.0.load(Ordering::Relaxed) >= Self::MOST {
             return;
         }
         let (count, clock) = (self.0.clone(), world.clock.clone());

@@ -4,6 +4,7 @@
 //! Deliberately absent: pools and requests (`http_client.rs`).
 
 use crate::body::Body;
+use crate::cluster_tls::ClusterClient;
 use crate::interim::{Begin, InterimStream};
 use crate::names::{Mark, Names};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -62,13 +63,25 @@ pub(crate) struct Connector {
     mark: Mark,
     /// For servers that are asked over TLS.
     tls: Option<TlsConnector>,
+    /// For the nodes of this cluster; they are asked in the clear when there is none.
+    cluster: Option<ClusterClient>,
 }
 
 impl Connector {
     /// With `tls`, also to servers that want it.
     pub(crate) fn new(world: World, tls: Option<TlsConnector>) -> Self {
         let mark = Mark::new(&*world.random);
-        Self { world, mark, tls }
+        Self {
+            world,
+            mark,
+            tls,
+            cluster: None,
+        }
+    }
+
+    /// Nodes are connected to as the cluster's TLS asks for.
+    pub(crate) fn secured(self, cluster: Option<ClusterClient>) -> Self {
+        Self { cluster, ..self }
     }
 
     /// A new connection to `host:port`, over TLS or in the clear.
@@ -100,7 +113,13 @@ impl Connector {
         let connecting = self.world.network.connect(host.to_owned(), port);
         let stream = connecting.await.map_err(no_connection)?;
         if !over_tls {
-            return Ok(stream);
+            return match &self.cluster {
+                Some(cluster) => {
+                    let secured = cluster.secure(stream, host, port).await;
+                    secured.map_err(|error| PeerError::Connect(format!("TLS with {host}:{port}: {error}")))
+                }
+                None => Ok(stream),
+            };
         }
         let tls = self
             .tls

@@ -159,6 +159,12 @@ impl Connections {
         !idle.is_empty()
     }
 
+    /// Counts a refusal, and keeps the reason of the latest for the log.
+    pub(crate) fn refuse(&self, refusal: ServerRefusal, reason: String) {
+        self.refusals.add(refusal);
+        self.table.lock().log.explain(reason);
+    }
+
     /// For a request with this path; `Err` when its account has as many as it may.
     pub(crate) fn share(&self, path: &str) -> Result<Option<AccountShare>, ()> {
         let share = self.accounts.take(path);

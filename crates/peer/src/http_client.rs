@@ -10,6 +10,7 @@
 //! Always holds: at most [`MAX_IDLE`] idle connections per server.
 
 use crate::body::{Body, BodyError};
+use crate::cluster_tls::ClusterClient;
 use crate::connect::{Connector, HttpConnection, PeerError, Timeouts};
 use crate::footer_mime;
 use crate::message::Message;
@@ -69,6 +70,14 @@ impl HttpClient {
             connector: Connector::new(world.clone(), tls),
             world,
             idle: Pool::default(),
+        }
+    }
+
+    /// Connects to nodes as the cluster's TLS asks for.
+    pub fn secured(self, cluster: Option<ClusterClient>) -> Self {
+        Self {
+            connector: self.connector.secured(cluster),
+            ..self
         }
     }
 

@@ -9,7 +9,7 @@
 //! that run are finished, idle connections are closed: at once, or after [`Linger`], within which a further
 //! request is answered, with the notice that it was the last one on its connection.
 
-use crate::arrival::{Arrival, Arrived};
+use crate::arrival::{Arrival, ArrivalError, Arrived};
 use crate::busy::{Refusing, turn_away};
 use crate::connections::{Admitted, ConnectionLimits, Connections};
 pub use crate::http_service::{HttpService, plain};
@@ -256,8 +256,13 @@ impl Connection {
     /// Whatever has to come first, then requests.
     async fn receive(self, stream: Box<dyn Stream>, from: SocketAddr, mut shutdown: watch::Receiver<bool>) {
         if self.options.arrival.is_plain() {
-            let https = false;
-            return self.begin(Arrived { stream, from, https }, shutdown).await;
+            let arrived = Arrived {
+                stream,
+                from,
+                https: false,
+                guard: None,
+            };
+            return self.begin(arrived, shutdown).await;
         }
         let receiving = self.options.arrival.receive(stream, from);
         let activity = self.admitted.activity().clone();
@@ -268,7 +273,13 @@ impl Connection {
         };
         match received {
             Ok(Ok(arrived)) => self.begin(arrived, shutdown).await,
-            Ok(Err(error)) => tracing::debug!("connection from {from} was not begun: {error}"),
+            Ok(Err(ArrivalError { error, refusal })) => {
+                if let Some(refusal) = refusal {
+                    let reason = format!("{from}: {error}");
+                    self.admitted.connections().refuse(refusal, reason);
+                }
+                tracing::debug!("connection from {from} was not begun: {error}");
+            }
             Err(late) => tracing::debug!("connection from {from} was not begun: {late}"),
         }
     }
@@ -282,7 +293,12 @@ impl Connection {
     }
 
     async fn serve(self, arrived: Arrived, mut shutdown: watch::Receiver<bool>) {
-        let Arrived { stream, from, https } = arrived;
+        let Arrived {
+            stream,
+            from,
+            https,
+            guard,
+        } = arrived;
         let Self {
             clock,
             service,
@@ -304,6 +320,7 @@ impl Connection {
             leaving,
             from,
             https,
+            guard,
         });
         let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
             let requests = requests.clone();

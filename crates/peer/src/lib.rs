@@ -22,6 +22,7 @@
 //! | what refused clients hear, and the log of them | `busy.rs`, `refusals.rs` |
 //! | one connection's requests | `requests.rs` |
 //! | TLS, PROXY preambles | `arrival.rs`, `tls.rs`, `proxied.rs` |
+//! | TLS between nodes, and who may ask what | `cluster_tls/` |
 //! | `100 Continue` with headers, in the middle of a request | `interim.rs` |
 //! | the words of SSYNC | `ssync.rs` |
 //! | many DELETE requests in one call | `deletes.rs` |
@@ -33,6 +34,7 @@ pub mod arrival;
 pub mod body;
 mod busy;
 pub mod call;
+pub mod cluster_tls;
 mod connect;
 mod connections;
 pub mod deletes;
@@ -60,6 +62,10 @@ pub use address::{Address, PartitionTarget, Target};
 pub use arrival::{Arrival, Https};
 pub use body::{Body, BodyError, Feed, Meter};
 pub use call::{Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, RawCall, Response, Service};
+pub use cluster_tls::{
+    ClusterArrival, ClusterClient, ClusterFiles, ClusterRole, ClusterRoles, ClusterTls, PlainNodeError, PlainNodes,
+    UnknownRole,
+};
 pub use connect::{PeerError, Timeouts};
 pub use digest::Digest;
 pub use footer::Footer;

@@ -4,6 +4,7 @@
 //! such an address is a function call. Everything else goes over HTTP.
 //! Always holds: the caller cannot tell the two apart but by speed.
 
+use crate::cluster_tls::ClusterClient;
 use crate::connect::{PeerError, Timeouts};
 use crate::http_client::HttpClient;
 use crate::{Call, Response, Service};
@@ -31,6 +32,15 @@ impl Peers {
             remote: HttpClient::new(world.clone()),
             world,
             known: HashMap::new(),
+        }
+    }
+
+    /// The same, with connections that begin as the cluster's TLS asks for.
+    pub fn secured(world: World, cluster: Option<ClusterClient>) -> Self {
+        let remote = HttpClient::new(world.clone()).secured(cluster);
+        Self {
+            remote,
+            ..Self::new(world)
         }
     }
 

@@ -28,11 +28,17 @@ pub enum ServerRefusal {
     Head,
     /// The client sent or took too little.
     Slow,
+    /// A connection without TLS, where the cluster requires it.
+    Plain,
+    /// No TLS came about: the certificate is not the cluster's, has ended, or none was shown.
+    Handshake,
+    /// The certificate's roles do not go with the request.
+    Forbidden,
 }
 
 impl ServerRefusal {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Connections,
         Self::Address,
         Self::Requests,
@@ -40,6 +46,9 @@ impl ServerRefusal {
         Self::Idle,
         Self::Head,
         Self::Slow,
+        Self::Plain,
+        Self::Handshake,
+        Self::Forbidden,
     ];
 
     /// As metrics have it.
@@ -52,6 +61,9 @@ impl ServerRefusal {
             Self::Idle => "idle",
             Self::Head => "head",
             Self::Slow => "slow",
+            Self::Plain => "plain",
+            Self::Handshake => "handshake",
+            Self::Forbidden => "role",
         }
     }
 
@@ -65,6 +77,9 @@ impl ServerRefusal {
             Self::Idle => "idle connections closed to make room (max_connections)",
             Self::Head => "connections closed whose request did not come in time (client_header_timeout)",
             Self::Slow => "connections closed that moved too few bytes (min_transfer_rate)",
+            Self::Plain => "connections without TLS closed (cluster_tls)",
+            Self::Handshake => "TLS handshakes failed (cluster_tls)",
+            Self::Forbidden => "requests refused that the certificate's role may not make (cluster_tls)",
         }
     }
 }
@@ -92,9 +107,16 @@ impl ServerRefusals {
 pub(crate) struct RefusalLog {
     written: [u64; ServerRefusal::ALL.len()],
     last: Option<Duration>,
+    /// The latest refusal that a number does not explain.
+    example: Option<String>,
 }
 
 impl RefusalLog {
+    /// One of the refusals to come, in words.
+    pub(crate) fn explain(&mut self, example: String) {
+        self.example = Some(example);
+    }
+
     /// What to write at `now`, if there is something new.
     pub(crate) fn line(&mut self, refusals: &ServerRefusals, now: Duration) -> Option<String> {
         if self.last.is_some_and(|last| now.saturating_sub(last) < BETWEEN_LINES) {
@@ -113,6 +135,10 @@ impl RefusalLog {
         }
         if line.is_empty() {
             return None;
+        }
+        if let Some(example) = self.example.take() {
+            // Writing to a String cannot fail.
+            let _ = write!(line, "; the latest: {example}");
         }
         self.last = Some(now);
         Some(line)
@@ -145,5 +171,11 @@ mod tests {
                 .is_some_and(|line| line.starts_with("1 connections closed whose"))
         );
         assert_eq!(log.line(&refusals, at(130)), None);
+        refusals.add(ServerRefusal::Plain);
+        log.explain("10.0.0.9:55 spoke plain".into());
+        assert_eq!(
+            log.line(&refusals, at(131)).as_deref(),
+            Some("1 connections without TLS closed (cluster_tls); the latest: 10.0.0.9:55 spoke plain")
+        );
     }
 }

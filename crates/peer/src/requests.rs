@@ -8,10 +8,12 @@ use crate::arrival::Https;
 use crate::body::{Body, BodyError, Unread};
 use crate::busy::busy;
 use crate::call::Response;
+use crate::cluster_tls::RoleGuard;
 use crate::connections::Connections;
-use crate::http_service::HttpService;
+use crate::http_service::{HttpService, plain};
 use crate::interim::Interim;
 use crate::names::Names;
+use crate::refusals::ServerRefusal;
 use crate::shares::AccountShare;
 use bytes::Bytes;
 use http::StatusCode;
@@ -33,6 +35,8 @@ pub(crate) struct ConnectionRequests {
     pub(crate) leaving: watch::Receiver<bool>,
     pub(crate) from: SocketAddr,
     pub(crate) https: bool,
+    /// What may be asked; everything when there is none.
+    pub(crate) guard: Option<RoleGuard>,
 }
 
 impl ConnectionRequests {
@@ -71,6 +75,11 @@ impl ConnectionRequests {
 
     /// With a seat, where one is needed.
     async fn serve(&self, request: http::Request<Body>, end: &mut RequestEnd) -> Response {
+        if let Some(guard) = self.guard
+            && !guard.allows(request.method(), request.uri().path())
+        {
+            return self.forbid(guard, &request);
+        }
         if !self.service.is_for_monitors(&request, self.from) {
             let Ok(share) = self.connections.share(request.uri().path()) else {
                 return busy();
@@ -82,6 +91,20 @@ impl ConnectionRequests {
             self.activity.sit_down(seat);
         }
         self.service.serve(request, self.from).await
+    }
+}
+
+impl ConnectionRequests {
+    fn forbid(&self, guard: RoleGuard, request: &http::Request<Body>) -> Response {
+        let RoleGuard { roles, server } = guard;
+        let server = format!("{server:?}").to_lowercase();
+        let text = format!(
+            "the role {roles} may not send {} to an {server} server",
+            request.method()
+        );
+        self.connections
+            .refuse(ServerRefusal::Forbidden, format!("{}: {text}", self.from));
+        plain(StatusCode::FORBIDDEN, &text)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Always holds: a certificate is taken only together with the key that belongs to it; replacing it
 //! touches no connection that exists; with a bad one the one before stays in force.
-//! Deliberately absent: files (the binary reads them), certificates of clients, TLS to other nodes.
+//! Deliberately absent: files (the binary reads them), certificates of clients; TLS between nodes is `cluster_tls/`.
 
 use arc_swap::ArcSwap;
 use std::fmt;
@@ -37,6 +37,15 @@ pub enum TlsError {
     /// The two do not go together, or are of a kind that is not supported.
     #[error("certificate and key cannot be used: {0}")]
     Unusable(rustls::Error),
+    /// The authorities of a cluster cannot be read.
+    #[error("the authorities cannot be used: {0}")]
+    Authorities(String),
+    /// The authorities of the cluster do not vouch for the process's own certificate.
+    #[error("the authorities do not vouch for the certificate: {0}")]
+    NotVouchedFor(rustls::Error),
+    /// A certificate without a role may do nothing in a cluster.
+    #[error("the certificate has no role; make it with `martlet cluster-ca issue`")]
+    NoRole,
 }
 
 impl Tls {
@@ -66,23 +75,33 @@ impl fmt::Debug for Tls {
 }
 
 fn config(certificate: &[u8], key: &[u8]) -> Result<ServerConfig, TlsError> {
-    let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(certificate)
-        .map(|found| found.map(CertificateDer::into_owned))
-        .collect::<Result<_, _>>()
-        .map_err(TlsError::Certificate)?;
-    if chain.is_empty() {
-        return Err(TlsError::NoCertificate);
-    }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)?;
+    let (chain, key) = (chain(certificate)?, private_key(key)?);
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Unusable)?
         .with_no_client_auth()
-        .with_single_cert(chain.into_iter().map(CertificateDer::into_owned).collect(), key)
+        .with_single_cert(chain, key)
         .map_err(TlsError::Unusable)?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     config.ticketer = ring::Ticketer::new().map_err(TlsError::Unusable)?;
     Ok(config)
+}
+
+/// The certificates of a file, at least one.
+pub(crate) fn chain(certificates: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificates)
+        .map(|found| found.map(CertificateDer::into_owned))
+        .collect::<Result<_, _>>()
+        .map_err(TlsError::Certificate)?;
+    match chain.is_empty() {
+        true => Err(TlsError::NoCertificate),
+        false => Ok(chain),
+    }
+}
+
+/// The key of a file.
+pub(crate) fn private_key(key: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! | what is a line, a section, a comment | `ini.rs`, `source.rs`, `interpolate.rs` |
 //! | how is an option declared | `declare.rs`, `kinds.rs` |
 //! | which options does a server have | `server.rs`, `storage.rs`, `proxy.rs` |
+//! | TLS between nodes | `cluster_tls.rs` |
 //! | how favoured a process is | `priority.rs` |
 //! | which filters are there, and their options | `filters.rs`, `gateway_filters/`, `tempauth.rs` |
 //! | accounts by prefix, options by prefix | `reseller.rs` |
@@ -28,6 +29,7 @@
 pub mod affinity;
 pub mod auditors;
 pub mod check;
+pub mod cluster_tls;
 pub mod database_replicators;
 pub mod declare;
 pub mod dispersion;
@@ -55,6 +57,7 @@ pub mod tempauth;
 pub mod upkeep;
 pub mod write;
 
+pub use cluster_tls::ClusterTlsMode;
 pub use filters::{Filter, FilterSpec, PipelineConf, Support};
 pub use gateway_filters::{
     AuthTokenSettings, CacheSettings, CopySettings, DloSettings, EncryptionSettings, GatekeeperSettings,

@@ -2,6 +2,7 @@
 //!
 //! These options may stand in `[DEFAULT]` or, with `set`, in the server's own `[app:…]`.
 
+use crate::cluster_tls::ClusterTlsMode;
 use crate::declare::options;
 use crate::kinds::{AtLeastOne, FallocateReserve, LogFacility, LogLevel, WorkerCount};
 use crate::priority::{IoClass, IoPriority, Niceness};
@@ -27,6 +28,22 @@ options! {
         cert_file: Option<PathBuf> = "",
         /// Private key of the certificate in PEM, without a passphrase; in cert_file when empty.
         key_file: Option<PathBuf> = "",
+        /// TLS between the nodes of the cluster, in both directions with certificates of `martlet cluster-ca`. off:
+        /// none. allow: a storage server takes it, and plain connections, too; other servers are spoken to without
+        /// it. prefer: likewise, but other servers are spoken to with it. require: a storage server closes plain
+        /// connections.
+        cluster_tls: ClusterTlsMode = "off",
+        /// Certificate of this process in PEM, as `martlet cluster-ca issue` writes it. A file that changes is read
+        /// again; a daemon's own section may name another one.
+        cluster_tls_cert_file: Option<PathBuf> = "",
+        /// Private key of that certificate in PEM; in cluster_tls_cert_file when empty.
+        cluster_tls_key_file: Option<PathBuf> = "",
+        /// The authorities of the cluster in PEM: those that vouch for the certificates of other nodes. A file that
+        /// changes is read again.
+        cluster_tls_ca_file: Option<PathBuf> = "",
+        /// Servers that are spoken to without TLS whatever cluster_tls says, such as those of OpenStack: addresses,
+        /// networks or host names as the rings have them, each perhaps with a port.
+        cluster_tls_plain: Vec<String> = "",
         /// User the server runs as when it is started by root.
         user: Option<String> = "",
         /// Threads that serve requests, or auto for one per processor.

@@ -126,6 +126,10 @@ pub trait File: Send + Sync {
     fn take_permissions_of(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
+    /// Only its owner may read or write it from now on. Nothing where files have no permissions.
+    fn make_private(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// Gives a name to a file, for those opened with [`FileSystem::open_unnamed`] the first one.
     fn link(&self, to: &Path) -> io::Result<()>;
     /// Takes the exclusive advisory lock, waiting up to `wait`; `TimedOut` when another keeps it.

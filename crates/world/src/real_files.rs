@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 const OBJECT_MODE: Mode = Mode::from_raw_mode(0o777);
 const RECORD_MODE: Mode = Mode::from_raw_mode(0o666);
 const PLAIN_MODE: Mode = Mode::from_raw_mode(0o644);
+const PRIVATE_MODE: Mode = Mode::from_raw_mode(0o600);
 /// File systems that write changes to directories to one log in the order they were made, so that a
 /// sync that reaches a later change has reached the earlier ones: ext4 (and 3), XFS; and btrfs, which
 /// logs new ancestors along with what is below them, as ext4 without a journal syncs the parents of what is new
@@ -241,6 +242,10 @@ impl File for RealFile {
             Err(error) => return Err(error.into()),
         };
         Ok(fs::fchmod(&self.fd, mode)?)
+    }
+
+    fn make_private(&self) -> io::Result<()> {
+        Ok(fs::fchmod(&self.fd, PRIVATE_MODE)?)
     }
 
     fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()> {

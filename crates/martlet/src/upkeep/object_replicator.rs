@@ -23,8 +23,15 @@ pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), CommandFailu
     let once = line.replicator.upkeep.once();
     // As with OpenStack's, a choice holds for single passes only.
     let chosen = if once { Chosen::of(line) } else { Chosen::default() };
-    method(&conf)?;
-    run(conf.beginning(), once, |context| replicator(context, &conf, chosen))
+    let method = method(&conf)?;
+    run(conf.beginning(), once, |context| {
+        if conf.common.cluster_tls.is_spoken() && matches!(method, SyncMethod::Rsync(_)) {
+            tracing::warn!(
+                "[{SECTION}] sync_method = rsync: rsync sends objects in the clear, whatever cluster_tls says"
+            );
+        }
+        replicator(context, &conf, chosen)
+    })
 }
 
 /// The replicator of a cluster in one process. No rsync daemon is there: objects travel by function calls.

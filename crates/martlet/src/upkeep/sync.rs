@@ -4,12 +4,12 @@ use super::{UpkeepContext, load, local_server, preset, run_over};
 use crate::cli::Upkeep;
 use crate::failure::CommandFailure;
 use features::access::sync_realms::SyncRealms;
-use peer::HttpService;
+use peer::{HttpService, Peers};
 use settings::{ContainerSyncDaemonSettings, UpkeepConf};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use upkeep::{ContainerSyncDaemon, Daemon, HttpProxy, SyncOptions, SyncPeers, SyncRealm};
+use upkeep::{ContainerSyncDaemon, Daemon, HttpProxy, RingClient, SyncOptions, SyncPeers, SyncRealm};
 use vocabulary::Fault;
 
 const CONTAINER_SYNC: &str = "container-sync";
@@ -46,7 +46,11 @@ impl UpkeepContext<'_> {
         let proxies: Result<Vec<HttpProxy>, Fault> = settings.sync_proxy.iter().map(|proxy| proxy.parse()).collect();
         let proxies = proxies.map_err(|why| CommandFailure::Usage(format!("sync_proxy in [container-sync]: {why}")))?;
         let client = self.internal_client(gateway, "Swift Container Sync", settings.request_tries);
-        let containers = self.container_servers(settings.conn_timeout, RESPONSE_TIMEOUT);
+        let containers = RingClient {
+            // The other side is a gateway of another cluster, which knows no certificates of this one.
+            peers: Arc::new(Peers::new(self.world.clone())),
+            ..self.container_servers(settings.conn_timeout, RESPONSE_TIMEOUT)
+        };
         let options = SyncOptions {
             container_time: settings.container_time,
             concurrency: settings.sync_row_concurrency,

@@ -3,7 +3,9 @@
 use super::account::{Account, pause};
 use super::progress::Progress;
 use super::{ANEW, Common, Ground, shortly};
+use crate::OURS;
 use crate::console::{Console, ToolStatus, ToolStop};
+use crate::words::path;
 use clap::Args;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method};
@@ -13,11 +15,11 @@ use placement::{Device, Ring};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vocabulary::{EntityPath, Partition};
-use world::World;
 
 /// As OpenStack's direct client waits.
 const TIMEOUTS: Timeouts = Timeouts {
@@ -40,17 +42,21 @@ pub struct ReportArguments {
     /// Say on standard error which partitions have fewer copies than they should.
     #[arg(short, long)]
     partitions: bool,
+    /// Speak to storage servers as the cluster_tls options of this server's configuration say.
+    #[arg(long, value_name = "CONF", help_heading = OURS, value_parser = path())]
+    pub cluster_tls: Option<PathBuf>,
 }
 
 /// Asks, and says what is wanting.
-pub async fn run(arguments: &ReportArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
-    match report(arguments, world, console).await {
+pub async fn run(arguments: &ReportArguments, peers: &Peers, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    match report(arguments, peers, console).await {
         Ok(()) => Ok(ToolStatus::SUCCESS),
         Err(unfit) => unfit.end(console),
     }
 }
 
-async fn report(arguments: &ReportArguments, world: &World, console: &mut Console<'_>) -> Result<(), ToolStop> {
+async fn report(arguments: &ReportArguments, peers: &Peers, console: &mut Console<'_>) -> Result<(), ToolStop> {
+    let world = peers.world();
     let common = &arguments.common;
     let ground = Ground::read(world, common)?;
     let json = arguments.dump_json || ground.settings.dump_json;
@@ -66,7 +72,7 @@ async fn report(arguments: &ReportArguments, world: &World, console: &mut Consol
     let reporting = Reporting {
         ground: &ground,
         account: &account,
-        peers: Peers::new(world.clone()),
+        peers,
         arguments,
         json,
         retried: AtomicU64::new(0),
@@ -109,7 +115,7 @@ fn dumps(reported: &Map<String, Value>) -> String {
 struct Reporting<'a> {
     ground: &'a Ground<'a>,
     account: &'a Account,
-    peers: Peers,
+    peers: &'a Peers,
     arguments: &'a ReportArguments,
     json: bool,
     retried: AtomicU64,

@@ -103,4 +103,7 @@ pub struct ReconArguments {
     /// Print one JSON document instead: for each kind of server and check what each host answered, and the summaries.
     #[arg(long, help_heading = OURS)]
     pub json: bool,
+    /// Speak to storage servers as the cluster_tls options of this server's configuration say.
+    #[arg(long, value_name = "CONF", help_heading = OURS, value_parser = path())]
+    pub cluster_tls: Option<PathBuf>,
 }

@@ -27,9 +27,9 @@ mod writer;
 pub use arguments::ReconArguments;
 
 use crate::console::{Console, ToolStatus};
+use peer::Peers;
 use scout::{ReconServer, Scout};
 use std::io;
-use world::World;
 use writer::ReportWriter;
 
 /// What a check needs.
@@ -138,7 +138,7 @@ impl Check {
 }
 
 /// Asks and tells.
-pub async fn run(arguments: &ReconArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+pub async fn run(arguments: &ReconArguments, peers: &Peers, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let mut writer = ReportWriter::new(console, arguments.json);
     writer.rule()?;
     if arguments.timeout < 0 {
@@ -159,7 +159,7 @@ pub async fn run(arguments: &ReconArguments, world: &World, console: &mut Consol
         kinds.push(ReconServer::Object);
     }
     for kind in kinds {
-        let scout = match Scout::new(arguments, world, kind) {
+        let scout = match Scout::new(arguments, peers, kind) {
             Ok(scout) => scout,
             Err(scout::ScoutError::Policy(name)) => {
                 writer.refuse(&format!("Invalid Storage Policy: {name}"))?;

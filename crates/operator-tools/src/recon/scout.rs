@@ -85,12 +85,13 @@ pub(super) struct Scout<'a> {
     pub(super) kind: ReconServer,
     pub(super) hosts: Vec<Host>,
     pub(super) world: &'a World,
-    peers: Peers,
+    peers: &'a Peers,
     patience: Duration,
 }
 
 impl<'a> Scout<'a> {
-    pub(super) fn new(arguments: &ReconArguments, world: &'a World, kind: ReconServer) -> Result<Self, ScoutError> {
+    pub(super) fn new(arguments: &ReconArguments, peers: &'a Peers, kind: ReconServer) -> Result<Self, ScoutError> {
+        let world = peers.world();
         let policies = policies(&arguments.swiftdir)?;
         let policy = arguments.policy.as_deref().filter(|name| !name.is_empty());
         let mut hosts = BTreeSet::new();
@@ -110,7 +111,7 @@ impl<'a> Scout<'a> {
             kind,
             hosts: hosts.into_iter().collect(),
             world,
-            peers: Peers::new(world.clone()),
+            peers,
             patience: Duration::from_secs(arguments.timeout.max(1) as u64),
         })
     }

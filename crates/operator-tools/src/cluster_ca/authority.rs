@@ -1,0 +1,121 @@
+//! What is in the certificates of a cluster.
+//!
+//! | | authority | node |
+//! |---|---|---|
+//! | key | ECDSA on P-256 | ECDSA on P-256 |
+//! | subject | `CN=NAME authority N` | `CN=HOST` |
+//! | alternative names | – | the host, its addresses, a URI `martlet-role:…` for each role |
+//! | used for | signing certificates, not authorities | TLS as a client; for roles of servers also as a server |
+//!
+//! Both begin an hour before they are made, so that nodes whose clocks are a little behind take them at once.
+
+use super::CaFailure;
+use peer::{ClusterRole, ClusterRoles};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType,
+};
+use std::net::IpAddr;
+use std::time::Duration;
+use world::World;
+
+/// How far clocks may be behind.
+const CLOCKS_BEHIND: u64 = 3600;
+const DAY: u64 = 24 * 3600;
+
+/// From when until when, in seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Validity {
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+impl Validity {
+    /// From now on.
+    pub(super) fn of_days(world: &World, days: u32) -> Self {
+        let now = world.clock.now().seconds();
+        Self {
+            from: now.saturating_sub(CLOCKS_BEHIND),
+            until: now.saturating_add(u64::from(days) * DAY),
+        }
+    }
+
+    fn set(self, params: &mut CertificateParams) {
+        let time = |seconds| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
+        (params.not_before, params.not_after) = (time(self.from), time(self.until));
+    }
+}
+
+/// An authority that can issue.
+pub(super) struct Authority {
+    /// PEM.
+    pub(super) certificate: String,
+    key: KeyPair,
+}
+
+/// What a node's certificate says.
+pub(super) struct WantedCertificate<'a> {
+    pub(super) name: &'a str,
+    pub(super) roles: ClusterRoles,
+    pub(super) addresses: &'a [IpAddr],
+    pub(super) validity: Validity,
+}
+
+impl Authority {
+    /// A new one of a cluster.
+    pub(super) fn make(cluster: &str, number: u32, validity: Validity) -> Result<Self, CaFailure> {
+        let mut params = CertificateParams::default();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, format!("{cluster}{NAMED}{number}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        validity.set(&mut params);
+        let key = KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?.pem();
+        Ok(Self { certificate, key })
+    }
+
+    /// One that was made before.
+    pub(super) fn read(certificate: String, key: &str) -> Result<Self, rcgen::Error> {
+        let key = KeyPair::from_pem(key)?;
+        Ok(Self { certificate, key })
+    }
+
+    /// The key in PEM.
+    pub(super) fn key(&self) -> String {
+        self.key.serialize_pem()
+    }
+
+    /// A node's certificate and a new key for it, in PEM.
+    pub(super) fn issue(&self, wanted: &WantedCertificate<'_>) -> Result<String, CaFailure> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, wanted.name);
+        let names = &mut params.subject_alt_names;
+        names.push(SanType::DnsName(wanted.name.try_into()?));
+        names.extend(wanted.addresses.iter().copied().map(SanType::IpAddress));
+        for role in wanted.roles.iter() {
+            names.push(SanType::URI(role.uri().try_into()?));
+        }
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        if wanted.roles.iter().any(ClusterRole::is_server) {
+            params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+        }
+        params.use_authority_key_identifier_extension = true;
+        wanted.validity.set(&mut params);
+        let key = KeyPair::generate()?;
+        let issuer = Issuer::from_ca_cert_pem(&self.certificate, &self.key)?;
+        let certificate = params.signed_by(&key, &issuer)?;
+        Ok(certificate.pem() + &key.serialize_pem())
+    }
+}
+
+/// Between the cluster's name and the number of its authority.
+const NAMED: &str = " authority ";
+
+/// The cluster's name in an authority's.
+pub(super) fn cluster_of(authority: &str) -> &str {
+    authority.rsplit_once(NAMED).map_or(authority, |(cluster, _)| cluster)
+}

@@ -1,0 +1,98 @@
+//! What a certificate says, for people.
+
+use crate::text::shown;
+use peer::ClusterRoles;
+use std::net::IpAddr;
+use vocabulary::Timestamp;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::pem::Pem;
+
+const DAY: u64 = 24 * 3600;
+
+/// One certificate.
+#[derive(Debug, Clone)]
+pub(super) struct DescribedCertificate {
+    /// Its common name.
+    pub(super) name: String,
+    issuer: String,
+    is_authority: bool,
+    roles: ClusterRoles,
+    addresses: Vec<String>,
+    /// In seconds since 1970.
+    pub(super) until: u64,
+}
+
+impl DescribedCertificate {
+    /// All of a file; why it cannot be read.
+    pub(super) fn read_all(pem: &[u8]) -> Result<Vec<Self>, String> {
+        let mut all = Vec::new();
+        for found in Pem::iter_from_buffer(pem) {
+            let found = found.map_err(|error| format!("no PEM: {error}"))?;
+            if found.label == "CERTIFICATE" {
+                let certificate = found.parse_x509().map_err(|error| format!("no certificate: {error}"))?;
+                all.push(Self::of(&certificate, &found.contents));
+            }
+        }
+        match all.is_empty() {
+            true => Err("there is no certificate in it".into()),
+            false => Ok(all),
+        }
+    }
+
+    fn of(certificate: &X509Certificate<'_>, der: &[u8]) -> Self {
+        let common_name = |name: &x509_parser::x509::X509Name<'_>| {
+            let first = name.iter_common_name().next();
+            first.map_or_else(|| name.to_string(), |found| shown(found.as_slice()))
+        };
+        let names = certificate.subject_alternative_name().ok().flatten();
+        let names = names.map_or(&[][..], |found| &found.value.general_names);
+        let addresses = names.iter().filter_map(|name| match name {
+            GeneralName::IPAddress(bytes) => address(bytes).map(|found| found.to_string()),
+            GeneralName::DNSName(name) => Some(shown(name.as_bytes())),
+            _ => None,
+        });
+        Self {
+            name: common_name(certificate.subject()),
+            issuer: common_name(certificate.issuer()),
+            is_authority: certificate.is_ca(),
+            roles: ClusterRoles::of_certificate(&der.into()),
+            addresses: addresses.collect(),
+            until: u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0),
+        }
+    }
+
+    /// Whether that is the authority that issued it.
+    pub(super) fn is_issued_by(&self, authority: &Self) -> bool {
+        self.issuer == authority.name
+    }
+
+    /// All of it.
+    pub(super) fn line(&self, now: u64) -> String {
+        let end = match self.until.checked_sub(now) {
+            None => format!("ended on {}", day(self.until)),
+            Some(left) => format!("until {} ({} days)", day(self.until), left / DAY),
+        };
+        let Self { name, issuer, .. } = self;
+        match self.is_authority {
+            true => format!("authority {name:?}, {end}"),
+            false => format!(
+                "{name}, role {}, {}, by {issuer:?}, {end}",
+                self.roles,
+                self.addresses.join(" ")
+            ),
+        }
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+/// The day of a time, as `2026-11-24`.
+pub(super) fn day(seconds: u64) -> String {
+    let mut text = Timestamp::from_seconds(seconds).iso();
+    text.truncate("2026-11-24".len());
+    text
+}

@@ -1,0 +1,308 @@
+//! The folder of a cluster's authority.
+//!
+//! ```text
+//! authority-1.key   0600   its key; authority-2.key of the one that replaces it, and so on
+//! authority-1.pem          its certificate
+//! authorities.pem          those that nodes trust: one, or two during an exchange, the newest last
+//! issued/NAME.pem   0600   a node's certificate and key
+//! ```
+
+use super::CaFailure;
+use super::authority::{Authority, cluster_of};
+use super::described::DescribedCertificate;
+use durable_fs::{Locked, StorageDevice, write_file_atomically, write_private_file_atomically};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use world::World;
+
+const BUNDLE: &str = "authorities.pem";
+const ISSUED: &str = "issued";
+/// No file of the folder is larger.
+const LARGEST: u64 = 1 << 20;
+/// How long one waits for another that changes the folder.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// See the module's header.
+pub(super) struct CaFolder<'w> {
+    world: &'w World,
+    path: PathBuf,
+}
+
+/// An authority that nodes trust.
+pub(super) struct TrustedAuthority {
+    pub(super) number: u32,
+    pub(super) path: PathBuf,
+    pub(super) described: DescribedCertificate,
+    /// In seconds since 1970.
+    pub(super) ends: u64,
+    pem: String,
+}
+
+impl TrustedAuthority {
+    /// The name of its cluster.
+    pub(super) fn cluster_name(&self) -> String {
+        cluster_of(&self.described.name).to_owned()
+    }
+}
+
+/// The files of an authority.
+pub(super) struct AuthorityFiles {
+    pub(super) key: PathBuf,
+    pub(super) certificate: PathBuf,
+}
+
+impl<'w> CaFolder<'w> {
+    /// An existing one.
+    pub(super) fn open(world: &'w World, path: &Path) -> Result<Self, CaFailure> {
+        let folder = Self {
+            world,
+            path: path.to_owned(),
+        };
+        match folder.exists(&folder.bundle())? {
+            true => Ok(folder),
+            false => Err(CaFailure::Refused(format!(
+                "{} is no authority's folder; `martlet cluster-ca make` makes one",
+                path.display()
+            ))),
+        }
+    }
+
+    /// One that may not be there yet.
+    pub(super) fn make(world: &'w World, path: &Path) -> Result<Self, CaFailure> {
+        let folder = Self {
+            world,
+            path: path.to_owned(),
+        };
+        if !folder.exists(path)? {
+            let path = match path.is_relative() {
+                true => &Path::new(".").join(path),
+                false => path,
+            };
+            let above = path.parent().unwrap_or(path);
+            folder.device(above).provide_directories(path)?;
+        }
+        Ok(folder)
+    }
+
+    fn device(&self, root: &Path) -> std::sync::Arc<StorageDevice> {
+        StorageDevice::new(self.world.files.clone(), self.world.random.clone(), root)
+    }
+
+    /// Keeps others from changing it.
+    pub(super) fn lock(&self) -> Result<Locked, CaFailure> {
+        Ok(self.device(&self.path).lock(&self.path, PATIENCE)?)
+    }
+
+    /// Where the authorities are that nodes trust.
+    pub(super) fn bundle(&self) -> PathBuf {
+        self.path.join(BUNDLE)
+    }
+
+    fn files(&self, number: u32) -> AuthorityFiles {
+        AuthorityFiles {
+            key: self.path.join(format!("authority-{number}.key")),
+            certificate: self.path.join(format!("authority-{number}.pem")),
+        }
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, CaFailure> {
+        match self.world.files.info_of_name(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(io("look at", path, error)),
+        }
+    }
+
+    /// Whether there is an authority in it.
+    pub(super) fn is_made(&self) -> Result<bool, CaFailure> {
+        self.exists(&self.bundle())
+    }
+
+    /// The greatest number of an authority, trusted or not; 0 when there is none.
+    fn highest(&self) -> Result<u32, CaFailure> {
+        let names = names(self.world, &self.path)?;
+        let numbers = names.iter().filter_map(|name| {
+            let number = name.strip_prefix("authority-")?.strip_suffix(".pem")?;
+            number.parse::<u32>().ok()
+        });
+        Ok(numbers.max().unwrap_or(0))
+    }
+
+    /// Writes an authority and trusts it besides those that are trusted.
+    pub(super) fn add(&self, number: u32, made: &Authority) -> Result<AuthorityFiles, CaFailure> {
+        let files = self.files(number);
+        for path in [&files.key, &files.certificate] {
+            self.refuse_existing(path)?;
+        }
+        let bundle = match self.exists(&self.bundle())? {
+            true => read(self.world, &self.bundle())?,
+            false => String::new(),
+        };
+        self.write_private(&files.key, &made.key())?;
+        self.write(&files.certificate, &made.certificate)?;
+        // Last: an authority that is not trusted yet issues nothing.
+        self.write(&self.bundle(), &(bundle + &made.certificate))?;
+        Ok(files)
+    }
+
+    /// All that nodes trust, the newest last.
+    pub(super) fn trusted(&self) -> Result<Vec<TrustedAuthority>, CaFailure> {
+        let bundle = certificates(self.world, &self.bundle())?;
+        let mut all = Vec::new();
+        for number in 1..=self.highest()? {
+            let path = self.files(number).certificate;
+            if !self.exists(&path)? {
+                continue;
+            }
+            let pem = read(self.world, &path)?;
+            let Some(described) = certificates(self.world, &path)?.into_iter().next() else {
+                continue;
+            };
+            if bundle.iter().any(|trusted| trusted.name == described.name) {
+                all.push(TrustedAuthority {
+                    number,
+                    path,
+                    ends: described.until,
+                    described,
+                    pem,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The authority that issues: the newest that is trusted.
+    pub(super) fn issuing(&self) -> Result<(TrustedAuthority, Authority), CaFailure> {
+        let newest = self.trusted()?.pop();
+        let newest = newest.ok_or_else(|| CaFailure::Damaged {
+            path: self.bundle(),
+            reason: "it holds none of the authorities beside it".into(),
+        })?;
+        let key = self.files(newest.number).key;
+        let authority = Authority::read(newest.pem.clone(), &read(self.world, &key)?);
+        // The library's words might quote what it read.
+        let authority = authority.map_err(|_| CaFailure::Damaged {
+            path: key,
+            reason: "it is no private key in PEM".into(),
+        })?;
+        Ok((newest, authority))
+    }
+
+    /// Trusts this one alone from now on.
+    pub(super) fn trust_only(&self, newest: &TrustedAuthority) -> Result<(), CaFailure> {
+        self.write(&self.bundle(), &newest.pem)
+    }
+
+    /// Certificates that have been issued, in the order of their names.
+    pub(super) fn issued(&self) -> Result<Vec<(PathBuf, DescribedCertificate)>, CaFailure> {
+        let issued = self.path.join(ISSUED);
+        if !self.exists(&issued)? {
+            return Ok(vec![]);
+        }
+        let mut found = Vec::new();
+        for name in names(self.world, &issued)?
+            .into_iter()
+            .filter(|name| name.ends_with(".pem"))
+        {
+            let path = issued.join(name);
+            found.extend(
+                certificates(self.world, &path)?
+                    .into_iter()
+                    .map(|one| (path.clone(), one)),
+            );
+        }
+        Ok(found)
+    }
+
+    /// A node's file.
+    pub(super) fn write_issued(&self, name: &str, text: &str, replace: bool) -> Result<PathBuf, CaFailure> {
+        let issued = self.path.join(ISSUED);
+        let path = issued.join(format!("{name}.pem"));
+        if !replace && self.exists(&path)? {
+            return Err(CaFailure::Refused(format!(
+                "{} exists: --replace issues another one in its place, with another key",
+                path.display()
+            )));
+        }
+        self.device(&self.path).provide_directories(&issued)?;
+        self.write_private(&path, text)?;
+        Ok(path)
+    }
+
+    fn refuse_existing(&self, path: &Path) -> Result<(), CaFailure> {
+        match self.exists(path)? {
+            true => Err(CaFailure::Refused(format!(
+                "{} exists and is not overwritten; move it away",
+                path.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&self, path: &Path, text: &str) -> Result<(), CaFailure> {
+        let (directory, name) = place(path)?;
+        Ok(write_file_atomically(self.world, directory, name, text.as_bytes())?)
+    }
+
+    fn write_private(&self, path: &Path, text: &str) -> Result<(), CaFailure> {
+        let (directory, name) = place(path)?;
+        Ok(write_private_file_atomically(
+            self.world,
+            directory,
+            name,
+            text.as_bytes(),
+        )?)
+    }
+}
+
+fn place(path: &Path) -> Result<(&Path, &str), CaFailure> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let parts = path.parent().zip(name);
+    parts.ok_or_else(|| CaFailure::Refused(format!("{} is no path of a file", path.display())))
+}
+
+fn io(doing: &'static str, path: &Path, error: std::io::Error) -> CaFailure {
+    let path = path.to_owned();
+    CaFailure::Io { doing, path, error }
+}
+
+/// The names in a directory, sorted.
+fn names(world: &World, directory: &Path) -> Result<Vec<String>, CaFailure> {
+    let mut names = Vec::new();
+    let listed = world.files.open_directory(directory);
+    let listed = listed.and_then(|opened| opened.list(&mut |name| names.extend(name.to_str().map(str::to_owned))));
+    listed.map_err(|error| io("list", directory, error))?;
+    names.sort();
+    Ok(names)
+}
+
+fn read(world: &World, path: &Path) -> Result<String, CaFailure> {
+    let bytes = world.files.read(path, LARGEST);
+    let bytes = bytes.map_err(|error| io("read", path, error))?;
+    String::from_utf8(bytes).map_err(|_| CaFailure::Damaged {
+        path: path.to_owned(),
+        reason: "it is no PEM".into(),
+    })
+}
+
+/// The certificates in a file.
+pub(super) fn certificates(world: &World, path: &Path) -> Result<Vec<DescribedCertificate>, CaFailure> {
+    let text = read(world, path)?;
+    DescribedCertificate::read_all(text.as_bytes()).map_err(|reason| CaFailure::Damaged {
+        path: path.to_owned(),
+        reason,
+    })
+}
+
+/// Whether a node may be called that: its file and a host name are made of it.
+pub(super) fn check_name(name: &str) -> Result<(), CaFailure> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let good = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_part) && name.len() < 250;
+    match good {
+        true => Ok(()),
+        false => Err(CaFailure::Refused(format!(
+            "--name {name:?}: expected a host name: letters, digits, dots, dashes and underscores"
+        ))),
+    }
+}
