@@ -1,7 +1,8 @@
 //! The entries of an archive, one after the other, as it comes.
 //!
 //! Always holds: never more in memory than one piece of data and one extended header, which is at most
-//! [`MAX_EXTENDED`] bytes long, and [`MAX_GLOBAL`] bytes that hold for all entries; data of entries that are not read is skipped.
+//! [`MAX_EXTENDED`] bytes long, and [`MAX_GLOBAL`] bytes that hold for all entries; data of entries that are not
+//! read is skipped.
 //! As Swift reads archives: what is no header ends an archive, but is an error where it should begin.
 
 use super::decode::{Decoded, Undecoded};
