@@ -11,10 +11,12 @@ SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH CARGO_INCREMENTAL=0
 unset CARGO_TARGET_DIR
 
-# The crates must be there before their folder is linked and its name becomes a flag.
+# The crates must be there before their folder is copied and its name becomes a flag. A symbolic link would not do: the
+# compiler sees the working folder by one name and the files by the other.
 (cd "$root" && cargo fetch --locked)
 mkdir -p "$work/another/home"
-ln -s "${CARGO_HOME:-$HOME/.cargo}/registry" "$work/another/home/registry"
+registry=${CARGO_HOME:-$HOME/.cargo}/registry
+cp -al "$registry" "$work/another/home/registry" 2> /dev/null || cp -a "$registry" "$work/another/home/registry"
 
 build() { # FOLDER
     mkdir -p "$1"

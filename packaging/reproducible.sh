@@ -14,4 +14,6 @@ for folder in $crates; do
 done
 export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=/usr/src/martlet$flags"
 export CFLAGS="${CFLAGS:-} -ffile-prefix-map=$root=/usr/src/martlet$cflags"
+# What incremental builds make depends on what was built before.
+export CARGO_INCREMENTAL=0
 exec "$@"
