@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood race race-martlet race-upkeep race-foreground race-rings ring-histories simulate allocations bench-features bench-metrics deb clean
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -28,7 +28,10 @@ build:           ## the release build: compiles quickly, runs nearly as fast as 
 	$(ALONE) cargo build --release --locked -p martlet
 
 dist:            ## the build that is packaged and raced: compiles for long, runs fastest
-	$(ALONE) cargo build --profile dist --locked -p martlet
+	$(ALONE) packaging/reproducible.sh cargo build --profile dist --locked -p martlet
+
+reproduce:       ## builds the program and the package twice, in different folders, and compares them; PROFILE=release is quicker
+	packaging/reproduce.sh $(or $(PROFILE),dist)
 
 # In a cold clone, what would make the next build of the tests quicker only costs time.
 COLD := $(if $(wildcard target/debug/incremental),,CARGO_INCREMENTAL=$${CARGO_INCREMENTAL:-0})
@@ -45,6 +48,12 @@ check:           ## formatting, the rules of the tree (cargo xtask tidy), lints
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+deny:            ## licences, sources and bans of dependencies, by cargo-deny (`make check` has the essence of it)
+	packaging/deny.sh licenses bans sources
+
+advisories:      ## known weaknesses of dependencies; ADVISORIES=file:///a/clone for another copy of the RustSec database
+	ADVISORIES=$(ADVISORIES) packaging/deny.sh advisories
 
 rust: $(VENV)/ready   ## unit and property tests
 	$(CARGO) test --workspace --locked --no-run
@@ -105,6 +114,9 @@ ring-histories: build $(VENV)/ready   ## 300 random histories of rings, with Ope
 simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 on; or one SEED=17, step by step; OF=_of_databases
 	MARTLET_SEEDS=$(or $(SEEDS),20000) MARTLET_FIRST_SEED=$(or $(FIRST),1) MARTLET_SEED=$(SEED) \
 	cargo test --release -p simulation --locked --test seeds -- --nocapture no_promise$(OF)_is_broken
+
+fuzz:            ## every parser of untrusted bytes, by coverage, SECONDS=60 each (docs/fuzzing.md)
+	crates/fuzz/run.sh $(or $(SECONDS),60)
 
 allocations: $(VENV)/ready   ## how often one request makes the whole of `martlet up` allocate
 	$(CARGO) build -p martlet --features count-allocations --locked

@@ -12,6 +12,9 @@ fi
 binary=$1 output=$2
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
+# No file of the package is younger than this, so that two builds of one source make the same package.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || stat -c %Y "$binary")}
+export SOURCE_DATE_EPOCH
 version=${MARTLET_DEB_VERSION:-$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)}
 maintainer=${MARTLET_DEB_MAINTAINER:-Martlet <martlet@localhost>}
 architecture=$(dpkg --print-architecture)
@@ -35,7 +38,8 @@ if [ -z "${MARTLET_DEB_KEEP_SYMBOLS:-}" ]; then
     strip --strip-debug --remove-section=.comment "$stage/usr/bin/martlet"
     objcopy --add-gnu-debuglink="$debug" "$stage/usr/bin/martlet"
 fi
-put 0644 "$here/debian/copyright" usr/share/doc/martlet/copyright
+python3 "$here/copyright.py" > "$work/copyright"
+put 0644 "$work/copyright" usr/share/doc/martlet/copyright
 put 0644 "$here/debian/lintian-overrides" usr/share/lintian/overrides/martlet
 put 0644 "$root/README.md" usr/share/doc/martlet/README.md
 install -d "$stage/usr/share/man/man8"
@@ -45,7 +49,7 @@ martlet ($version) unstable; urgency=medium
 
   * A build of version $version.
 
- -- $maintainer  $(date -R -r "$binary")
+ -- $maintainer  $(date -R -u -d "@$SOURCE_DATE_EPOCH")
 CHANGELOG
 for sample in "$root"/etc/*-sample; do
     put 0644 "$sample" "etc/swift/$(basename "$sample")"

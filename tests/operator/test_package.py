@@ -36,6 +36,16 @@ def test_what_is_in_it(packages):
     assert "Version: 0.1.0~one" in run(["dpkg-deb", "--field", package]).stdout
 
 
+def test_the_licences_of_all_that_is_linked_go_along(packages):
+    package = packages / f"martlet_0.1.0~one_{arch()}.deb"
+    text = run(["sh", "-c", f"dpkg-deb --fsys-tarfile '{package}' | tar -xO ./usr/share/doc/martlet/copyright"]).stdout
+    linked = {line.split()[1].rsplit("-", 1)[0] for line in text.splitlines() if line.startswith("Files: ")}
+    assert {"hyper", "libsqlite3-sys", "zlib-rs", "libmimalloc-sys", "ring"} <= linked
+    assert not linked & {"proptest", "syn", "cc"}, "what only builds or tests the program is not in it"
+    for words in ("May you do good and not evil.", "Trifecta Tech Foundation", "The Chromium Authors"):
+        assert words in text, words
+
+
 def test_debug_information_lies_beside_it(tmp_path):
     """The program is stripped but keeps its functions' names; the second package has its lines, where debuggers look."""
     def sections(file):

@@ -205,6 +205,14 @@ async fn count(c: &mut protocol::Connection, key: &KeyHash, delta: i64, exptime:
     Err(ProtocolError::Rubbish("a counter that is there and is not"))
 }
 
+/// What a server that sends `reply` says of two keys: for tests of the reader.
+pub async fn read_reply(reply: Box<dyn world::Stream>, keys: [&str; 2]) -> Option<[Option<Value>; 2]> {
+    let mut connection = protocol::Connection::new(reply);
+    let items = connection.get(&keys.map(hash)).await.ok()?;
+    let values: Vec<Option<Value>> = items.into_iter().map(|item| item.and_then(json)).collect();
+    values.try_into().ok()
+}
+
 fn json(item: protocol::Item) -> Option<Value> {
     match item.flags & JSON_FLAG {
         0 => None,

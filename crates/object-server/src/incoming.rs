@@ -157,7 +157,7 @@ impl MimeBody {
 
     async fn event(&mut self) -> Result<MimeEvent, Refusal> {
         loop {
-            let event = self.splitter.next();
+            let event = self.splitter.next_event();
             match event.map_err(|NotMime(why)| Refusal::bad_request(format!("invalid MIME document: {why}")))? {
                 MimeEvent::Hungry => match self.incoming.next().await? {
                     Some(bytes) => self.splitter.feed(&bytes),

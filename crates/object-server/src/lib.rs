@@ -34,7 +34,7 @@ mod exchange_slots;
 mod expiry;
 mod incoming;
 mod kept;
-mod mime;
+pub mod mime;
 mod options;
 mod outgoing;
 mod post;

@@ -25,11 +25,11 @@ const MAX_HEAD: usize = 8 * 1024;
 
 /// Why it is not MIME.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotMime(pub(crate) &'static str);
+pub struct NotMime(pub &'static str);
 
 /// What the next bytes mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum MimeEvent {
+pub enum MimeEvent {
     /// Nothing yet: feed more.
     Hungry,
     /// A part begins.
@@ -44,10 +44,11 @@ pub(crate) enum MimeEvent {
 
 /// The headers of a part; names in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PartHead(Vec<(String, String)>);
+pub struct PartHead(Vec<(String, String)>);
 
 impl PartHead {
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    /// The value of the header `name`.
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
             .find(|(found, _)| found == name)
@@ -77,7 +78,7 @@ enum SplitterState {
 }
 
 /// Splits a multipart body.
-pub(crate) struct MimeSplitter {
+pub struct MimeSplitter {
     /// `CRLF--boundary`.
     delimiter: Vec<u8>,
     buffer: BytesMut,
@@ -85,7 +86,8 @@ pub(crate) struct MimeSplitter {
 }
 
 impl MimeSplitter {
-    pub(crate) fn new(boundary: &str) -> Self {
+    /// Of a body that begins with this boundary.
+    pub fn new(boundary: &str) -> Self {
         Self {
             delimiter: format!("\r\n--{boundary}").into_bytes(),
             buffer: BytesMut::new(),
@@ -93,11 +95,13 @@ impl MimeSplitter {
         }
     }
 
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+    /// The next bytes of the body.
+    pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    pub(crate) fn next(&mut self) -> Result<MimeEvent, NotMime> {
+    /// What they mean.
+    pub fn next_event(&mut self) -> Result<MimeEvent, NotMime> {
         match self.state {
             SplitterState::Preamble => self.preamble(),
             SplitterState::Head => self.head(),
@@ -132,7 +136,7 @@ impl MimeSplitter {
             b"--" => SplitterState::Over,
             _ => return Err(NotMime("a boundary is followed by neither a line's end nor two dashes")),
         };
-        self.next()
+        self.next_event()
     }
 
     fn head(&mut self) -> Result<MimeEvent, NotMime> {
@@ -194,7 +198,7 @@ mod tests {
         let mut pieces = bytes.chunks(size.max(1));
         let mut parts: Vec<(PartHead, Vec<u8>)> = Vec::new();
         loop {
-            match splitter.next()? {
+            match splitter.next_event()? {
                 MimeEvent::Hungry => match pieces.next() {
                     Some(piece) => splitter.feed(piece),
                     None => return Err(NotMime("cut short")),

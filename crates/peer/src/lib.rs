@@ -49,7 +49,7 @@ pub mod interim;
 pub mod message;
 mod names;
 pub mod peers;
-mod proxied;
+pub mod proxied;
 pub mod refusals;
 mod requests;
 mod shares;
@@ -69,6 +69,7 @@ pub use cluster_tls::{
 pub use connect::{PeerError, Timeouts};
 pub use digest::Digest;
 pub use footer::Footer;
+pub use heads::escape_requests;
 pub use http_client::HttpClient;
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;

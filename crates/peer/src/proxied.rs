@@ -23,16 +23,16 @@ const LONGEST_REST: usize = 2048;
 
 /// What has been said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Preamble {
+pub struct Preamble {
     /// Source and destination, when they are known.
-    pub(crate) addresses: Option<(SocketAddr, SocketAddr)>,
+    pub addresses: Option<(SocketAddr, SocketAddr)>,
     /// Bytes of it.
-    pub(crate) length: usize,
+    pub length: usize,
 }
 
 /// What the first bytes of a connection are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parsed {
+pub enum Parsed {
     /// A whole preamble.
     Whole(Preamble),
     /// The beginning of one.
@@ -42,7 +42,7 @@ pub(crate) enum Parsed {
 }
 
 /// Reads the first bytes of a connection.
-pub(crate) fn parse(bytes: &[u8]) -> Parsed {
+pub fn parse(bytes: &[u8]) -> Parsed {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(a, b)| a == b);
     if begins(SIGNATURE) {
         binary(bytes)

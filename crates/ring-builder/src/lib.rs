@@ -38,5 +38,5 @@ mod terminal;
 mod usage;
 
 pub use command::Invocation;
-pub use composer::Composing;
+pub use composer::{Composing, rewritten_composite};
 pub use terminal::{CommandStatus, Terminal};

@@ -18,6 +18,21 @@ pub struct Tree {
     pub edges: BTreeMap<String, Edges>,
     /// Texts of the files that declarations make.
     pub generated: BTreeMap<String, String>,
+    /// What the workspace uses of others' crates, on the platform that is packaged.
+    pub dependencies: Vec<Dependency>,
+    /// The text of `deny.toml`.
+    pub deny: String,
+}
+
+/// A crate from outside the workspace.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Dependency {
+    pub name: String,
+    pub version: String,
+    /// An SPDX expression.
+    pub licence: String,
+    /// As Cargo writes it: `registry+https://…`.
+    pub source: String,
 }
 
 /// Crates of the workspace that one crate names in its `Cargo.toml`.
@@ -51,6 +66,10 @@ impl Tree {
         tree.files.extend(files.iter().flat_map(|file| with_folders(file)));
         let metadata = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
         tree.edges = edges(&output(root, env!("CARGO"), &metadata)?)?;
+        let platform = ["--filter-platform", "x86_64-unknown-linux-gnu"];
+        let metadata = [&["metadata", "--locked", "--format-version", "1"], &platform[..]].concat();
+        tree.dependencies = dependencies(&output(root, env!("CARGO"), &metadata)?)?;
+        tree.deny = std::fs::read_to_string(root.join("deny.toml")).map_err(|error| format!("deny.toml: {error}"))?;
         Ok(tree)
     }
 
@@ -167,6 +186,27 @@ fn edges(metadata: &str) -> Result<BTreeMap<String, Edges>, String> {
     Ok(found)
 }
 
+/// The crates from outside, from the answer of `cargo metadata`: those that its resolution reaches.
+fn dependencies(metadata: &str) -> Result<Vec<Dependency>, String> {
+    let metadata: serde_json::Value = serde_json::from_str(metadata).map_err(|error| error.to_string())?;
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let reached: BTreeSet<String> = list(&metadata["resolve"]["nodes"])
+        .iter()
+        .map(|node| text(&node["id"]))
+        .collect();
+    let packages = list(&metadata["packages"]).into_iter();
+    let outside = packages.filter(|one| one["source"].is_string() && reached.contains(&text(&one["id"])));
+    Ok(outside
+        .map(|one| Dependency {
+            name: text(&one["name"]),
+            version: text(&one["version"]),
+            licence: text(&one["license"]),
+            source: text(&one["source"]),
+        })
+        .collect())
+}
+
 /// A tree of planted files, for the tests of the checks.
 #[cfg(test)]
 pub fn planted(files: &[(&str, &str)]) -> Tree {
@@ -214,5 +254,19 @@ mod tests {
         let edges = edges(metadata).unwrap();
         assert_eq!(edges["a"].uses, BTreeSet::from(["b".to_owned()]));
         assert_eq!(edges["a"].in_tests, BTreeSet::from(["c".to_owned()]));
+    }
+
+    #[test]
+    fn dependencies_are_what_the_resolution_reaches() {
+        let metadata = r#"{"resolve": {"nodes": [{"id": "a"}, {"id": "own"}]}, "packages": [
+            {"id": "a", "name": "a", "version": "1.0.0", "license": "MIT", "source": "registry+x"},
+            {"id": "b", "name": "b", "version": "1.0.0", "license": "GPL-3.0", "source": "registry+x"},
+            {"id": "own", "name": "own", "version": "0.1.0", "license": null, "source": null}]}"#;
+        let found = dependencies(metadata).unwrap();
+        assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(
+            (found[0].licence.as_str(), found[0].source.as_str()),
+            ("MIT", "registry+x")
+        );
     }
 }

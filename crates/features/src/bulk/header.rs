@@ -163,6 +163,13 @@ impl Extended {
         Some(())
     }
 
+    /// Bytes that it takes, about.
+    pub fn length(&self) -> usize {
+        let attributes = self.attributes.iter();
+        let each = attributes.map(|(name, value)| name.len() + value.len() + size_of::<(Vec<u8>, Vec<u8>)>());
+        each.sum::<usize>() + self.path.as_ref().map_or(0, Vec::len)
+    }
+
     /// This over what holds for all entries.
     pub fn over(mut self, global: &Extended) -> Self {
         let own = std::mem::take(&mut self.attributes);

@@ -1,7 +1,8 @@
 //! The entries of an archive, one after the other, as it comes.
 //!
 //! Always holds: never more in memory than one piece of data and one extended header, which is at most
-//! [`MAX_EXTENDED`] bytes long; data of entries that are not read is skipped.
+//! [`MAX_EXTENDED`] bytes long, and [`MAX_GLOBAL`] bytes that hold for all entries; data of entries that are not
+//! read is skipped.
 //! As Swift reads archives: what is no header ends an archive, but is an error where it should begin.
 
 use super::decode::{Decoded, Undecoded};
@@ -10,6 +11,8 @@ use bytes::{Buf, Bytes, BytesMut};
 
 /// Bytes of an extended header or long name.
 const MAX_EXTENDED: u64 = 1 << 20;
+/// Bytes of what global headers say, which stay to the end of the archive and are copied for each entry.
+const MAX_GLOBAL: usize = 64 << 10;
 /// Extended headers before one entry.
 const MAX_HEADERS: usize = 16;
 
@@ -101,7 +104,11 @@ impl Archive {
                 TarKind::Extended => extended.add(&self.small(header.size).await?),
                 TarKind::Global => {
                     let records = self.small(header.size).await?;
-                    self.global.add(&records)
+                    let added = self.global.add(&records);
+                    if self.global.length() > MAX_GLOBAL {
+                        return Err(Unreadable::Archive("header is too long"));
+                    }
+                    added
                 }
                 _ => return self.found(header, long_name, extended).await.map(Some),
             };
@@ -158,7 +165,7 @@ impl Archive {
 
     /// Leaves out what is left of the entry.
     async fn skip(&mut self) -> Result<(), Unreadable> {
-        while self.data + self.padding > 0 {
+        while self.data > 0 || self.padding > 0 {
             if self.buffer.is_empty() && !self.fill().await? {
                 return Err(CUT);
             }
@@ -341,6 +348,25 @@ mod tests {
             let (seen, found) = list(&bytes, 100).await;
             assert_eq!((seen.len(), found), (count, problem));
         }
+    }
+
+    /// Both were found by fuzzing: the sum of length and padding overflowed, and every global header added to memory.
+    #[tokio::test]
+    async fn an_archive_that_says_much_costs_little() {
+        let huge = entry(b"x", b'x', b"29 size=18446744073709551615\n");
+        let bytes = [huge, entry(b"a", b'0', b"1"), entry(b"b", b'0', b"2"), END.to_vec()].concat();
+        let mut skipped = archive(&bytes, 100);
+        assert_eq!(skipped.entry().await.unwrap().unwrap().size, u64::MAX);
+        assert_eq!(skipped.entry().await, Err(CUT));
+
+        let record = [&b"1046 SCHILY.xattr.user.a="[..], &[b'v'; 1020], b"\n"].concat();
+        let global = entry(b"g", b'g', &record);
+        let few = [global.repeat(10), entry(b"a", b'0', b"1"), END.to_vec()].concat();
+        assert_eq!(list(&few, 4096).await.1, None);
+        let many = [global, entry(b"a", b'0', b"1")].concat().repeat(100);
+        let (seen, problem) = list(&many, 4096).await;
+        assert_eq!(problem, Some(Unreadable::Archive("header is too long")));
+        assert!(seen.len() < 100);
     }
 
     proptest! {

@@ -60,6 +60,13 @@ struct Order {
     force: bool,
 }
 
+/// What a composite builder file remembers, as it would be written again; `None` for what is no such file.
+pub fn rewritten_composite(file: &[u8], path: &Path) -> Option<String> {
+    let record = CompositeRecord::read(file)?;
+    let _ = (record.shown(), record.files());
+    Some(record.to_json(path))
+}
+
 /// Why it was not done: a step, in OpenStack's words, and the reason.
 struct Failed(&'static str, Fault);
 

@@ -1,6 +1,7 @@
 //! The rules, and how their findings become an answer.
 
 mod cycles;
+mod dependencies;
 mod edges;
 mod generated;
 mod headers;
@@ -28,6 +29,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "cycles",
         check: cycles::check,
+    },
+    Rule {
+        name: "dependencies",
+        check: dependencies::check,
     },
     Rule {
         name: "edges",

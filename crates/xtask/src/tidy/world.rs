@@ -36,6 +36,7 @@ const MACHINE: &[(&str, &str)] = &[
 const EXCEPTED: &[(&str, &str, &str)] = &[
     ("crates/world/", "", "the one place"),
     ("crates/xtask/", "", "no part of the program"),
+    ("crates/fuzz/", "", "no part of the program"),
     (
         "crates/martlet/",
         "",

@@ -97,6 +97,15 @@ pub(crate) fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<Manif
     reading.finish()
 }
 
+/// How many entries the manifest has that a client sends for `/container/object`, or the refusal's text.
+pub fn check_manifest(json: &[u8], own_name: &str, most: usize) -> Result<usize, String> {
+    match read(json, own_name, most) {
+        Ok(entries) => Ok(entries.len()),
+        Err(ManifestRefusal::Whole(text)) => Err(text.to_owned()),
+        Err(ManifestRefusal::Lines(text)) => Err(text),
+    }
+}
+
 /// A list on its way through: one entry at a time is in memory as JSON.
 struct Reading<'a> {
     own_name: &'a str,

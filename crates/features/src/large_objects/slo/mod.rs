@@ -23,6 +23,8 @@ mod read;
 mod upload;
 mod walk;
 
+pub use input::check_manifest;
+
 use crate::large_objects::segments::Pace;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName};
