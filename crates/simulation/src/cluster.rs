@@ -22,6 +22,7 @@ use listing_engine::Kind;
 use listing_server::{ListingServer, ListingServerOptions};
 use object_server::{ObjectServer, ObjectServerOptions};
 use parking_lot::Mutex;
+use peer::message::ServerKind;
 use peer::{Peers, Service};
 use std::collections::BTreeMap;
 use std::io;
@@ -135,6 +136,7 @@ impl SimCluster {
             Some(bug) => Arc::new(Bugged {
                 inner: server.clone(),
                 bug,
+                kind: ServerKind::Object,
                 world: world.clone(),
                 executor: self.executor.clone(),
                 home,
@@ -326,6 +328,7 @@ impl SimCluster {
             Some(bug) => Arc::new(Bugged {
                 inner,
                 bug,
+                kind: ServerKind::Container,
                 world: world.clone(),
                 executor: self.executor.clone(),
                 home,
@@ -348,7 +351,7 @@ impl SimCluster {
                 let link: Arc<dyn Service> = match self.config.bug {
                     Some(Bug::TrustsShortAnswers) => Arc::new(Trusting(link)),
                     Some(Bug::TrustsLostRows) => Arc::new(Hopeful {
-                        way: link,
+                        link,
                         dice: self.dice.clone(),
                     }),
                     _ => Arc::new(link),

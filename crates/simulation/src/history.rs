@@ -1,4 +1,4 @@
-//! What clients did and were told, and what may therefore be seen.
+//! What clients did and which replies they got, and what may therefore be seen.
 //!
 //! Every body begins with its path and number, so that one seen anywhere tells where it belongs. Each write
 //! has its timestamp from the clock of the gateway it went through.
@@ -23,7 +23,7 @@ pub enum WriteVerb {
 pub enum WriteOutcome {
     /// Nothing for certain.
     Unknown,
-    /// It was told that the write is done.
+    /// Its reply was that the write is done.
     Acknowledged,
     /// It cut its upload short: such a body must never be seen.
     CutShort,

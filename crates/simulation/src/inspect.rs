@@ -13,13 +13,16 @@ use crate::sim_run::{SOON, SimRun};
 use crate::topology::DRIVE;
 use crate::{replicas, replication};
 use bytes::Bytes;
-use http::{HeaderMap, Method};
-use peer::{HttpService, RawCall, Target, Timeouts};
+use http::HeaderMap;
+use http::header::HeaderName;
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_NEWEST};
+use peer::message::{ReadObject, RequestContext};
+use peer::{Call, HttpService, Target, Timeouts};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{Disks, ObjectUpdater, RingClient, UpkeepJob, UpkeepStep};
-use vocabulary::{EntityPath, Policies, Timestamp};
+use vocabulary::{EntityPath, Policies, PolicyIndex, Timestamp};
 
 /// Long enough for everything that goes on in the background to end.
 const QUIET: Duration = Duration::from_secs(3600);
@@ -51,8 +54,8 @@ pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     replicas::are_equal(run)?;
     nothing_left(run)?;
     let census = run.cluster.census.lock();
-    if let Some(said) = census.given_up.first() {
-        return Err(Violation(said.clone()));
+    if let Some(finding) = census.given_up.first() {
+        return Err(Violation(finding.clone()));
     }
     match (census.panics, census.beyond_limit) {
         (0, 0) => Ok(()),
@@ -102,15 +105,17 @@ fn ask_node(run: &mut SimRun, node: usize, path: usize) -> Result<Part, Violatio
             object: Some(object),
         }),
     };
-    let mut headers = HeaderMap::new();
-    set(&mut headers, "x-backend-storage-policy-index", "0");
-    let call = RawCall::new(Method::GET, target, headers);
+    let read = ReadObject {
+        policy: PolicyIndex(0).into(),
+        ..ReadObject::new(target)
+    };
+    let call = Call::new(RequestContext::default(), read);
     let Some(process) = &run.cluster.nodes[node].process else {
         return Err(Violation(format!("node {node} is dead although all is well")));
     };
     let objects = process.objects.clone();
     run.on_node(node, async move {
-        let response = objects.call(call.into()).await;
+        let response = objects.call(call).await;
         let (head, body) = response.into_parts();
         Part {
             status: head.status.as_u16(),
@@ -120,7 +125,7 @@ fn ask_node(run: &mut SimRun, node: usize, path: usize) -> Result<Part, Violatio
     })
 }
 
-fn time(headers: &HeaderMap, name: &str) -> Option<Timestamp> {
+fn time(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
@@ -129,7 +134,7 @@ fn merged(run: &mut SimRun, path: usize) -> Result<SeenState, Violation> {
     let mut seen = SeenState::default();
     for node in 0..run.plan.nodes {
         let part = ask_node(run, node, path)?;
-        let newest = time(&part.headers, "x-backend-timestamp");
+        let newest = time(&part.headers, &X_BACKEND_TIMESTAMP);
         run.cluster
             .trace
             .note(format!("n{node} has of {path}: {} {newest:?}", part.status));
@@ -137,11 +142,11 @@ fn merged(run: &mut SimRun, path: usize) -> Result<SeenState, Violation> {
             (200, Some(body)) => {
                 let number = run.history.recognise(path, &body)?;
                 let at = |number: usize| run.history.writes[number].at;
-                let written = time(&part.headers, "x-backend-data-timestamp");
+                let written = time(&part.headers, &X_DATA_TIMESTAMP);
                 if written != Some(at(number)) {
-                    let said = written.map(|at| at.internal());
+                    let shown = written.map(|at| at.internal());
                     return Err(Violation(format!(
-                        "node {node}: body {number} of path {path} is said to be of {said:?}"
+                        "node {node}: body {number} of path {path} is shown as of {shown:?}"
                     )));
                 }
                 if seen.body.is_none_or(|known| at(known) < at(number)) {
@@ -174,7 +179,7 @@ fn metadata_belong(history: &WriteHistory, headers: &HeaderMap, newest: Option<T
     match written == newest {
         true => Ok(()),
         false => Err(Violation(format!(
-            "metadata of write {number:?} are said to be of {newest:?}"
+            "metadata of write {number:?} are shown as of {newest:?}"
         ))),
     }
 }
@@ -186,7 +191,7 @@ fn through_gateway(run: &mut SimRun, path: usize) -> Result<(), Violation> {
     *request.uri_mut() = format!("/v1/{account}/{container}/{object}")
         .parse()
         .unwrap_or_default();
-    set(request.headers_mut(), "x-newest", "true");
+    set(request.headers_mut(), X_NEWEST, "true");
     let Some(process) = &run.cluster.nodes[node].process else {
         return Ok(());
     };

@@ -1,17 +1,17 @@
 //! A cluster on one thread from one seed.
 //!
-//! Gateways, object servers, their engines and upkeep run as they are; clock, chance, the way between nodes,
+//! Gateways, object servers, their engines and upkeep run as they are; clock, chance, the links between nodes,
 //! disks and their workers are simulated, so that a seed decides everything and a run can be repeated to the
 //! last step. A [`plan::RunPlan`] drawn from the seed has clients write to few names through different gateways
 //! while replicators come by and nodes lose their power at any step of a write, drives fail, fill up, hang, lie,
-//! are pulled and replaced, ways are cut, answers get lost, bodies break off, clocks are off, objects come to belong elsewhere. Then
-//! all is well again and everything is looked at ([`run::run`]): before replicators and auditors have come to
-//! rest, and after.
+//! are pulled and replaced, links are cut, answers get lost, bodies break off, clocks are off, objects come to
+//! belong elsewhere. Then all is well again and everything is looked at ([`run::run`]): before replicators and
+//! auditors have come to rest, and after.
 //! Always holds: no thread, no real clock, file or socket. A broken promise comes with its seed.
 //! Accounts and containers are played there; `databases/` has runs of their own for container servers and their
 //! replicators.
-//! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite's own files, the program rsync, jobs
-//! that meet on one drive in the middle of each other.
+//! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite's own files, the program
+//! rsync, jobs that meet on one drive in the middle of each other.
 //!
 //! What must always hold (DESIGN §5), and the bugs ([`bugs::Bug`]) that show that its breach is found:
 //!
@@ -26,7 +26,7 @@
 //! | upkeep never removes the last good copy | `ForgetsReplicas`, `RemovesHandoffsEarly` |
 //! | a handoff goes only after every primary has what it holds | `RemovesHandoffsEarly`, `TrustsShortAnswers` |
 //! | rows reach the listings | `ForgetsRows` |
-//! | trouble with a drive is contained | `PanicsOnTrouble`, `KeepsTemporaries` |
+//! | trouble with a drive is contained | `PanicsOnFaults`, `KeepsTemporaries` |
 //! | no request leaves its account | `ForgetsAccounts` |
 //! | memory has bounds | `QueuesWithoutBound`, `LeaksTasks` |
 //!
@@ -38,7 +38,7 @@
 //! | what is looked at in the end | `inspect.rs`, `replicas.rs` |
 //! | replicators and auditors | `replication.rs` |
 //! | what replicators may take away | `watch.rs` |
-//! | who asks, and what a client was told | `client.rs` |
+//! | how clients ask, and what they are answered | `client.rs` |
 //! | what a node is made of | `node.rs`, `cluster.rs`, `containers.rs` |
 //! | what may be injected | `fault.rs`, `disk/` |
 //! | what belongs where | `topology.rs` |

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What clients ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientRequest {
+pub enum PlannedRequest {
     /// To write a body of so many bytes, cut short or not.
     Put {
         /// At least.
@@ -41,7 +41,7 @@ pub enum PlannedEvent {
         /// Which path.
         path: usize,
         /// What.
-        ask: ClientRequest,
+        ask: PlannedRequest,
     },
     /// Something goes wrong, or right again.
     InjectedFault(InjectedFault),
@@ -56,7 +56,7 @@ pub struct RunPlan {
     pub config: ClusterConfig,
     /// What happens when.
     pub events: Vec<(Duration, PlannedEvent)>,
-    /// Whether processes end before the end, so that what was promised to nobody may be forgotten.
+    /// Whether processes end before the end, so that what was not acknowledged may be forgotten.
     pub interrupts: bool,
 }
 
@@ -121,13 +121,13 @@ impl RunPlan {
 
     fn add_client(&mut self, dice: &Dice, at: u64) {
         let ask = match dice.up_to(20) {
-            0..9 => ClientRequest::Put {
+            0..9 => PlannedRequest::Put {
                 size: [0, 700, 700, 3_000, 3_000, 3_000, 3_000, 66_000][dice.up_to(8)],
                 cut_short: dice.chance(8),
             },
-            9..11 => ClientRequest::Post,
-            11..14 => ClientRequest::Delete,
-            _ => ClientRequest::Get {
+            9..11 => PlannedRequest::Post,
+            11..14 => PlannedRequest::Delete,
+            _ => PlannedRequest::Get {
                 newest: dice.chance(30),
             },
         };

@@ -90,8 +90,8 @@ fn find(run: Runs, bugs: &[Bug]) {
     for bug in bugs.iter().filter(|bug| format!("{bug:?}").contains(&wanted)) {
         let found = first_broken(run, 1, SEEDS_PER_BUG, Some(*bug));
         let (seed, outcome) = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
-        let said = outcome.violation.map_or_else(String::new, |v| v.to_string());
-        eprintln!("{bug:?}: seed {seed}: {said}");
+        let violation = outcome.violation.map_or_else(String::new, |v| v.to_string());
+        eprintln!("{bug:?}: seed {seed}: {violation}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::database_run::DatabaseRun;
 use super::names::CONTAINERS;
-use super::replicas;
+use super::replicas::{self, ReplicaError};
 use crate::cluster::SimCluster;
 use crate::disk::MOUNTS;
 use crate::history::Violation;
@@ -99,8 +99,8 @@ impl Rounds {
             let passing = async move { (pass(&mut replicator).await, replicator) };
             let ((done, failed), back) = run.on_node(number, passing)?;
             self.0.push(back);
-            let said = format!("n{number}: replicated, {done} done, {failed} left");
-            run.cluster.trace.note(said);
+            let line = format!("n{number}: replicated, {done} done, {failed} left");
+            run.cluster.trace.note(line);
             left += failed;
         }
         let trust = run
@@ -122,8 +122,10 @@ impl Rounds {
                 left => format!("{left} databases cannot be brought to others"),
             };
             for container in 0..CONTAINERS {
-                if let Err(said) = replicas::level(&run.cluster, container)? {
-                    why = said;
+                match replicas::level(&run.cluster, container) {
+                    Ok(_) => {}
+                    Err(ReplicaError::NotLevel(difference)) => why = difference,
+                    Err(ReplicaError::Broken(violation)) => return Err(violation),
                 }
             }
             if why.is_empty() {
