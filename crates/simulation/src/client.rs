@@ -3,6 +3,7 @@
 use crate::cluster::SimCluster;
 use crate::history::{ClientWrite, WriteVerb};
 use crate::plan::PlannedRequest;
+use crate::sent_times::NUMBER;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -115,12 +116,12 @@ fn request(
     *request.uri_mut() = path.parse().ok()?;
     let headers = request.headers_mut();
     headers.insert("content-length", HeaderValue::from(length));
-    headers.insert("x-object-meta-number", HeaderValue::from(number));
+    headers.insert(NUMBER, HeaderValue::from(number));
     if ask == (PlannedRequest::Get { newest: true }) {
         headers.insert(X_NEWEST, HeaderValue::from_static("true"));
     }
-    if let Some(write) = &write {
-        set(headers, X_TIMESTAMP, &write.at.internal());
+    if let Some(at) = write.as_ref().and_then(|write| write.times.first()) {
+        set(headers, X_TIMESTAMP, &at.internal());
     }
     Some(request)
 }

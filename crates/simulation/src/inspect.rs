@@ -8,7 +8,8 @@ use crate::client::{LONGEST, set};
 use crate::cluster::SimCluster;
 use crate::containers::PlayedRow;
 use crate::disk::MOUNTS;
-use crate::history::{SeenState, Violation, WriteHistory, WriteOutcome, WriteVerb};
+use crate::history::{ClientWrite, SeenState, Violation, WriteHistory, WriteOutcome, WriteVerb};
+use crate::sent_times::NUMBER;
 use crate::sim_run::{SOON, SimRun};
 use crate::topology::DRIVE;
 use crate::{replicas, replication};
@@ -36,6 +37,9 @@ pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     for path in 0..run.history.paths.len() {
         let seen = merged(run, path)?;
         run.history.judge(path, &seen)?;
+        if run.plan.only_clocks {
+            run.history.judge_order(path, &seen)?;
+        }
         through_gateway(run, path)?;
         if !run.plan.interrupts {
             rows_are_there(run, path)?;
@@ -46,7 +50,7 @@ pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     replication::replicate_all(run)?;
     for (path, before) in before.into_iter().enumerate() {
         let after = merged(run, path)?;
-        if after.state(&run.history) != before.state(&run.history) {
+        if after.state() != before.state() {
             let name = &run.history.paths[path];
             return Err(Violation(format!("{name:?}: replication made {after:?} of {before:?}")));
         }
@@ -141,16 +145,16 @@ fn merged(run: &mut SimRun, path: usize) -> Result<SeenState, Violation> {
         match (part.status, part.body) {
             (200, Some(body)) => {
                 let number = run.history.recognise(path, &body)?;
-                let at = |number: usize| run.history.writes[number].at;
                 let written = time(&part.headers, &X_DATA_TIMESTAMP);
-                if written != Some(at(number)) {
+                let times = &run.history.writes[number].times;
+                let Some(written) = written.filter(|at| times.contains(at)) else {
                     let shown = written.map(|at| at.internal());
                     return Err(Violation(format!(
                         "node {node}: body {number} of path {path} is shown as of {shown:?}"
                     )));
-                }
-                if seen.body.is_none_or(|known| at(known) < at(number)) {
-                    seen.body = Some(number);
+                };
+                if seen.body.is_none_or(|(_, known)| known < written) {
+                    seen.body = Some((number, written));
                 }
                 metadata_belong(&run.history, &part.headers, newest)?;
             }
@@ -170,13 +174,10 @@ fn merged(run: &mut SimRun, path: usize) -> Result<SeenState, Violation> {
 
 /// The metadata shown are those of the write whose timestamp is shown.
 fn metadata_belong(history: &WriteHistory, headers: &HeaderMap, newest: Option<Timestamp>) -> Result<(), Violation> {
-    let number = headers
-        .get("x-object-meta-number")
-        .and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-    let written = number
-        .and_then(|number| history.writes.get(number))
-        .map(|write| write.at);
-    match written == newest {
+    let number = headers.get(NUMBER).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
+    let write = number.and_then(|number| history.writes.get(number));
+    let is_of = |newest| write.is_some_and(|write| write.times.contains(&newest));
+    match newest.is_some_and(is_of) {
         true => Ok(()),
         false => Err(Violation(format!(
             "metadata of write {number:?} are shown as of {newest:?}"
@@ -226,7 +227,7 @@ fn rows_are_there(run: &SimRun, path: usize) -> Result<(), Violation> {
     let binding = run.history.writes.iter().filter(|write| {
         write.path == path && write.fate == WriteOutcome::Acknowledged && write.verb != WriteVerb::Post
     });
-    match binding.map(|write| write.at).max() {
+    match binding.map(ClientWrite::at).max() {
         Some(at) if listed.is_none_or(|listed| listed < at) => {
             Err(Violation(format!("{name}: no listing knows of the write of {at}")))
         }

@@ -9,7 +9,7 @@
 //! auditors have come to rest, and after.
 //! Always holds: no thread, no real clock, file or socket. A broken promise comes with its seed.
 //! Accounts and containers are played there; `databases/` has runs of their own for container servers and their
-//! replicators.
+//! replicators, `whole/` has runs of whole clusters.
 //! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite's own files, the program
 //! rsync, jobs that meet on one drive in the middle of each other.
 //!
@@ -21,6 +21,7 @@
 //! | … and the loss of any minority of its replicas | `ForgetsReplicas`, `ForgetsHints` |
 //! | no reader sees a torn object, or bytes that do not match their checksum | `TearsBodies`, `SkipsChecksums` |
 //! | the newest timestamp wins | `LastArrivalWins`, `TakesOlderReplicas` |
+//! | a 2xx is a write that won, or one beside or after it did, whatever the clocks | `TrustsOwnClock` |
 //! | … deletions included | `ForgetsDeletions`, `KeepsDeletionsToItself` |
 //! | replicas converge, whatever the order of messages | `ForgetsHints`, `SyncsNoReplicas` |
 //! | upkeep never removes the last good copy | `ForgetsReplicas`, `RemovesHandoffsEarly` |
@@ -35,6 +36,7 @@
 //! | what happens in a run, and when | `plan.rs` |
 //! | how a run goes, from seed to outcome | `run.rs`, `sim_run.rs` |
 //! | what may be seen of what was written | `history.rs` |
+//! | which times gateways gave to writes | `sent_times.rs` |
 //! | what is looked at in the end | `inspect.rs`, `replicas.rs` |
 //! | replicators and auditors | `replication.rs` |
 //! | what replicators may take away | `watch.rs` |
@@ -48,6 +50,7 @@
 //! | work that blocks | `pool.rs` |
 //! | does it find anything? | `bugs/` |
 //! | containers as databases, and their replicators | `databases/` |
+//! | whole clusters with accounts, two policies and all daemons | `whole/` |
 //!
 //! Tests: beside the code; `tests/seeds.rs` runs thousands of seeds and the planted bugs. One run in words:
 //! `make simulate SEED=17`. Page: `docs/simulation.md`.
@@ -72,7 +75,9 @@ pub mod pool;
 mod replicas;
 mod replication;
 pub mod run;
+pub mod sent_times;
 mod sim_run;
 pub mod topology;
 pub mod trace;
 mod watch;
+pub mod whole;

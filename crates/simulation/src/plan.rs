@@ -56,12 +56,19 @@ pub struct RunPlan {
     pub config: ClusterConfig,
     /// What happens when.
     pub events: Vec<(Duration, PlannedEvent)>,
+    /// Gateways give writes their times; else clients bring them.
+    pub own_times: bool,
+    /// Nothing goes wrong but clocks. Then what is acknowledged is not lost to what came before it.
+    pub only_clocks: bool,
     /// Whether processes end before the end, so that what was not acknowledged may be forgotten.
     pub interrupts: bool,
 }
 
 /// Paths that are asked about: few, so that writes meet.
 pub const PATHS: [(&str, &str, &str); 3] = [("AUTH_a", "c", "o"), ("AUTH_b", "c", "o"), ("AUTH_a", "c", "p")];
+
+/// In so many of 100 runs gateways give writes their times, by clocks that are up to a minute off.
+const OWN_TIMES: u64 = 25;
 
 impl RunPlan {
     /// What `dice` have in store.
@@ -75,11 +82,14 @@ impl RunPlan {
             replicates_every: None,
             bug,
             databases: None,
+            whole: false,
         };
         let mut plan = Self {
             nodes,
             config,
             events: vec![],
+            own_times: false,
+            only_clocks: false,
             interrupts: false,
         };
         let asked = 6 + dice.up_to(14);
@@ -92,6 +102,17 @@ impl RunPlan {
         if dice.chance(60) {
             let passes = 1 + dice.up_to(5) as u64;
             plan.config.replicates_every = Some(Duration::from_millis(1 + at / passes));
+        }
+        plan.own_times = dice.chance(OWN_TIMES) || bug == Some(Bug::TrustsOwnClock);
+        if plan.own_times {
+            plan.add_clocks(dice, at);
+            plan.only_clocks = dice.chance(60);
+        }
+        if plan.only_clocks {
+            // No request is refused because a drive is busy.
+            plan.config.queue = 200;
+            plan.events.sort_by_key(|(at, _)| *at);
+            return plan;
         }
         for _ in 0..dice.up_to(6) {
             plan.add_fault(dice, dice.between(0, at + 100), at);
@@ -113,6 +134,19 @@ impl RunPlan {
         }
         plan.events.sort_by_key(|(at, _)| *at);
         plan
+    }
+
+    /// Clocks that are off from the beginning, and clocks that jump.
+    fn add_clocks(&mut self, dice: &Dice, end: u64) {
+        let most = [1, 10, 60][dice.up_to(3)] * 1_000_000;
+        let skew = |node| InjectedFault::Skew(node, dice.between(0, 2 * most) as i64 - most as i64);
+        for node in 0..self.nodes {
+            self.add(0, PlannedEvent::InjectedFault(skew(node)));
+        }
+        for _ in 0..dice.up_to(4) {
+            let (at, node) = (dice.between(0, end + 1), dice.up_to(self.nodes));
+            self.add(at, PlannedEvent::InjectedFault(skew(node)));
+        }
     }
 
     fn add(&mut self, millis: u64, event: PlannedEvent) {

@@ -62,7 +62,13 @@ impl SimRun {
         if self.waiting > 0 {
             return Err(Violation(format!("{} requests were never answered", self.waiting)));
         }
-        self.heal()
+        self.heal()?;
+        if self.plan.own_times {
+            for (number, write) in self.history.writes.iter_mut().enumerate() {
+                write.times = self.cluster.sent.of(number);
+            }
+        }
+        Ok(())
     }
 
     /// On to `until`, or until `enough`.
@@ -78,7 +84,7 @@ impl SimRun {
     }
 
     fn ask(&mut self, node: usize, path: usize, ask: PlannedRequest) {
-        let at = self.stamp(node);
+        let brought = (!self.plan.own_times).then(|| self.stamp(node));
         let number = self.history.writes.len();
         let verb = match ask {
             PlannedRequest::Put { size, .. } => Some(WriteVerb::Put(self.history.body(path, number, size))),
@@ -88,17 +94,19 @@ impl SimRun {
         };
         self.cluster
             .trace
-            .note(format!("client: {ask:?} {path} by n{node} at {at} is {number}"));
+            .note(format!("client: {ask:?} {path} by n{node} at {brought:?} is {number}"));
         let cut_short = matches!(ask, PlannedRequest::Put { cut_short: true, .. });
         let write = verb.map(|verb| ClientWrite {
             path,
             verb,
-            at,
+            times: brought.into_iter().collect(),
             fate: if cut_short {
                 WriteOutcome::CutShort
             } else {
                 WriteOutcome::Unknown
             },
+            span: (self.cluster.executor.now(), None),
+            gateway: (node, Timestamp::ZERO),
         });
         self.history.writes.extend(write.clone());
         if client::ask(
@@ -135,6 +143,11 @@ impl SimRun {
         } in replies
         {
             self.waiting -= 1;
+            let is_write = !matches!(ask, PlannedRequest::Get { .. });
+            if let Some(write) = self.history.writes.get_mut(number).filter(|_| is_write) {
+                write.span.1 = (status > 0).then(|| self.cluster.executor.now());
+                write.gateway.1 = self.cluster.nodes[write.gateway.0].clock.now();
+            }
             self.cluster
                 .trace
                 .note(format!("client: {number} was answered {status}"));
@@ -144,7 +157,7 @@ impl SimRun {
                         self.history.recognise(path, &body)?;
                     }
                 }
-                (PlannedRequest::Put { cut_short: false, .. }, 201)
+                (PlannedRequest::Put { cut_short: false, .. }, 201 | 202)
                 | (PlannedRequest::Post, 202)
                 | (PlannedRequest::Delete, 204) => {
                     self.history.writes[number].fate = WriteOutcome::Acknowledged;

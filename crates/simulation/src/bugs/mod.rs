@@ -14,7 +14,7 @@ use crate::disk::SimFiles;
 use crate::executor::{Executor, TaskOwner};
 use bytes::Bytes;
 use http::StatusCode;
-use peer::message::{Message, ServerKind, UpdateTargets};
+use peer::message::{HeaderField, Message, ServerKind, UpdateTargets};
 use peer::{Body, Call, Response, Service};
 use std::sync::Arc;
 use world::World;
@@ -60,6 +60,18 @@ pub enum Bug {
     TakesOlderReplicas,
     /// Order: replicators do not bring deletions.
     KeepsDeletionsToItself,
+    /// Clocks: a gateway takes its own clock for right, whatever storage says is newer.
+    TrustsOwnClock,
+    /// Listings: container servers acknowledge rows that they do not keep.
+    DropsRows,
+    /// Listings: account servers acknowledge figures that they do not keep.
+    DropsFigures,
+    /// Expiry: an object goes when its name had an expiry, whatever was written since.
+    ExpiresNewerVersions,
+    /// Deletions: tombstones go before every replica has them.
+    ReclaimsEarly,
+    /// Policies: objects stay in the policy that their container lost.
+    MovesNothing,
     /// Databases: rows count as brought before an answer says so.
     TrustsLostRows,
     /// Databases: rows that a replicator brings win, whatever their timestamps.
@@ -78,7 +90,7 @@ pub enum Bug {
 
 impl Bug {
     /// All that the seeds of a test find.
-    pub const ALL: [Bug; 19] = [
+    pub const ALL: [Bug; 20] = [
         Bug::SyncsNothing,
         Bug::AcknowledgesUnstored,
         Bug::LastArrivalWins,
@@ -98,6 +110,7 @@ impl Bug {
         Bug::ForgetsHints,
         Bug::TakesOlderReplicas,
         Bug::KeepsDeletionsToItself,
+        Bug::TrustsOwnClock,
     ];
 }
 
@@ -105,6 +118,15 @@ impl Bug {
     fn is_of_databases(self) -> bool {
         Self::OF_DATABASES.contains(&self)
     }
+
+    /// All of whole clusters that the seeds of a test find.
+    pub const OF_WHOLE_CLUSTERS: [Bug; 5] = [
+        Bug::DropsRows,
+        Bug::DropsFigures,
+        Bug::ExpiresNewerVersions,
+        Bug::ReclaimsEarly,
+        Bug::MovesNothing,
+    ];
 
     /// All of databases that the seeds of a test find.
     pub const OF_DATABASES: [Bug; 7] = [
@@ -157,6 +179,13 @@ impl Service for Bugged {
             (Bug::ForgetsDeletions, Message::DeleteObject(_)) => return status(StatusCode::NO_CONTENT),
             (Bug::ForgetsAccounts, message) => forget_account(message),
             (Bug::LeaksTasks, _) => self.executor.spawn(self.home, Box::pin(std::future::pending())),
+            (Bug::DropsRows, Message::UpdateContainer(_)) => return status(StatusCode::CREATED),
+            (Bug::DropsFigures, Message::UpdateAccount(update)) => update.object_count = 0.into(),
+            (Bug::ExpiresNewerVersions, Message::DeleteObject(delete)) if delete.if_delete_at.value().is_some() => {
+                delete.if_delete_at = HeaderField::Absent;
+            }
+            (Bug::ExpiresNewerVersions, Message::DeleteObjects(_)) => return status(StatusCode::METHOD_NOT_ALLOWED),
+            (Bug::ExpiresNewerVersions, Message::PutObject(put)) => put.cleans_queue = Some(false),
             (Bug::ForgetsRows, Message::PutObject(put)) => put.containers = UpdateTargets::Absent,
             (Bug::ForgetsRows, Message::PostObject(post)) => post.containers = UpdateTargets::Absent,
             (Bug::ForgetsRows, Message::DeleteObject(delete)) => delete.containers = UpdateTargets::Absent,

@@ -6,7 +6,8 @@
 //! Faults are those of all runs; besides, calls may come twice, and containers come to belong elsewhere. When all is
 //! well again replicators must make all replicas equal within a few passes: see `inspect.rs`.
 //! SQLite works on copies in memory here (`world::files::Databases`): its pages, journals and locks are not tested.
-//! Deliberately absent: accounts, reclaiming, several policies, shard ranges, flipped bits (SQLite has no checksums).
+//! Deliberately absent: accounts, reclaiming, several policies (`whole/` has them), shard ranges, flipped bits (SQLite
+//! has no checksums).
 //!
 //! | promise | planted bugs |
 //! |---|---|
@@ -22,7 +23,7 @@ mod inspect;
 mod names;
 mod plan;
 mod replicas;
-mod replication;
+pub(crate) mod replication;
 mod run;
 
 pub use run::run;
