@@ -68,6 +68,10 @@ pub(super) fn everything(run: &mut WholeRun) -> Result<(), Violation> {
     for (path, state) in before {
         let now = after.get(&path).copied().unwrap_or_default();
         let is_kept = match state {
+            // The expirer may have come to it only since.
+            ObjectState::Body { number, .. } if run.history.writes[number].expires() => {
+                now == state || !matches!(now, ObjectState::Body { .. })
+            }
             ObjectState::Body { .. } => now == state,
             // What was deleted may be forgotten by now.
             _ => !matches!(now, ObjectState::Body { .. }),

@@ -25,7 +25,8 @@ impl ObjectWrite {
         (self.container, of) == (container, name)
     }
 
-    fn expires(&self) -> bool {
+    /// Whether it is to go by itself.
+    pub(super) fn expires(&self) -> bool {
         matches!(self.ask, WholeRequest::Put { expires: Some(_), .. })
     }
 }
