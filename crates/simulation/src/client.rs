@@ -1,12 +1,14 @@
-//! Clients: they ask a gateway, in the node it runs on, and tell the run what came of it.
+//! Clients: they send requests to a gateway, in the node it runs on, and report the replies to the run.
 
 use crate::cluster::SimCluster;
 use crate::history::{ClientWrite, WriteVerb};
-use crate::plan::ClientRequest;
+use crate::plan::PlannedRequest;
+use crate::sent_times::NUMBER;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
+use peer::message::header_names::{X_NEWEST, X_TIMESTAMP};
 use peer::{Body, BodyError, HttpService};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,28 +19,28 @@ pub(crate) const LONGEST: u64 = 1 << 20;
 /// What a client sends at a time.
 const PIECE: usize = 20_000;
 
-/// What a client was told.
+/// What a client was answered.
 #[derive(Debug)]
 pub(crate) struct ClientReply {
     pub(crate) path: usize,
     /// Of its write; for reads it means nothing.
     pub(crate) number: usize,
-    pub(crate) ask: ClientRequest,
+    pub(crate) ask: PlannedRequest,
     /// 0 when its gateway died.
     pub(crate) status: u16,
     /// The body, if it came whole.
     pub(crate) body: Option<Bytes>,
 }
 
-/// Tells the run in any case, also when its task is dropped.
+/// Reports to the run in any case, also when its task is dropped.
 struct Reporter {
-    told: Option<ClientReply>,
+    reply: Option<ClientReply>,
     to: Arc<Mutex<Vec<ClientReply>>>,
 }
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        self.to.lock().extend(self.told.take());
+        self.to.lock().extend(self.reply.take());
     }
 }
 
@@ -48,9 +50,9 @@ pub(crate) fn ask(
     node: usize,
     (account, container, object): &(String, String, String),
     (path, number): (usize, usize),
-    ask: ClientRequest,
+    ask: PlannedRequest,
     write: Option<ClientWrite>,
-    told: &Arc<Mutex<Vec<ClientReply>>>,
+    replies: &Arc<Mutex<Vec<ClientReply>>>,
 ) -> bool {
     let Some(process) = &cluster.nodes[node].process else {
         return false;
@@ -65,14 +67,14 @@ pub(crate) fn ask(
         return false;
     };
     let mut reporter = Reporter {
-        told: Some(ClientReply {
+        reply: Some(ClientReply {
             path,
             number,
             ask,
             status: 0,
             body: None,
         }),
-        to: told.clone(),
+        to: replies.clone(),
     };
     let gateway = process.gateway.clone();
     let from = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
@@ -82,8 +84,8 @@ pub(crate) fn ask(
             let response = gateway.serve(request, from).await;
             let status = response.status().as_u16();
             let body = response.into_body().collect(LONGEST).await.ok();
-            if let Some(told) = &mut reporter.told {
-                (told.status, told.body) = (status, body);
+            if let Some(reply) = &mut reporter.reply {
+                (reply.status, reply.body) = (status, body);
             }
         }),
     );
@@ -92,17 +94,17 @@ pub(crate) fn ask(
 
 fn request(
     cluster: &SimCluster,
-    ask: ClientRequest,
+    ask: PlannedRequest,
     write: Option<ClientWrite>,
     path: &str,
     number: usize,
 ) -> Option<http::Request<Body>> {
     let (method, body) = match (ask, write.as_ref().map(|write| &write.verb)) {
-        (ClientRequest::Put { cut_short, .. }, Some(WriteVerb::Put(bytes))) => {
+        (PlannedRequest::Put { cut_short, .. }, Some(WriteVerb::Put(bytes))) => {
             (Method::PUT, sent(cluster, bytes, cut_short))
         }
-        (ClientRequest::Post, _) => (Method::POST, Body::empty()),
-        (ClientRequest::Delete, _) => (Method::DELETE, Body::empty()),
+        (PlannedRequest::Post, _) => (Method::POST, Body::empty()),
+        (PlannedRequest::Delete, _) => (Method::DELETE, Body::empty()),
         (_, _) => (Method::GET, Body::empty()),
     };
     let mut request = http::Request::new(body);
@@ -114,19 +116,19 @@ fn request(
     *request.uri_mut() = path.parse().ok()?;
     let headers = request.headers_mut();
     headers.insert("content-length", HeaderValue::from(length));
-    headers.insert("x-object-meta-number", HeaderValue::from(number));
-    if ask == (ClientRequest::Get { newest: true }) {
-        headers.insert("x-newest", HeaderValue::from_static("true"));
+    headers.insert(NUMBER, HeaderValue::from(number));
+    if ask == (PlannedRequest::Get { newest: true }) {
+        headers.insert(X_NEWEST, HeaderValue::from_static("true"));
     }
-    if let Some(write) = &write {
-        set(headers, "x-timestamp", &write.at.internal());
+    if let Some(at) = write.as_ref().and_then(|write| write.times.first()) {
+        set(headers, X_TIMESTAMP, &at.internal());
     }
     Some(request)
 }
 
-pub(crate) fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
+pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(HeaderName::from_static(name), value);
+        headers.insert(name, value);
     }
 }
 

@@ -6,28 +6,29 @@
 
 use crate::bugs::{Bug, Bugged, Hopeful, Trusting};
 use crate::clock::{SimClock, SimTasks};
-use crate::config::ClusterConfig;
+use crate::config::{ClusterConfig, RECLAIM_AGE};
 use crate::dice::Dice;
 use crate::disk::{DriveFault, MOUNTS, SimFiles, WriteOrder};
 use crate::executor::{Executor, TaskOwner, TurnProgress};
 use crate::fault::InjectedFault;
 use crate::history::Violation;
 use crate::net::{Net, NodeLink};
-use crate::node::{NoNetwork, NodeProcess, SimDevices, SimNode};
+use crate::node::{NoNetwork, NodeProcess, OwnService, SimDevices, SimNode};
 use crate::pool::{Census, SimPools};
-use crate::topology::{DRIVE, LISTINGS, OBJECTS, Topology, address};
+use crate::sent_times::{NotedWrites, SentTimes};
+use crate::topology::{ACCOUNTS, DRIVE, LISTINGS, OBJECTS, POLICIES, Topology, address};
 use crate::trace::Trace;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use listing_engine::Kind;
 use listing_server::{ListingServer, ListingServerOptions};
 use object_server::{ObjectServer, ObjectServerOptions};
 use parking_lot::Mutex;
+use peer::message::ServerKind;
 use peer::{Peers, Service};
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{Policies, PolicyIndex};
+use vocabulary::{Policies, Policy, PolicyIndex};
 use world::World;
 
 /// Starts what goes on in the background of a node whose process has just begun.
@@ -47,6 +48,8 @@ pub struct SimCluster {
     pub topology: Arc<Topology>,
     /// The nodes.
     pub nodes: Vec<SimNode>,
+    /// The times that gateways gave to writes.
+    pub sent: SentTimes,
     /// What pools have seen.
     pub census: Arc<Mutex<Census>>,
     /// Replicators run from the start of each process.
@@ -104,6 +107,7 @@ impl SimCluster {
             net,
             topology: Arc::new(topology.unshared()),
             nodes,
+            sent: SentTimes::default(),
             census: Arc::default(),
             replicates: true,
             config,
@@ -122,44 +126,38 @@ impl SimCluster {
             world: world.clone(),
             checks: self.config.bug != Some(Bug::SkipsChecksums),
             marks: self.config.marks,
+            reclaim_age: self.reclaim_age(),
         };
         let options = ObjectServerOptions {
             threads_per_disk: self.config.threads,
             queue_per_disk: self.config.queue,
             log_requests: false,
-            ..ObjectServerOptions::new(self.topology.hash.clone(), Arc::new(Policies::default()))
+            ..ObjectServerOptions::new(self.topology.hash.clone(), Arc::new(self.policies()))
         };
         let server = ObjectServer::new(world.clone(), options, Arc::new(source))?;
-        let objects: Arc<dyn Service> = match self.config.bug {
-            None => server.clone(),
-            Some(bug) => Arc::new(Bugged {
-                inner: server.clone(),
-                bug,
-                world: world.clone(),
-                executor: self.executor.clone(),
-                home,
-                files: self.nodes[number].files.clone(),
-            }),
-        };
+        let objects = self.bugged(ServerKind::Object, server.clone(), (number, home, &world));
         let listings = self.listings(number, home, &world)?;
         let peers = Arc::new(self.peers(number, &world, &objects, &listings));
         server.set_peers(peers.clone());
+        if let Some(informing) = &listings.informing {
+            informing.set_peers(peers.clone());
+        }
         self.net.open(number, OBJECTS, home, objects.clone());
-        self.net.open(number, LISTINGS, home, listings.clone());
-        let shared = Shared::new(
-            world.clone(),
-            GatewayOptions::default(),
-            self.rings(),
-            peers.clone(),
-            None,
-        );
+        self.net.open(number, LISTINGS, home, listings.containers.clone());
+        self.net.open(number, ACCOUNTS, home, listings.accounts.clone());
+        let options = GatewayOptions {
+            account_autocreate: self.config.whole,
+            ..GatewayOptions::default()
+        };
+        let shared = Shared::new(world.clone(), options, self.rings(), peers.clone(), None);
         self.nodes[number].process = Some(NodeProcess {
             home,
             gateway: Arc::new(Gateway::new(shared, vec![])),
             world,
             peers,
             objects,
-            listings,
+            listings: listings.containers,
+            accounts: listings.accounts,
         });
         self.trace.note(format!("n{number}: begins"));
         if self.replicates {
@@ -243,9 +241,15 @@ impl SimCluster {
                     changed_listings,
                     ..
                 } = &*self.topology;
-                match self.config.databases {
-                    None => objects.store(changed.clone()),
-                    Some(_) => listings.store(changed_listings.clone()),
+                let (of_objects, of_listings) = match (self.config.databases, self.config.whole) {
+                    (_, true) => (true, true),
+                    (databases, false) => (databases.is_none(), databases.is_some()),
+                };
+                if of_objects {
+                    objects.store(changed.clone());
+                }
+                if of_listings {
+                    listings.store(changed_listings.clone());
                 }
             }
             InjectedFault::Skew(number, micros) => self.nodes[number].clock.skew(micros),
@@ -309,64 +313,160 @@ impl SimCluster {
         }
     }
 
-    /// The account and container server of a node, real or played.
-    fn listings(&self, number: usize, home: TaskOwner, world: &World) -> io::Result<Arc<dyn Service>> {
+    /// How long tombstones and deleted rows are kept.
+    pub(crate) fn reclaim_age(&self) -> Duration {
+        match (self.config.bug, self.config.whole) {
+            (Some(Bug::ReclaimsEarly), _) => Duration::ZERO,
+            (_, true) => RECLAIM_AGE,
+            (_, false) => Duration::from_secs(604_800),
+        }
+    }
+
+    /// One policy, or two.
+    pub(crate) fn policies(&self) -> Policies {
+        let both = || {
+            let policies = (0..)
+                .zip(POLICIES)
+                .map(|(index, name)| Policy::replication(index, name));
+            Policies::new(policies.collect(), Some(PolicyIndex::LEGACY))
+        };
+        match self.config.whole {
+            // Two names of letters, and one of them the default: always policies.
+            true => both().unwrap_or_default(),
+            false => Policies::default(),
+        }
+    }
+
+    fn process(&self, node: usize) -> Result<&NodeProcess, Violation> {
+        let process = self.nodes[node].process.as_ref();
+        process.ok_or_else(|| Violation(format!("node {node} is dead although all is well")))
+    }
+
+    /// The object server of a node that is up.
+    pub(crate) fn objects_of(&self, node: usize) -> Result<Arc<dyn Service>, Violation> {
+        Ok(self.process(node)?.objects.clone())
+    }
+
+    /// The container server of a node that is up.
+    pub(crate) fn containers_of(&self, node: usize) -> Result<Arc<dyn Service>, Violation> {
+        Ok(self.process(node)?.listings.clone())
+    }
+
+    /// The account server of a node that is up.
+    pub(crate) fn accounts_of(&self, node: usize) -> Result<Arc<dyn Service>, Violation> {
+        Ok(self.process(node)?.accounts.clone())
+    }
+
+    /// The account and container servers of a node, real or played.
+    fn listings(&self, number: usize, home: TaskOwner, world: &World) -> io::Result<Listings> {
+        let node = &self.nodes[number];
+        let played: Arc<dyn Service> = node.containers.clone();
         if self.config.databases.is_none() {
-            return Ok(self.nodes[number].containers.clone());
+            return Ok(Listings {
+                containers: played.clone(),
+                accounts: played,
+                informing: None,
+            });
         }
         let options = ListingServerOptions {
             threads_per_disk: self.config.threads,
             queue_per_disk: self.config.queue,
             log_requests: false,
-            ..ListingServerOptions::new(MOUNTS, self.topology.hash.clone(), Arc::new(Policies::default()))
+            ..ListingServerOptions::new(MOUNTS, self.topology.hash.clone(), Arc::new(self.policies()))
         };
-        let inner = ListingServer::new(world.clone(), Kind::Container, options)?;
-        Ok(match self.config.bug {
+        let containers = ListingServer::new(world.clone(), Kind::Container, options.clone())?;
+        let accounts = match self.config.whole {
+            true => self.bugged(
+                ServerKind::Account,
+                ListingServer::new(world.clone(), Kind::Account, options)?,
+                (number, home, world),
+            ),
+            false => played,
+        };
+        Ok(Listings {
+            containers: self.bugged(ServerKind::Container, containers.clone(), (number, home, world)),
+            accounts,
+            informing: self.config.whole.then_some(containers),
+        })
+    }
+
+    /// The service with the planted bug, if there is one.
+    fn bugged(
+        &self,
+        kind: ServerKind,
+        inner: Arc<dyn Service>,
+        (number, home, world): (usize, TaskOwner, &World),
+    ) -> Arc<dyn Service> {
+        match self.config.bug {
             None => inner,
             Some(bug) => Arc::new(Bugged {
                 inner,
                 bug,
+                kind,
                 world: world.clone(),
                 executor: self.executor.clone(),
                 home,
                 files: self.nodes[number].files.clone(),
             }),
-        })
+        }
     }
 
-    fn peers(&self, number: usize, world: &World, objects: &Arc<dyn Service>, listings: &Arc<dyn Service>) -> Peers {
+    fn peers(&self, number: usize, world: &World, objects: &Arc<dyn Service>, listings: &Listings) -> Peers {
         let mut peers = Peers::new(world.clone());
         for other in 0..self.nodes.len() {
             let ip = address(other);
             if other == number {
-                peers.register(&ip, OBJECTS, objects.clone());
-                peers.register(&ip, LISTINGS, listings.clone());
+                let own = |service: &Arc<dyn Service>| Arc::new(OwnService(Arc::downgrade(service)));
+                peers.register(&ip, OBJECTS, self.noted(own(objects)));
+                peers.register(&ip, LISTINGS, own(&listings.containers));
+                peers.register(&ip, ACCOUNTS, own(&listings.accounts));
                 continue;
             }
-            for port in [OBJECTS, LISTINGS] {
+            for port in [OBJECTS, LISTINGS, ACCOUNTS] {
                 let link = NodeLink::new(self.net.clone(), number, other, port);
                 let link: Arc<dyn Service> = match self.config.bug {
                     Some(Bug::TrustsShortAnswers) => Arc::new(Trusting(link)),
                     Some(Bug::TrustsLostRows) => Arc::new(Hopeful {
-                        way: link,
+                        link,
                         dice: self.dice.clone(),
                     }),
                     _ => Arc::new(link),
                 };
+                let link = if port == OBJECTS { self.noted(link) } else { link };
                 peers.register_way(&ip, port, link);
             }
         }
         peers
     }
 
+    fn noted(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {
+        Arc::new(NotedWrites {
+            inner,
+            sent: self.sent.clone(),
+            bug: self.config.bug,
+        })
+    }
+
     fn rings(&self) -> Rings {
+        let account = match self.config.whole {
+            true => &self.topology.accounts,
+            false => &self.topology.listings,
+        };
         Rings {
-            account: self.topology.listings.clone(),
+            account: account.clone(),
             container: self.topology.listings.clone(),
-            objects: BTreeMap::from([(PolicyIndex(0), self.topology.objects.clone())]),
-            policies: Policies::default(),
+            objects: self.topology.object_rings(self.config.whole),
+            policies: self.policies(),
             hash: self.topology.hash.clone(),
             nodes: gateway::nodes::NodeTables::default(),
         }
     }
+}
+
+/// The account and container servers of a node.
+struct Listings {
+    containers: Arc<dyn Service>,
+    accounts: Arc<dyn Service>,
+    /// The container server that informs account servers.
+    informing: Option<Arc<ListingServer>>,
 }

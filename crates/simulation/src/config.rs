@@ -3,6 +3,9 @@
 use crate::bugs::Bug;
 use std::time::Duration;
 
+/// After so long whole clusters may forget what was deleted.
+pub const RECLAIM_AGE: Duration = Duration::from_secs(86_400);
+
 /// What nodes of a run are like.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterConfig {
@@ -21,6 +24,8 @@ pub struct ClusterConfig {
     pub bug: Option<Bug>,
     /// Containers are databases; without they are played.
     pub databases: Option<DatabaseConfig>,
+    /// Accounts are databases, too, and there are two policies.
+    pub whole: bool,
 }
 
 /// How replicators of databases go about it.

@@ -1,12 +1,14 @@
 //! Accounts and containers for a simulation: all exist, and rows of objects are merged by timestamp.
 //!
-//! The real ones keep SQLite files, which know no seam; here only what objects need of them is played. What
-//! they were told survives everything.
+//! The real ones keep SQLite files, which know no seam; here only what objects need of them is played. The rows
+//! that they were sent survive everything.
 
-use http::header::{HeaderName, HeaderValue};
-use http::{Method, StatusCode};
+use http::StatusCode;
+use http::header::HeaderValue;
 use parking_lot::Mutex;
-use peer::{Address, Body, Call, Response, Service};
+use peer::message::header_names::X_POLICY_INDEX;
+use peer::message::{Message, RowChange, ServerKind};
+use peer::{Body, Call, Response, Service};
 use std::collections::BTreeMap;
 use vocabulary::Timestamp;
 
@@ -20,7 +22,7 @@ pub struct Containers {
 }
 
 impl Containers {
-    /// The newest row of an object of which this node was told.
+    /// The newest row of an object that this node was sent.
     pub fn row(&self, path: &str) -> Option<PlayedRow> {
         self.rows.lock().get(path).copied()
     }
@@ -29,22 +31,17 @@ impl Containers {
 #[async_trait::async_trait]
 impl Service for Containers {
     async fn call(&self, call: Call) -> Response {
-        let call = call.into_raw();
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
-        let policy = HeaderName::from_static("x-backend-storage-policy-index");
-        response.headers_mut().insert(policy, HeaderValue::from_static("0"));
-        let Address::Entity(target) = &call.address else {
-            return response;
-        };
-        let at: Option<Timestamp> = call
-            .headers
-            .get("x-timestamp")
-            .and_then(|at| at.to_str().ok()?.parse().ok());
-        if let (Some(at), Some(_)) = (at, &target.path.object) {
-            let row = (at, call.method == Method::DELETE);
+        response
+            .headers_mut()
+            .insert(X_POLICY_INDEX, HeaderValue::from_static("0"));
+        if let Message::UpdateContainer(update) = call.decoded(ServerKind::Container).message
+            && let Some(at) = update.timestamp.value()
+        {
+            let row = (*at, update.change == RowChange::Delete);
             let mut rows = self.rows.lock();
-            let known = rows.entry(target.path.path()).or_insert(row);
+            let known = rows.entry(update.target.path.path()).or_insert(row);
             *known = (*known).max(row);
             *response.status_mut() = StatusCode::CREATED;
         }

@@ -1,10 +1,11 @@
-//! What clients did and were told, and what may therefore be seen.
+//! What clients did and which replies they got, and what may therefore be seen.
 //!
 //! Every body begins with its path and number, so that one seen anywhere tells where it belongs. Each write
 //! has its timestamp from the clock of the gateway it went through.
 
 use bytes::Bytes;
 use std::fmt;
+use std::time::Duration;
 use vocabulary::Timestamp;
 
 /// What a client wrote.
@@ -23,7 +24,7 @@ pub enum WriteVerb {
 pub enum WriteOutcome {
     /// Nothing for certain.
     Unknown,
-    /// It was told that the write is done.
+    /// Its reply was that the write is done.
     Acknowledged,
     /// It cut its upload short: such a body must never be seen.
     CutShort,
@@ -36,10 +37,26 @@ pub struct ClientWrite {
     pub path: usize,
     /// What was written.
     pub verb: WriteVerb,
-    /// Its timestamp.
-    pub at: Timestamp,
+    /// Its timestamps: the client's, or those that its gateway gave it, which may have sent it again.
+    pub times: Vec<Timestamp>,
     /// What came of it.
     pub fate: WriteOutcome,
+    /// From when to when the client waited for its reply.
+    pub span: (Duration, Option<Duration>),
+    /// The node of its gateway, and the time there when the reply came.
+    pub gateway: (usize, Timestamp),
+}
+
+impl ClientWrite {
+    /// The time with which it was sent last.
+    pub fn at(&self) -> Timestamp {
+        self.times.last().copied().unwrap_or(Timestamp::ZERO)
+    }
+
+    /// Whether it had its reply before `other` was begun.
+    fn precedes(&self, other: &Self) -> bool {
+        self.span.1.is_some_and(|end| end < other.span.0)
+    }
 }
 
 /// A promise that was broken.
@@ -55,8 +72,8 @@ impl fmt::Display for Violation {
 /// What is seen of a path: its newest part on any node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenState {
-    /// The newest body, by number of its write.
-    pub body: Option<usize>,
+    /// The newest body, by number of its write, and its time.
+    pub body: Option<(usize, Timestamp)>,
     /// The newest deletion.
     pub deleted: Option<Timestamp>,
     /// The newest of all timestamps.
@@ -65,10 +82,10 @@ pub struct SeenState {
 
 impl SeenState {
     /// What of it counts: the body that no deletion follows, else the deletion; and the newest of all.
-    pub fn state(&self, history: &WriteHistory) -> (Option<usize>, Option<Timestamp>, Option<Timestamp>) {
-        let exists = |number: &usize| self.deleted.is_none_or(|deleted| deleted < history.writes[*number].at);
+    pub fn state(&self) -> (Option<usize>, Option<Timestamp>, Option<Timestamp>) {
+        let exists = |(_, at): &(usize, Timestamp)| self.deleted.is_none_or(|deleted| deleted < *at);
         match self.body.filter(exists) {
-            Some(number) => (Some(number), None, self.newest),
+            Some((number, _)) => (Some(number), None, self.newest),
             None => (None, self.deleted, self.deleted),
         }
     }
@@ -140,7 +157,7 @@ impl WriteHistory {
     /// Whether what is seen in the end is what was acknowledged, or something newer that was attempted.
     pub fn judge(&self, path: usize, seen: &SeenState) -> Result<(), Violation> {
         let name = &self.paths[path];
-        let body = seen.body.map(|number| self.writes[number].at);
+        let body = seen.body.map(|(_, at)| at);
         let exists = body.filter(|at| seen.deleted.is_none_or(|deleted| deleted < *at));
         let state = exists.or(seen.deleted);
         for (number, write) in self.writes.iter().enumerate().filter(|(_, write)| write.path == path) {
@@ -154,7 +171,7 @@ impl WriteHistory {
                 WriteVerb::Post if exists.is_none() => continue,
                 WriteVerb::Post => (seen.newest, "POST"),
             };
-            if reached.is_none_or(|reached| reached < write.at) {
+            if reached.is_none_or(|reached| reached < write.at()) {
                 let state = match (exists, seen.deleted) {
                     (Some(at), _) => format!("the body of {at}"),
                     (None, Some(at)) => format!("the deletion of {at}"),
@@ -162,7 +179,43 @@ impl WriteHistory {
                 };
                 return Err(Violation(format!(
                     "{name:?}: {what} {number} of {} was acknowledged, and what is there is {state}",
-                    write.at
+                    write.at()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where nothing but clocks goes wrong.
+impl WriteHistory {
+    /// Whether each acknowledged write has won, or one has that did not precede it, whatever the clocks said. One whose
+    /// time is not ahead of the gateway's when that answers passes for one beside the write: a gateway cannot tell a
+    /// race from a clock that is off by less than a request takes.
+    pub fn judge_order(&self, path: usize, seen: &SeenState) -> Result<(), Violation> {
+        let (body, deleted, newest) = seen.state();
+        // A DELETE may have the time of the POST that it ends.
+        let winner = |at: Option<Timestamp>, deletes: bool| {
+            let is_it = |write: &ClientWrite| (write.verb == WriteVerb::Delete) == deletes && write.path == path;
+            at.and_then(|at| (self.writes.iter()).position(|write| is_it(write) && write.times.contains(&at)))
+        };
+        let rules = body.or_else(|| winner(deleted, true));
+        for (number, write) in self.writes.iter().enumerate().filter(|(_, write)| write.path == path) {
+            let winner = match &write.verb {
+                _ if write.fate != WriteOutcome::Acknowledged => continue,
+                // A deletion ends what a POST said, whichever came first.
+                WriteVerb::Post if body.is_none() => continue,
+                WriteVerb::Post => winner(newest, false),
+                _ => rules,
+            };
+            let is_wrong = |winner: usize| {
+                let other = &self.writes[winner];
+                winner != number && other.precedes(write) && other.at() > write.gateway.1
+            };
+            if winner.is_none_or(is_wrong) {
+                return Err(Violation(format!(
+                    "{:?}: write {number} was acknowledged and {winner:?} has won, which came before",
+                    self.paths[path]
                 )));
             }
         }
@@ -179,8 +232,10 @@ mod tests {
         let write = |(verb, at, fate): &(WriteVerb, u64, WriteOutcome)| ClientWrite {
             path: 0,
             verb: verb.clone(),
-            at: Timestamp::from_seconds(*at),
+            times: vec![Timestamp::from_seconds(*at)],
             fate: *fate,
+            span: (Duration::from_secs(*at), Some(Duration::from_secs(*at + 1))),
+            gateway: (0, Timestamp::from_seconds(*at + 1)),
         };
         WriteHistory {
             paths: vec![path],
@@ -199,7 +254,7 @@ mod tests {
             (put("c"), 4, Unknown),
         ]);
         let seen = |body: Option<usize>, deleted: Option<u64>| SeenState {
-            body,
+            body: body.map(|number| (number, history.writes[number].at())),
             deleted: deleted.map(Timestamp::from_seconds),
             newest: None,
         };
@@ -220,5 +275,25 @@ mod tests {
         }
         assert_eq!(history.recognise(0, &Bytes::from_static(b"b")), Ok(1));
         assert!(history.recognise(0, &Bytes::from_static(b"x")).is_err());
+    }
+
+    #[test]
+    fn a_write_may_lose_to_one_beside_it_and_to_none_before_it() {
+        use WriteOutcome::Acknowledged;
+        let put = |text: &'static str| WriteVerb::Put(Bytes::from_static(text.as_bytes()));
+        let mut history = history(&[(put("a"), 9, Acknowledged), (put("b"), 3, Acknowledged)]);
+        let a_won = SeenState {
+            body: Some((0, Timestamp::from_seconds(9))),
+            ..SeenState::default()
+        };
+        let seconds = |begun, ended| (Duration::from_secs(begun), Some(Duration::from_secs(ended)));
+        for (a, b, fine) in [((1, 2), (3, 4), false), ((1, 4), (3, 5), true), ((3, 4), (1, 2), true)] {
+            history.writes[0].span = seconds(a.0, a.1);
+            history.writes[1].span = seconds(b.0, b.1);
+            assert_eq!(history.judge_order(0, &a_won).is_ok(), fine, "{a:?} {b:?}");
+        }
+        (history.writes[0].span, history.writes[1].span) = (seconds(1, 2), seconds(3, 4));
+        history.writes[1].gateway.1 = Timestamp::from_seconds(10);
+        assert_eq!(history.judge_order(0, &a_won), Ok(()), "it passes for a race");
     }
 }

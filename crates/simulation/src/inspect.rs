@@ -8,18 +8,22 @@ use crate::client::{LONGEST, set};
 use crate::cluster::SimCluster;
 use crate::containers::PlayedRow;
 use crate::disk::MOUNTS;
-use crate::history::{SeenState, Violation, WriteHistory, WriteOutcome, WriteVerb};
+use crate::history::{ClientWrite, SeenState, Violation, WriteHistory, WriteOutcome, WriteVerb};
+use crate::sent_times::NUMBER;
 use crate::sim_run::{SOON, SimRun};
 use crate::topology::DRIVE;
 use crate::{replicas, replication};
 use bytes::Bytes;
-use http::{HeaderMap, Method};
-use peer::{HttpService, RawCall, Target, Timeouts};
+use http::HeaderMap;
+use http::header::HeaderName;
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_NEWEST};
+use peer::message::{ReadObject, RequestContext};
+use peer::{Call, HttpService, Target, Timeouts};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{Disks, ObjectUpdater, RingClient, UpkeepJob, UpkeepStep};
-use vocabulary::{EntityPath, Policies, Timestamp};
+use vocabulary::{EntityPath, Policies, PolicyIndex, Timestamp};
 
 /// Long enough for everything that goes on in the background to end.
 const QUIET: Duration = Duration::from_secs(3600);
@@ -33,6 +37,9 @@ pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     for path in 0..run.history.paths.len() {
         let seen = merged(run, path)?;
         run.history.judge(path, &seen)?;
+        if run.plan.only_clocks {
+            run.history.judge_order(path, &seen)?;
+        }
         through_gateway(run, path)?;
         if !run.plan.interrupts {
             rows_are_there(run, path)?;
@@ -43,7 +50,7 @@ pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     replication::replicate_all(run)?;
     for (path, before) in before.into_iter().enumerate() {
         let after = merged(run, path)?;
-        if after.state(&run.history) != before.state(&run.history) {
+        if after.state() != before.state() {
             let name = &run.history.paths[path];
             return Err(Violation(format!("{name:?}: replication made {after:?} of {before:?}")));
         }
@@ -51,8 +58,8 @@ pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     replicas::are_equal(run)?;
     nothing_left(run)?;
     let census = run.cluster.census.lock();
-    if let Some(said) = census.given_up.first() {
-        return Err(Violation(said.clone()));
+    if let Some(finding) = census.given_up.first() {
+        return Err(Violation(finding.clone()));
     }
     match (census.panics, census.beyond_limit) {
         (0, 0) => Ok(()),
@@ -102,15 +109,17 @@ fn ask_node(run: &mut SimRun, node: usize, path: usize) -> Result<Part, Violatio
             object: Some(object),
         }),
     };
-    let mut headers = HeaderMap::new();
-    set(&mut headers, "x-backend-storage-policy-index", "0");
-    let call = RawCall::new(Method::GET, target, headers);
+    let read = ReadObject {
+        policy: PolicyIndex(0).into(),
+        ..ReadObject::new(target)
+    };
+    let call = Call::new(RequestContext::default(), read);
     let Some(process) = &run.cluster.nodes[node].process else {
         return Err(Violation(format!("node {node} is dead although all is well")));
     };
     let objects = process.objects.clone();
     run.on_node(node, async move {
-        let response = objects.call(call.into()).await;
+        let response = objects.call(call).await;
         let (head, body) = response.into_parts();
         Part {
             status: head.status.as_u16(),
@@ -120,7 +129,7 @@ fn ask_node(run: &mut SimRun, node: usize, path: usize) -> Result<Part, Violatio
     })
 }
 
-fn time(headers: &HeaderMap, name: &str) -> Option<Timestamp> {
+fn time(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
@@ -129,23 +138,23 @@ fn merged(run: &mut SimRun, path: usize) -> Result<SeenState, Violation> {
     let mut seen = SeenState::default();
     for node in 0..run.plan.nodes {
         let part = ask_node(run, node, path)?;
-        let newest = time(&part.headers, "x-backend-timestamp");
+        let newest = time(&part.headers, &X_BACKEND_TIMESTAMP);
         run.cluster
             .trace
             .note(format!("n{node} has of {path}: {} {newest:?}", part.status));
         match (part.status, part.body) {
             (200, Some(body)) => {
                 let number = run.history.recognise(path, &body)?;
-                let at = |number: usize| run.history.writes[number].at;
-                let written = time(&part.headers, "x-backend-data-timestamp");
-                if written != Some(at(number)) {
-                    let said = written.map(|at| at.internal());
+                let written = time(&part.headers, &X_DATA_TIMESTAMP);
+                let times = &run.history.writes[number].times;
+                let Some(written) = written.filter(|at| times.contains(at)) else {
+                    let shown = written.map(|at| at.internal());
                     return Err(Violation(format!(
-                        "node {node}: body {number} of path {path} is said to be of {said:?}"
+                        "node {node}: body {number} of path {path} is shown as of {shown:?}"
                     )));
-                }
-                if seen.body.is_none_or(|known| at(known) < at(number)) {
-                    seen.body = Some(number);
+                };
+                if seen.body.is_none_or(|(_, known)| known < written) {
+                    seen.body = Some((number, written));
                 }
                 metadata_belong(&run.history, &part.headers, newest)?;
             }
@@ -165,16 +174,13 @@ fn merged(run: &mut SimRun, path: usize) -> Result<SeenState, Violation> {
 
 /// The metadata shown are those of the write whose timestamp is shown.
 fn metadata_belong(history: &WriteHistory, headers: &HeaderMap, newest: Option<Timestamp>) -> Result<(), Violation> {
-    let number = headers
-        .get("x-object-meta-number")
-        .and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-    let written = number
-        .and_then(|number| history.writes.get(number))
-        .map(|write| write.at);
-    match written == newest {
+    let number = headers.get(NUMBER).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
+    let write = number.and_then(|number| history.writes.get(number));
+    let is_of = |newest| write.is_some_and(|write| write.times.contains(&newest));
+    match newest.is_some_and(is_of) {
         true => Ok(()),
         false => Err(Violation(format!(
-            "metadata of write {number:?} are said to be of {newest:?}"
+            "metadata of write {number:?} are shown as of {newest:?}"
         ))),
     }
 }
@@ -186,7 +192,7 @@ fn through_gateway(run: &mut SimRun, path: usize) -> Result<(), Violation> {
     *request.uri_mut() = format!("/v1/{account}/{container}/{object}")
         .parse()
         .unwrap_or_default();
-    set(request.headers_mut(), "x-newest", "true");
+    set(request.headers_mut(), X_NEWEST, "true");
     let Some(process) = &run.cluster.nodes[node].process else {
         return Ok(());
     };
@@ -221,7 +227,7 @@ fn rows_are_there(run: &SimRun, path: usize) -> Result<(), Violation> {
     let binding = run.history.writes.iter().filter(|write| {
         write.path == path && write.fate == WriteOutcome::Acknowledged && write.verb != WriteVerb::Post
     });
-    match binding.map(|write| write.at).max() {
+    match binding.map(ClientWrite::at).max() {
         Some(at) if listed.is_none_or(|listed| listed < at) => {
             Err(Violation(format!("{name}: no listing knows of the write of {at}")))
         }

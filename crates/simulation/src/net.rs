@@ -1,11 +1,12 @@
 //! The links between nodes: calls are delivered late, out of order, or not at all, and so are their answers.
 //!
-//! Nodes speak through [`Service`] calls, not through bytes of HTTP: what a connection can do to a call is
-//! done here. A call or an answer may be held up long enough for later ones to overtake it; a way may be
-//! cut (then what is sent is refused, or nothing comes back until the caller's patience ends), an answer
-//! may get lost although the call was served, a call may come twice, a body may break off anywhere; a node that dies takes
-//! the calls along that it serves. A break is seen where bodies have a length, and mostly where they have none; what
-//! replicators of objects say to one another may also just end, as it does when a server gives up in the middle. Of what a node knows only what HTTP carries arrives: no shared checksums.
+//! Nodes speak through [`Service`] calls, not through bytes of HTTP: what a connection can do to a call is done here. A
+//! call or an answer may be held up long enough for later ones to overtake it; a link may be cut (then what is sent is
+//! refused, or nothing comes back until the caller's patience ends), an answer may get lost although the call was
+//! served, a call may come twice, a body may break off anywhere; a node that dies takes the calls along that it serves.
+//! A break is seen where bodies have a length, and mostly where they have none; what replicators of objects say to one
+//! another may also just end, as it does when a server gives up in the middle. Of what a node knows only what HTTP
+//! carries arrives: no shared checksums.
 
 use crate::dice::Dice;
 use crate::executor::{Executor, TaskOwner};
@@ -210,7 +211,7 @@ impl Net {
                         Either::Right(_) => return,
                     },
                 };
-                // Nobody may be waiting for it.
+                // The caller may not wait any longer.
                 let _ = done.send(served);
             }),
         );

@@ -5,12 +5,13 @@ use crate::containers::Containers;
 use crate::disk::{MOUNTS, SimFiles};
 use crate::executor::TaskOwner;
 use gateway::Gateway;
+use http::StatusCode;
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
 use object_server::DeviceSource;
-use peer::{Peers, Service};
+use peer::{Body, Call, Peers, Response, Service};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use world::{BoxFuture, Datagrams, Listener, Network, Stream, World};
 
@@ -38,8 +39,28 @@ pub struct NodeProcess {
     pub peers: Arc<Peers>,
     /// Its own objects.
     pub objects: Arc<dyn Service>,
-    /// Its own accounts and containers.
+    /// Its own containers.
     pub listings: Arc<dyn Service>,
+    /// Its own accounts.
+    pub accounts: Arc<dyn Service>,
+}
+
+/// A service of the process that calls it. Services hold the peers that they call, which must not hold them in turn:
+/// else nothing of a run would ever be freed.
+pub(crate) struct OwnService(pub(crate) Weak<dyn Service>);
+
+#[async_trait::async_trait]
+impl Service for OwnService {
+    async fn call(&self, call: Call) -> Response {
+        match self.0.upgrade() {
+            Some(service) => service.call(call).await,
+            None => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                response
+            }
+        }
+    }
 }
 
 /// Opens a node's drive.
@@ -49,6 +70,8 @@ pub(crate) struct SimDevices {
     pub(crate) checks: bool,
     /// Bodies that were verified are believed for a while.
     pub(crate) marks: bool,
+    /// How long tombstones stay.
+    pub(crate) reclaim_age: Duration,
 }
 
 impl DeviceSource for SimDevices {
@@ -60,6 +83,7 @@ impl DeviceSource for SimDevices {
         if !self.marks {
             config.verified_marks = 0;
         }
+        config.reclaim_age = self.reclaim_age;
         // Short, for the simulation's hours to see marks end.
         config.verified_for = Duration::from_secs(5);
         Ok(Arc::new(FilesEngine::start(config, self.world.clone())))

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What clients ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientRequest {
+pub enum PlannedRequest {
     /// To write a body of so many bytes, cut short or not.
     Put {
         /// At least.
@@ -41,7 +41,7 @@ pub enum PlannedEvent {
         /// Which path.
         path: usize,
         /// What.
-        ask: ClientRequest,
+        ask: PlannedRequest,
     },
     /// Something goes wrong, or right again.
     InjectedFault(InjectedFault),
@@ -56,12 +56,19 @@ pub struct RunPlan {
     pub config: ClusterConfig,
     /// What happens when.
     pub events: Vec<(Duration, PlannedEvent)>,
-    /// Whether processes end before the end, so that what was promised to nobody may be forgotten.
+    /// Gateways give writes their times; else clients bring them.
+    pub own_times: bool,
+    /// Nothing goes wrong but clocks. Then what is acknowledged is not lost to what came before it.
+    pub only_clocks: bool,
+    /// Whether processes end before the end, so that what was not acknowledged may be forgotten.
     pub interrupts: bool,
 }
 
 /// Paths that are asked about: few, so that writes meet.
 pub const PATHS: [(&str, &str, &str); 3] = [("AUTH_a", "c", "o"), ("AUTH_b", "c", "o"), ("AUTH_a", "c", "p")];
+
+/// In so many of 100 runs gateways give writes their times, by clocks that are up to a minute off.
+const OWN_TIMES: u64 = 25;
 
 impl RunPlan {
     /// What `dice` have in store.
@@ -75,11 +82,14 @@ impl RunPlan {
             replicates_every: None,
             bug,
             databases: None,
+            whole: false,
         };
         let mut plan = Self {
             nodes,
             config,
             events: vec![],
+            own_times: false,
+            only_clocks: false,
             interrupts: false,
         };
         let asked = 6 + dice.up_to(14);
@@ -92,6 +102,17 @@ impl RunPlan {
         if dice.chance(60) {
             let passes = 1 + dice.up_to(5) as u64;
             plan.config.replicates_every = Some(Duration::from_millis(1 + at / passes));
+        }
+        plan.own_times = dice.chance(OWN_TIMES) || bug == Some(Bug::TrustsOwnClock);
+        if plan.own_times {
+            plan.add_clocks(dice, at);
+            plan.only_clocks = dice.chance(60);
+        }
+        if plan.only_clocks {
+            // No request is refused because a drive is busy.
+            plan.config.queue = 200;
+            plan.events.sort_by_key(|(at, _)| *at);
+            return plan;
         }
         for _ in 0..dice.up_to(6) {
             plan.add_fault(dice, dice.between(0, at + 100), at);
@@ -115,19 +136,32 @@ impl RunPlan {
         plan
     }
 
+    /// Clocks that are off from the beginning, and clocks that jump.
+    fn add_clocks(&mut self, dice: &Dice, end: u64) {
+        let most = [1, 10, 60][dice.up_to(3)] * 1_000_000;
+        let skew = |node| InjectedFault::Skew(node, dice.between(0, 2 * most) as i64 - most as i64);
+        for node in 0..self.nodes {
+            self.add(0, PlannedEvent::InjectedFault(skew(node)));
+        }
+        for _ in 0..dice.up_to(4) {
+            let (at, node) = (dice.between(0, end + 1), dice.up_to(self.nodes));
+            self.add(at, PlannedEvent::InjectedFault(skew(node)));
+        }
+    }
+
     fn add(&mut self, millis: u64, event: PlannedEvent) {
         self.events.push((Duration::from_millis(millis), event));
     }
 
     fn add_client(&mut self, dice: &Dice, at: u64) {
         let ask = match dice.up_to(20) {
-            0..9 => ClientRequest::Put {
+            0..9 => PlannedRequest::Put {
                 size: [0, 700, 700, 3_000, 3_000, 3_000, 3_000, 66_000][dice.up_to(8)],
                 cut_short: dice.chance(8),
             },
-            9..11 => ClientRequest::Post,
-            11..14 => ClientRequest::Delete,
-            _ => ClientRequest::Get {
+            9..11 => PlannedRequest::Post,
+            11..14 => PlannedRequest::Delete,
+            _ => PlannedRequest::Get {
                 newest: dice.chance(30),
             },
         };

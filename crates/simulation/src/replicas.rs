@@ -1,7 +1,7 @@
 //! Replicas when replication has come to rest: on each primary, equal, and nowhere else.
 //!
 //! Files count as readers count them: what something newer made meaningless may come back with the power,
-//! and stays until its suffix is hashed again. Nobody reads a tombstone: where bits may flip, its name counts.
+//! and stays until its suffix is hashed again. Tombstones are not read: where bits may flip, the name counts.
 
 use crate::disk::FileContent;
 use crate::history::Violation;
@@ -45,8 +45,8 @@ pub(crate) fn are_equal(run: &SimRun) -> Result<(), Violation> {
                 Some((other, there)) if here != there => {
                     return Err(Violation(format!(
                         "{object} is not the same everywhere: node {other} has {}, node {number} {}",
-                        told(there),
-                        told(here)
+                        described(there),
+                        described(here)
                     )));
                 }
                 Some(_) => {}
@@ -93,7 +93,7 @@ fn keep_what_counts(files: &mut BTreeMap<String, FileContent>) {
 }
 
 /// Names, sizes and attributes.
-fn told(files: &BTreeMap<String, FileContent>) -> String {
+fn described(files: &BTreeMap<String, FileContent>) -> String {
     let one = |(name, (bytes, attributes)): (&String, &FileContent)| {
         let attributes: Vec<String> = attributes
             .iter()

@@ -9,21 +9,20 @@ use crate::node::NodeProcess;
 use crate::sim_run::SimRun;
 use crate::topology::{OBJECTS, address};
 use crate::watch::{HandoffWatch, has_remains};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use upkeep::{
     Disks, LocalServer, ObjectAuditor, ObjectAuditorOptions, ObjectReplicator, ObjectReplicatorOptions,
     ObjectRingClient, ReconWriter, SyncMethod, UpkeepJob, UpkeepStep,
 };
-use vocabulary::{Policies, PolicyIndex};
+use vocabulary::Policies;
 
 /// Passes of all nodes within which everything must have come to rest. A partition is listed in every tenth.
 const ROUNDS: usize = 30;
 
 /// The object-replicator of a node in this process of it.
-fn replicator(cluster: &SimCluster, number: usize, process: &NodeProcess) -> ObjectReplicator {
+pub(crate) fn replicator(cluster: &SimCluster, number: usize, process: &NodeProcess) -> ObjectReplicator {
     let ring_client = ObjectRingClient {
-        rings: BTreeMap::from([(PolicyIndex(0), cluster.topology.objects.clone())]),
+        rings: cluster.topology.object_rings(cluster.config.whole),
         hash: cluster.topology.hash.clone(),
         peers: process.peers.clone(),
     };
@@ -38,7 +37,7 @@ fn replicator(cluster: &SimCluster, number: usize, process: &NodeProcess) -> Obj
         conn_timeout: Duration::from_millis(500),
         node_timeout: Duration::from_secs(10),
         http_timeout: Duration::from_secs(60),
-        reclaim_age: Duration::from_secs(604_800),
+        reclaim_age: cluster.reclaim_age(),
         handoffs_first: cluster.dice.chance(50),
         handoff_delete: (cluster.config.bug == Some(Bug::RemovesHandoffsEarly)).then_some(1),
         partitions: vec![],

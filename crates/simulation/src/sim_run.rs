@@ -4,7 +4,7 @@ use crate::client::{self, ClientReply};
 use crate::cluster::SimCluster;
 use crate::executor::TurnProgress;
 use crate::history::{ClientWrite, Violation, WriteHistory, WriteOutcome, WriteVerb};
-use crate::plan::{ClientRequest, PATHS, PlannedEvent, RunPlan};
+use crate::plan::{PATHS, PlannedEvent, PlannedRequest, RunPlan};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -62,7 +62,13 @@ impl SimRun {
         if self.waiting > 0 {
             return Err(Violation(format!("{} requests were never answered", self.waiting)));
         }
-        self.heal()
+        self.heal()?;
+        if self.plan.own_times {
+            for (number, write) in self.history.writes.iter_mut().enumerate() {
+                write.times = self.cluster.sent.of(number);
+            }
+        }
+        Ok(())
     }
 
     /// On to `until`, or until `enough`.
@@ -77,28 +83,30 @@ impl SimRun {
         Ok(())
     }
 
-    fn ask(&mut self, node: usize, path: usize, ask: ClientRequest) {
-        let at = self.stamp(node);
+    fn ask(&mut self, node: usize, path: usize, ask: PlannedRequest) {
+        let brought = (!self.plan.own_times).then(|| self.stamp(node));
         let number = self.history.writes.len();
         let verb = match ask {
-            ClientRequest::Put { size, .. } => Some(WriteVerb::Put(self.history.body(path, number, size))),
-            ClientRequest::Post => Some(WriteVerb::Post),
-            ClientRequest::Delete => Some(WriteVerb::Delete),
-            ClientRequest::Get { .. } => None,
+            PlannedRequest::Put { size, .. } => Some(WriteVerb::Put(self.history.body(path, number, size))),
+            PlannedRequest::Post => Some(WriteVerb::Post),
+            PlannedRequest::Delete => Some(WriteVerb::Delete),
+            PlannedRequest::Get { .. } => None,
         };
         self.cluster
             .trace
-            .note(format!("client: {ask:?} {path} by n{node} at {at} is {number}"));
-        let cut_short = matches!(ask, ClientRequest::Put { cut_short: true, .. });
+            .note(format!("client: {ask:?} {path} by n{node} at {brought:?} is {number}"));
+        let cut_short = matches!(ask, PlannedRequest::Put { cut_short: true, .. });
         let write = verb.map(|verb| ClientWrite {
             path,
             verb,
-            at,
+            times: brought.into_iter().collect(),
             fate: if cut_short {
                 WriteOutcome::CutShort
             } else {
                 WriteOutcome::Unknown
             },
+            span: (self.cluster.executor.now(), None),
+            gateway: (node, Timestamp::ZERO),
         });
         self.history.writes.extend(write.clone());
         if client::ask(
@@ -123,7 +131,7 @@ impl SimRun {
         at
     }
 
-    /// What clients have been told meanwhile.
+    /// Takes note of the replies that clients have got meanwhile.
     fn listen(&mut self) -> Result<(), Violation> {
         let replies = std::mem::take(&mut *self.replies.lock());
         for ClientReply {
@@ -135,19 +143,26 @@ impl SimRun {
         } in replies
         {
             self.waiting -= 1;
-            self.cluster.trace.note(format!("client: {number} was told {status}"));
+            let is_write = !matches!(ask, PlannedRequest::Get { .. });
+            if let Some(write) = self.history.writes.get_mut(number).filter(|_| is_write) {
+                write.span.1 = (status > 0).then(|| self.cluster.executor.now());
+                write.gateway.1 = self.cluster.nodes[write.gateway.0].clock.now();
+            }
+            self.cluster
+                .trace
+                .note(format!("client: {number} was answered {status}"));
             match (ask, status) {
-                (ClientRequest::Get { .. }, 200) => {
+                (PlannedRequest::Get { .. }, 200) => {
                     if let Some(body) = body {
                         self.history.recognise(path, &body)?;
                     }
                 }
-                (ClientRequest::Put { cut_short: false, .. }, 201)
-                | (ClientRequest::Post, 202)
-                | (ClientRequest::Delete, 204) => {
+                (PlannedRequest::Put { cut_short: false, .. }, 201 | 202)
+                | (PlannedRequest::Post, 202)
+                | (PlannedRequest::Delete, 204) => {
                     self.history.writes[number].fate = WriteOutcome::Acknowledged;
                 }
-                (ClientRequest::Put { cut_short: true, .. }, 201) => {
+                (PlannedRequest::Put { cut_short: true, .. }, 201) => {
                     return Err(Violation(format!("upload {number} was cut short and acknowledged")));
                 }
                 _ => {}

@@ -5,7 +5,7 @@ use arc_swap::ArcSwap;
 use placement::{Device, Ring, RingBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocabulary::HashPrefix;
+use vocabulary::{HashPrefix, Partition, PolicyIndex};
 
 /// A topology for each size of cluster; made once for many runs.
 pub struct Topologies(BTreeMap<usize, Arc<Topology>>);
@@ -27,6 +27,10 @@ impl Topologies {
 /// Ports of object servers, and of account and container servers.
 pub(crate) const OBJECTS: u16 = 6200;
 pub(crate) const LISTINGS: u16 = 6201;
+/// Ports of account servers where they are servers of their own.
+pub(crate) const ACCOUNTS: u16 = 6202;
+/// The names of the policies where there are two.
+pub(crate) const POLICIES: [&str; 2] = ["zero", "one"];
 /// Every node's only drive.
 pub const DRIVE: &str = "d";
 const REPLICAS: f64 = 3.0;
@@ -39,6 +43,10 @@ pub struct Topology {
     pub objects: Arc<ArcSwap<Ring>>,
     /// Of objects, after an operator has changed the weights.
     pub changed: Arc<Ring>,
+    /// Of objects of the second policy.
+    pub others: Arc<ArcSwap<Ring>>,
+    /// Of accounts where they have servers of their own.
+    pub accounts: Arc<ArcSwap<Ring>>,
     /// Of accounts and containers.
     pub listings: Arc<ArcSwap<Ring>>,
     /// Of accounts and containers, after an operator has changed the weights.
@@ -55,6 +63,8 @@ impl Topology {
             nodes,
             objects: Arc::new(ArcSwap::new(ring(nodes, OBJECTS, |_| 1.0)?)),
             changed: ring(nodes, OBJECTS, |node| 1.0 + (node % 3) as f64)?,
+            others: Arc::new(ArcSwap::new(ring(nodes, OBJECTS, |node| 1.0 + (node % 2) as f64)?)),
+            accounts: Arc::new(ArcSwap::new(ring(nodes, ACCOUNTS, |_| 1.0)?)),
             listings: Arc::new(ArcSwap::new(ring(nodes, LISTINGS, |_| 1.0)?)),
             changed_listings: ring(nodes, LISTINGS, |node| 1.0 + (node % 3) as f64)?,
             hash,
@@ -67,10 +77,48 @@ impl Topology {
             nodes: self.nodes,
             objects: Arc::new(ArcSwap::new(self.objects.load_full())),
             changed: self.changed.clone(),
+            others: Arc::new(ArcSwap::new(self.others.load_full())),
+            accounts: Arc::new(ArcSwap::new(self.accounts.load_full())),
             listings: Arc::new(ArcSwap::new(self.listings.load_full())),
             changed_listings: self.changed_listings.clone(),
             hash: self.hash.clone(),
         }
+    }
+}
+
+impl Topology {
+    /// The rings of the policies: of both, or of the first.
+    pub(crate) fn object_rings(&self, both: bool) -> BTreeMap<PolicyIndex, Arc<ArcSwap<Ring>>> {
+        let mut rings = BTreeMap::from([(PolicyIndex(0), self.objects.clone())]);
+        if both {
+            rings.insert(PolicyIndex(1), self.others.clone());
+        }
+        rings
+    }
+
+    /// The ring of a policy.
+    pub(crate) fn ring_of(&self, policy: usize) -> &Arc<ArcSwap<Ring>> {
+        match policy {
+            0 => &self.objects,
+            _ => &self.others,
+        }
+    }
+
+    /// Where an object belongs.
+    pub(crate) fn object_partition(&self, policy: usize, account: &str, container: &str, object: &str) -> Partition {
+        let hash = self.hash.object(account, container, object);
+        self.ring_of(policy).load().partition_of(&hash.0)
+    }
+
+    /// Where a container belongs.
+    pub(crate) fn container_partition(&self, account: &str, container: &str) -> Partition {
+        let hash = self.hash.container(account, container);
+        self.listings.load().partition_of(&hash.0)
+    }
+
+    /// Where an account belongs.
+    pub(crate) fn account_partition(&self, account: &str) -> Partition {
+        self.accounts.load().partition_of(&self.hash.account(account).0)
     }
 }
 

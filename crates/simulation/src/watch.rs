@@ -1,6 +1,6 @@
 //! What a replicator may take away: the copy of an object on a node that is none of its primaries, and that
-//! only when each of them has it, safe from a loss of power. On a drive that has given errors it has to be there: after a sync
-//! that failed nobody can know more.
+//! only when each of them has it, safe from a loss of power. On a drive that has given errors it has to be there: after
+//! a sync that failed no more can be known.
 
 use crate::cluster::SimCluster;
 use crate::disk::SimFiles;
@@ -96,11 +96,11 @@ impl HandoffWatch {
                     continue;
                 };
                 if safe[holder].get(&key).is_none_or(|safe| !safe.covers(&copy)) {
-                    let said = format!(
+                    let finding = format!(
                         "node {} gave up {} of {}, and node {holder} has it not",
                         self.number, key.1, copy.newest
                     );
-                    self.census.lock().given_up.push(said);
+                    self.census.lock().given_up.push(finding);
                 }
             }
         }
@@ -138,7 +138,7 @@ fn copies(files: Vec<String>) -> ObjectCopies {
 }
 
 /// Whether a node has the remains of an object: a POST without what it was about. A loss of power may leave
-/// that of a copy that was given up; nobody takes it, and nobody removes it.
+/// that of a copy that was given up; replication neither takes nor removes it.
 pub(crate) fn has_remains(files: &SimFiles) -> bool {
     let all = files.all_files();
     files_of_objects(all.clone()).len() > copies(all).len()

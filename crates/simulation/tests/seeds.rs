@@ -9,14 +9,18 @@ use simulation::bugs::Bug;
 use simulation::databases;
 use simulation::run::{RunOutcome, run};
 use simulation::topology::Topologies;
+use simulation::whole;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Take less than a minute on two processors; the search for planted bugs runs some hundreds more.
 const SEEDS: u64 = 1_500;
 /// Take a quarter of one.
 const DATABASE_SEEDS: u64 = 120;
+/// Take as long.
+const WHOLE_SEEDS: u64 = 25;
 /// Each bug must show within so many.
 const SEEDS_PER_BUG: u64 = 1_000;
+const WHOLE_SEEDS_PER_BUG: u64 = 100;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -85,20 +89,20 @@ fn repeat(run: Runs, seeds: u64) {
     assert_eq!(seen.len() as u64, seeds);
 }
 
-fn find(run: Runs, bugs: &[Bug]) {
+fn find(run: Runs, seeds: u64, bugs: &[Bug]) {
     let wanted = std::env::var("MARTLET_BUG").unwrap_or_default();
     for bug in bugs.iter().filter(|bug| format!("{bug:?}").contains(&wanted)) {
-        let found = first_broken(run, 1, SEEDS_PER_BUG, Some(*bug));
+        let found = first_broken(run, 1, seeds, Some(*bug));
         let (seed, outcome) = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
-        let said = outcome.violation.map_or_else(String::new, |v| v.to_string());
-        eprintln!("{bug:?}: seed {seed}: {said}");
+        let violation = outcome.violation.map_or_else(String::new, |v| v.to_string());
+        eprintln!("{bug:?}: seed {seed}: {violation}");
     }
 }
 
 #[test]
 fn the_page_names_every_planted_bug() {
     let page = include_str!("../../../docs/simulation.md");
-    for bug in Bug::ALL.iter().chain(&Bug::OF_DATABASES) {
+    for bug in Bug::ALL.iter().chain(&Bug::OF_DATABASES).chain(&Bug::OF_WHOLE_CLUSTERS) {
         assert!(
             page.contains(&format!("`{bug:?}`")),
             "docs/simulation.md does not name {bug:?}"
@@ -117,6 +121,21 @@ fn no_promise_of_databases_is_broken() {
 }
 
 #[test]
+fn no_promise_of_whole_clusters_is_broken() {
+    hold(whole::run, WHOLE_SEEDS, " OF=_of_whole_clusters");
+}
+
+#[test]
+fn a_seed_always_gives_the_same_run_of_a_whole_cluster() {
+    repeat(whole::run, 8);
+}
+
+#[test]
+fn every_planted_bug_of_whole_clusters_is_found() {
+    find(whole::run, WHOLE_SEEDS_PER_BUG, &Bug::OF_WHOLE_CLUSTERS);
+}
+
+#[test]
 fn a_seed_always_gives_the_same_run() {
     repeat(run, 40);
 }
@@ -128,10 +147,10 @@ fn a_seed_always_gives_the_same_run_of_databases() {
 
 #[test]
 fn every_planted_bug_is_found() {
-    find(run, &Bug::ALL);
+    find(run, SEEDS_PER_BUG, &Bug::ALL);
 }
 
 #[test]
 fn every_planted_bug_of_databases_is_found() {
-    find(databases::run, &Bug::OF_DATABASES);
+    find(databases::run, SEEDS_PER_BUG, &Bug::OF_DATABASES);
 }

@@ -44,9 +44,10 @@ impl ListingUpdates {
     }
 }
 
-/// Rows that travel together, and the others.
-pub(super) fn group(rows: Vec<ListingRow>) -> (HashMap<Destination, Vec<ListingRow>>, Vec<ListingRow>) {
-    let (mut batches, mut alone) = (HashMap::<Destination, Vec<ListingRow>>::new(), vec![]);
+/// Rows that travel together, and the others; both in the order in which they came.
+pub(super) fn group(rows: Vec<ListingRow>) -> (Vec<(Destination, Vec<ListingRow>)>, Vec<ListingRow>) {
+    let (mut batches, mut alone) = (Vec::<(Destination, Vec<ListingRow>)>::new(), vec![]);
+    let mut places = HashMap::<Destination, usize>::new();
     for row in rows {
         let is_whole = matches!(row.db_state.as_deref(), None | Some("unsharded")) && row.container_path.is_none();
         match &row.servers {
@@ -60,15 +61,19 @@ pub(super) fn group(rows: Vec<ListingRow>) -> (HashMap<Destination, Vec<ListingR
                     ..(*row.path).clone()
                 };
                 let destination = (nodes.clone(), *partition, container, row.policy);
-                batches.entry(destination).or_default().push(row);
+                let place = *places.entry(destination.clone()).or_insert(batches.len());
+                match batches.get_mut(place) {
+                    None => batches.push((destination, vec![row])),
+                    Some((_, rows)) => rows.push(row),
+                }
             }
             _ => alone.push(row),
         }
     }
     // A batch of one is a request as any other.
-    let single = batches.extract_if(|_, rows| rows.len() < 2).flat_map(|(_, rows)| rows);
-    alone.extend(single);
-    (batches, alone)
+    let (several, single): (Vec<_>, Vec<_>) = batches.into_iter().partition(|(_, rows)| rows.len() > 1);
+    alone.extend(single.into_iter().flat_map(|(_, rows)| rows));
+    (several, alone)
 }
 
 /// Whether all took them.

@@ -1,4 +1,4 @@
-//! Bugs of those who level databases: done to the operations of REPLICATE as they pass.
+//! Bugs of database replication: done to the operations of REPLICATE as they pass.
 
 use super::{Bug, Bugged, status};
 use crate::dice::Dice;
@@ -6,7 +6,8 @@ use crate::disk::MOUNTS;
 use crate::topology::DRIVE;
 use bytes::Bytes;
 use http::StatusCode;
-use peer::{Address, Body, Call, DATABASE_HEADER, PartitionTarget, RawCall, Response, Service};
+use peer::message::Message;
+use peer::{Body, Call, PartitionTarget, Response, Service};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -18,11 +19,14 @@ const METADATA: usize = 7;
 
 impl Bugged {
     /// Does what a replicator asks, with the bug.
-    pub(super) async fn level(&self, call: RawCall) -> Response {
-        let directory = hash_directory(&call.address);
-        // Databases that travel are no operations.
-        let Some(directory) = directory.filter(|_| !call.headers.contains_key(DATABASE_HEADER)) else {
-            return self.inner.call(call.into()).await;
+    pub(super) async fn level(&self, call: Call) -> Response {
+        let directory = match &call.message {
+            // Databases that travel are no operations.
+            Message::ReplicateDatabase(replicate) if replicate.database.is_none() => hash_directory(&replicate.target),
+            _ => None,
+        };
+        let Some(directory) = directory else {
+            return self.inner.call(call).await;
         };
         let Some(mut operation) = call.body.collect(MOST).await.ok().and_then(|bytes| read(&bytes)) else {
             return status(StatusCode::BAD_REQUEST);
@@ -49,17 +53,14 @@ impl Bugged {
             _ => {}
         }
         let body = Body::whole(Value::Array(operation).to_string());
-        let asked = RawCall {
-            method: call.method,
-            address: call.address,
-            query: call.query,
-            headers: call.headers,
-            body,
-            interim: None,
-        };
-        let response = self.inner.call(asked.into()).await;
+        let response = self
+            .inner
+            .call(Call::new(call.context, call.message).with_body(body))
+            .await;
         match (self.bug, name.as_str(), response.body().as_whole()) {
-            (Bug::ForgetsDeletedContainers, "sync", Some(told)) => response.map(|_| Body::whole(never_deleted(&told))),
+            (Bug::ForgetsDeletedContainers, "sync", Some(answer)) => {
+                response.map(|_| Body::whole(never_deleted(&answer)))
+            }
             _ => response,
         }
     }
@@ -71,10 +72,8 @@ fn read(bytes: &Bytes) -> Option<Vec<Value>> {
 }
 
 /// Where the database lies that a call is about.
-fn hash_directory(address: &Address) -> Option<PathBuf> {
-    let Address::Partition(PartitionTarget { partition, rest, .. }) = address else {
-        return None;
-    };
+fn hash_directory(target: &PartitionTarget) -> Option<PathBuf> {
+    let PartitionTarget { partition, rest, .. } = target;
     let suffix = rest.get(rest.len().checked_sub(3)?..)?;
     let directory = format!("{MOUNTS}/{DRIVE}/containers/{partition}/{suffix}/{rest}");
     Some(directory.into())
@@ -97,9 +96,9 @@ fn renewed(metadata: &Value, now: &str) -> Value {
     json!(Value::Object(items).to_string())
 }
 
-fn never_deleted(told: &Bytes) -> Bytes {
-    let Ok(mut answer) = serde_json::from_slice::<Value>(told) else {
-        return told.clone();
+fn never_deleted(answered: &Bytes) -> Bytes {
+    let Ok(mut answer) = serde_json::from_slice::<Value>(answered) else {
+        return answered.clone();
     };
     if !answer["delete_timestamp"].is_null() {
         answer["delete_timestamp"] = json!("0");
@@ -107,23 +106,21 @@ fn never_deleted(told: &Bytes) -> Bytes {
     answer.to_string().into()
 }
 
-/// A way on which rows count as brought when they are sent, whatever becomes of them: half of them get lost.
+/// A link on which rows count as brought when they are sent: half of them get lost.
 pub(crate) struct Hopeful<S> {
-    pub(crate) way: S,
+    pub(crate) link: S,
     pub(crate) dice: Dice,
 }
 
 #[async_trait::async_trait]
 impl<S: Service> Service for Hopeful<S> {
     async fn call(&self, call: Call) -> Response {
-        let call = call.into_raw();
-        let brings_rows = call
-            .body
-            .as_whole()
-            .is_some_and(|bytes| call.method.as_str() == "REPLICATE" && bytes.starts_with(b"[\"merge_items\""));
+        let is_operation = matches!(call.message, Message::ReplicateDatabase(_));
+        let brings_rows =
+            (call.body.as_whole()).is_some_and(|bytes| is_operation && bytes.starts_with(b"[\"merge_items\""));
         match brings_rows && self.dice.chance(50) {
             true => status(StatusCode::ACCEPTED),
-            false => self.way.call(call.into()).await,
+            false => self.link.call(call).await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Bugs of those who bring replicas, and of those who take them: done to the lines of SSYNC as they pass.
+//! Bugs of both ends of object replication: done to the lines of SSYNC as they pass.
 //!
 //! A sender says each request's head in one piece, so that a line never lies in two.
 
@@ -6,13 +6,14 @@ use super::{Bug, Bugged};
 use crate::disk::SimFiles;
 use bytes::Bytes;
 use futures_util::stream::unfold;
+use peer::message::Message;
 use peer::ssync::{MISSING_END, MISSING_START, UPDATES_END, UPDATES_START};
-use peer::{Body, Call, RawCall, Response, Service};
+use peer::{Body, Call, Response, Service};
 use vocabulary::Timestamp;
 
 impl Bugged {
     /// Takes part in an exchange, with the bug.
-    pub(super) async fn exchange(&self, call: RawCall) -> Response {
+    pub(super) async fn exchange(&self, call: Call) -> Response {
         match self.bug {
             Bug::ForgetsReplicas if self.world.random.below(3) == 0 => {
                 let mut offered = call.body;
@@ -22,19 +23,19 @@ impl Bugged {
             }
             Bug::SyncsNoReplicas => {
                 let lying = Lying::begin(&self.files);
-                let response = self.inner.call(call.into()).await;
+                let response = self.inner.call(call).await;
                 response.map(|body| changed(body, move |piece| lying.on(piece)))
             }
             Bug::TakesOlderReplicas => {
                 let now = self.world.clock.now();
                 let body = changed(call.body, move |piece| newer(&piece, now));
-                self.inner.call(RawCall { body, ..call }.into()).await
+                self.inner.call(Call { body, ..call }).await
             }
             Bug::KeepsDeletionsToItself => {
                 let body = changed(call.body, |piece| without_deletions(&piece));
-                self.inner.call(RawCall { body, ..call }.into()).await
+                self.inner.call(Call { body, ..call }).await
             }
-            _ => self.inner.call(call.into()).await,
+            _ => self.inner.call(call).await,
         }
     }
 }
@@ -67,9 +68,8 @@ pub(crate) struct Trusting<S>(pub(crate) S);
 #[async_trait::async_trait]
 impl<S: Service> Service for Trusting<S> {
     async fn call(&self, call: Call) -> Response {
-        let call = call.into_raw();
-        let is_exchange = call.method.as_str() == "SSYNC";
-        let response = self.0.call(call.into()).await;
+        let is_exchange = matches!(call.message, Message::Ssync(_));
+        let response = self.0.call(call).await;
         match is_exchange {
             true => response.map(completed),
             false => response,
@@ -81,12 +81,12 @@ impl<S: Service> Service for Trusting<S> {
 fn completed(body: Body) -> Body {
     let state = Some((body, String::new()));
     let pieces = unfold(state, |state| async move {
-        let (mut body, mut said) = state?;
+        let (mut body, mut received) = state?;
         if let Some(Ok(piece)) = body.next().await {
-            said.push_str(&String::from_utf8_lossy(&piece));
-            return Some((Ok(piece), Some((body, said))));
+            received.push_str(&String::from_utf8_lossy(&piece));
+            return Some((Ok(piece), Some((body, received))));
         }
-        let rest = match (said.contains(MISSING_END), said.contains(UPDATES_END)) {
+        let rest = match (received.contains(MISSING_END), received.contains(UPDATES_END)) {
             (_, true) => return None,
             (true, false) => end(),
             (false, false) => format!("\r\n{}{}", wishes(), end()),

@@ -13,10 +13,10 @@ pub(crate) use exchanges::Trusting;
 use crate::disk::SimFiles;
 use crate::executor::{Executor, TaskOwner};
 use bytes::Bytes;
-use http::{Method, StatusCode};
-use peer::{Address, Body, Call, Response, Service};
+use http::StatusCode;
+use peer::message::{HeaderField, Message, ServerKind, UpdateTargets};
+use peer::{Body, Call, Response, Service};
 use std::sync::Arc;
-use vocabulary::Timestamp;
 use world::World;
 
 /// A planted bug, and which promise it breaks.
@@ -35,7 +35,7 @@ pub enum Bug {
     /// Whole bodies: the end of a body is missing.
     TearsBodies,
     /// Containment: a fault of a drive is a crash.
-    PanicsOnTrouble,
+    PanicsOnFaults,
     /// Containment: temporary files stay.
     KeepsTemporaries,
     /// Accounts: an object is found by container and name alone.
@@ -60,6 +60,18 @@ pub enum Bug {
     TakesOlderReplicas,
     /// Order: replicators do not bring deletions.
     KeepsDeletionsToItself,
+    /// Clocks: a gateway takes its own clock for right, whatever storage says is newer.
+    TrustsOwnClock,
+    /// Listings: container servers acknowledge rows that they do not keep.
+    DropsRows,
+    /// Listings: account servers acknowledge figures that they do not keep.
+    DropsFigures,
+    /// Expiry: an object goes when its name had an expiry, whatever was written since.
+    ExpiresNewerVersions,
+    /// Deletions: tombstones go before every replica has them.
+    ReclaimsEarly,
+    /// Policies: objects stay in the policy that their container lost.
+    MovesNothing,
     /// Databases: rows count as brought before an answer says so.
     TrustsLostRows,
     /// Databases: rows that a replicator brings win, whatever their timestamps.
@@ -78,14 +90,14 @@ pub enum Bug {
 
 impl Bug {
     /// All that the seeds of a test find.
-    pub const ALL: [Bug; 19] = [
+    pub const ALL: [Bug; 20] = [
         Bug::SyncsNothing,
         Bug::AcknowledgesUnstored,
         Bug::LastArrivalWins,
         Bug::ForgetsDeletions,
         Bug::SkipsChecksums,
         Bug::TearsBodies,
-        Bug::PanicsOnTrouble,
+        Bug::PanicsOnFaults,
         Bug::KeepsTemporaries,
         Bug::ForgetsAccounts,
         Bug::QueuesWithoutBound,
@@ -98,6 +110,7 @@ impl Bug {
         Bug::ForgetsHints,
         Bug::TakesOlderReplicas,
         Bug::KeepsDeletionsToItself,
+        Bug::TrustsOwnClock,
     ];
 }
 
@@ -105,6 +118,15 @@ impl Bug {
     fn is_of_databases(self) -> bool {
         Self::OF_DATABASES.contains(&self)
     }
+
+    /// All of whole clusters that the seeds of a test find.
+    pub const OF_WHOLE_CLUSTERS: [Bug; 5] = [
+        Bug::DropsRows,
+        Bug::DropsFigures,
+        Bug::ExpiresNewerVersions,
+        Bug::ReclaimsEarly,
+        Bug::MovesNothing,
+    ];
 
     /// All of databases that the seeds of a test find.
     pub const OF_DATABASES: [Bug; 7] = [
@@ -122,6 +144,7 @@ impl Bug {
 pub(crate) struct Bugged {
     pub(crate) inner: Arc<dyn Service>,
     pub(crate) bug: Bug,
+    pub(crate) kind: ServerKind,
     pub(crate) world: World,
     pub(crate) executor: Executor,
     pub(crate) home: TaskOwner,
@@ -137,56 +160,56 @@ fn status(code: StatusCode) -> Response {
 #[async_trait::async_trait]
 impl Service for Bugged {
     async fn call(&self, call: Call) -> Response {
-        let mut call = call.into_raw();
-        match call.method.as_str() {
-            "SSYNC" => return self.exchange(call).await,
-            "REPLICATE" if self.bug.is_of_databases() => return self.level(call).await,
+        let mut call = call.decoded(self.kind);
+        match &call.message {
+            Message::Ssync(_) => return self.exchange(call).await,
+            Message::ReplicateDatabase(_) if self.bug.is_of_databases() => return self.level(call).await,
             _ => {}
         }
-        match (self.bug, call.method.clone()) {
-            (Bug::AcknowledgesUnstored, Method::PUT) if self.world.random.below(3) == 0 => {
+        match (self.bug, &mut call.message) {
+            (Bug::AcknowledgesUnstored, Message::PutObject(_)) if self.world.random.below(3) == 0 => {
                 // A body that fails is refused as ever.
                 return match call.body.collect(1 << 24).await {
                     Ok(_) => status(StatusCode::CREATED),
                     Err(_) => status(StatusCode::SERVICE_UNAVAILABLE),
                 };
             }
-            (Bug::LastArrivalWins, Method::PUT | Method::DELETE) => {
-                let now: Timestamp = self.world.clock.now();
-                if let Ok(now) = now.internal().parse() {
-                    call.headers.insert("x-timestamp", now);
-                }
-            }
-            (Bug::ForgetsDeletions, Method::DELETE) => return status(StatusCode::NO_CONTENT),
-            (Bug::ForgetsAccounts, _) => {
-                if let Address::Entity(target) = &mut call.address {
-                    let mut path = (*target.path).clone();
-                    path.account = "AUTH_any".into();
-                    target.path = Arc::new(path);
-                }
-            }
+            (Bug::LastArrivalWins, Message::PutObject(put)) => put.timestamp = self.world.clock.now().into(),
+            (Bug::LastArrivalWins, Message::DeleteObject(delete)) => delete.timestamp = self.world.clock.now().into(),
+            (Bug::ForgetsDeletions, Message::DeleteObject(_)) => return status(StatusCode::NO_CONTENT),
+            (Bug::ForgetsAccounts, message) => forget_account(message),
             (Bug::LeaksTasks, _) => self.executor.spawn(self.home, Box::pin(std::future::pending())),
-            (Bug::ForgetsRows, _) => {
-                let names: Vec<_> = call
-                    .headers
-                    .keys()
-                    .filter(|name| name.as_str().starts_with("x-container-"))
-                    .cloned()
-                    .collect();
-                for name in names {
-                    call.headers.remove(name);
-                }
+            (Bug::DropsRows, Message::UpdateContainer(_)) => return status(StatusCode::CREATED),
+            (Bug::DropsFigures, Message::UpdateAccount(update)) => update.object_count = 0.into(),
+            (Bug::ExpiresNewerVersions, Message::DeleteObject(delete)) if delete.if_delete_at.value().is_some() => {
+                delete.if_delete_at = HeaderField::Absent;
             }
+            (Bug::ExpiresNewerVersions, Message::DeleteObjects(_)) => return status(StatusCode::METHOD_NOT_ALLOWED),
+            (Bug::ExpiresNewerVersions, Message::PutObject(put)) => put.cleans_queue = Some(false),
+            (Bug::ForgetsRows, Message::PutObject(put)) => put.containers = UpdateTargets::Absent,
+            (Bug::ForgetsRows, Message::PostObject(post)) => post.containers = UpdateTargets::Absent,
+            (Bug::ForgetsRows, Message::DeleteObject(delete)) => delete.containers = UpdateTargets::Absent,
             _ => {}
         }
-        let reads = call.method == Method::GET;
-        let response = self.inner.call(call.into()).await;
+        let reads = matches!(&call.message, Message::ReadObject(read) if !read.head_only);
+        let response = self.inner.call(call).await;
         match self.bug {
-            Bug::PanicsOnTrouble if response.status().as_u16() == 507 => panic!("planted: a drive is in trouble"),
+            Bug::PanicsOnFaults if response.status().as_u16() == 507 => panic!("planted: a drive has a fault"),
             Bug::TearsBodies if reads && response.status() == StatusCode::OK => response.map(torn),
             _ => response,
         }
     }
+}
+
+fn forget_account(message: &mut Message) {
+    let target = match message {
+        Message::PutObject(put) => &mut put.target,
+        Message::PostObject(post) => &mut post.target,
+        Message::DeleteObject(delete) => &mut delete.target,
+        Message::ReadObject(read) => &mut read.target,
+        _ => return,
+    };
+    Arc::make_mut(&mut target.path).account = "AUTH_any".into();
 }
 
 /// The last quarter is zeros.

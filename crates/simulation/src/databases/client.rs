@@ -1,17 +1,20 @@
-//! Gateways and object servers: they ask each replica of a container by itself, and tell the run what each said.
+//! Gateways and object servers: they ask each replica of a container by itself, and report each reply to the run.
 
 use super::history::{ContainerVerb, ContainerWrite};
-use super::names::{ACCOUNT, container, etag, header, object};
+use super::names::{ACCOUNT, container, etag, header_name, object};
 use crate::cluster::SimCluster;
 use crate::topology::{LISTINGS, address};
-use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Method};
+use http::HeaderMap;
+use http::header::HeaderValue;
 use parking_lot::Mutex;
-use peer::{RawCall, Target, Timeouts};
+use peer::message::{
+    DeleteContainer, Message, PostContainer, PutContainer, RequestContext, RowChange, UpdateContainer,
+};
+use peer::{Call, Target, Timeouts};
 use placement::Device;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{EntityPath, Partition};
+use vocabulary::{EntityPath, Partition, PolicyIndex};
 
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_millis(500),
@@ -27,14 +30,14 @@ const SHUNNED: u64 = 85;
 /// So many of 100 writes reach one replica only; if there is a shunned node, that of it.
 const ALONE: u64 = 10;
 
-/// Asks replicas at once, not always all, as long as the node lives that asks. For a new container another node stands in for one that
-/// fails.
+/// Asks replicas at once, not always all, as long as the node lives that asks. For a new container another node
+/// stands in for one that fails.
 pub(super) fn ask(
     cluster: &SimCluster,
     (node, shunned): (usize, Option<usize>),
     number: usize,
     write: &ContainerWrite,
-    told: &ContainerReplies,
+    replies: &ContainerReplies,
 ) {
     let Some(process) = &cluster.nodes[node].process else {
         return;
@@ -57,7 +60,7 @@ pub(super) fn ask(
         if cluster.dice.chance(missed) {
             continue;
         }
-        let (device, peers, told) = (device.clone(), process.peers.clone(), told.clone());
+        let (device, peers, replies) = (device.clone(), process.peers.clone(), replies.clone());
         let stand_in = stand_in
             .clone()
             .filter(|_| matches!(write.verb, ContainerVerb::Put { .. }));
@@ -69,7 +72,7 @@ pub(super) fn ask(
                 let call = call(&device, partition, number, &write);
                 let answer = peers.send(&device.ip, LISTINGS, call, TIMEOUTS).await;
                 let status = answer.map_or(0, |response| response.status().as_u16());
-                told.lock().push((number, node_of(&device), status));
+                replies.lock().push((number, node_of(&device), status));
                 if (200..500).contains(&status) {
                     return;
                 }
@@ -83,7 +86,7 @@ fn node_of(device: &Device) -> usize {
     (0..).find(|node| address(*node) == device.ip).unwrap_or_default()
 }
 
-fn call(device: &Device, partition: Partition, number: usize, write: &ContainerWrite) -> RawCall {
+fn call(device: &Device, partition: Partition, number: usize, write: &ContainerWrite) -> Call {
     let name = match write.verb {
         ContainerVerb::Row { name } | ContainerVerb::NoRow { name } => Some(object(name)),
         _ => None,
@@ -97,29 +100,48 @@ fn call(device: &Device, partition: Partition, number: usize, write: &ContainerW
             object: name,
         }),
     };
-    let mut headers = HeaderMap::new();
-    let mut set = |name: &str, value: String| {
-        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::try_from(value)) {
-            headers.insert(name, value);
-        }
+    let metadata = |key| {
+        let item = (header_name(key), HeaderValue::from(number));
+        Arc::new(HeaderMap::from_iter([item]))
     };
-    set("x-timestamp", write.at.internal());
-    set("x-backend-storage-policy-index", "0".into());
-    let method = match write.verb {
-        ContainerVerb::Put { key } | ContainerVerb::Post { key } => {
-            set(&header(key), number.to_string());
-            match write.verb {
-                ContainerVerb::Put { .. } => Method::PUT,
-                _ => Method::POST,
-            }
+    let timestamp = write.at.into();
+    let policy = PolicyIndex(0).into();
+    let message: Message = match write.verb {
+        ContainerVerb::Put { key } => PutContainer {
+            timestamp,
+            policy,
+            headers: metadata(key),
+            ..PutContainer::new(target)
         }
-        ContainerVerb::Row { .. } => {
-            set("x-size", number.to_string());
-            set("x-content-type", "text/plain".into());
-            set("x-etag", etag(number));
-            Method::PUT
+        .into(),
+        ContainerVerb::Post { key } => PostContainer {
+            timestamp,
+            headers: metadata(key),
+            ..PostContainer::new(target)
         }
-        ContainerVerb::Delete | ContainerVerb::NoRow { .. } => Method::DELETE,
+        .into(),
+        ContainerVerb::Delete => DeleteContainer {
+            timestamp,
+            policy,
+            ..DeleteContainer::new(target)
+        }
+        .into(),
+        ContainerVerb::Row { .. } => UpdateContainer {
+            timestamp,
+            policy,
+            size: (number as u64).into(),
+            content_type: Some(HeaderValue::from_static("text/plain")),
+            etag: HeaderValue::try_from(etag(number)).ok(),
+            ..UpdateContainer::new(target)
+        }
+        .into(),
+        ContainerVerb::NoRow { .. } => UpdateContainer {
+            timestamp,
+            policy,
+            change: RowChange::Delete,
+            ..UpdateContainer::new(target)
+        }
+        .into(),
     };
-    RawCall::new(method, target, headers)
+    Call::new(RequestContext::default(), message)
 }

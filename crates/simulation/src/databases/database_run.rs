@@ -120,7 +120,7 @@ impl DatabaseRun {
     /// What replicas have said. What the unlucky one said counts only where nothing of it was destroyed.
     fn listen(&mut self) {
         for (number, node, status) in std::mem::take(&mut *self.replies.lock()) {
-            let line = format!("client: {number} was told {status} by n{node}");
+            let line = format!("client: {number} was answered {status} by n{node}");
             self.cluster.trace.note(line);
             let counts = !(self.destroys && node == self.cluster.config.unlucky);
             self.history.writes[number].done += usize::from(counts && (200..300).contains(&status));

@@ -84,7 +84,7 @@ impl ContainerHistory {
         of: impl Fn(ContainerVerb) -> bool + Copy,
     ) -> Result<Option<usize>, Violation> {
         let tried = self.writes(container, of).find(|(_, write)| write.at == seen);
-        let broken = |said: String| Err(Violation(format!("container {container}: {what}: {said}")));
+        let broken = |finding: String| Err(Violation(format!("container {container}: {what}: {finding}")));
         match self.newest_done(container, of) {
             Some(newest) if newest > seen => broken(format!("{newest} was acknowledged, {seen} is there")),
             _ if seen != Timestamp::ZERO && tried.is_none() => broken(format!("nobody wrote what is of {seen}")),

@@ -9,18 +9,18 @@
 
 use super::database_run::DatabaseRun;
 use super::names::{ACCOUNT, CONTAINERS, container};
-use super::replicas;
+use super::replicas::{self, ReplicaError};
 use super::replication::Rounds;
 use crate::cluster::SimCluster;
 use crate::history::Violation;
 use crate::topology::DRIVE;
-use http::{HeaderMap, Method};
-use peer::{RawCall, Target};
+use peer::message::{ReadContainer, RequestContext};
+use peer::{Call, Target};
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, Partition};
 
-/// Long enough for copies that nobody claimed to be given up.
+/// Long enough for unclaimed copies to be given up.
 const LONG: Duration = Duration::from_secs(7_500);
 
 pub(super) fn everything(run: &mut DatabaseRun) -> Result<(), Violation> {
@@ -30,11 +30,11 @@ pub(super) fn everything(run: &mut DatabaseRun) -> Result<(), Violation> {
     let mut rounds = Rounds::begin(run);
     rounds.level(run)?;
     for container in 0..CONTAINERS {
-        let seen = replicas::level(&run.cluster, container)?.map_err(Violation)?;
+        let seen = replicas::level(&run.cluster, container).map_err(ReplicaError::into_violation)?;
         run.history.judge(container, seen.as_ref())?;
     }
-    // The name that a copy came under may have come back with the power, and lead to the database that it has become since:
-    // nobody claims that either once it is left alone.
+    // The name that a copy came under may have come back with the power, and lead to the database that it has become
+    // since: no request claims that either once it is left alone.
     for _ in 0..2 {
         run.rest(LONG)?;
         rounds.round(run)?;
@@ -68,8 +68,12 @@ fn wake(run: &mut DatabaseRun, node: usize) -> Result<(), Violation> {
         return Err(Violation(format!("node {node} is dead although all is well")));
     };
     let listings = process.listings.clone();
-    let call = RawCall::new(Method::HEAD, target, HeaderMap::new());
-    let status = run.on_node(node, async move { listings.call(call.into()).await.status().as_u16() })?;
+    let head = ReadContainer {
+        head_only: true,
+        ..ReadContainer::new(target)
+    };
+    let call = Call::new(RequestContext::default(), head);
+    let status = run.on_node(node, async move { listings.call(call).await.status().as_u16() })?;
     match status {
         204 | 404 => Ok(()),
         status => Err(Violation(format!("node {node} answers {status} although all is well"))),

@@ -2,11 +2,12 @@
 //! gateways ask of containers.
 //!
 //! Clients write to few containers and few names in them, each replica by itself, and remember what each has
-//! acknowledged: such a row is binding whoever else has it, for its object server relies on that. Faults are those of
-//! all runs; besides, calls may come twice, and containers come to belong elsewhere. When all is well again replicators
-//! must make all replicas equal within a few passes: see `inspect.rs`.
-//! SQLite works on copies in memory here (`world::files::Databases`): its pages, journals and locks are not what is tested.
-//! Deliberately absent: accounts, reclaiming, several policies, shard ranges, flipped bits (SQLite has no checksums).
+//! acknowledged: such a row is binding whether other replicas have it or not, for its object server relies on that.
+//! Faults are those of all runs; besides, calls may come twice, and containers come to belong elsewhere. When all is
+//! well again replicators must make all replicas equal within a few passes: see `inspect.rs`.
+//! SQLite works on copies in memory here (`world::files::Databases`): its pages, journals and locks are not tested.
+//! Deliberately absent: accounts, reclaiming, several policies (`whole/` has them), shard ranges, flipped bits (SQLite
+//! has no checksums).
 //!
 //! | promise | planted bugs |
 //! |---|---|
@@ -22,7 +23,7 @@ mod inspect;
 mod names;
 mod plan;
 mod replicas;
-mod replication;
+pub(crate) mod replication;
 mod run;
 
 pub use run::run;

@@ -1,5 +1,6 @@
 //! What containers, objects and items of metadata are called in runs with databases.
 
+use http::header::HeaderName;
 use listing_engine::ObjectRow;
 use std::collections::BTreeMap;
 
@@ -20,6 +21,14 @@ pub(super) fn object(number: usize) -> String {
 /// As servers write it.
 pub(super) fn header(key: usize) -> String {
     format!("X-Container-Meta-K{key}")
+}
+
+/// As clients send it.
+pub(super) fn header_name(key: usize) -> HeaderName {
+    match key {
+        0 => HeaderName::from_static("x-container-meta-k0"),
+        _ => HeaderName::from_static("x-container-meta-k1"),
+    }
 }
 
 pub(super) fn etag(number: usize) -> String {

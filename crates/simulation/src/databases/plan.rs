@@ -54,6 +54,7 @@ impl DatabasePlan {
             replicates_every: None,
             bug,
             databases: Some(databases),
+            whole: false,
         };
         let mut plan = Self {
             nodes,

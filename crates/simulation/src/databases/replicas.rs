@@ -1,4 +1,4 @@
-//! What the replicas of a container say, read from their databases.
+//! The replicas of a container, read from their databases.
 
 use super::names::{ACCOUNT, NewestRows, container};
 use crate::cluster::SimCluster;
@@ -25,6 +25,45 @@ pub(super) struct DatabaseReplica {
     pub(super) metadata: BTreeMap<String, (String, Timestamp)>,
 }
 
+/// Why a container's replicas are not as they have to be in the end.
+#[derive(Debug)]
+pub(super) enum ReplicaError {
+    /// They differ, or one is where it does not belong, which replication may mend.
+    NotLevel(String),
+    /// One cannot be read or contradicts itself, which nothing mends.
+    Broken(Violation),
+}
+
+impl ReplicaError {
+    /// When nothing will mend it any more.
+    pub(super) fn into_violation(self) -> Violation {
+        match self {
+            Self::NotLevel(why) => Violation(why),
+            Self::Broken(violation) => violation,
+        }
+    }
+}
+
+impl From<Violation> for ReplicaError {
+    fn from(violation: Violation) -> Self {
+        Self::Broken(violation)
+    }
+}
+
+/// Why a database cannot be taken for a replica.
+enum ContentError {
+    /// It cannot be read.
+    Engine(Error),
+    /// It contradicts itself.
+    Contradiction(String),
+}
+
+impl From<Error> for ContentError {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
 /// Where a container belongs now: by node, whether it should be there.
 pub(super) fn homes(cluster: &SimCluster, number: usize) -> (Partition, Vec<bool>) {
     let ring = cluster.topology.listings.load_full();
@@ -42,17 +81,17 @@ pub(super) fn read(cluster: &SimCluster, node: usize, number: usize) -> Result<O
     let partition = cluster.topology.listings.load().partition_of(&hash.0);
     let root = DeviceRoot::new(format!("{MOUNTS}/{DRIVE}"), true).on(&files);
     let place = Location::new(root, Kind::Container, partition, hash);
-    let told = Broker::open(place).and_then(|broker| told(&broker));
-    match told {
-        Ok(Ok(replica)) => Ok(Some(replica)),
-        Ok(Err(why)) => Err(Violation(format!("node {node}, container {number}: {why}"))),
-        Err(Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(Violation(format!("node {node}: {error}"))),
+    let content = Broker::open(place).map_err(ContentError::from);
+    match content.and_then(|broker| replica_in(&broker)) {
+        Ok(replica) => Ok(Some(replica)),
+        Err(ContentError::Engine(Error::NotFound { .. })) => Ok(None),
+        Err(ContentError::Engine(error)) => Err(Violation(format!("node {node}: {error}"))),
+        Err(ContentError::Contradiction(why)) => Err(Violation(format!("node {node}, container {number}: {why}"))),
     }
 }
 
-/// Also whether it contradicts itself.
-fn told(broker: &Broker) -> Result<Result<DatabaseReplica, String>, Error> {
+/// The replica in a database that does not contradict itself.
+fn replica_in(broker: &Broker) -> Result<DatabaseReplica, ContentError> {
     let known = broker.replication_info()?;
     let rows = broker.rows_since(-1, MANY)?;
     let count = rows.len();
@@ -69,38 +108,43 @@ fn told(broker: &Broker) -> Result<Result<DatabaseReplica, String>, Error> {
         .map(|(name, item)| (name.to_owned(), (item.value.clone(), item.timestamp)));
     let there = rows.values().filter(|row| !row.deleted);
     let sums = there.fold((0, 0), |(count, bytes), row| (count + 1, bytes + row.size));
-    let said = (known.info.object_count, known.info.bytes_used);
+    let counters = (known.info.object_count, known.info.bytes_used);
     if count != rows.len() {
-        return Ok(Err(format!("{count} rows of {} names", rows.len())));
+        let why = format!("{count} rows of {} names", rows.len());
+        return Err(ContentError::Contradiction(why));
     }
-    if sums != said {
-        return Ok(Err(format!("it says {said:?} of itself, and its rows {sums:?}")));
+    if sums != counters {
+        let why = format!("its counters are {counters:?}, its rows come to {sums:?}");
+        return Err(ContentError::Contradiction(why));
     }
-    Ok(Ok(DatabaseReplica {
+    Ok(DatabaseReplica {
         put: known.summary.put_timestamp,
         deleted: known.summary.delete_timestamp,
         created: known.summary.created_at,
         hash: known.summary.hash,
         metadata: items.collect(),
         rows,
-    }))
+    })
 }
 
-/// Whether all replicas are where they belong and equal; then what they are.
-pub(super) fn level(cluster: &SimCluster, number: usize) -> Result<Result<Option<DatabaseReplica>, String>, Violation> {
+/// What all replicas are, if they are where they belong and equal.
+pub(super) fn level(cluster: &SimCluster, number: usize) -> Result<Option<DatabaseReplica>, ReplicaError> {
     let (_, homes) = homes(cluster, number);
     let mut all = vec![];
     for (node, home) in homes.into_iter().enumerate() {
         match (read(cluster, node, number)?, home) {
             (found, true) => all.push((node, found)),
-            (Some(_), false) => return Ok(Err(format!("node {node} has container {number} and should not"))),
+            (Some(_), false) => {
+                let why = format!("node {node} has container {number} and should not");
+                return Err(ReplicaError::NotLevel(why));
+            }
             (None, false) => {}
         }
     }
     let first = all.first().and_then(|(_, found)| found.clone());
     match all.iter().find(|(_, found)| *found != first) {
-        None => Ok(Ok(first)),
-        Some((node, found)) => Ok(Err(format!(
+        None => Ok(first),
+        Some((node, found)) => Err(ReplicaError::NotLevel(format!(
             "container {number} is not the same everywhere: node {} has {first:?}, node {node} {found:?}",
             all[0].0
         ))),

@@ -2,13 +2,13 @@
 
 use super::database_run::DatabaseRun;
 use super::names::CONTAINERS;
-use super::replicas;
+use super::replicas::{self, ReplicaError};
 use crate::cluster::SimCluster;
 use crate::disk::MOUNTS;
 use crate::history::Violation;
 use crate::node::NodeProcess;
 use crate::replication::pass;
-use crate::topology::{LISTINGS, address};
+use crate::topology::{ACCOUNTS, LISTINGS, address};
 use listing_engine::Kind;
 use peer::Timeouts;
 use std::time::Duration;
@@ -19,11 +19,20 @@ const ROUNDS: usize = 12;
 /// Longer than a change needs to run in the times of a file.
 const GRAIN: Duration = Duration::from_secs(5);
 
-/// The container-replicator of a node in this process of it.
-fn replicator(cluster: &SimCluster, number: usize, process: &NodeProcess) -> Option<DatabaseReplicator> {
+/// The replicator of a node's databases of a kind in this process of it.
+pub(crate) fn replicator(
+    cluster: &SimCluster,
+    kind: Kind,
+    number: usize,
+    process: &NodeProcess,
+) -> Option<DatabaseReplicator> {
     let config = cluster.config.databases?;
+    let (ring, port) = match kind {
+        Kind::Container => (&cluster.topology.listings, LISTINGS),
+        Kind::Account => (&cluster.topology.accounts, ACCOUNTS),
+    };
     let ring_client = RingClient {
-        ring: cluster.topology.listings.clone(),
+        ring: ring.clone(),
         hash: cluster.topology.hash.clone(),
         peers: process.peers.clone(),
         timeouts: Timeouts {
@@ -33,13 +42,13 @@ fn replicator(cluster: &SimCluster, number: usize, process: &NodeProcess) -> Opt
     };
     let own = LocalServer {
         addresses: address(number).parse().into_iter().collect(),
-        port: LISTINGS,
+        port,
     };
     let options = DatabaseReplicatorOptions {
         concurrency: 1 + cluster.dice.up_to(3),
         per_diff: config.per_diff,
         max_diffs: config.max_diffs,
-        reclaim_age: Duration::from_secs(604_800),
+        reclaim_age: cluster.reclaim_age(),
         handoffs_only: false,
         handoff_delete: None,
         trust: config.trust,
@@ -52,13 +61,7 @@ fn replicator(cluster: &SimCluster, number: usize, process: &NodeProcess) -> Opt
         },
     };
     let disks = Disks::new(process.world.clone(), MOUNTS, true);
-    Some(DatabaseReplicator::new(
-        Kind::Container,
-        disks,
-        ring_client,
-        own,
-        options,
-    ))
+    Some(DatabaseReplicator::new(kind, disks, ring_client, own, options))
 }
 
 /// Passes in the background, as long as the process of a node that has just begun.
@@ -66,7 +69,7 @@ pub(crate) fn replicate_now_and_then(cluster: &SimCluster, number: usize) {
     let (Some(every), Some(process)) = (cluster.config.replicates_every, &cluster.nodes[number].process) else {
         return;
     };
-    let Some(mut replicator) = replicator(cluster, number, process) else {
+    let Some(mut replicator) = replicator(cluster, Kind::Container, number, process) else {
         return;
     };
     let (executor, dice, trace) = (cluster.executor.clone(), cluster.dice.clone(), cluster.trace.clone());
@@ -87,8 +90,9 @@ pub(super) struct Rounds(Vec<DatabaseReplicator>);
 impl Rounds {
     pub(super) fn begin(run: &DatabaseRun) -> Self {
         let nodes = run.cluster.nodes.iter().enumerate();
-        let of =
-            |(number, node): (usize, &crate::node::SimNode)| replicator(&run.cluster, number, node.process.as_ref()?);
+        let of = |(number, node): (usize, &crate::node::SimNode)| {
+            replicator(&run.cluster, Kind::Container, number, node.process.as_ref()?)
+        };
         Self(nodes.filter_map(of).collect())
     }
 
@@ -99,8 +103,8 @@ impl Rounds {
             let passing = async move { (pass(&mut replicator).await, replicator) };
             let ((done, failed), back) = run.on_node(number, passing)?;
             self.0.push(back);
-            let said = format!("n{number}: replicated, {done} done, {failed} left");
-            run.cluster.trace.note(said);
+            let line = format!("n{number}: replicated, {done} done, {failed} left");
+            run.cluster.trace.note(line);
             left += failed;
         }
         let trust = run
@@ -122,8 +126,10 @@ impl Rounds {
                 left => format!("{left} databases cannot be brought to others"),
             };
             for container in 0..CONTAINERS {
-                if let Err(said) = replicas::level(&run.cluster, container)? {
-                    why = said;
+                match replicas::level(&run.cluster, container) {
+                    Ok(_) => {}
+                    Err(ReplicaError::NotLevel(difference)) => why = difference,
+                    Err(ReplicaError::Broken(violation)) => return Err(violation),
                 }
             }
             if why.is_empty() {

@@ -110,7 +110,7 @@ impl File for SimFile {
     fn info(&self) -> io::Result<FileInfo> {
         let mut disks = self.files.state.lock();
         self.files.look(&disks, &self.drive)?;
-        alive(&mut disks, &self.drive, self.generation)?.told(self.files.device_number(&self.drive), self.inode)
+        alive(&mut disks, &self.drive, self.generation)?.file_info(self.files.device_number(&self.drive), self.inode)
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
@@ -163,7 +163,7 @@ impl File for SimFile {
         self.files.link(&self.drive, self.inode, to)
     }
 
-    /// Nobody can let go of it while we wait, so that waiting would be in vain.
+    /// No other task can release it while this one waits, so that waiting would be in vain.
     fn lock(&self, _wait: Duration) -> io::Result<()> {
         let mut disks = self.files.state.lock();
         self.files.look(&disks, &self.drive)?;
@@ -277,6 +277,6 @@ impl Directory for SimDirectory {
         };
         let mut disks = self.files.state.lock();
         self.files.look(&disks, name)?;
-        alive(&mut disks, name, self.generation)?.told(self.files.device_number(name), self.inode)
+        alive(&mut disks, name, self.generation)?.file_info(self.files.device_number(name), self.inode)
     }
 }

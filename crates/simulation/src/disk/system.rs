@@ -91,7 +91,7 @@ impl Drive {
         }
     }
 
-    pub(super) fn told(&self, device: u64, inode: u64) -> io::Result<FileInfo> {
+    pub(super) fn file_info(&self, device: u64, inode: u64) -> io::Result<FileInfo> {
         let times = |micros: u64| ((micros / 1_000_000) as i64, (micros % 1_000_000 * 1_000) as i64);
         match self.inodes.get(&inode).ok_or_else(absent)? {
             Inode::File(file) => Ok(FileInfo {
@@ -375,7 +375,7 @@ impl FileSystem for SimFiles {
                 match disks.mounted(&place.drive) {
                     Err(_) if known && place.parts.is_empty() => Ok(mount_point(3)),
                     Err(error) => Err(error),
-                    Ok(drive) => drive.told(self.device_number(&place.drive), drive.find(&place.parts)?),
+                    Ok(drive) => drive.file_info(self.device_number(&place.drive), drive.find(&place.parts)?),
                 }
             }
         }

@@ -20,7 +20,7 @@ use peer::message::header_names::{X_POLICY_INDEX, X_SHARDING_STATE};
 use peer::message::{DeleteObject, DeleteObjects, HeaderField, RowTargets, UpdateNode, UpdateTargets};
 use peer::{Body, Call, PartitionTarget, PeerError, Peers, Response, Target, Timeouts};
 use placement::{Device, Ring};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, HashPrefix, Partition, PolicyIndex, Timestamp};
@@ -135,7 +135,9 @@ impl ObjectServers {
         at_once: usize,
     ) {
         let named = tasks.iter().map(|task| container_of(&task.target)).collect();
-        let asked = known.not_yet(named).into_iter().map(|path| async move {
+        let mut new: Vec<_> = known.not_yet(named).into_iter().collect();
+        new.sort_by_cached_key(EntityPath::path);
+        let asked = new.into_iter().map(|path| async move {
             let policy = policy_of(client, &path).await;
             (path, policy)
         });
@@ -147,7 +149,7 @@ impl ObjectServers {
     /// Asks each server that is not known yet with an empty batch.
     async fn learn_servers(&self, places: &[ObjectPlace], known: &ExpirerKnowledge, at_once: usize) {
         let now = self.peers.world().clock.elapsed();
-        let mut new: HashMap<ServerAddress, DeleteBatch> = HashMap::new();
+        let mut new: BTreeMap<ServerAddress, DeleteBatch> = BTreeMap::new();
         for place in places {
             for device in place.primaries() {
                 let server = server_of(device);

@@ -15,7 +15,7 @@ use listing_engine::wire::object_json;
 use object_engine::PendingUpdate;
 use peer::Target;
 use peer::message::{RowChange, UpdateContainer};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
 /// Rows of one policy for one container.
@@ -55,7 +55,7 @@ impl RowBatch {
 
 /// Batches of two rows and more, and what goes by itself.
 pub(crate) fn group(loaded: Vec<LoadedRecord>) -> (Vec<RowBatch>, Vec<LoadedRecord>) {
-    let mut batches: HashMap<(String, String, PolicyIndex), RowBatch> = HashMap::new();
+    let mut batches: BTreeMap<(String, String, PolicyIndex), RowBatch> = BTreeMap::new();
     let mut single = vec![];
     for loaded in loaded {
         let Some(row) = row(&loaded.pending) else {

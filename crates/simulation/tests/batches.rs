@@ -1,6 +1,6 @@
-//! Lots of objects on one drive that loses its power: as many steps later in each run, until none is missing.
+//! Batches of objects on one drive that loses its power: one step later in each run, until the power lasts.
 //!
-//! The clusters of `seeds.rs` have few names, and so never a lot that is synced at once.
+//! The clusters of `seeds.rs` have few names, and so never a batch that is synced at once.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
@@ -46,8 +46,8 @@ fn found(engine: &dyn ObjectEngine, name: &str) -> Result<Vec<u8>, Option<vocabu
     }
 }
 
-/// Writes and deletes together with power for so many steps; whether it lasted. An error when what was acknowledged is not
-/// there afterwards, or what was not is neither as it was before nor as it should have become.
+/// Writes and deletes together with power for so many steps; whether it lasted. An error when what was acknowledged is
+/// not there afterwards, or what was not is neither as it was before nor as it should have become.
 fn write_until_dark(seed: u64, order: WriteOrder, steps: u32, lies: bool) -> Result<bool, String> {
     let (world, files) = world(seed, order);
     files.lie(lies);
@@ -84,7 +84,7 @@ fn write_until_dark(seed: u64, order: WriteOrder, steps: u32, lies: bool) -> Res
 }
 
 #[test]
-fn what_was_acknowledged_of_a_lot_survives_a_loss_of_power() {
+fn what_was_acknowledged_of_a_batch_survives_a_loss_of_power() {
     for order in [WriteOrder::Log, WriteOrder::Any] {
         for seed in 0..4 {
             let mut steps = 0;
