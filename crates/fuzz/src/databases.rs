@@ -4,14 +4,14 @@
 //! so many bytes. So small inputs reach every page, and what the engine keeps stays small.
 
 use listing_engine::{
-    Arriving, Broker, Entry, Kind, ListQuery, Location, NewDatabase, ObjectRow, Row, Settling, adopt,
+    Arriving, Broker, CopyIdentity, Entry, Kind, ListQuery, Location, NewDatabase, ObjectRow, Row, adopt,
 };
 use std::cell::OnceCell;
 use std::path::Path;
 use tempfile::TempDir;
 use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 
-const SETTLING: Settling<'_> = Settling {
+const IDENTITY: CopyIdentity<'_> = CopyIdentity {
     name: "5e7ab1e5-0000-4000-8000-000000000002",
     unique: "5e7ab1e5-0000-4000-8000-000000000003",
 };
@@ -64,12 +64,12 @@ fn changed(good: &[u8], mut changes: &[u8]) -> Vec<u8> {
 }
 
 fn arrive(place: &Location, bytes: &[u8]) {
-    let arrived = Arriving::begin(place, SETTLING).and_then(|mut arriving| {
+    let arrived = Arriving::begin(place, IDENTITY).and_then(|mut arriving| {
         arriving.write(bytes)?;
         arriving.finish()
     });
     assert!(arrived.is_ok(), "{arrived:?}");
-    if adopt(place, None, SETTLING, |_| true).is_err() {
+    if adopt(place, None, IDENTITY, |_| true).is_err() {
         assert!(!place.db_file().exists());
         return;
     }

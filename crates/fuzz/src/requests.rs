@@ -5,7 +5,7 @@ use features::listings::listing_accept;
 use peer::proxied::{self, Parsed};
 use vocabulary::names::{quote, requote, unquote};
 use vocabulary::timestamp::{decode_series, encode_series};
-use vocabulary::{Conditions, EntityPath, Outcome, RangeSet, Timestamp, header_name, http_date};
+use vocabulary::{Conditions, EntityPath, Outcome, RangeSet, Timestamp, calendar, header_name};
 
 /// `Range`: what is resolved lies inside the object, is bounded, and says the same again.
 pub(crate) fn range(bytes: &[u8]) {
@@ -46,9 +46,9 @@ pub(crate) fn conditions(bytes: &[u8]) {
     }
     assert!(!(conditions.insists_on_absence() && conditions.has_specific_none_match()));
     for header in [a, b, c, d].into_iter().flatten() {
-        if let Some(seconds) = http_date::parse(header) {
+        if let Some(seconds) = calendar::parse_http(header) {
             assert_eq!(
-                http_date::parse(&http_date::format(seconds)),
+                calendar::parse_http(&calendar::http(seconds)),
                 Some(seconds),
                 "{header:?}"
             );

@@ -66,8 +66,8 @@ options! {
         conn_timeout: Duration = "0.5",
         /// Hosts that container sync may reach without a realm.
         allowed_sync_hosts: Vec<String> = "127.0.0.1",
-        /// Bytes a second at which the body of a REPLICATE has to come while it is waited for, on average over a minute; a
-        /// slower one is answered with 408. 0 for any rate, though not for a minute without a byte.
+        /// Bytes a second at which the body of a REPLICATE has to come while it is waited for, on average over a
+        /// minute; a slower one is answered with 408. 0 for any rate, though not for a minute without a byte.
         min_transfer_rate: u64 = "16384",
         /// Reserve space for databases before it is needed.
         db_preallocation: bool = "off",
@@ -77,8 +77,8 @@ options! {
 options! {
     /// Options of the account server.
     pub struct AccountServerSettings {
-        /// Bytes a second at which the body of a REPLICATE has to come while it is waited for, on average over a minute; a
-        /// slower one is answered with 408. 0 for any rate, though not for a minute without a byte.
+        /// Bytes a second at which the body of a REPLICATE has to come while it is waited for, on average over a
+        /// minute; a slower one is answered with 408. 0 for any rate, though not for a minute without a byte.
         min_transfer_rate: u64 = "16384",
         /// Reserve space for databases before it is needed.
         db_preallocation: bool = "off",

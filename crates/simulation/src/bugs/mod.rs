@@ -185,10 +185,10 @@ impl Service for Bugged {
                 delete.if_delete_at = HeaderField::Absent;
             }
             (Bug::ExpiresNewerVersions, Message::DeleteObjects(_)) => return status(StatusCode::METHOD_NOT_ALLOWED),
-            (Bug::ExpiresNewerVersions, Message::PutObject(put)) => put.cleans_queue = Some(false),
-            (Bug::ForgetsRows, Message::PutObject(put)) => put.containers = UpdateTargets::Absent,
-            (Bug::ForgetsRows, Message::PostObject(post)) => post.containers = UpdateTargets::Absent,
-            (Bug::ForgetsRows, Message::DeleteObject(delete)) => delete.containers = UpdateTargets::Absent,
+            (Bug::ExpiresNewerVersions, Message::PutObject(put)) => put.rows.cleans_queue = Some(false),
+            (Bug::ForgetsRows, Message::PutObject(put)) => put.rows.containers = UpdateTargets::Absent,
+            (Bug::ForgetsRows, Message::PostObject(post)) => post.rows.containers = UpdateTargets::Absent,
+            (Bug::ForgetsRows, Message::DeleteObject(delete)) => delete.rows.containers = UpdateTargets::Absent,
             _ => {}
         }
         let reads = matches!(&call.message, Message::ReadObject(read) if !read.head_only);
